@@ -1,4 +1,4 @@
-"""Editing criteria: the form, an edit that came second next to the first, and the way back to the parent."""
+"""Edit criteria: the form, conflicts between two edits, and undo."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pages.ui.screens import plain
 
 
 def draw_way_in(page: Opened, entry: CriteriaEntry) -> None:
-    """The button that opens the form, and that unsaved text waits."""
+    """Draw the button that opens the form, and a note about an unsaved text."""
     subject = drafts.of_criteria(entry.criteria_id)
     draft = projects.draft_of(page.store, page.project.project_id, subject)
     unsaved = draft is not None and draft.text.strip() != entry.text.strip()
@@ -78,7 +78,7 @@ def draw_form(page: Opened, entry: CriteriaEntry) -> None:
 def _draw_conflict(
     page: Opened, entry: CriteriaEntry, editing: drafts.Editing, both: tuple[str, str], save: Callable[[str], None]
 ) -> None:
-    """Their text and yours with the difference; nothing is lost, and you decide."""
+    """Draw both texts with their difference, so that the user decides which to save."""
     st.warning("Somebody saved another version of these criteria first. You see both.", icon=":material/call_split:")
     for column, heading, shown in zip(st.columns(2), ("Theirs (saved)", "Yours (not saved yet)"), both, strict=True):
         with column:
@@ -96,7 +96,7 @@ def _draw_conflict(
 
 
 def _rescore(page: Opened, parent: CriteriaEntry, edited: str) -> str | None:
-    """Score an edit next to its parent with the judge that scored the parent; None, with a notice, without one."""
+    """Score an edit and its parent with the judge that scored the parent; without one, leave a notice."""
     run_id = min(parent.runs, key=lambda run_id: run_id != state.url_id("run"), default=None)
     if run_id is None:
         state.leave_notice("Saved. It was not re-scored, because no run has scored its parent yet.", good=True)

@@ -1,4 +1,4 @@
-"""What an edit or a refinement changed: the words, the items, and the agreement next to the parent's."""
+"""Show what an edit or a refinement changed: words, items, and agreement compared with the parent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOON = 0.3
 
 
 def difference_words(difference: PairedDifference) -> str:
-    """Whether the difference is significant on these items, with its figures."""
+    """Say whether the difference is significant on these items, with its figures."""
     figures = difference_figures(difference.value, difference.interval, difference.p)
     words = f"{figures}, n = {difference.n:,}"
     return {
@@ -39,7 +39,7 @@ def difference_words(difference: PairedDifference) -> str:
 
 
 def rescore_of(page: Opened, entry: CriteriaEntry) -> str | None:
-    """The run that scored these criteria next to their parent: the one in the URL, else the newest."""
+    """Return the run that scored these criteria and their parent: the one in the URL, else the newest."""
     about = f'"criteria_id":"{entry.criteria_id}"'
     runs = page.store.runs.all(page.project.project_id)
     newest = next((run.run_id for run in runs if run.kind == "rescore" and about in run.request_json), None)
@@ -47,7 +47,7 @@ def rescore_of(page: Opened, entry: CriteriaEntry) -> str | None:
 
 
 def is_scoring(page: Opened, rescore_id: str | None) -> bool:
-    """Whether that run has not finished yet."""
+    """Return whether that run is still running."""
     try:
         return rescore_id is not None and not run_panel.read_run(page, rescore_id).finished
     except ConcordError:
@@ -55,7 +55,7 @@ def is_scoring(page: Opened, rescore_id: str | None) -> bool:
 
 
 def lowers(page: Opened, rescore_id: str | None) -> RescoreResult | None:
-    """The result of a re-scoring that finished, if the edit significantly lowers agreement on calibration items."""
+    """Return the result of a finished re-scoring if the edit significantly lowers agreement on calibration items."""
     try:
         result = None if rescore_id is None else run_panel.read_run(page, rescore_id).outcome
     except ConcordError:
@@ -66,7 +66,7 @@ def lowers(page: Opened, rescore_id: str | None) -> RescoreResult | None:
 
 
 def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_id: str | None) -> None:
-    """The effect and the words that changed, or how far the scoring is."""
+    """Draw the effect and the changed words, or the progress of the scoring."""
     if rescore_id is None:
         parent_id = next(iter(entry.parents), "")
         run_id, result = _scored_together(page, entry, parent_id)
@@ -90,7 +90,7 @@ def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_i
 
 
 def _scored_together(page: Opened, entry: CriteriaEntry, parent_id: str) -> tuple[str, RescoreResult | None]:
-    """The newest round or calibration that scored both, and what it gave them; no difference was tested."""
+    """Return the newest round or calibration that scored both, with its figures; no difference was tested there."""
 
     def measured(each: CriteriaEntry) -> dict[str, Alignment]:
         return {a.run_id: a.alignment for a in each.alignments if a.side == "calibration"}
@@ -106,7 +106,7 @@ def _scored_together(page: Opened, entry: CriteriaEntry, parent_id: str) -> tupl
 
 @st.cache_resource(max_entries=128, show_spinner=False)
 def _changes(run_id: str, criteria_id: str, parent_id: str, _page: Opened) -> dict[str, bool]:
-    """The scores of a finished run do not change."""
+    """Return the items that changed, cached because the scores of a finished run do not change."""
     return projects.item_changes(_page.store, run_id, criteria_id, parent_id)
 
 

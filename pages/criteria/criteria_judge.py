@@ -1,4 +1,4 @@
-"""The way from criteria to the judge: from an edit, an accepted proposal or a decision of a review."""
+"""Make criteria the judge: after an edit, an accepted proposal or a decision in a review."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from pages.ui.screens import go, plain
 
 
 def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None, *, lowers: bool = False) -> None:
-    """A link to the version of the judge that is made of these criteria, else the button that makes and measures one.
+    """Draw a link to the judge version that uses these criteria, else the button that makes and measures one. The
+    button is secondary if the criteria `lowers` agreement.
 
     The button is no primary one if the criteria `lowers` agreement.
     """
@@ -53,7 +54,7 @@ def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None
 
 
 def _draw_form(page: Opened, entry: CriteriaEntry, key: str, origin: VersionOrigin | None) -> None:
-    """What the judge will follow, what measuring it costs, and the button that makes the version."""
+    """Draw what the judge will use, what measuring it costs, and the button that makes the version."""
     line, criteria_ids = judge_view.line_of(page, entry.aspect), (entry.criteria_id,)
     together = projects.in_place_of_parent(page.store, page.project.project_id, entry.aspect, entry.criteria_id)
     if together:

@@ -1,4 +1,4 @@
-"""The criteria of an aspect, best first, and which of them is open."""
+"""List the criteria of an aspect, best first, and keep the open ones in the URL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from pages.ui.page import Opened
 
 
 def choose(page: Opened) -> list[CriteriaEntry]:
-    """All criteria for the aspect of the open ones, whose id stands in the URL from then on; [] without any.
+    """Return all criteria of the aspect, the open ones first; [] if there are none. The open ones are those in the URL,
+    else the best of the run in the URL, else those of a current judge, else the best of all. Their id is put in the
+    URL.
 
     Open are those in the URL, else the best of the run in the URL, else those of a judge in use, else the best.
     """
@@ -51,14 +53,14 @@ def choose(page: Opened) -> list[CriteriaEntry]:
 
 
 def open_criteria(criteria_id: str | None, *, leave: bool = True) -> None:
-    """Put other criteria into the URL; `leave` what was about the ones before."""
+    """Put other criteria into the URL and drop the ids that belong to the previous ones."""
     state.put_in_url(criteria=criteria_id)
     if leave:
         state.put_in_url(rescore=None, edit=None)
 
 
 def draw(page: Opened, entries: Sequence[CriteriaEntry], names: Mapping[str, str]) -> None:
-    """The list; a row that is picked is opened."""
+    """Draw the list; a click on a row opens it."""
     followed = judge_view.line_of(page, entries[0].aspect).followed
     states = {criteria_id: judge_view.state_words(version) for criteria_id, version in followed.items()}
     frame = tables.criteria_frame(entries, names, states)
@@ -79,7 +81,7 @@ def draw(page: Opened, entries: Sequence[CriteriaEntry], names: Mapping[str, str
 
 
 def finding(entry: CriteriaEntry, names: Mapping[str, str], worse: RescoreResult | None) -> str:
-    """How well the criteria agree with raters; `worse` is what scored an edit that lowers agreement."""
+    """Say how well the criteria agree with raters. `worse` is the scoring of an edit that lowers agreement."""
     if worse is not None:
         return f"This edit lowers agreement from {number(worse.parent.value)} to {number(worse.new.value)}."
     name, newest = names[entry.criteria_id], tables.newest_calibration(entry)
@@ -89,7 +91,7 @@ def finding(entry: CriteriaEntry, names: Mapping[str, str], worse: RescoreResult
 
 
 def place_words(entry: CriteriaEntry, entries: Sequence[CriteriaEntry]) -> str:
-    """The place of the criteria among the others, e.g. "number 3 of 17"; "" where they have none."""
+    """Return the rank of the criteria, for example "number 3 of 17", or "" if they have none."""
     ids = [each.criteria_id for each in entries if tables.group_of(each) == tables.MEASURED]
     if entry.criteria_id in ids:
         return f", number {ids.index(entry.criteria_id) + 1} of {len(ids)} measured in full"
@@ -97,7 +99,7 @@ def place_words(entry: CriteriaEntry, entries: Sequence[CriteriaEntry]) -> str:
 
 
 def measured_on(entry: CriteriaEntry, entries: Sequence[CriteriaEntry], *, scoring: bool) -> str:
-    """Statistic, level, items and interval of the figure in the finding; else how to get one."""
+    """Return statistic, level, n and interval of the headline figure, or how to get one."""
     newest = tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
         words = "Make it the judge to measure it, or save an edit of measured criteria."

@@ -1,4 +1,4 @@
-"""A criteria text on screen: its name, its lines and comments, and where it comes from."""
+"""Show the text of criteria: name, lines, comments and origin."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ _LEVEL = re.compile(r"^(\d+(?:[.,]\d+)?)\s*[:=–—-]\s+(?=\S)")
 
 
 def draw_head(page: Opened, entry: CriteriaEntry, comments: Sequence[Comment], name: str) -> None:
-    """The name with a form that changes it, the version that follows the criteria, and open comments."""
+    """Draw the name with a form to change it, the judge version that uses the criteria, and the number of open
+    comments.
+    """
 
     def rename() -> None:
         given = str(st.session_state.get(key) or "")
@@ -50,9 +52,9 @@ def draw_head(page: Opened, entry: CriteriaEntry, comments: Sequence[Comment], n
 
 
 def draw_lines(text: str, comments: Sequence[Comment] = ()) -> None:
-    """The text line by line, the level of a ladder in bold; a line with open comments shows how many."""
+    """Draw the text line by line, with levels in bold and the number of open comments per line."""
     if not text.strip():
-        st.text("No criteria. The judge is asked for a rating without any: the baseline.")
+        st.text("No criteria: this is the baseline.")
         return
     lines = text.splitlines()
     if len(lines) > MOST_MARKED:
@@ -78,7 +80,7 @@ def draw_lines(text: str, comments: Sequence[Comment] = ()) -> None:
 
 
 def draw_comment_form(page: Opened, entry: CriteriaEntry) -> None:
-    """A form for a comment on a line or on the whole text."""
+    """Draw a form for a comment on a line or on the whole text."""
     lines, key = entry.text.splitlines(), state.closing(f"comment_{entry.criteria_id}")
     form = st.session_state.setdefault(f"{key}_id", f"comment:{uuid.uuid4().hex}")  # a press twice adds it once
 
@@ -103,7 +105,7 @@ def draw_comment_form(page: Opened, entry: CriteriaEntry) -> None:
 
 
 def draw_comments(page: Opened, entry: CriteriaEntry, comments: Sequence[Comment]) -> None:
-    """Open comments in the order of their lines, and settled ones folded away."""
+    """Draw open comments in the order of their lines, and resolved ones in an expander."""
     lines = entry.text.splitlines()
 
     def head(comment: Comment) -> str:
@@ -142,7 +144,7 @@ def draw_comments(page: Opened, entry: CriteriaEntry, comments: Sequence[Comment
 
 
 def origin_words(entry: CriteriaEntry) -> str:
-    """What made these criteria, in a sentence."""
+    """Say in a sentence how these criteria were made."""
     origin = entry.provenance
     shown = origin.size or len(origin.item_ids)  # drafts fitted to all labels have no size of their own
     note = f" Note: {origin.note}" if origin.note else ""
@@ -156,7 +158,7 @@ def origin_words(entry: CriteriaEntry) -> str:
 
 
 def draw_origin(page: Opened, entry: CriteriaEntry) -> None:
-    """When the criteria were saved, every measurement of them, and the items behind them."""
+    """Draw when the criteria were saved, all their measurements, and the items they were made from."""
     st.text(f"{origin_words(entry)} Saved {entry.created_at.astimezone():%d %b %Y %H:%M}.")
     if entry.alignments:
         known = entry.alignments[0].alignment
@@ -172,7 +174,7 @@ def draw_origin(page: Opened, entry: CriteriaEntry) -> None:
 
 
 def draw_shown_items(page: Opened, entry: CriteriaEntry) -> None:
-    """The items that criteria were made from, with what a run gave them under the parent and under these criteria."""
+    """Draw the items that criteria were made from, with their scores under the parent and under these criteria."""
     if not entry.provenance.item_ids:
         return
     refined = entry.origin == "refine"

@@ -1,4 +1,4 @@
-"""All versions of the criteria for an aspect; any two of them word by word, or measured."""
+"""All versions of the criteria of an aspect, and the comparison of any two."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FROM, TO = state.widget("versions_from"), state.widget("versions_to")
 
 
 def draw(page: Opened, opened: CriteriaEntry, names: Mapping[str, str]) -> None:
-    """Two versions next to each other, then all of them; a row that is picked becomes the second."""
+    """Draw two versions next to each other, then all of them; a click on a row makes it the second."""
     family = projects.family_tree(page.store, page.project.project_id, opened.aspect, opened.golden_id)
     by_id = {entry.criteria_id: entry for entry, _ in family}
     if len(by_id) > 1:
@@ -85,12 +85,12 @@ def _draw_pair(
         on_click=state.attempt,
         args=("Not measured", measure),
         disabled=not runs,
-        help="Scores both with the same judge on the same calibration items. Held-out items are left alone.",
+        help="Scores both with the same judge on the same calibration items. Held-out items are not used.",
     )
 
 
 def _draw_table(page: Opened, family: list[tuple[CriteriaEntry, int]], names: Mapping[str, str]) -> None:
-    """All versions, ancestors first; those that were never measured in full are shown when asked for."""
+    """Draw all versions, ancestors first; those never measured in full appear on request."""
     in_full = (tables.MEASURED, tables.REJECTED)
     followed = judge_view.line_of(page, family[0][0].aspect).followed
     shown = [each for each in family if each[0].criteria_id in followed or tables.group_of(each[0]) in in_full]

@@ -1,4 +1,4 @@
-"""Hide labels from whoever still rates the same items, so that their labels are their own."""
+"""Hide the labels of other raters from someone who still rates the same items."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pages.ui.screens import plain
 
 
 def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None, *, decides: bool = False) -> bool:
-    """Whether labels of a golden set (on these aspects) may be drawn; explains it to whoever still rates its items.
+    """Return whether to draw the labels of a golden set, and explain why not to a rater who is not done. Raters may
+    look anyway. To decide on labels (`decides`), they have to stop rating first.
 
     They may look all the same.  Who `decides` on labels has to stop rating first.
     """

@@ -1,4 +1,4 @@
-"""Decide where raters of a pass disagree, one item at a time, and freeze the labels into a golden set."""
+"""Decide items on which raters disagree, and freeze the labels into a golden set."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMBINE_WORDS: dict[Combine, str] = {
 
 
 def draw(store: Store, passed: LabelPass) -> None:
-    """Draw the items to decide, furthest apart first, what was decided, and the way to freeze."""
+    """Draw the items to decide, largest disagreement first, the decisions so far, and the form that freezes."""
     seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     if seen.queue:
         finding(f"{counted(len(seen.queue), 'item')} to decide")
@@ -47,7 +47,7 @@ def draw(store: Store, passed: LabelPass) -> None:
 
 
 def _draw_one(store: Store, passed: LabelPass, seen: PassSummary) -> None:
-    """Draw one item in full, who said what, and the form that decides."""
+    """Draw one item in full, its ratings, and the form that decides."""
     golden = label_item.kept_golden(passed.golden_id, store)
 
     def in_short(which: Which) -> str:
@@ -127,7 +127,7 @@ def _decide(store: Store, passed: LabelPass, which: Which, key: str, form: str) 
 
 
 def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
-    """Draw the way to a new golden set with the labels of the pass; what becomes of old labels is chosen."""
+    """Draw the form that makes a new golden set from the labels of the pass and says what happens to old labels."""
     if not seen.n_touched and not seen.decided:
         st.info("There are no labels to freeze yet.", icon=":material/ac_unit:")
         return
@@ -138,7 +138,9 @@ def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
         "The golden set that was labelled stays as it is."
     )
     if seen.queue:
-        words = f"{counted(len(seen.queue), 'item')} still to decide: frozen now, they get the mean of their raters."
+        words = (
+            f"{counted(len(seen.queue), 'item')} still to decide. If you freeze now, they get the mean of their raters."
+        )
         st.warning(words, icon=":material/balance:")
     where = (store, passed.project_id, passed.pass_id)
     combine: Combine = "fill"

@@ -1,4 +1,4 @@
-"""An item on screen: its parts as plain text, whatever they hold, long or written from right to left."""
+"""Show an item and its scale as plain text, safe for any length and writing direction."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _PARTS = {"target": "Judged text", "context": "Context", "source": "Source"}
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
 def kept_golden(golden_id: str, _store: Store) -> GoldenSet:
-    """Load a golden set; it never changes under its id."""
+    """Load a golden set, cached because it never changes under its id."""
     return _store.goldens.load(golden_id)
 
 
 def kind_of(golden_id: str, store: Store) -> ItemKind:
-    """What the items of a golden set are."""
+    """Return the kind of the items of a golden set."""
     return kept_golden(golden_id, store).kind
 
 
 def item_of(golden_id: str, store: Store, item_id: str) -> Item:
-    """The item of that id; the golden set has it."""
+    """Return the item with that id."""
     golden = kept_golden(golden_id, store)
     return golden.items[golden.item_ids.index(item_id)]
 
@@ -40,7 +40,7 @@ def item_of(golden_id: str, store: Store, item_id: str) -> Item:
 
 
 def keys_for(choices: Sequence[float]) -> tuple[str, ...]:
-    """The key of each label: its own digit if it has one (10 is 0, or T next to a 0), else its place from 1."""
+    """Return the key of each label: its own digit if it has one (10 is 0, or T next to a 0), else its position."""
     if all(float(choice).is_integer() and 0 <= choice <= 10 for choice in choices):
         ten = "T" if 0 in choices else "0"
         return tuple(ten if choice == 10 else f"{choice:g}" for choice in choices)
@@ -48,7 +48,7 @@ def keys_for(choices: Sequence[float]) -> tuple[str, ...]:
 
 
 def keys_of(aspect: LabelAspect) -> str:
-    """The keys that rate on the aspect, e.g. "1–5"."""
+    """Return the keys for an aspect in words, for example "1–5"."""
     keys = keys_for(aspect.choices())
     if not keys:
         return "a number, then Enter"
@@ -58,14 +58,14 @@ def keys_of(aspect: LabelAspect) -> str:
 
 
 def keys_words(aspect: LabelAspect) -> str:
-    """What to do to rate on the aspect, e.g. "press 1–5"."""
+    """Say how to rate the aspect, for example "press 1–5"."""
     if not aspect.choices():
         return f"type a number from {aspect.scale.low:g} to {aspect.scale.high:g}"
     return f"press {keys_of(aspect)}"
 
 
 def levels_of(aspect: LabelAspect, kind: ItemKind) -> Mapping[float, str]:
-    """What the labels of a pair mean; empty for other items, whose scales explain themselves."""
+    """Return the meaning of the labels of a pair; empty for other items, whose scales need no words."""
     return LEVELS if kind == "pair" and aspect.scale == PREFERENCES else {}
 
 
@@ -73,12 +73,12 @@ def levels_of(aspect: LabelAspect, kind: ItemKind) -> Mapping[float, str]:
 
 
 def part_names(kind: ItemKind) -> Mapping[str, str]:
-    """What the parts of an item are called, the judged text first; a pair has two."""
+    """Return the titles of the parts of an item, the judged text first; a pair has two texts."""
     return _PARTS | {"target": "Text A", "context": "Text B"} if kind == "pair" else _PARTS
 
 
 def parts_of(item: Item, kind: ItemKind, parts: Sequence[str] = tuple(_PARTS)) -> list[tuple[str, str, str]]:
-    """Name, title and text of those `parts` that the item has."""
+    """Return name, title and text of those `parts` that the item has."""
     names = part_names(kind)
     return [(part, names[part], text) for part in parts if (text := getattr(item, part))]
 
@@ -125,6 +125,6 @@ def draw_text(text: str) -> None:
 
 
 def leftward(text: str) -> bool:
-    """Whether the first letter with a direction is of a script written from right to left."""
+    """Return whether the text starts with a right-to-left script."""
     kinds = (unicodedata.bidirectional(letter) for letter in text[:500])
     return next((kind in ("R", "AL") for kind in kinds if kind in ("L", "R", "AL")), False)

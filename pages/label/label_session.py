@@ -52,7 +52,7 @@ _SHEET_ROWS = """
 
 @st.fragment
 def draw(assignment: Assignment) -> None:
-    """Draw progress, the item, and next to it the labels of each aspect and the way on."""
+    """Draw progress, the item, its label buttons, and the buttons that lead on."""
     passed, store = assignment.passed, assignment.store
     try:  # read whole only once; later only what was saved since the last drawing
         seen: AnnotationSession | None = st.session_state.get(state.LABEL_SESSION)
@@ -68,7 +68,7 @@ def draw(assignment: Assignment) -> None:
     if shown.item_id is None:
         finding(f"All {len(session.assigned)} of your items are labelled. Thank you.")
         st.caption("Your labels are saved. You can close this page.")
-        st.button("Look at them again", key=state.widget("label_first"), on_click=label_shown.go, args=(None, "first"))
+        st.button("Review your labels", key=state.widget("label_first"), on_click=label_shown.go, args=(None, "first"))
         return
     item = label_item.item_of(passed.golden_id, store, shown.item_id)
     kind = label_item.kind_of(passed.golden_id, store)
@@ -102,7 +102,7 @@ def draw(assignment: Assignment) -> None:
 
 
 def _draw_head(assignment: Assignment, session: AnnotationSession, shown: ShownItem) -> None:
-    """Draw how far the rater is, and what can be looked up behind a press."""
+    """Draw the progress of the rater, the instructions and the list of keys."""
     n, done = len(session.assigned), len(session.done)
     place = n if shown.item_id is None else session.assigned.index(shown.item_id) + 1
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -120,7 +120,7 @@ def _draw_head(assignment: Assignment, session: AnnotationSession, shown: ShownI
 
 
 def _draw_marked(assignment: Assignment, shown: ShownItem, item_id: str) -> None:
-    """Draw the button that marks words, and the words marked, each with a press that takes it away."""
+    """Draw the button that marks words, and each marked phrase with a button that removes the mark."""
     key = press_key(shown, "mark")
     data: dict[str, object] = {name: press_key(shown, "way", name) for name in ("next", "left", "right")}
     data |= {"sheet": _SHEET, "spans": [{"start": span.start, "words": span.words} for span in shown.spans]}
@@ -134,14 +134,14 @@ def _draw_marked(assignment: Assignment, shown: ShownItem, item_id: str) -> None
                 key=press_key(shown, "span", span.start, span.end),
                 icon=":material/close:",
                 type="tertiary",
-                help="Take this mark away",
+                help="Remove this mark",
                 on_click=label_shown.unmark,
                 args=(assignment, item_id, span),
             )
 
 
 def _draw_answers(assignment: Assignment, shown: ShownItem) -> None:
-    """Draw the labels of each aspect.  The keys answer the first open one; a single aspect keeps them."""
+    """Draw the label buttons of each aspect. Keys rate the first open aspect; a single aspect always has them."""
     passed, aspects = assignment.passed, assignment.aspects
     kind = label_item.kind_of(passed.golden_id, assignment.store)
     usual = 0 if len(aspects) == 1 else None
@@ -182,7 +182,7 @@ def _draw_answers(assignment: Assignment, shown: ShownItem) -> None:
 
 @st.cache_data(ttl=10, max_entries=64, show_spinner=False)
 def _anchors(_store: Store, project_id: str, golden_id: str, aspect: str) -> Mapping[float, str]:
-    """What levels mean, cached for some seconds because every press of every rater asks."""
+    """Return the meaning of each level, cached for some seconds because every press reads it."""
     return projects.get_anchors(_store, project_id, golden_id, aspect).texts
 
 
@@ -195,7 +195,7 @@ def _draw_choice(
     *,
     anchor: str | None = None,
 ) -> None:
-    """Draw the button of a label; with an anchor ("" for a level without one) it takes the whole width."""
+    """Draw the button of one label. With an anchor ("" for a level without one) it takes the full width."""
     label = "Cannot tell" if value is None else f"**{plain(f'{value:g}')}**"
     st.button(
         f"{label} {plain(anchor)}" if anchor else label,
@@ -210,7 +210,7 @@ def _draw_choice(
 
 
 def _draw_box(assignment: Assignment, shown: ShownItem, place: int, cannot_tell: str | None) -> None:
-    """Draw the box of a label that is typed, holding the one given before if any; Enter or Keep saves it."""
+    """Draw a text box for a typed label, filled with the previous one; Enter or Keep saves it."""
     aspect, key = assignment.aspects[place], box_key(shown, place)
     known, what = shown.known.get(aspect.aspect), "whole number" if aspect.scale.step == 1 else "number"
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
@@ -232,7 +232,7 @@ def _draw_box(assignment: Assignment, shown: ShownItem, place: int, cannot_tell:
 
 
 def _draw_ways(assignment: Assignment, shown: ShownItem) -> None:
-    """Draw the buttons that lead to other items, and Undo."""
+    """Draw the buttons that open other items, and Undo."""
     ways: list[tuple[str, Wish, str]] = [
         ("Save and next", "next", "Enter"),
         ("Back", "left", "Left"),

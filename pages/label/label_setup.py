@@ -1,4 +1,4 @@
-"""Begin a labelling pass: which items, which aspects on which scales, how many raters, in which order."""
+"""Start a labelling pass: items, aspects, scales, number of raters, order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHORT = 60
 
 
 def draw(page: Opened) -> None:
-    """Draw the form of a new pass; above it what it means for each rater, with the button."""
+    """Draw the form of a new pass, and above it the workload of each rater with the start button."""
     goldens = page.store.goldens.all(page.project.project_id)
     if not goldens:
         words = "There is nothing to label yet. Upload a file with items first. It needs no labels."
@@ -104,7 +104,7 @@ def _number(golden: GoldenSummary, name: str, label: str, among: tuple[int, int,
 
 
 def _describe_aspect(golden: GoldenSummary, name: str, meaning: str) -> LabelAspect:
-    """Draw scale and meaning of an aspect; one that has labels starts with their scale, one rated before as then."""
+    """Draw scale and definition of an aspect, starting from its existing labels or its last pass."""
     known = golden.aspect(name)
     scale = known.scale if known is not None else Scale(1, 5, 1.0)
     key = state.widget(f"label_aspect_{golden.golden_id}_{name}")
@@ -120,7 +120,7 @@ def _describe_aspect(golden: GoldenSummary, name: str, meaning: str) -> LabelAsp
 
 
 def usual_steps(scale: Scale) -> str:
-    """The steps in which a scale is rated at first: its own, or whole numbers where its labels are means."""
+    """Return the default steps of a scale: its own, or whole numbers if its labels are means."""
     whole = float(scale.low).is_integer() and float(scale.high).is_integer()
     step = 1.0 if scale.step is None and whole else scale.step
     return next((words for words, width in STEPS.items() if width == step), "any number")
@@ -129,7 +129,7 @@ def usual_steps(scale: Scale) -> str:
 def _choose_rest(
     page: Opened, golden: GoldenSummary, aspects: tuple[LabelAspect, ...], raters: int, items: int
 ) -> tuple[LabelPlan, str]:
-    """Draw what has a usual answer: shared items, order, instructions, and the name, which comes back with the plan."""
+    """Draw the optional settings (shared items, order, instructions); return the name and the plan."""
     project_id, store = page.project.project_id, page.store
     shared, overlap = items, 1
     if raters > 1:

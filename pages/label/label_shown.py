@@ -1,4 +1,4 @@
-"""The item on a rater's screen, and what a press does to it.  Nothing here draws.
+"""State of the item on a rater's screen, and what each button press does to it.
 
 What is shown lies in the browser's session.  What the rater said lies in the store, saved with every press.
 """
@@ -29,7 +29,7 @@ MOST_SKIPPED = 5
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What somebody labels: the pass, and the store as they may use it."""
+    """A labelling pass, and the store with the rater's permissions."""
 
     store: Store
     passed: LabelPass
@@ -39,13 +39,13 @@ class Assignment:
         return self.passed.plan.aspects
 
     def where(self, item_id: str | None) -> tuple[Store, str, str, str]:
-        """What names an item in the calls of `projects`."""
+        """Return the arguments that identify an item in calls of `projects`."""
         return self.store, self.passed.project_id, self.passed.pass_id, str(item_id)
 
 
 @dataclass(frozen=True, slots=True)
 class ShownItem:
-    """The item on the screen; `item_id` None once all is done.
+    """The item on the screen; `item_id` is None when all items are done.
 
     `sheet` is new each time an item is shown: what is typed on one sheet belongs to no other item, pass or rater.
     `form` is the id of the next save, new after each save, so that a save sent twice counts once.  `known` are the
@@ -72,7 +72,7 @@ class ShownItem:
 
 
 def settle(assignment: Assignment, session: AnnotationSession) -> ShownItem:
-    """The item to show: the one on the screen, or where its rater wished to go; at first the first unfinished."""
+    """Return the item to show: the current one, or the one the rater asked for; at first the first unfinished."""
     shown, order = _on_screen(), session.assigned
     if (
         shown is None
@@ -107,7 +107,7 @@ def settle(assignment: Assignment, session: AnnotationSession) -> ShownItem:
 
 
 def _show_item(assignment: Assignment, session: AnnotationSession, item_id: str | None) -> ShownItem:
-    """An item with what was said of it and a fresh form."""
+    """Return an item with its saved labels and a fresh form."""
     shown = ShownItem(session.pass_id, session.rater, item_id, _new_form(), uuid.uuid4().hex[:12])
     if item_id is None:
         return shown
@@ -125,7 +125,7 @@ def _on_screen() -> ShownItem | None:
 
 
 def _meant(assignment: Assignment, item_id: str) -> ShownItem | None:
-    """What is shown, if a press was meant for it: this item, in this pass, for this rater."""
+    """Return the state if a press belongs to the item on screen, this pass and this rater; else None."""
     shown, wanted = _on_screen(), (assignment.passed.pass_id, assignment.store.actor.name, item_id)
     return shown if shown is not None and (shown.pass_id, shown.rater, shown.item_id) == wanted else None
 
@@ -139,12 +139,12 @@ def comment_key(shown: ShownItem) -> str:
 
 
 def box_key(shown: ShownItem, place: int) -> str:
-    """Key of the box for a typed label of the aspect at `place`; new for each sheet, so no box keeps a text."""
+    """Return the key of the text box of the aspect at `place`, new for each item so that no text carries over."""
     return state.widget(f"label_number_{shown.sheet}_{place}")
 
 
 def press_key(shown: ShownItem, *which: object) -> str:
-    """Key of a button: of this item, in this pass, for this rater."""
+    """Return the key of a button of this item, pass and rater."""
     return state.widget("_".join(map(str, ("label", shown.pass_id, shown.rater, shown.item_id, *which))))
 
 
@@ -195,7 +195,7 @@ def _on_if_complete(assignment: Assignment, shown: ShownItem) -> ShownItem:
 
 
 def answer_number(assignment: Assignment, item_id: str, place: int, key: str) -> None:
-    """Save the number typed into the box of `key`; go on if it was the last label missing."""
+    """Save the number typed into the box of `key`; open the next item if no label is missing."""
     shown = _meant(assignment, item_id)
     if shown is None or key != box_key(shown, place):
         return
@@ -209,7 +209,7 @@ def answer_number(assignment: Assignment, item_id: str, place: int, key: str) ->
 
 
 def read_number(typed: str, aspect: LabelAspect) -> tuple[float | None, str]:
-    """The label that was typed (None: x, cannot tell), and what is wrong with it, "" for nothing."""
+    """Return the typed label (None for x, "cannot tell") and what is wrong with it, or ""."""
     text, ends = typed.strip(), f"from {aspect.scale.low:g} to {aspect.scale.high:g}"
     if text.lower() == "x":
         return None, ""
@@ -228,14 +228,14 @@ def read_number(typed: str, aspect: LabelAspect) -> tuple[float | None, str]:
 
 
 def comment_on(assignment: Assignment, item_id: str) -> None:
-    """Save a comment when typing rests; it gives no label."""
+    """Save a comment when typing pauses, without a label."""
     shown = _meant(assignment, item_id)
     if shown is not None:
         st.session_state[state.LABEL_SHOWN] = _save(assignment, shown, {})
 
 
 def _save(assignment: Assignment, shown: ShownItem, values: Mapping[str, float | None]) -> ShownItem:
-    """Save these labels with the comment as it stands; without any, the comment alone."""
+    """Save these labels with the current comment; with no labels, only the comment."""
     comment = str(st.session_state.get(comment_key(shown), shown.comment))
     try:
         projects.save_label(*assignment.where(shown.item_id), values, comment=comment, form=shown.form)
@@ -245,14 +245,14 @@ def _save(assignment: Assignment, shown: ShownItem, values: Mapping[str, float |
 
 
 def go(item_id: str | None, wish: Wish) -> None:
-    """Note where to go; a second press of Enter on the item that was left does not skip the next one."""
+    """Note where to go. A second Enter on the same item does not skip the next one."""
     shown = _on_screen()
     if shown is not None and shown.item_id == item_id:
         st.session_state[state.LABEL_SHOWN] = replace(shown, wish=wish, note="")
 
 
 def undo(assignment: Assignment, item_id: str, form: str) -> None:
-    """Take the last label back and show its item."""
+    """Undo the last label and show its item."""
     shown = _meant(assignment, item_id)
     if shown is None:
         return
@@ -273,7 +273,7 @@ def undo(assignment: Assignment, item_id: str, form: str) -> None:
 
 
 def mark(assignment: Assignment, item_id: str, key: str) -> None:
-    """Mark the words that were selected in the text."""
+    """Mark the words selected in the text."""
     selected = st.session_state[key].get("selected") or {}
     words, near = selected.get("words"), selected.get("near")
     if isinstance(words, str) and isinstance(near, int):

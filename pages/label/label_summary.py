@@ -1,4 +1,4 @@
-"""The progress of a labelling pass for reviewers: agreement as it grows, raters, and what the levels mean."""
+"""Progress of a labelling pass for reviewers: agreement, raters, and the meaning of each level."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def draw(store: Store, passed: LabelPass) -> None:
 
 @st.fragment(run_every="10s")
 def _draw_progress(store: Store, passed: LabelPass) -> None:
-    """Draw how well raters agree and how far they are; looks again by itself."""
+    """Draw the agreement and progress of the raters, refreshed automatically."""
     seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     if not seen.done:
         finding("Nobody has joined yet")
@@ -98,7 +98,7 @@ def _draw_agreement(passed: LabelPass, agreement: AspectAgreement) -> None:
 
 
 def _draw_address(passed: LabelPass) -> None:
-    """Draw the address to send to raters: that of the task alone, without anybody's name in it."""
+    """Draw the address to send to raters, which opens the task alone and names nobody."""
     if auth_section() is None:
         st.caption(
             "Raters can label at this computer. To let them in from theirs, set up signing in: "
@@ -140,7 +140,7 @@ def _draw_anchors(store: Store, passed: LabelPass, aspect: LabelAspect) -> None:
 
 
 def _save(store: Store, passed: LabelPass, aspect: LabelAspect, boxes: Mapping[float, str], seen: AnchorsSet) -> None:
-    """Save what stands in the boxes (level → key), unless somebody was faster."""
+    """Save the level descriptions (level → key of its box), unless somebody else saved first."""
     texts = {level: str(st.session_state[box]) for level, box in boxes.items()}
     where = (store, passed.project_id, passed.golden_id, aspect.aspect)
     try:

@@ -1,4 +1,4 @@
-"""Which misaligned items are listed: filters that stand in the URL, so that a link opens the same list."""
+"""Filters of misaligned items, kept in the URL so that a link opens the same list."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LABELS = {"sides": "The judge is", "found": "Triage", "changed": "Since the pare
 
 @dataclass(frozen=True)
 class Filters:
-    """What is listed.  An empty tuple lets everything pass; `sides` begin with the misaligned ones."""
+    """The active filters. An empty tuple lets everything pass; `sides` starts with the misaligned ones."""
 
     sides: tuple[str, ...] = ("too lenient", "too strict")
     found: tuple[str, ...] = ()
@@ -35,14 +35,14 @@ class Filters:
 
     @classmethod
     def in_url(cls) -> Filters:
-        """Those in the URL, without what makes no sense."""
+        """Read the filters from the URL, ignoring invalid values."""
         given = parse_qs(state.url_id("filter") or "", keep_blank_values=True)
         chosen = {name: [one for one in values if one in KNOWN.get(name, values)] for name, values in given.items()}
         known = {field.name for field in fields(cls)}
         return cls(**{name: tuple(filter(None, values)) for name, values in chosen.items() if name in known})
 
     def put_in_url(self) -> None:
-        """Write what differs from the usual."""
+        """Write the filters that differ from the defaults into the URL."""
         pairs = [
             (field.name, getattr(self, field.name) or ("",))
             for field in fields(self)
@@ -53,7 +53,7 @@ class Filters:
     def apply(
         self, scored: ScoredItems, triage: Mapping[str, Triage], changes: Mapping[str, str] | None
     ) -> tuple[ItemScore, ...]:
-        """The items that pass, largest gap first."""
+        """Return the items that pass, largest gap first."""
 
         def passes(item: ItemScore) -> bool:
             known = triage.get(item.item_id)
@@ -69,12 +69,12 @@ class Filters:
 
 
 def listed(selection: Selection) -> tuple[ItemScore, ...]:
-    """The items that pass the filters in the URL, largest gap first."""
+    """Return the items that pass the filters in the URL, largest gap first."""
     return Filters.in_url().apply(selection.scored, selection.triage, selection.changes)
 
 
 def draw(selection: Selection) -> None:
-    """The filters behind a button; each change goes into the URL."""
+    """Draw the filters in a popover; each change goes into the URL."""
     filters, scored, changes = Filters.in_url(), selection.scored, selection.changes
     options: dict[str, Mapping[str, str]] = {
         "sides": {
@@ -103,11 +103,11 @@ def draw(selection: Selection) -> None:
                 st.multiselect(LABELS[name], list(words), placeholder="all", **look)  # type: ignore[arg-type]
         if not usual:
             st.button("Show all misaligned items", key=state.widget("misaligned_all"), on_click=Filters().put_in_url)
-        st.caption(f"Under {MISALIGNED_FROM:g} standard deviations of each side counts as aligned.")
+        st.caption(f"A gap below {MISALIGNED_FROM:g} standard deviations counts as aligned.")
 
 
 def triage_words(triage: Triage | None) -> str:
-    """What was found, in a few words; "" for nothing."""
+    """Describe the triage of an item in a few words, or ""."""
     if triage is None:
         return ""
     return ", ".join(filter(None, (triage.verdict, PICKED if triage.picked else ""))) or tables.DASH

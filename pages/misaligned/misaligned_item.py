@@ -1,4 +1,4 @@
-"""A misaligned item in full: its text with what the judge quotes of it, the judge's reasons, and who rated it how."""
+"""Show a misaligned item: text, quotes, the judge's reasons, and each rater's label."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LINE_END = re.compile(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
 def heading(item: ItemScore) -> str:
-    """On which side the judge errs and by how much, as words and shape; both numbers."""
+    """Say in which direction the judge errs and by how much, with both numbers."""
     score = number(item.score)
     by = f" by {abs(item.gap):.1f} SD" if item.gap is not None and item.is_misaligned else ""
     colour = {"too lenient": "orange", "too strict": "blue", "aligned": "green"}.get(item.side, "gray")
@@ -36,7 +36,7 @@ def heading(item: ItemScore) -> str:
 
 
 def link_to_decide(page: Opened, known: Triage) -> None:
-    """Where a label goes that was called wrong."""
+    """Draw a link to where a wrong label is decided."""
     passes = projects.list_passes(page.store, page.project.project_id, known.golden_id)
     where = {"labelling": passes[0].pass_id} if passes else {"golden": known.golden_id}
     words = "Decide it in Label" if passes else "Begin a labelling pass, so that raters can decide it"
@@ -44,7 +44,7 @@ def link_to_decide(page: Opened, known: Triage) -> None:
 
 
 def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: Callable[[], None]) -> None:
-    """The judged text with a note, the judge's reasons and each rater's label; next to it what it is judged against."""
+    """Draw the judged text, the judge's reasons and each rater's label, next to the source."""
     try:
         explanation, raw = _explained(run.run_id, criteria_id, score.item_id, page)
     except ConcordError as error:
@@ -84,12 +84,12 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
 
 @st.cache_resource(max_entries=256, show_spinner=False)
 def _explained(run_id: str, criteria_id: str, item_id: str, _page: Opened) -> tuple[str, tuple[str, ...]]:
-    """Scores and replies of a finished run do not change."""
+    """Return the judge's reasons, cached because the replies of a finished run do not change."""
     return projects.explain_item(_page.store, _page.settings, run_id, criteria_id, item_id)
 
 
 def fetch_ahead(page: Opened, run: Run, criteria_id: str, item_ids: Iterable[str]) -> None:
-    """Ask for the judge's reasons on items that a key may open next, while a person reads this one."""
+    """Load the judge's reasons for the items that a key may open next."""
     for item_id in item_ids:
         with suppress(ConcordError):  # said once the item is opened
             _explained(run.run_id, criteria_id, item_id, page)
@@ -97,7 +97,7 @@ def fetch_ahead(page: Opened, run: Run, criteria_id: str, item_ids: Iterable[str
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _ratings(golden_id: str, aspect: str, _page: Opened) -> dict[str, list[Rating]]:
-    """Item id → what each person said."""
+    """Return item id → each rater's label."""
     by_item: dict[str, list[Rating]] = {}
     for rating in label_item.kept_golden(golden_id, _page.store).ratings:
         if rating.aspect == aspect:
@@ -106,7 +106,7 @@ def _ratings(golden_id: str, aspect: str, _page: Opened) -> dict[str, list[Ratin
 
 
 def draw_evidence(text: str, reply: str) -> None:
-    """The text letter by letter, what `reply` quotes of it on a coloured ground; long ones without the colour."""
+    """Draw the text letter by letter and highlight what `reply` quotes; long texts get no highlights."""
     pieces = quoted_pieces(text, reply) if len(text) <= MOST_MARKED else ()
     if not any(piece.change == "quoted" for piece in pieces) or label_item.leftward(text):
         label_item.draw_text(text)
@@ -117,7 +117,7 @@ def draw_evidence(text: str, reply: str) -> None:
 
 
 def marked(pieces: Sequence[Piece]) -> str:
-    """Streamlit's Markdown for the pieces: every letter escaped, line by line, quoted ones on a coloured ground."""
+    """Return Markdown for the pieces: every letter escaped, quoted pieces on a coloured background."""
     lines = [""]
     for piece in pieces:
         for place, part in enumerate(_LINE_END.split(piece.text)):
@@ -134,5 +134,5 @@ def marked(pieces: Sequence[Piece]) -> str:
 
 
 def _hard(space: str) -> str:
-    """Spaces that begin a line, as ones that Markdown keeps and takes for no code."""
+    """Replace leading spaces with ones that Markdown keeps and does not read as code."""
     return "\u00a0" * len(space.expandtabs(4))

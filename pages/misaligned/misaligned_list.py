@@ -1,4 +1,4 @@
-"""Misaligned items in a table, in which several rows get one verdict."""
+"""Table of misaligned items, with one verdict for several rows."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MOST_LISTED, ROWS, MOST_TEXT = 500, 12, 300
 
 
 def table_key(ids: Sequence[str]) -> str:
-    """Another table for other rows: what was marked is no place in them."""
+    """Return a key that changes with the rows, so that a selection never moves to other rows."""
     return f"{state.MISALIGNED}_{zlib.crc32(chr(0).join(ids).encode())}"
 
 
 def draw_list(selection: Selection) -> None:
-    """The rows; the marked ones get one verdict, or one of them is opened."""
+    """Draw the rows, with buttons that give all selected rows one verdict or open one of them."""
     listed = misaligned_filters.listed(selection)
     shown, triage = listed[:MOST_LISTED], selection.triage
     ids = [item.item_id for item in shown]

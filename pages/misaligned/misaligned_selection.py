@@ -1,4 +1,4 @@
-"""What the Misaligned screen is about: a run, criteria that it scored, and what people found on its items so far."""
+"""Subject of the Misaligned screen: a run, criteria that it scored, and the triage of its items."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CRITERIA_WORDS = 90
 
 @dataclass(frozen=True)
 class Selection:
-    """Criteria as a run scored them, the calibration behind that run, and what people found.
+    """Criteria as scored by a run, the calibration behind that run, and the triage of its items.
 
     `scored` are the calibration items, largest gap first; `changes` says which became aligned or misaligned
     since the parent, None where the run did not score the parent.
@@ -44,16 +44,17 @@ class Selection:
 
     @property
     def about(self) -> tuple[str, str, str]:
-        """Project, golden set and aspect: what a verdict on an item holds for."""
+        """Return project, golden set and aspect, to which a verdict on an item belongs."""
         return self.run.project_id, self.run.golden_id, self.run.aspect
 
     def afresh(self) -> Selection:
-        """With what people have found by now."""
+        """Return the selection with the current triage."""
         return replace(self, triage=projects.list_triage(self.page.store, *self.about))
 
 
 def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
-    """Run and criteria from the URL, else those of the judge in use; None with the way to a calibration.
+    """Return run and criteria from the URL, else those of the current judge; None, with a link to Calibrate, without
+    any. A popover in `row` changes them.
 
     They are changed behind a button that goes into `row`.
     """
@@ -78,7 +79,7 @@ def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
     with row.popover("Run and criteria", icon=":material/rule:", key=state.widget("misaligned_what")):
         choose_in_url("Run", "run", run.run_id, words)
         if not by_id:
-            st.info("This run scored no criteria to the end. Choose another.", icon=":material/difference:")
+            st.info("This run did not finish scoring any criteria. Choose another run.", icon=":material/difference:")
             return None
         version = projects.judge_line(page.store, page.project.project_id, run.aspect).of_run(run.run_id)
         followed = () if version is None else version.criteria_ids
@@ -105,12 +106,12 @@ def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
 
 
 def _wanted_run(page: Opened, runs: Mapping[str, Run]) -> str:
-    """The run in the URL; else the newest that scored the criteria in the URL; else that of the judge in use."""
+    """Return the run in the URL, else the newest that scored the criteria in the URL, else the current judge's."""
     linked, criteria_id = state.url_id("run"), state.url_id("criteria")
     if linked in runs:
         return str(linked)
     if linked:
-        st.warning("The linked run is not here or not finished. You see another.", icon=":material/link_off:")
+        st.warning("The linked run was not found or has not finished. You see another one.", icon=":material/link_off:")
     elif criteria_id:
         for entry in page.store.criteria.all(page.project.project_id):
             for aligned in entry.alignments:
@@ -122,7 +123,7 @@ def _wanted_run(page: Opened, runs: Mapping[str, Run]) -> str:
 
 
 def _scored_by(page: Opened, run: Run) -> list[CriteriaEntry]:
-    """The criteria that the run scored on calibration items, best first, with their alignment in this run alone."""
+    """Return the criteria that the run scored on calibration items, best first, with their alignment in this run."""
     scored = []
     for entry in page.store.criteria.all(page.project.project_id, run.aspect, run.golden_id):
         own = tuple(a for a in entry.alignments if (a.run_id, a.side) == (run.run_id, "calibration"))
@@ -132,7 +133,7 @@ def _scored_by(page: Opened, run: Run) -> list[CriteriaEntry]:
 
 
 def criteria_words(entry: CriteriaEntry) -> str:
-    """The newest figure of criteria and how they begin."""
+    """Return the newest figure of criteria and their first words."""
     value = entry.alignments[0].alignment.value if entry.alignments else None
     text = tables.one_line(entry.text) or "the baseline"
     return f"{number(value)} · {text if len(text) <= CRITERIA_WORDS else f'{text[:CRITERIA_WORDS]} …'}"
@@ -140,13 +141,13 @@ def criteria_words(entry: CriteriaEntry) -> str:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _kept_scores(run_id: str, criteria_id: str, _page: Opened) -> ScoredItems:
-    """The scores of a finished run do not change."""
+    """Return the scores of a run, cached because those of a finished run do not change."""
     return projects.item_scores(_page.store, run_id, criteria_id)
 
 
 @st.cache_resource(max_entries=320, show_spinner=False)
 def changes(run_id: str, criteria_id: str, parent_id: str, _page: Opened) -> dict[str, str]:
-    """Item id → what became of it since the parent.  NotFoundError where the run did not score both."""
+    """Return item id → how it changed compared with the parent. Raises NotFoundError if the run did not score both."""
     changed = projects.item_changes(_page.store, run_id, criteria_id, parent_id)
     return {item_id: NOW_MISALIGNED if now else NOW_ALIGNED for item_id, now in changed.items()}
 
@@ -161,7 +162,7 @@ def _changes_since(run_id: str, criteria_id: str, parents: tuple[str, ...], page
 
 
 def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
-    """Draw on how many items judge and raters disagree, and below it how far the triage is."""
+    """Draw on how many items judge and raters disagree, and the progress of triage."""
     scored, triage = selection.scored, selection.triage
     n, facts = len(scored.misaligned), []
     if n:
@@ -183,7 +184,7 @@ def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
 
 
 def draw_accesses(selection: Selection) -> None:
-    """That held-out items stay closed here, and how often they were opened elsewhere."""
+    """Say that held-out items are not shown, and how often their results were viewed."""
     accesses = projects.list_held_out_accesses(selection.page.store, *selection.about)
     st.caption(
         "Calibration items only; held-out items stay closed. "

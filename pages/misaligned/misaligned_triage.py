@@ -1,4 +1,4 @@
-"""What people say of misaligned items: saved for one or several at once, reported in the bar, and undone."""
+"""Triage of misaligned items: save verdicts for one or several items, report and undo them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pages.ui.screens import plain
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """What was done last in this session, in a line; the entries that Undo takes back, and the triage before them."""
+    """The last triage of this session in a line, its log entries for Undo, and the triage before it."""
 
     about: tuple[str, str, str]
     said: str
@@ -31,7 +31,8 @@ class Last:
 
 
 def save(selection: Selection, item_ids: Sequence[str], words: str, form: str, **said: Any) -> bool:
-    """Save what was said of the items, the rest of their triage as it is; whether nothing was refused.
+    """Save a verdict, note or pick for the items and keep the rest of their triage; return whether all was saved.
+    `form` tells two presses apart from one that arrives twice.
 
     `form` tells two presses apart from one that arrives twice.
     """
@@ -56,7 +57,7 @@ def save(selection: Selection, item_ids: Sequence[str], words: str, form: str, *
         )
     else:
         done = f"{counted(len(numbers), 'item')}: {words}."
-        refused = " ".join(f"{item_id} was left alone: {why}" for item_id, why in left_alone.items())
+        refused = " ".join(f"{item_id} was not changed: {why}" for item_id, why in left_alone.items())
     said = f"{done} {refused}".strip() if numbers else refused
     _remember(selection, said, numbers, before, good=not refused)
     return not refused
@@ -74,7 +75,7 @@ def _remember(
 
 
 def draw_last(selection: Selection) -> bool:
-    """What was done last, with its undo; whether there was anything."""
+    """Draw the last triage with its Undo; return whether there was one."""
     last = st.session_state.get(state.MISALIGNED_LAST)
     if not isinstance(last, Last) or last.about != selection.about:
         return False

@@ -49,7 +49,7 @@ SHEET = """
 
 @st.fragment
 def draw(selection: Selection, sentence: DeltaGenerator) -> None:
-    """The item in the URL, else the first without a verdict; the finding goes into `sentence`."""
+    """Draw the item in the URL, else the first without a verdict; the finding goes into `sentence`."""
     people.draw_waiting()
     selection = selection.afresh()
     draw_finding(selection, sentence)
@@ -65,7 +65,7 @@ def draw(selection: Selection, sentence: DeltaGenerator) -> None:
     next_waiting = next((each for each in later if _waits(selection, each)), item.item_id)
 
     def key(name: str) -> str:
-        """Of a widget of this item alone: a press in haste never counts for the next item."""
+        """Return a widget key for this item alone, so that a hasty press never counts for the next one."""
         _, golden_id, aspect = selection.about
         return state.widget(f"misaligned_{name}_{golden_id[:12]}_{aspect}_{item.item_id}")
 
@@ -147,7 +147,7 @@ def draw(selection: Selection, sentence: DeltaGenerator) -> None:
 
 
 def _draw_heading(selection: Selection, item: ItemScore, place: str) -> None:
-    """The item's figures and its place, who said what of it, and what was done last; or why the buttons are off."""
+    """Draw the item's figures and position, its triage, the last action, and why buttons are disabled."""
     known, gate = selection.triage.get(item.item_id), people.gate(selection.page, "annotator")
     key = state.widget("misaligned_heading")
     with st.container(key=key, horizontal=True, vertical_alignment="center", gap="small"):

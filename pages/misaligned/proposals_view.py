@@ -1,4 +1,4 @@
-"""The proposals of a round next to their parents: differences with their tests, items that changed, decisions."""
+"""Proposals of a refinement round next to their parents: tests, changed items, decisions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COLUMNS = {
 
 
 def draw(selection: Selection, run: RunDetail) -> None:
-    """All proposals, those to decide first, then by their difference on the inner fold; the picked one whole."""
+    """Draw all proposals, open ones first, then by their difference on the inner fold; the selected one in full."""
     page = selection.page
     proposals = sorted(projects.list_proposals(page.store, run.run_id), key=lambda one: one.state != "open")
     changed = [
@@ -125,7 +125,7 @@ def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal, na
 
 
 def _draw_decision(selection: Selection, proposal: ListedProposal) -> None:
-    """What was decided in the review, or the way there; an accepted text can become the judge."""
+    """Draw the decision of the review or a link to it; an accepted text can become the judge."""
     page, made = selection.page, proposal.decision
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):

@@ -1,4 +1,4 @@
-"""Refinement rounds: what one learns from and may do, its cost, its progress, and its proposals."""
+"""Refinement rounds: settings, cost, progress and proposals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIZES = (1, 2, 3, 4, 6, 8)
 
 
 def draw(selection: Selection) -> None:
-    """The round in the URL with its proposals, else the newest with proposals to decide, else the form of a new one."""
+    """Draw the round in the URL, else the newest with open proposals, else the form of a new one."""
     rounds = {
         run.run_id: run
         for run in selection.page.store.runs.all(selection.run.project_id)
@@ -32,7 +32,7 @@ def draw(selection: Selection) -> None:
     }
     wanted = state.url_id("round") or next((run_id for run_id in rounds if _has_open(selection, run_id)), NEW)
     if wanted != NEW and wanted not in rounds:
-        st.warning("The linked round is not of this golden set and aspect.", icon=":material/link_off:")
+        st.warning("The linked round belongs to another golden set or aspect.", icon=":material/link_off:")
         wanted = NEW
     if rounds:
         key = state.widget("round_choice")
@@ -88,7 +88,7 @@ def _n_calibration(calibration_id: str, _selection: Selection) -> int:
 
 
 def _draw_form(selection: Selection) -> None:
-    """What a round learns from, what it refines, what it may do, and what it costs at most."""
+    """Draw the settings of a round and its maximum cost."""
     page, store = selection.page, selection.page.store
     if run_panel.note_imported(page, run_panel.read_run(page, selection.calibration_id)):
         return
@@ -132,7 +132,7 @@ def _draw_form(selection: Selection) -> None:
 
 
 def _choose_items(selection: Selection) -> tuple[str, ...]:
-    """The picked items, or () for a sample of the most misaligned."""
+    """Return the picked items, or () for a sample of the most misaligned."""
     triage = selection.triage
     picked = [item.item_id for item in selection.scored if (known := triage.get(item.item_id)) and known.picked]
     if not picked:
@@ -155,7 +155,7 @@ def _choose_items(selection: Selection) -> tuple[str, ...]:
 
 
 def _cost_words(selection: Selection, request: RoundRequest) -> str:
-    """Proposals and calls at most; the price by what a call of the calibration cost, where that is known."""
+    """Say how many proposals and calls a round makes at most, with a price if calls of the calibration had one."""
     page, n_parents = selection.page, len(request.parent_ids)
     calls = projects.round_cost(page.store, selection.calibration_id, n_parents, request.settings)
     before = run_panel.read_run(page, selection.calibration_id)

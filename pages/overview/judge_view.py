@@ -1,4 +1,4 @@
-"""The judge and its versions on screen: see what one adds, sign it off, read its history."""
+"""Versions of the judge on screen: gain, approval and history."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ STORY_ROWS = 6
 
 
 def line_of(page: Opened, aspect: str) -> JudgeLine:
-    """The versions of the judge of an aspect of the page's project."""
+    """Return the versions of the judge of an aspect of the page's project."""
     return projects.judge_line(page.store, page.project.project_id, aspect)
 
 
 def place_of(aspect: str, version: JudgeVersion) -> dict[str, str]:
-    """The ids in the URL of the screen that shows a version."""
+    """Return the URL ids of the screen that shows a version."""
     golden = {"golden": version.newest.golden_id} if version.newest is not None else {}
     return {"aspect": aspect, "version": str(version.number)} | golden
 
 
 def state_words(version: JudgeVersion | None) -> str:
-    """E.g. "version 2, current"; that there is none yet where no version follows the criteria."""
+    """Return, for example, "version 2, current", or that no version uses the criteria yet."""
     return "no version yet" if version is None else f"{version.name}, {VERSION_STATES[version.state]}"
 
 
 def draw_follower(page: Opened, aspect: str, criteria_id: str) -> None:
-    """The newest version of the judge that follows these criteria, as a badge; nothing where none does."""
+    """Draw a badge with the newest judge version that uses these criteria, if there is one."""
     version = line_of(page, aspect).followed.get(criteria_id)
     if version is not None:
         st.badge(state_words(version), color=COLOURS[version.state])  # type: ignore[arg-type]
 
 
 def report_of(page: Opened, golden_id: str, aspect: str, run_id: str) -> Report:
-    """The report of a run, gathered anew only if something of the project has changed."""
+    """Return the report of a run, gathered again only after a change in the project."""
     store, project_id = page.store, page.project.project_id
     key = (
         *("report", run_id, page.project.name, store.events.count(project_id)),
@@ -67,7 +67,7 @@ def report_of(page: Opened, golden_id: str, aspect: str, run_id: str) -> Report:
 
 
 def finding_of(version: JudgeVersion) -> str:
-    """What was measured of a version, in a sentence."""
+    """Return the measured agreement of a version in a sentence."""
     measured = version.newest
     if measured is None:
         return f"Version {version.number} has not been measured yet"
@@ -75,7 +75,7 @@ def finding_of(version: JudgeVersion) -> str:
 
 
 def measured_on(version: JudgeVersion) -> str:
-    """The measure behind a version's figure: statistic, level, side and n; "" where there is none."""
+    """Return statistic, level, set and n behind a version's figure, or ""."""
     if version.newest is None:
         return ""
     side, aligned = version.newest.evidence
@@ -86,7 +86,7 @@ def measured_on(version: JudgeVersion) -> str:
 
 
 def gain_of(page: Opened, version: JudgeVersion) -> Finding | None:
-    """What a version adds to the one it was compared with; None if it was compared with none."""
+    """Return the gain of a version over the one it was compared with, or None."""
     measured = version.newest
     if measured is None or not measured.beside:
         return None
@@ -103,7 +103,7 @@ def gain_of(page: Opened, version: JudgeVersion) -> Finding | None:
 
 
 def _draw_head(version: JudgeVersion, *, large: bool) -> None:
-    """Its number, its state, and who made it of what; an approval from elsewhere is shown and counts for nobody."""
+    """Draw number, state and origin of a version. An imported approval is shown but does not count."""
     if large:
         st.subheader(f"Version {version.number}", anchor=False, width="content")
     else:
@@ -118,7 +118,7 @@ def _draw_head(version: JudgeVersion, *, large: bool) -> None:
 
 
 def draw_version(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
-    """A version whole: what it follows, what it adds to the one before, and what can be made of it."""
+    """Draw a version in full: its criteria, its gain, and its buttons."""
     run = projects.version_run(page.store, page.project.project_id, line.aspect, version.number)
     if run is not None and run.finished:  # it may have ended after the line was read
         line = line_of(page, line.aspect)
@@ -136,7 +136,7 @@ def draw_version(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
 
 
 def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion, *, at_work: bool) -> None:
-    """What can be made of a version in its state; what takes something back asks for a reason."""
+    """Draw the buttons for the state of a version; those that take something back ask for a reason."""
     where = (page.store, page.project.project_id, line.aspect, version.number)
 
     def decide(to: VersionState, reason: str = "") -> None:
@@ -208,7 +208,8 @@ def _said(act: Callable[[], object], done: str) -> None:
 
 
 def _draw_texts(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
-    """The criteria it follows: the one text that changed against what it was made of, the others by their names.
+    """Draw the criteria of a version: the one that changed as a difference, the others by name. The changed text is
+    compared with the one it replaced, else with its own parent. If several are new, none is compared.
 
     That text is read against the one it took the place of, else against its own parent.  Where several are new, none
     is read against another.
@@ -244,7 +245,7 @@ def _draw_texts(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
 
 
 def draw_story(page: Opened, line: JudgeLine) -> None:
-    """Every version, newest first: who made it and why, what it adds, who signed it off."""
+    """Draw every version, newest first: author, reason, gain and approval."""
     n_pages = -(-len(line.versions) // STORY_ROWS)
     first = STORY_ROWS * (st.pagination(n_pages, key=state.widget("story_page")) - 1) if n_pages > 1 else 0
     for version in line.versions[::-1][first : first + STORY_ROWS]:

@@ -1,4 +1,4 @@
-"""The parts of Overview: the finding, the stages, what waits, all aspects, and how an empty project begins."""
+"""Parts of Overview: finding, stages, to-do list, all aspects, and the start of an empty project."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LONGEST = 60
 
 
 def report_of(page: Opened, now: Overview) -> Report | None:
-    """The report on the judge that counts, None if there is none or if no held-out item measured it."""
+    """Return the report on the current judge; None without one or without a held-out measurement."""
     version = now.line.default
     measured = None if version is None else version.newest
     if version is None or measured is None or measured.held_out is None:
@@ -52,7 +52,7 @@ def report_of(page: Opened, now: Overview) -> Report | None:
 
 
 def finding_of(now: Overview, report: Report | None) -> Finding:
-    """Whether the judge is good enough, or how far the project has come."""
+    """Say whether the judge is good enough, or how far the project has come."""
     if report is not None:
         return readiness(report)
     version, name = now.line.default, shortened(now.golden.name, LONGEST)
@@ -73,7 +73,7 @@ def finding_of(now: Overview, report: Report | None) -> Finding:
 
 
 def draw_agreement(report: Report) -> None:
-    """The agreement of judge and raters as one figure each, and both next to the baseline on one axis."""
+    """Draw the agreement of judge and raters as one figure each, and a chart with the baseline."""
     held, raters = report.held_out, report.raters.ceiling
     judge, others = st.columns(2)
     judge.metric("Agreement of the judge with raters", number(held.value))
@@ -85,7 +85,7 @@ def draw_agreement(report: Report) -> None:
 
 
 def draw_systems(page: Opened, report: Report) -> None:
-    """Whether one system is better than another, for any two; nothing without two systems to compare."""
+    """Draw whether one system is better than another, for any two; nothing with fewer than two systems."""
     means = report.means
     names = [system.name for system in means.corrected]
     if len(names) < 2 or not means.differences:
@@ -112,7 +112,7 @@ def draw_stages(now: Overview) -> None:
 
 
 def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
-    """The one next action; where it is to sign off version `shown`, its buttons are in view."""
+    """Draw the one next step. If it is approving version `shown`, draw its buttons."""
     at, first = _at(now), now.waiting[0] if now.waiting else None
     if first is not None and first.task != "triage":
         if not _in_view(first, shown):
@@ -132,7 +132,7 @@ def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
 
 
 def draw_waiting(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
-    """What waits for whoever looks, each with the way there; version `shown` is in view beside it."""
+    """Draw the to-do list of the user, each task with a link; version `shown` is already in view."""
     st.subheader("To do", anchor=False)
     if not now.waiting:
         st.caption("Nothing. Edit criteria, look at misaligned items, or label more to make the judge better.")
@@ -171,7 +171,7 @@ def _draw_way(page: Opened, now: Overview, waiting: Waiting, *, place: str) -> N
 
 
 def draw_beginning(page: Opened) -> None:
-    """An empty project: three ways to begin, a press each."""
+    """Draw three ways to begin an empty project, one button each."""
     from pages.golden import golden_upload
 
     finding("A judge begins with texts that raters have rated.")

@@ -1,4 +1,4 @@
-"""The demo's bar on top of every screen: what the demo is, its replay, the way back, and a tour that can be left.
+"""The tour of the demo project, and how to reset or leave it.
 
 Where no demo project is open nothing is drawn.  The tour's place stands in the URL and, for whoever walks off by the
 menu, in the session.
@@ -26,14 +26,14 @@ WHAT = "Demo: made-up texts, simulated labels."
 
 @dataclass(frozen=True)
 class Finished:
-    """What the demo holds, for links: its golden set, and its finished runs, oldest first."""
+    """Link targets in the demo: its golden set, and its finished runs, oldest first."""
 
     golden_id: str
     aspect: str
     runs: tuple[Run, ...]
 
     def run(self, kind: str, spec: str = "") -> str:
-        """The oldest finished run of a kind (by a judge), "" for none: the one that came with the demo."""
+        """Return the oldest finished run of a kind (by a judge), which came with the demo, or ""."""
         return next((run.run_id for run in self.runs if run.kind == kind and run.judge_spec.startswith(spec)), "")
 
     @property
@@ -46,7 +46,7 @@ Ids = Callable[[Finished], dict[str, str]]
 
 @dataclass(frozen=True)
 class Step:
-    """A stop of the tour: its screen, what to look at there, and the ids of the link to it."""
+    """A stop of the tour: screen, text, and the ids of its link."""
 
     screen: Screen
     words: str
@@ -86,7 +86,7 @@ STEPS = (
 
 
 def draw(settings: Settings, store: Store, project_id: str) -> None:
-    """In the demo project: the stop of who is on the tour; on the first screen, how to begin.  Elsewhere nothing."""
+    """Draw the current stop of the tour in the demo project, or how to begin; nothing elsewhere."""
     if not is_demo(project_id):
         return
     place = _place()
@@ -99,7 +99,7 @@ def draw(settings: Settings, store: Store, project_id: str) -> None:
 
 
 def draw_demo(settings: Settings, store: Store, project_id: str) -> None:
-    """In the menu, of the demo project: what it is, the tour, and what can be done with it."""
+    """Draw the demo's menu: what it is, the tour, replay and reset."""
     if not is_demo(project_id):
         return
     st.caption(WHAT)
@@ -112,7 +112,7 @@ def draw_demo(settings: Settings, store: Store, project_id: str) -> None:
         st.caption("Watch a whole calibration. It runs on recorded replies: no key, no network, under a minute.")
         key = state.widget("demo_replay")
         replay = people.button(store, "reviewer", "Replay this calibration", icon=":material/replay:", key=key)
-        st.caption("Put the demo back as it was. Your changes to it are lost. Other projects stay as they are.")
+        st.caption("Reset the demo. Your changes to it are lost. Other projects don't change.")
         key = state.widget("demo_reset")
         again = people.button(store, "admin", "Reset the demo", icon=":material/restart_alt:", key=key)
         try:
@@ -138,7 +138,7 @@ def _offer_tour(store: Store, *, primary: bool) -> None:
 
 
 def _place() -> int | None:
-    """Where the tour is, from 0; None while nobody is on it."""
+    """Return the current stop of the tour, from 0; None outside the tour."""
     said = state.url_id("tour")
     if said is not None and said.isdecimal() and 1 <= int(said) <= len(STEPS):
         st.session_state[PLACE] = int(said) - 1
@@ -183,7 +183,7 @@ def _finished(store: Store) -> Finished:
 
 
 def draw_new_project(store: Store, label: str, **look: Any) -> None:
-    """A button that asks what a new project is called, then opens it on its upload."""
+    """Draw a button that asks for a project name, then opens the upload of the new project."""
     gate = people.gate(store, "admin", help="Creates a project for a file of texts.")
     if st.button(label, key=state.widget(f"create_{label}"), **look, **gate):
         people.ask(store, project=True)

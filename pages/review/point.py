@@ -1,4 +1,4 @@
-"""The open point in type that a projector shows to the last row: a changed text, or a misaligned item."""
+"""The open point of a review in large type: a changed text or a misaligned item."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGE = 1_200
 
 
 def draw(page: Opened, where: tuple[str, str, str], point: Point) -> None:
-    """Draw the point; `where` are the project, golden set and aspect."""
+    """Draw the point; `where` is its project, golden set and aspect."""
     st.header(plain(point.title), anchor=False)
     try:
         about = page.store.criteria.get(page.project.project_id, point.subject_id)

@@ -31,12 +31,12 @@ COLOURS = {"accepted": "green", "rejected": "red", "postponed": "gray"}
 
 
 def is_open() -> bool:
-    """Whether the review has the screen to itself."""
+    """Return whether the review is shown in full screen."""
     return state.url_id("section") == SECTION and state.is_bare()
 
 
 def draw(page: Opened) -> None:
-    """The open points of the golden set and aspect in the URL, else of the open criteria."""
+    """Draw the open points of the golden set and aspect in the URL, else of the open criteria."""
     if state.url_id("golden") is None and (criteria_id := state.url_id("criteria")):
         try:
             entry = page.store.criteria.get(page.project.project_id, criteria_id)
@@ -90,7 +90,7 @@ def _draw_join(page: Opened, where: Where, label: str, *, kind: str = "secondary
 
 
 def _draw_full(page: Opened, where: Where, review: OpenReview) -> None:
-    """One open point, its votes and its decision."""
+    """Draw one open point, its votes and its decision."""
 
     def leave() -> None:
         if not page.actor.is_unnamed and people.may(page, "annotator"):
@@ -128,13 +128,13 @@ def _draw_full(page: Opened, where: Where, review: OpenReview) -> None:
 
 @st.fragment(run_every=TICK_SECONDS)
 def _watch(page: Opened, moved: int) -> None:
-    """Draw the screen anew where another screen joined, voted or decided."""
+    """Redraw the screen when another participant joins, votes or decides."""
     if projects.review_moved(page.store, page.project.project_id) != moved:
         st.rerun()
 
 
 def _draw_votes(page: Opened, where: Where, review: OpenReview, point: Point) -> None:
-    """Who has voted or, once all have, who voted what; and the buttons of whoever joined."""
+    """Draw who has voted, or once all have, each vote; and the buttons of participants."""
     voted = {vote.actor for vote in point.votes}
     if point.revealed:
         for choice in CHOICES:
@@ -170,7 +170,7 @@ def _draw_votes(page: Opened, where: Where, review: OpenReview, point: Point) ->
 
 
 def _draw_decision_form(page: Opened, where: Where, point: Point) -> None:
-    """The three decisions; `point` is what the screen showed, so that nobody overrules a decision unseen."""
+    """Draw the three decisions. `point` is what the screen showed, so that nobody overrules a decision unseen."""
     key = state.widget(f"decide_{point.key}_{point.seen}")
     voted = not (point.needs_reason("accepted") and point.needs_reason("rejected"))
 
@@ -201,7 +201,7 @@ def _draw_decision_form(page: Opened, where: Where, point: Point) -> None:
 
 
 def _draw_decision(page: Opened, decision: PointDecided) -> None:
-    """A decision, and for an accepted text the way to a judge that follows it."""
+    """Draw a decision, and for an accepted text the button that makes it the judge."""
     tally = f" · {decision.tally}" if decision.tally and not decision.reason.startswith(decision.tally) else ""
     with st.container(border=True):
         st.markdown(

@@ -1,4 +1,4 @@
-"""What people did in a project, newest first: in pages, and as a file for admins."""
+"""History of a project, newest first, in pages and as a file for admins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAID = ("reason", "text", "note")
 
 
 def draw(page: Opened) -> None:
-    """A page of the log, its number kept in the URL, and the way to take all of it away."""
+    """Draw one page of the log, with its number in the URL, and the download of the whole log."""
     project_id, number = page.project.project_id, number_in_url(1)
     n, entries = page.store.events.count(project_id), page.store.events.page(project_id, (number - 1) * ROWS, ROWS)
     if not n:
@@ -60,13 +60,13 @@ def draw(page: Opened) -> None:
 
 
 def number_in_url(default: int) -> int:
-    """The page that the URL names, from 1; `default` where it names none."""
+    """Return the page in the URL, from 1, else `default`."""
     said = state.url_id("page") or ""
     return max(1, int(said)) if said.isdecimal() and len(said) < 7 else default
 
 
 def pages_of(n_pages: int, *, default: int = 1) -> int:
-    """The page that the URL names, from 1, else `default`; draws the way to the others where there are any."""
+    """Draw links to the other pages, if any, and return the page in the URL, from 1, else `default`."""
     number = min(number_in_url(default), n_pages)
     if n_pages > 1:
         key = state.widget(f"page_{number}_of_{n_pages}")  # another one for each page, for the URL says which it is

@@ -1,4 +1,4 @@
-"""The list of runs: what each is in words, who started it, how long it took; a page of it at a time."""
+"""Table of runs: kind, author, duration and cost, one page at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ COLUMNS = {
 
 
 def columns(runs: Sequence[Run], starters: Mapping[str, str], goldens: Mapping[str, str]) -> dict[str, list[Any]]:
-    """A row a run; columns that no row would fill are left out.
+    """Return the columns of the table without empty ones. `starters` maps run id → who started it, `goldens` golden id
+    → name.
 
     `starters` maps run id → who started it, `goldens` golden id → name.
     """
@@ -54,7 +55,7 @@ def columns(runs: Sequence[Run], starters: Mapping[str, str], goldens: Mapping[s
 
 
 def ended_words(run: Run) -> str:
-    """When a run that is done ended, how long it took, what it asked and cost, as far as that is known."""
+    """Say when a finished run ended, how long it took, its calls and its cost."""
     took = duration(tables.seconds_taken(run, run.updated_at))
     words = f"Finished {tables.when(run.finished_at)}, took {took}."
     if makes_calls(run):
@@ -64,7 +65,7 @@ def ended_words(run: Run) -> str:
 
 
 def finding(runs: Sequence[Run]) -> str:
-    """What runs, what waits and what failed, in a sentence or two."""
+    """Say what runs, what waits and what failed, in a sentence or two."""
     running, waiting, stopped = (
         [run for run in runs if run.status == status] for status in ("running", "queued", "failed")
     )
@@ -85,7 +86,7 @@ def finding(runs: Sequence[Run]) -> str:
         said.append(f"{counted(len(waiting), 'run')} {'waits' if len(waiting) == 1 else 'wait'}")
     if not said:
         last = runs[0]
-        ended = {"done": "finished", "budget": "ended with its budget"}.get(last.status, last.status)
+        ended = {"done": "finished", "budget": "stopped at its budget"}.get(last.status, last.status)
         when = tables.when(last.finished_at or last.updated_at)
         said.append(f"Nothing is running; the newest run, {named(last)}, {ended} {when}")
     if stopped:
@@ -94,6 +95,6 @@ def finding(runs: Sequence[Run]) -> str:
 
 
 def foremost(runs: Sequence[Run]) -> Run:
-    """The run to look at first: what runs, else what failed last, else what waits, else the newest."""
+    """Return the run to show first: a running one, else the last failed, else a waiting one, else the newest."""
     ranks = {"running": 0, "failed": 1, "queued": 2}
     return min(runs, key=lambda run: ranks.get(run.status, 3))

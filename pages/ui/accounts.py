@@ -1,4 +1,4 @@
-"""Who may reach the app: whether people sign in (Streamlit's secrets hold `[auth]`), and which addresses are ours."""
+"""Who can reach the app: sign-in by Streamlit's `[auth]` secrets, and local addresses."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from core.settings import Settings
 
 
 def auth_section() -> Any:
-    """The section `[auth]` (a mapping where it is written well), None without it or without readable secrets."""
+    """Return the section `[auth]` (a mapping if it is well-formed); None without it or without readable secrets."""
     return st.secrets["auth"] if st.secrets.load_if_toml_exists() and "auth" in st.secrets else None
 
 
 def check_accounts(settings: Settings) -> None:
-    """UsageError where roles are given out and nobody can sign in: without accounts everybody is admin."""
+    """Raise UsageError if roles are configured but nobody can sign in, because then everybody would be admin."""
     if settings.roles_file and auth_section() is None:
         raise UsageError(
             "CONCORD_ROLES gives people roles, but nobody can sign in: .streamlit/secrets.toml has no section [auth] "
@@ -27,7 +27,7 @@ def check_accounts(settings: Settings) -> None:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether this text is an IP address of this machine itself, IPv4 within IPv6 included."""
+    """Return whether the text is a loopback IP address, including IPv4 in IPv6."""
     try:
         known = ip_address(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The form that says how a judge is asked: form, samples, temperature, persona, steps, limit, thinking."""
+"""Form for how a judge is asked: form, samples, temperature, persona, steps, token limit, effort."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EFFORTS = ("", "none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def choose_asking(spec: str) -> Asking:
-    """Draw how the model `spec` is asked, folded under one line.  UsageError for what does not fit together."""
+    """Draw how the model `spec` is asked, folded under one line. Raises UsageError for settings that conflict."""
     local = spec.startswith("hf:")
     with st.expander("How the judge is asked: form, samples, temperature, thinking", icon=":material/tune:"):
         first, second, third = st.columns(3, gap="medium")
@@ -89,7 +89,7 @@ def choose_asking(spec: str) -> Asking:
                 MOST_TOKENS,
                 None,
                 key=widget("max_tokens"),
-                placeholder="as the form needs",
+                placeholder="set by the form",
                 help="A reasoning model gets more if its thoughts use this up.",
             )
             if spec.startswith("openai:"):

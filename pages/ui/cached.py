@@ -1,4 +1,4 @@
-"""Results and figures that sessions share, each computed once for its key."""
+"""Process-wide cache of results and figures, shared between sessions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def cached(key: tuple[Hashable, ...], make: Callable[[], T]) -> T:
-    """What `make` returns, computed once per process for `key`, which names the thing and all that it depends on."""
+    """Return `make()`, computed once per process for `key`, which must name the value and all its inputs."""
     return cast(T, _cached(key, make))
 
 

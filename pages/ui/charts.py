@@ -1,4 +1,4 @@
-"""Where figures of `core.report.figures` are placed: from the records of a run to the figure and on to the screen.
+"""Place figures of `core.report.figures` on the screen.
 
 A drawing is an image: it appears at once, and hostile text in it stays text.
 """
@@ -30,7 +30,7 @@ def place(figure: Drawing, *, key: str, alt: str) -> None:
 
 
 def _theme() -> figures.Theme:
-    """The page's; one without dark colours of its own stays light whatever the system asks for."""
+    """Return the theme of the page; a theme without dark colours stays light."""
     has_dark = st.get_option("theme.dark.backgroundColor") is not None
     return "dark" if has_dark and st.context.theme.type == "dark" else "light"
 

@@ -1,4 +1,4 @@
-"""What a screen is about, chosen in select boxes and kept in the URL: golden set, aspect, run, criteria."""
+"""Select boxes for the subject of a screen (golden set, aspect, run, criteria), kept in the URL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pages.ui.page import Opened, link_to
 
 
 def choose_golden(page: Opened) -> GoldenSummary:
-    """The golden set in the URL, else the newest that has judges, else the newest."""
+    """Return the golden set in the URL, else the newest with judges, else the newest."""
     goldens = {golden.golden_id: golden for golden in page.store.goldens.all(page.project.project_id)}
     if not goldens:
         st.info("This project has no golden set yet. Upload a file with human labels first.", icon=":material/dataset:")
@@ -33,7 +33,7 @@ def choose_golden(page: Opened) -> GoldenSummary:
 
 
 def choose_aspect(page: Opened, golden: GoldenSummary) -> str:
-    """The aspect in the URL, else the one with the most judges, else the first with labels."""
+    """Return the aspect in the URL, else the one with the most judges, else the first with labels."""
     names = [aspect.aspect for aspect in golden.aspects if aspect.n_labelled]
     if not names:
         st.warning("This golden set has no labels; a judge is measured by its agreement with human labels.")
@@ -48,7 +48,7 @@ def choose_aspect(page: Opened, golden: GoldenSummary) -> str:
 
 
 def distinct(words: Mapping[str, str]) -> dict[str, str]:
-    """Words by id, all different: a choice is kept by its words, and two runs may have the same within a second."""
+    """Make words unique per id, because a select box identifies a choice by its words."""
     times = Counter(words.values())
     return {option_id: text if times[text] == 1 else f"{text} ({option_id})" for option_id, text in words.items()}
 
@@ -56,7 +56,7 @@ def distinct(words: Mapping[str, str]) -> dict[str, str]:
 def choose_in_url(
     label: str, name: str, wanted: str, words: Mapping[str, str], *, width: int | Literal["stretch"] = "stretch"
 ) -> str:
-    """A select box whose value stands in the URL under `name`: the URL decides, a choice changes it."""
+    """Draw a select box whose value is kept in the URL under `name`."""
     key = state.widget(f"compare_{name}")
     st.session_state[key] = wanted
 
@@ -78,13 +78,13 @@ def choose_in_url(
 
 
 def in_url(name: str, options: Iterable[str], usual: str) -> str:
-    """The option in the URL under `name`, else the usual one."""
+    """Return the option in the URL under `name`, else the default."""
     named = state.url_id(name)
     return named if named in options else usual
 
 
 def choose_part(label: str, name: str, words: Mapping[str, str], usual: str, **look: Any) -> str:
-    """A row of buttons, option → its words, whose value stands in the URL under `name` where it is not `usual`."""
+    """Draw a row of buttons (option → label) whose value is kept in the URL under `name` unless it is `usual`."""
     key, value = state.widget(f"part_{name}"), in_url(name, words, usual)
 
     def keep() -> None:

@@ -1,4 +1,4 @@
-"""Two texts word by word: what was removed, what was added."""
+"""Word-by-word difference of two texts."""
 
 from __future__ import annotations
 

@@ -51,12 +51,12 @@ class Editing:
 
 
 def of_criteria(criteria_id: str) -> str:
-    """The subject of an edit of criteria."""
+    """Return the draft subject for an edit of criteria."""
     return f"criteria:{criteria_id}"
 
 
 def begin(page: Opened, subject: str, version: str, name: str, *, base: str = "") -> Editing:
-    """What the text area of `subject` (key `name` at first) opens with; call it right before the text area is drawn."""
+    """Return the text for the text area of `subject` (key `name` at first); call it right before drawing the area."""
     known = _opened(page).get(subject)
     drawn = known is not None and known.name == name and known.key in st.session_state
     if known is not None and drawn and known.author == page.actor.name:
@@ -76,7 +76,7 @@ def begin(page: Opened, subject: str, version: str, name: str, *, base: str = ""
 
 
 def draw_kept(page: Opened, editing: Editing, head: str = "") -> None:
-    """A note that the text area opened with a draft, and the way back to the version; `head` is the newest version."""
+    """Say that the text area opened with a draft, and offer the saved version; `head` is the newest version."""
     if editing.opened_at is None:
         return
     moved = " Somebody has saved another version since; saving yours will show both." if head != editing.base else ""
@@ -95,7 +95,7 @@ def draw_kept(page: Opened, editing: Editing, head: str = "") -> None:
 
 @st.fragment
 def watch(page: Opened, editing: Editing, until: str = "not yet a version") -> None:
-    """Save what is typed into the text area as a draft; draw it after the text area, and outside of a form."""
+    """Save what is typed into the text area as a draft; call it after drawing the area, outside a form."""
     if page.actor.is_unnamed or not people.may(page, "reviewer"):
         return
     place = state.widget(f"draft_{editing.key}")
@@ -116,7 +116,7 @@ def watch(page: Opened, editing: Editing, until: str = "not yet a version") -> N
 
 
 def done(page: Opened, editing: Editing) -> None:
-    """Delete the draft of a text that was saved or dropped; the text area shows the version again."""
+    """Delete the draft of a saved or discarded text; the text area shows the version again."""
     try:
         projects.drop_draft(page.store, page.project.project_id, editing.subject)
     except ConcordError as error:  # the text itself is safe
@@ -127,19 +127,19 @@ def done(page: Opened, editing: Editing) -> None:
 
 
 def clock(at: datetime) -> str:
-    """The time of day in the reader's zone, with the day where that is not today."""
+    """Return the time of day in the reader's zone, with the date if it is not today."""
     here = at.astimezone()
     return f"{here:%H:%M}" if here.date() == datetime.now().astimezone().date() else f"{here:%d %b %H:%M}"
 
 
 def _opened(page: Opened) -> dict[str, Editing]:
-    """Subject → the text of the project that this session has opened."""
+    """Return subject → text opened in this session."""
     opened: dict[str, dict[str, Editing]] = st.session_state.setdefault(state.EDITING, {})
     return opened.setdefault(page.project.project_id, {})
 
 
 def _take(page: Opened, editing: Editing, place: str) -> None:
-    """Save what the browser sent, once; a text like the version needs no draft."""
+    """Save the text that the browser sent, once; a text equal to the version needs no draft."""
     said = (st.session_state.get(place) or {}).get("draft")
     now = _opened(page).get(editing.subject, editing)
     if not isinstance(said, dict) or said.get("n") == now.heard or now.key != editing.key:

@@ -1,4 +1,4 @@
-"""What a screen says of a store that does not answer, and of errors that no screen expected."""
+"""Messages about an unavailable database and unexpected errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger("concord")
 
 
 def say_waiting() -> None:
-    """In the thread that waits for the store: told on its screen, where it draws one, and in the log."""
+    """Report a wait for the store on the screen of the waiting thread and in the log."""
     say_in_log()
     if get_script_run_ctx(suppress_warning=True) is not None:
         words = f"The database does not answer. Waiting for it, for up to {PATIENCE:.0f} s …"

@@ -1,4 +1,4 @@
-"""The form that starts a calibration: golden set, aspect, judge, definition, and settings with good defaults."""
+"""Form that starts a calibration: golden set, aspect, judge, definition and settings."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
 
 @dataclass(frozen=True, slots=True)
 class CalibrationChoice:
-    """A request, or the reason in words why there is none yet."""
+    """A calibration request, or the reason why there is none yet."""
 
     request: CalibrationRequest | None
     missing: str = ""
@@ -84,7 +84,7 @@ class CalibrationChoice:
 def choose_calibration(
     page: Opened, goldens: Sequence[GoldenSummary], wanted: tuple[str | None, str | None]
 ) -> CalibrationChoice:
-    """Draw the whole form; `wanted` are the golden set and the aspect to begin with, if any."""
+    """Draw the whole form; `wanted` is the golden set and aspect to start with, if any."""
     left, right = st.columns([3, 2], gap="large")
     with left:
         by_id, key = {golden.golden_id: golden for golden in goldens}, widget("golden")
@@ -142,7 +142,7 @@ def choose_calibration(
 
 
 def _choose_search(golden: GoldenSummary, aspect: str, n_labelled: int) -> None:
-    """Draw how thorough the search is; a choice sets the advanced settings, which may then be changed one by one."""
+    """Draw how thorough the search is; a choice presets the advanced settings."""
     thorough = st.segmented_control("Search", list(SEARCHES), default="Standard", required=True, key=widget("search"))
     usual = "data-to-text" if golden.kind == "data_text" else "summarisation"
     chosen = {"preset": usual, **SEARCHES[thorough]}
@@ -161,7 +161,7 @@ def _choose_search(golden: GoldenSummary, aspect: str, n_labelled: int) -> None:
 
 
 def _choose_settings(spec: str) -> CalibrationSettings:
-    """Draw everything that has a good default, for the judge of `spec`.
+    """Draw the settings with defaults, for the judge of `spec`. Raises UsageError for settings that conflict.
 
     UsageError for settings that do not fit together.
     """
@@ -185,7 +185,7 @@ def _choose_settings(spec: str) -> CalibrationSettings:
 
 
 def show_estimate(estimate: Estimate, *, offline: bool = False) -> None:
-    """Draw what the run will ask for and cost, before it starts; "—" where that is unknown."""
+    """Draw the calls and cost of the run before it starts; "—" if unknown."""
     tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)
     asking = {
         "Calls, at most about": f"{estimate.calls:,}",
@@ -207,7 +207,7 @@ def show_estimate(estimate: Estimate, *, offline: bool = False) -> None:
 
 
 def choose_judge(page: Opened, prefix: str = "", *, models_only: bool = False) -> str:
-    """Draw the choice of a judge and return its SPEC, empty while something is missing."""
+    """Draw the choice of a judge and return its SPEC, or "" while something is missing."""
     settings, kinds = page.settings, dict(JUDGES)
     if not settings.local_models:
         del kinds["hf"]

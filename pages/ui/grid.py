@@ -1,4 +1,4 @@
-"""A small table that is there with the page: real rows and cells, a row to be picked, columns to be sorted.
+"""A small HTML table that loads with the page, with sortable columns and selectable rows.
 
 `st.dataframe` has scripts of a megabyte fetched, compiled and painted on a canvas first; it stays where thousands of
 rows are moved through or several are marked at once.  Every cell is set as text by the script beside this file, so
@@ -68,7 +68,8 @@ def draw(
     key: str = "",
     pick: Pick | None = None,
 ) -> None:
-    """Draws `table`, of which `rows` are seen at once; `alt` names it for those who hear the page.
+    """Draw `table`, showing `rows` at once; `alt` names it for screen readers. With `pick` a row can be selected:
+    `picked(key)` returns which. Missing values are shown as `undefined`, never as 0.
 
     With `pick` a row can be picked: `picked(key)` says which.  What is missing is shown as `undefined`, never as 0.
     """
@@ -98,23 +99,23 @@ def draw(
 
 
 def picked(key: str) -> str | None:
-    """The id of the row that a person picked in the table of that key, or that was marked when it was drawn."""
+    """Return the id of the selected row of the table with that key."""
     return _picks().get(key)
 
 
 def forget() -> None:
-    """Lets go of what was picked: another screen was opened."""
+    """Clear the selections, for another screen."""
     st.session_state.pop(state.GRID_PICKS, None)
 
 
 def _picks() -> dict[str, str]:
-    """Table → the id of its marked row; it stays with its thing while the rows under it move."""
+    """Return table → id of its selected row, which follows the row when others move."""
     kept: dict[str, str] = st.session_state.setdefault(state.GRID_PICKS, {})
     return kept
 
 
 def _plain(cell: Any) -> Any:
-    """What JSON can say: missing as None, a time in the reader's zone, flags in words."""
+    """Convert a cell to JSON: missing as None, a time in the reader's zone, flags in words."""
     if isinstance(cell, np.generic):
         cell = cell.item()
     if cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and math.isnan(cell)):

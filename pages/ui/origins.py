@@ -51,13 +51,13 @@ SAFE_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Host names beside this machine's own, lower case and without ports; origins beside the one asked for."""
+    """Allowed host names (lower case, without port) and origins, besides this machine's own."""
 
     hosts: frozenset[str] = frozenset()
     origins: frozenset[str] = frozenset()
 
     def takes_host(self, host: str) -> bool:
-        """Whether `host`, a Host header, names this server."""
+        """Return whether the Host header names this server."""
         try:
             parts = urlsplit(f"//{host}")
             _ = parts.port  # ValueError where it is not a number
@@ -73,13 +73,13 @@ class Allowed:
         )
 
     def takes_origin(self, origin: str, host: str) -> bool:
-        """Whether a page of `origin`, an Origin header, may ask this server under `host`."""
+        """Return whether a page of that Origin header may call this server under `host`."""
         scheme, _, netloc = origin.lower().partition("://")
         return origin.lower() in self.origins or (scheme in ("http", "https") and netloc == host.lower())
 
 
 def allowed_now() -> Allowed:
-    """What Streamlit's options and secrets allow."""
+    """Return what Streamlit's options and secrets allow."""
     hosts, origins = (
         {value.strip().lower().rstrip("./") for value in st.get_option(name) or ()}
         for name in ("server.allowedHosts", "server.corsAllowedOrigins")
@@ -92,7 +92,7 @@ def allowed_now() -> Allowed:
 
 
 class OwnRequestsOnly:
-    """ASGI middleware: refuses requests and WebSockets that are not for this server; see the module."""
+    """ASGI middleware that rejects requests and WebSockets meant for another server; see the module."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

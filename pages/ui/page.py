@@ -1,4 +1,4 @@
-"""What every screen does first: set the page up, open the store, choose the project, say what is missing.
+"""The frame of every screen: page setup, store, project, and errors.
 
 `open_page` makes a screen complete alone: opened by the menu, by a deep link or under test it does the same.
 """
@@ -51,7 +51,7 @@ class Opened:
 
 @st.cache_resource(show_spinner="Opening the store …")
 def start_up() -> tuple[Settings, Store]:
-    """Once per process: open the store, load the sample project, freeze the imports.
+    """Open the store, load the demo project and freeze the imports, once per process.
 
     Streamlit collects garbage after every rerun; frozen imports are not walked again (295 → 45 ms where heavy).
     """
@@ -64,7 +64,7 @@ def start_up() -> tuple[Settings, Store]:
 
 
 def open_store(settings: Settings) -> Store:
-    """The store of this process with what it comes with; a second call finds it done.  StoreError, ArchiveError."""
+    """Return the store of this process, with the demo loaded. Raises StoreError, ArchiveError."""
     store = projects.open_store(settings)
     store.say_waiting_by(faults.say_waiting)
     try:
@@ -113,7 +113,7 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
 
 
 def finding(sentence: str, *, step: Callable[[], object] | None = None) -> None:
-    """What is so, in one sentence at the same place and of the same size on every screen: once, above all else.
+    """Draw the headline of a screen. `step` draws the next action at its right: a button, or `link_to`.
 
     `step` draws the next thing to do at its right: a button, or `link_to`.
     """
@@ -126,7 +126,7 @@ def finding(sentence: str, *, step: Callable[[], object] | None = None) -> None:
 
 
 def _draw_head(title: str, intro: str, store: Store) -> DeltaGenerator:
-    """Title and intro, and beside them the place for what the screen is about."""
+    """Draw title and intro, and next to them the place for the subject of the screen."""
     with st.container(key="head", horizontal=True, gap="medium"):
         with st.container(gap=None, width="stretch"):
             st.title(title, anchor=False)
@@ -173,7 +173,7 @@ def _draw_side(settings: Settings, store: Store, offered: list[ProjectSummary], 
 
 
 def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSummary:
-    """The project in the URL, else of its run, else the one picked last, else the demo."""
+    """Return the project in the URL, else of its run, else the last one picked, else the demo."""
     known = {project.project_id: project for project in offered}
     named, wanted = state.url_id("project"), state.project()
     if wanted is None and (run_id := state.url_id("run")) is not None:
@@ -189,7 +189,7 @@ def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSumma
 
 
 def stop_with(what: str, message: str) -> NoReturn:
-    """An error that leaves nothing to draw: what happened, then the message as plain text."""
+    """Show an error that leaves nothing to draw: what happened, then the message as plain text."""
     st.error(f"{what}  \n{plain(message)}", icon=":material/error:")
     st.stop()
 

@@ -1,4 +1,4 @@
-"""Who acts: the account that somebody signed in with, or on one's own machine the name that they gave.
+"""Who is acting: the signed-in account, or on one's own machine the entered name.
 
 If Streamlit's secrets have an `[auth]` section, nothing is shown before somebody has signed in, and their role comes
 from the settings.  Otherwise whoever sits at the machine may do everything, and browsers of other machines are turned
@@ -41,21 +41,21 @@ _log = logging.getLogger("concord")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who signed in, as the provider reports it."""
+    """The signed-in account, as reported by the provider."""
 
     name: str
     email: str
 
 
 class Acting(Protocol):
-    """A screen (`Opened`) or a store: both know who acts."""
+    """A screen (`Opened`) or a store, which both know who is acting."""
 
     @property
     def actor(self) -> Actor: ...
 
 
 def let_in() -> Account | None:
-    """Return the account of who signed in, None where nobody has to; stop the screen for everybody else.
+    """Return the signed-in account, or None if nobody has to sign in; stop the screen for everybody else.
 
     Call it before anything is read from the store.
     """
@@ -134,7 +134,7 @@ def _stop(why: str) -> NoReturn:
 
 
 def actor_of(account: Account | None, settings: Settings) -> Actor:
-    """Who acts.  The address is part of an account's name, for anybody can choose to be called like somebody else."""
+    """Return who is acting. The address is part of an account's name, because display names are not unique."""
     if account is None:
         return Actor(picked(settings), at_screen=True)
     known = f"{account.name} ({account.email})" if account.name not in ("", account.email) else account.email
@@ -142,7 +142,7 @@ def actor_of(account: Account | None, settings: Settings) -> Actor:
 
 
 def picked(settings: Settings) -> str:
-    """The name picked in this session, "" for none.
+    """Return the name chosen in this session, or "".
 
     A session begins with the name that this browser remembers.  No link says who its reader is: anybody can send one.
     """
@@ -152,13 +152,13 @@ def picked(settings: Settings) -> str:
 
 
 def pick(name: str) -> None:
-    """From now on this person acts, here and in tabs yet to be opened; with "" nobody is named."""
+    """Set the name of this person, here and in new tabs; "" removes it."""
     st.session_state[state.RATER] = tidy(name)
     remembered.keep_name(tidy(name))
 
 
 def tidy(name: str, longest: int = LONGEST) -> str:
-    """A name on one line, without characters that cannot be seen or that turn the line around; "" for nothing left."""
+    """Clean a name: one line, no invisible or direction-changing characters; "" if nothing is left."""
     shown = "".join(
         word
         for word in " ".join(unicodedata.normalize("NFC", visible_name(name)).split())
@@ -198,7 +198,7 @@ def button(
     help: str | None = None,  # noqa: A002
     **look: Any,
 ) -> bool:
-    """A button that changes something: off with the reason where the role is too low.
+    """Draw a button that changes something, disabled with the reason if the role is too low.
 
     Without a name a press asks for one in a dialog, and is carried out as soon as it is given.
     """
@@ -217,18 +217,18 @@ def button(
 
 
 def submit(page: Acting, role: Role, label: str, **look: Any) -> bool:
-    """`button` for a form."""
+    """Draw `button` in a form."""
     return button(page, role, label, draw=st.form_submit_button, **look)
 
 
 def once_named(page: Acting, act: Callable[[], object]) -> Callable[[], object]:
-    """An `on_change` that does `act`, after asking for a name where there is none."""
+    """Return an `on_change` that calls `act`, after asking for a name if there is none."""
     asked = Asked(page if isinstance(page, Store) else page.store, act=act)
     return partial(st.session_state.update, {state.ASKED: asked}) if page.actor.is_unnamed else act
 
 
 def ask(page: Acting, *, press: str = "", act: Callable[[], object] | None = None, project: bool = False) -> NoReturn:
-    """Open the dialog in the next drawing of the whole screen, which begins now."""
+    """Rerun the screen with the dialog open."""
     store = page if isinstance(page, Store) else page.store
     # Decided once: a field that vanished after a first Enter would take the focus with it, to the button that closes.
     needs_name = not project or page.actor.is_unnamed
@@ -237,7 +237,7 @@ def ask(page: Acting, *, press: str = "", act: Callable[[], object] | None = Non
 
 
 def draw_dialog() -> None:
-    """Draw the dialog while something waits for a name.  Every screen calls it once."""
+    """Draw the dialog while a press waits for a name. Every screen calls it once."""
     st.session_state[state.PRESSED] = st.session_state.pop(state.PRESSES, None)  # of this one run
     asked: Asked | None = st.session_state.get(state.ASKED)
     st.session_state[state.ASKING] = asked
@@ -247,7 +247,7 @@ def draw_dialog() -> None:
 
 
 def draw_waiting() -> None:
-    """In a fragment: draw the whole screen with the dialog where a widget of it has just asked for a name."""
+    """Rerun the whole screen with the dialog if a widget of a fragment has just asked for a name."""
     if st.session_state.get(state.ASKED) is not st.session_state.get(state.ASKING):
         st.rerun()
 
@@ -303,7 +303,7 @@ def _stop_asking() -> None:
 
 
 def draw_who(store: Store) -> None:
-    """Says who acts, with the way to change that: another name, or out of the account."""
+    """Draw who is acting, with the button to change the name or sign out."""
     actor = store.actor
     if actor.subject:
         st.caption(f"Signed in as {actor.role}")
@@ -316,7 +316,7 @@ def draw_who(store: Store) -> None:
 
 
 def draw_role(actor: Actor) -> None:
-    """A line under the title for whoever may not do everything that reviewers do."""
+    """Draw a line under the title for users below the role of reviewer."""
     if actor.role in ALLOWED:
         st.info(f"Your role is {actor.role}. {ALLOWED[actor.role]}", icon=":material/visibility:")
 
@@ -325,12 +325,12 @@ def draw_role(actor: Actor) -> None:
 
 
 def may(page: Acting, role: Role) -> bool:
-    """Whether who acts has at least this role."""
+    """Return whether the acting user has at least this role."""
     return page.actor.may(role)
 
 
 def gate(page: Acting, role: Role, *, disabled: bool = False, help: str | None = None) -> dict[str, Any]:  # noqa: A002
-    """`disabled` and `help` of a widget: off, with the reason, where the role is too low."""
+    """Return `disabled` and `help` of a widget: disabled, with the reason, if the role is too low."""
     if may(page, role):
         return {"disabled": disabled, "help": help}
     return {"disabled": True, "help": f"This needs the role {role}; yours is {page.actor.role}."}

@@ -1,4 +1,4 @@
-"""What the browser keeps for a person: name, a choice on Label, for minutes the screen that signing in interrupts.
+"""Cookies of a person: name, a choice on Label, and for minutes the screen that sign-in interrupted.
 
 They are cookies, so that the first drawing of a session knows them.  A script of a few lines writes them
 (`remember.js`); here they are read, as anybody could have written them.  `st.context.cookies` is what the browser sent
@@ -35,17 +35,17 @@ _write = st.components.v2.component(
 
 
 def name(settings: Settings) -> str:
-    """The name kept when this session connected, as it was sent: tidy it; "" for none."""
+    """Return the raw name in the cookie of this session, or ""; tidy it before use."""
     return _read(_name_cookie(settings))
 
 
 def keep_name(picked: str) -> None:
-    """Has the browser keep this name from the next drawing on; "" has it forget."""
+    """Store this name in the browser with the next drawing; "" removes it."""
     _leave(picked, of_name=True)
 
 
 def _name_cookie(settings: Settings) -> str:
-    """One an installation: cookies know hosts, not ports, and many installations are 127.0.0.1."""
+    """Return a cookie name per installation, because cookies ignore ports and many installations share 127.0.0.1."""
     return f"concord-name-{hashlib.sha256(str(settings.home).encode()).hexdigest()[:12]}"
 
 
@@ -53,12 +53,12 @@ def _name_cookie(settings: Settings) -> str:
 
 
 def label_auto() -> bool:
-    """The choice kept when this session connected; True for none."""
+    """Return the stored choice of this session; True without one."""
     return _read(_AUTO) != "off"
 
 
 def draw_label_auto(on: bool) -> None:
-    """Have the browser keep the choice."""
+    """Store the choice in the browser."""
     _draw(_AUTO, "on" if on else "off", _NAME_SECONDS)
 
 
@@ -78,7 +78,8 @@ def draw_wanted(screen: str, usual: str) -> None:
 
 
 def take_wanted(screens: Collection[str]) -> tuple[str, dict[str, str]] | None:
-    """The screen kept before signing in and the ids of its URL, in a session's first run and once.
+    """Return, once and in a session's first run, the screen and URL ids stored before sign-in; None without any or for
+    an unknown screen.
 
     None for none, or for no screen of ours.
     """
@@ -120,12 +121,12 @@ def draw(settings: Settings) -> None:
 
 
 def _leave(value: str, *, of_name: bool) -> None:
-    """Have the next drawings write a person's name, else the address wanted before signing in."""
+    """Store a name, else the address wanted before sign-in, with the next drawings."""
     st.session_state[state.COOKIE] = (value, of_name, time.monotonic() + _DRAWN_SECONDS)
 
 
 def _draw(name: str, value: str, seconds: int, *, leaving: bool = False) -> None:
-    """Have the browser keep `value` for `seconds`, "" for no longer; `leaving`: anew as the page is left."""
+    """Store `value` in the browser for `seconds` ("" removes it); `leaving`: again as the page closes."""
     data = {"name": name, "value": value, "seconds": seconds, "leaving": leaving}
     _write(key=state.widget(f"remember_{name}"), data=data)
 

@@ -1,4 +1,4 @@
-"""The run panel, the same on every screen: start a run, follow it, cancel or resume it, and choose another."""
+"""The run panel of every screen: start, follow, cancel, resume and choose runs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 def link_to_result(run: Run) -> str:
-    """Draw a link to the screen that shows the result of a run; the title of that screen, "" for none."""
+    """Draw a link to the screen that shows the result of a run; return the title of that screen, or ""."""
     screen = RESULTS.get(run.kind)
     if screen is None:
         return ""
@@ -100,7 +100,7 @@ def _kept_run(_page: Opened, run_id: str, version: int) -> RunDetail:
 
 
 def read_run(page: Opened, run_id: str) -> RunDetail:
-    """The run as it stands; read from the store only when its version moved, and shared between sessions."""
+    """Return the run, read from the store only after a change, and shared between sessions."""
     return _kept_run(page, run_id, page.store.runs.version(run_id))
 
 
@@ -134,7 +134,7 @@ def follow_run(
 
 
 def draw_status(page: Opened, run: Run) -> None:
-    """Status, progress, what it has cost, and the way to stop or resume; errors in words."""
+    """Draw status, progress and cost, the buttons to cancel or resume, and errors in words."""
     draw_notice()  # this part may have been redrawn without the rest of the screen
     if run.status == "queued":
         said = ["waiting for a worker"]
@@ -176,16 +176,16 @@ def draw_status(page: Opened, run: Run) -> None:
             st.error(plain(run.error), icon=":material/error:", title="This run failed")
     if not run.finished and not page.store.workers.alive():
         projects.ensure_worker(page.settings)
-        st.caption(":material/hourglass: No worker is alive yet: the run continues once one is. See Runs.")
+        st.caption(":material/hourglass: No worker is running. The run continues when one starts. See Runs.")
 
 
 def makes_calls(run: Run) -> bool:
-    """Whether a model was asked, over the network or from stored replies; many judges and metrics ask none."""
+    """Return whether a model was called, over the network or from stored replies."""
     return bool(run.usage.requests or run.usage.cached)
 
 
 def note_imported(page: Opened, run: Run) -> bool:
-    """Say that an imported run is read-only; whether it is one."""
+    """Say that an imported run is read-only; return whether it is imported."""
     if not page.project.came_with(run):
         return False
     st.info(
@@ -197,13 +197,13 @@ def note_imported(page: Opened, run: Run) -> bool:
 
 
 def draw_unread(page: Opened, run: Run) -> None:
-    """How many replies could not be read, and how to ask for them again."""
+    """Draw how many replies could not be read, and how to ask again."""
     if n := projects.unread_replies(page.store, run.run_id):
         st.text(f"{counted(n, 'reply', 'replies')} could not be read. Start the run again: only these cost anything.")
 
 
 def run_words(run: Run) -> str:
-    """Words that never change for a run: a choice is kept by its words."""
+    """Return a label that never changes for a run, because a choice is identified by its label."""
     return f"{run.title}, {run.created_at.astimezone():%d %b %H:%M:%S}"
 
 
@@ -240,12 +240,12 @@ def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
 
 
 def show_started(run_id: str) -> None:
-    """Open the run that was just started, in place of the form."""
+    """Show the run that was just started instead of the form."""
     state.put_in_url(run=run_id, section=None, golden=None, aspect=None)
 
 
 def behind_judge_in_use(page: Opened, runs: list[Run]) -> list[Run]:
-    """Those of `runs` that a judge in use rests on; where none of them is a calibration, those on its aspect."""
+    """Return those of `runs` behind a current judge; without a calibration among them, those on its aspect."""
     if len(runs) < 2:
         return []
     lines = projects.judge_lines(page.store, page.project.project_id).values()

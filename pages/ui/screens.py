@@ -1,4 +1,4 @@
-"""The list of screens, and texts set so that nothing in them counts as markup: what the frame and its parts share."""
+"""The list of screens, navigation between them, and escaping of text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Screen = Literal[
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """A screen in the menu, in one of its groups; `file` from the root of the checkout."""
+    """A screen in a group of the menu; `file` is relative to the checkout."""
 
     file: str
     title: str
@@ -54,7 +54,7 @@ _LINKS = re.compile(r"(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?=@)", re.IGNORECASE)
 
 
 def go(screen: Screen, **ids: str) -> None:
-    """To a screen, within the session; where this screen's file was opened on its own, a link leads there."""
+    """Open a screen within the session; where this file was opened alone, draw a link."""
     wanted = {"project": state.project() or "", **ids}
     try:
         st.switch_page(SCREENS[screen].file, query_params=wanted)
@@ -63,7 +63,7 @@ def go(screen: Screen, **ids: str) -> None:
 
 
 def draw_notice() -> None:
-    """What a person just did, as a toast; or why it was not done, at the head of the page."""
+    """Show what the user just did as a toast, or why it failed at the top of the page."""
     if notice := state.take_notice():
         text, good = notice
         if good:
@@ -73,7 +73,7 @@ def draw_notice() -> None:
 
 
 def plain(text: str) -> str:
-    """`text` as Streamlit's Markdown shows it letter by letter: no markup, no HTML, no images, no links.
+    """Escape `text` for Streamlit's Markdown: no markup, HTML, images or links.
 
     For labels and messages only; whole texts go through `st.text`, `st.code` or a table.
     """

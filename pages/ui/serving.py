@@ -1,4 +1,4 @@
-"""Before the first visitor: what the screens import, the store and the demo are there when the address answers.
+"""Load the screens' imports, the store and the demo before the server accepts requests.
 
 Without it the first visitor waits for all of that before an empty page.  Every screen works without it as well, as a
 test or another server runs them.
@@ -29,7 +29,7 @@ _log = logging.getLogger("concord")
 
 
 def check_settings() -> None:
-    """SystemExit with a sentence where the environment is set up wrongly or would let everybody do everything."""
+    """Exit with a sentence if the environment is invalid or would let everybody do everything."""
     try:
         check_accounts(Settings.from_environment())
     except UsageError as error:
@@ -38,7 +38,7 @@ def check_settings() -> None:
 
 @asynccontextmanager
 async def getting_ready(_: Any) -> AsyncIterator[None]:
-    """What `st.App` goes through before it listens; then the address is told, and the browser opened on it.
+    """Prepare `st.App` before it listens, then print the address and open the browser.
 
     `streamlit run` would tell the address first (switched off in config.toml), when nobody answers there yet, and
     opens no browser for an app that it imports.
@@ -53,7 +53,7 @@ async def getting_ready(_: Any) -> AsyncIterator[None]:
 
 
 def get_ready() -> None:
-    """Import what the screens import, open the store, bring in the demo, and freeze it all for the collector.
+    """Import the screens' modules, open the store, load the demo, and freeze all of it for the garbage collector.
 
     A store that cannot be opened is told by the first screen, in words.  Imported here, for Streamlit's caches want to
     be made once its runtime is there.

@@ -1,4 +1,4 @@
-"""Form fields of settings records: their defaults, bounds, choices and help come from the record."""
+"""Form fields of settings records, with their defaults, bounds, choices and help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page in which Streamlit draws the screens, with what Concord adds to its head: name, icon, style, a script.
+"""The HTML page of the app: Streamlit's index.html with name, icon, style and a script of Concord.
 
 Streamlit's own page looks for its server below each screen's address first, which is an error on the console, twice for
 every link that is opened.  No text of anybody's gets in here.
@@ -31,7 +31,7 @@ _SERVER = 'window.__streamlit = { BACKEND_BASE_URL: new URL(".", location.href).
 
 
 class OwnShell:
-    """ASGI middleware: answers for the root and the screens' addresses, hands on everything else."""
+    """ASGI middleware that serves the root and the screens' addresses and passes on everything else."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -49,7 +49,7 @@ class OwnShell:
 
 @cache
 def shell() -> str:
-    """Streamlit's index.html with ours in its head."""
+    """Return Streamlit's index.html with Concord's head."""
     static = Path(file_util.get_static_dir())
     page = (static / "index.html").read_text("utf-8")
     icon = b64encode((HERE / "icon.svg").read_bytes()).decode()
@@ -67,6 +67,6 @@ def _below_root(path: str) -> str:
 
 
 def _base() -> str:
-    """Below which path the app stands, e.g. `/concord`; "" for the root."""
+    """Return the path below which the app is served, for example `/concord`; "" for the root."""
     base = str(st.get_option("server.baseUrlPath") or "").strip("/")
     return f"/{base}" if base else ""

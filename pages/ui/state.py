@@ -1,4 +1,4 @@
-"""Every key of the session state and every id in the URL, in one place.
+"""Keys of the session state and ids in the URL.
 
 What matters lies in the store; the session holds only what a person has just picked.  Ids stand in the URL, so that
 a link, a reload or another tab shows the same thing.
@@ -63,17 +63,17 @@ BARE = "bare"
 
 
 def url_id(name: str) -> str | None:
-    """The id of that name in the URL, or None."""
+    """Return the id of that name in the URL, or None."""
     return st.query_params.get(name) or None
 
 
 def is_task() -> bool:
-    """Whether somebody followed a link to one task: no menu, no other screens."""
+    """Return whether a link opened a single task, without menu and other screens."""
     return st.session_state.get(SCREEN) == "label" and url_id("task") is not None
 
 
 def put_in_url(**ids: str | None) -> None:
-    """Sets (or with None removes) ids in the URL; writes only what changes, for each write is a message."""
+    """Set ids in the URL, or with None remove them. Writes only changes, because each write is a message."""
     for name, value in ids.items():
         assert name in URL_IDS, name
         if value is None and name in st.query_params:
@@ -98,17 +98,17 @@ def when_changed(key: str, act: Callable[..., None], *args: object) -> Callable[
 
 
 def leave_project() -> None:
-    """Takes the ids of a project's things out of the URL."""
+    """Remove the ids of a project's things from the URL."""
     put_in_url(**{name: None for name in URL_IDS if name not in ("project", "view")})
 
 
 def is_bare() -> bool:
-    """Whether the screen is drawn without menu."""
+    """Return whether the screen is drawn without menu."""
     return url_id("view") == BARE or is_task()
 
 
 def project() -> str | None:
-    """The project in the URL, else the one picked last in this session."""
+    """Return the project in the URL, else the last one picked in this session."""
     return url_id("project") or st.session_state.get(PROJECT)
 
 
@@ -118,14 +118,14 @@ def remember_project(project_id: str) -> None:
 
 
 def leave_notice(text: str, *, good: bool) -> None:
-    """Keep a sentence for the next drawing: `good` when something was done, not when it was refused."""
+    """Keep a sentence for the next drawing; `good` says whether something was done or refused."""
     st.session_state[NOTICE] = text, good
     if good:
         st.session_state[N_DONE] = st.session_state.get(N_DONE, 0) + 1
 
 
 def attempt(refused: str, act: Callable[..., object], *args: object) -> None:
-    """Do `act(*args)` for a button; leave a notice, `refused` with the reason, where that is not possible."""
+    """Call `act(*args)` for a button; on failure leave a notice with `refused` and the reason."""
     try:
         act(*args)
     except ConcordError as error:
@@ -133,23 +133,23 @@ def attempt(refused: str, act: Callable[..., object], *args: object) -> None:
 
 
 def closing(name: str) -> str:
-    """Key of a popover that closes once something is done, which a good notice says; it stays open after a bad one."""
+    """Return the key of a popover that closes after success and stays open after a failure."""
     return widget(f"{name}_{st.session_state.get(N_DONE, 0)}")
 
 
 def take_notice() -> tuple[str, bool] | None:
-    """The sentence left and whether it is good, once."""
+    """Return the sentence and whether it is good, once."""
     notice: tuple[str, bool] | None = st.session_state.pop(NOTICE, None)
     st.session_state[NOTICE_SHOWN] = notice
     return notice
 
 
 def keep_notice() -> None:
-    """Before a drawing that nobody asked for: a refusal on screen stays there.  Toasts leave by themselves."""
+    """Keep a refusal on screen through a redraw that nobody asked for. Toasts close by themselves."""
     if (notice := st.session_state.get(NOTICE_SHOWN)) is not None and not notice[1]:
         st.session_state.setdefault(NOTICE, notice)
 
 
 def widget(name: str) -> str:
-    """Key of a form's widget; one name space, so that no form can take another key's place."""
+    """Return a widget key in a name space of its own, so that it never clashes with other keys."""
     return f"form_{name}"

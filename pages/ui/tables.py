@@ -1,4 +1,4 @@
-"""Turn records into tables for `grid.draw`, and into the words that several screens share.
+"""Convert records to tables for `grid.draw`, and to words that several screens share.
 
 An undefined value is "—", never 0.  Cells are drawn as plain text, so hostile names and criteria need no escaping.
 """
@@ -28,13 +28,12 @@ DASH = "—"
 
 
 def height_for(n_rows: int, most: int) -> int:
-    """Pixels that show `n_rows` without an inner scroll bar, up to `most`."""
+    """Return the height in pixels for `n_rows` without a scroll bar, up to `most`."""
     return 42 + 36 * max(1, min(n_rows, most))
 
 
 def in_markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of a few words as Markdown, every cell plain text: it is there with the page, where `st.table` and
-    `st.dataframe` have 1 and 2 MB of scripts fetched and compiled first."""
+    """Return a small table as Markdown with escaped cells; unlike `st.table`, it loads with the page."""
     lines = [" | ".join(plain(one_line(cell)) for cell in line) for line in (head, *rows)]
     lines.insert(1, " | ".join("---" for _ in head))
     return "\n".join(f"| {line} |" for line in lines)
@@ -51,12 +50,12 @@ def interval_of(alignment: Alignment | None) -> str:
 
 
 def measure_heading(alignment: Alignment | None) -> str:
-    """A column's heading that names statistic and level, e.g. "Spearman, sample"."""
+    """Return a column heading with statistic and level, for example "Spearman, sample"."""
     return "alignment" if alignment is None else f"{alignment.statistic.capitalize()}, {alignment.level}"
 
 
 def name_of(criteria: Criteria, names: MappingOf[str, str] | None = None) -> str:
-    """The name of criteria in `names` (`projects.criteria_names`), else short words that say where they came from."""
+    """Return the name of criteria in `names` (`projects.criteria_names`), else a short description of their origin."""
     if names and (name := names.get(criteria.criteria_id)):
         return name
     origin = criteria.provenance
@@ -70,7 +69,7 @@ def name_of(criteria: Criteria, names: MappingOf[str, str] | None = None) -> str
 
 
 def origin_order(criteria: Criteria) -> tuple[int, int, int, int, int, str]:
-    """Sort key: the order in which candidates were made, so that a growing figure moves nothing."""
+    """Return the sort key for the order in which candidates were made."""
     origin = criteria.provenance
     rank = {"none": 0, "given": 1, "draft": 2, "refine": 3, "edit": 4}[origin.origin]
     return (rank, origin.round, origin.size, origin.trial, origin.sample, criteria.criteria_id)
@@ -81,7 +80,7 @@ def one_line(text: str) -> str:
 
 
 def when(moment: datetime | None, now: datetime | None = None) -> str:
-    """Day and time where the reader is: "today 17:18", "yesterday 17:18", "3 Nov 17:18", "3 Nov 2025 17:18"."""
+    """Return day and time in the reader's zone: "today 17:18", "yesterday 17:18", "3 Nov 17:18", "3 Nov 2025 17:18"."""
     if moment is None:
         return DASH
     try:
@@ -95,7 +94,7 @@ def when(moment: datetime | None, now: datetime | None = None) -> str:
 
 
 def items_frame(golden: GoldenSet, start: int, n: int) -> pd.DataFrame:
-    """`n` items of a golden set from position `start` on: ids, labels, texts; a pair has two texts."""
+    """Return `n` items of a golden set from position `start`: ids, labels and texts; a pair has two texts."""
     target, context = ("text A", "text B") if golden.kind == "pair" else ("target", "context")
     items = golden.items[start : start + n]
     frame = pd.DataFrame(
@@ -114,7 +113,7 @@ def items_frame(golden: GoldenSet, start: int, n: int) -> pd.DataFrame:
 
 
 def findings_frame(findings: Sequence[FileProblem]) -> pd.DataFrame:
-    """Findings of a file, errors first."""
+    """Return the findings of a file, errors first."""
     ranked = sorted(findings, key=lambda finding: ("error", "warning", "note").index(finding.severity))
     rows = [(found.severity, found.row, found.column or "", found.message) for found in ranked]
     frame = pd.DataFrame(rows, columns=["severity", "row", "column", "what and what to do"])
@@ -122,7 +121,7 @@ def findings_frame(findings: Sequence[FileProblem]) -> pd.DataFrame:
 
 
 def gap_words(item: ItemScore) -> str:
-    """The gap in words: half a standard deviation either way counts as agreement."""
+    """Return the gap in words; less than half a standard deviation counts as agreement."""
     return f"unread: {item.reason}" if item.side == "unread" else item.side
 
 
@@ -139,12 +138,12 @@ def seconds_taken(run: Run, now: datetime) -> float | None:
 
 
 def newest_calibration(entry: CriteriaEntry) -> CriteriaAlignment | None:
-    """How criteria stood on calibration items in the newest run that scored them."""
+    """Return the agreement on calibration items in the newest run that scored the criteria."""
     return next((a for a in entry.alignments if a.side == "calibration"), None)
 
 
 def status_of(entry: CriteriaEntry) -> str:
-    """What the newest calibration made of criteria; a re-scoring gives no status."""
+    """Return the status of criteria in the newest calibration; a re-scoring gives none."""
     return next((a.status for a in entry.alignments if a.side == "calibration" and a.status), "")
 
 
@@ -152,7 +151,7 @@ MEASURED, REJECTED, DROPPED_EARLY, UNMEASURED = range(4)
 
 
 def group_of(entry: CriteriaEntry) -> int:
-    """Measured in full; a refinement that was rejected; dropped early, so measured on few items; not measured."""
+    """Return the sort group: measured in full, rejected refinement, dropped early, or not measured."""
     newest, status = newest_calibration(entry), status_of(entry)
     if newest is None or newest.alignment.value is None:
         return UNMEASURED
@@ -162,7 +161,7 @@ def group_of(entry: CriteriaEntry) -> int:
 
 
 def best_first(entries: Sequence[CriteriaEntry]) -> list[CriteriaEntry]:
-    """Sort by group (`group_of`), then by newest calibration alignment; of equals those in the judge come first."""
+    """Sort by group (`group_of`), then by calibration agreement; on ties the judge's own come first."""
 
     def rank(entry: CriteriaEntry) -> tuple[int, float, bool]:
         newest = newest_calibration(entry)
@@ -173,7 +172,7 @@ def best_first(entries: Sequence[CriteriaEntry]) -> list[CriteriaEntry]:
 
 
 def standing_words(entry: CriteriaEntry) -> str:
-    """What a calibration or round made of criteria, and why that puts them where they are in the list."""
+    """Say how a calibration or round rated criteria, which explains their place in the list."""
     newest, status, group = newest_calibration(entry), status_of(entry), group_of(entry)
     if newest is None or group == UNMEASURED:
         return "not measured"
@@ -181,7 +180,7 @@ def standing_words(entry: CriteriaEntry) -> str:
         return f"dropped early, on {newest.alignment.n:,} items"
     return {
         "chosen": "in the judge",
-        "rejected": "rejected: no gain on its parent",
+        "rejected": "rejected: no gain over its parent",
         "baseline": "the baseline",
         "proposed": "proposed in a round",
     }.get(status, "edited" if entry.origin == "edit" else "kept")
@@ -190,7 +189,7 @@ def standing_words(entry: CriteriaEntry) -> str:
 def criteria_frame(
     entries: Sequence[CriteriaEntry], names: MappingOf[str, str], states: MappingOf[str, str]
 ) -> pd.DataFrame:
-    """Criteria with their newest calibration alignment; `states` says which version of the judge uses them."""
+    """Return criteria with their calibration agreement; `states` names the judge version that uses them."""
     alignments = [None if (newest := newest_calibration(entry)) is None else newest.alignment for entry in entries]
     heading = measure_heading(next((alignment for alignment in alignments if alignment), None))
     return pd.DataFrame(
@@ -205,7 +204,7 @@ def criteria_frame(
 
 
 def leaderboard_frame(candidates: Sequence[Candidate], heading: str, names: MappingOf[str, str]) -> pd.DataFrame:
-    """The live leaderboard, criteria by their `names`; candidates come best first."""
+    """Return the live leaderboard, best candidates first, named by `names`."""
     alignments = [candidate.alignment for candidate in candidates]
     unread = [alignment.n_unscored if alignment else 0 for alignment in alignments]
     return pd.DataFrame(
@@ -224,18 +223,18 @@ def leaderboard_frame(candidates: Sequence[Candidate], heading: str, names: Mapp
 
 
 def alignment_columns(heading: str) -> dict[str, Column]:
-    """Column settings shared by the tables of criteria."""
+    """Return the column settings shared by the tables of criteria."""
     return {
         "criteria": Column(width=240),
         heading: Column(digits=2),
         "interval": Column("95 % interval"),
-        "n": Column(help="items (systems at system level) the number rests on"),
+        "n": Column(help="number of items (of systems at system level)"),
         "unread": Column(help="items whose replies held no rating; never counted as a score"),
     }
 
 
 def describe_n(alignment: Alignment | None) -> str:
-    """`0.412 [0.35, 0.47], n = 800`, with the groups and the unread counted."""
+    """Return, for example, `0.412 [0.35, 0.47], n = 800`, with groups and unread items counted."""
     if alignment is None:
         return DASH
     words = f"{describe(alignment)}, n = {alignment.n:,}"

@@ -1,4 +1,4 @@
-"""The choice between light, dark and the system's theme.  Only the browser knows and keeps it."""
+"""Choice between the light, dark and system theme, which only the browser stores."""
 
 from __future__ import annotations
 

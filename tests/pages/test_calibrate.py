@@ -306,7 +306,7 @@ def test_an_unknown_run_is_told_with_a_way_out(place: Place) -> None:
 
 def test_without_a_worker_the_screen_says_that_the_run_waits(place: Place) -> None:
     place.store.workers.leave("w")
-    assert "No worker is alive" in texts(shown(place.add_run("queued")))
+    assert "No worker is running" in texts(shown(place.add_run("queued")))
 
 
 def test_an_unchanged_run_is_read_once_however_often_the_screen_is_drawn(

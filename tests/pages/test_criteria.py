@@ -92,7 +92,7 @@ def test_dropped_and_rejected_criteria_stand_below_the_complete(place: Place, ru
     place.add_criteria(replace(best, text="Lucky on few items."), run_id, 0.96, status="stopped")
     listed = grids(open_screen(SCREEN, run=run_id))[0]
     assert listed["Spearman, sample"].iloc[0] == pytest.approx(0.6)
-    assert listed["status"].iloc[-2:].tolist() == ["rejected: no gain on its parent", "dropped early, on 80 items"]
+    assert listed["status"].iloc[-2:].tolist() == ["rejected: no gain over its parent", "dropped early, on 80 items"]
 
 
 def test_no_two_rows_read_alike_and_a_name_that_people_give_is_shown(place: Place, run_id: str, best: Criteria) -> None:

@@ -398,7 +398,7 @@ def test_all_done(sit: Open) -> None:
     screen = strike(sit(limit=2, shared=2), "3", "enter", "3", "enter")
     assert "All 2 of your items are labelled" in texts(screen)
     assert place_of(screen) == "2 of 2 · 2 done"
-    press(screen, "Look at them again")
+    press(screen, "Review your labels")
     assert shown(screen).item_id == "i0"
 
 

@@ -109,7 +109,7 @@ def test_a_link_opens_its_item_under_its_criteria(real: Any, opened: Open, liste
 @pytest.mark.parametrize(
     ("ids", "words"),
     [
-        ({"run": "r-none"}, "linked run is not here"),
+        ({"run": "r-none"}, "linked run was not found"),
         ({"criteria": "c-none"}, "This run did not score the linked criteria"),
     ],
 )
