@@ -61,10 +61,10 @@ def test_the_score_is_the_expectation_over_the_scales_numbers(folder: Path) -> N
     assert (scores.usage.requests, scores.usage.cost) == (10, 0.0)
 
 
-def test_a_scale_up_to_ten_is_weighed_and_one_of_decimals_refused(folder: Path) -> None:
+def test_scales_of_decimals_or_of_several_tokens_are_refused(folder: Path) -> None:
     judge = _judge(folder)
-    values = judge.score(Task("a", "single", Scale(0, 10)), ITEMS, CRITERIA).values
-    assert ((values > 0) & (values < 10)).all()
+    with pytest.raises(JudgeError, match=r"writes 10 with several tokens.*rate_explain"):
+        judge.score(Task("a", "single", Scale(0, 10)), ITEMS, CRITERIA)
     with pytest.raises(UsageError, match=r"whole numbers of a scale.*steps of 0\.5.*rate_explain"):
         judge.score(Task("a", "single", Scale(1, 5, step=0.5)), ITEMS, CRITERIA)
 
