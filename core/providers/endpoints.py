@@ -168,7 +168,6 @@ class RequestLimits:
     retries: int = 5
     patience: float = 600.0
     requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
 
 
 # ── the endpoint file ────────────────────────────────────────────────────────────────────────────────────────
@@ -231,7 +230,7 @@ class EndpointSettings(BaseModel):
     timeout: Annotated[float, Field(gt=0, le=86_400)] | None = None
     concurrency: _Positive | None = None
     requests_per_minute: _Positive | None = None
-    tokens_per_minute: _Positive | None = None
+    tokens_per_minute: float | None = Field(None, exclude=True)  # from older files, without effect
     prices: dict[str, Price] = {}
 
 
@@ -263,7 +262,7 @@ def read_endpoint_file(path: Path) -> EndpointFile:
 
 
 OPENAI_KEY = "OPENAI_API_KEY"
-_NAMED_LIMITS = {"timeout", "concurrency", "requests_per_minute", "tokens_per_minute"}
+_NAMED_LIMITS = {"timeout", "concurrency", "requests_per_minute"}
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,19 @@
-"""Get completions from any OpenAI-compatible endpoint: ask, ask again where that helps, and keep its pace.
+"""Get completions from any OpenAI-compatible endpoint: send requests, retry them, and keep its pace.
 
-A 429 slows everybody down (`Pace`) and does not end the run. Requests go out in the order of submission with a bounded
-number in flight. The first request of each kind goes alone: it shows a wrong key or URL, refused parameters, and
-whether the endpoint does logprobs and JSON. Refusals cost a second request, never the run.
+A 429 slows all requests down (`Pace`) and does not end the run. Requests go out in the order of submission with a
+bounded number in flight. The first request of each kind goes alone: it shows a wrong key or URL, refused parameters,
+and whether the endpoint supports logprobs and JSON. Refusals cost a second request, never the run.
 
-Keys and headers belong to one place (scheme, host, port), so no redirect is followed.  Whatever a server sends becomes
-the bytes of a bounded body or an `UnansweredError` without foreign words: messages of aiohttp hold the headers of the
-request, the key among them, so none of them goes on from here.
+Keys and headers belong to one place (scheme, host, port), so no redirect is followed. Messages of aiohttp contain the
+headers of the request and so the key. Therefore none of them leaves this module: whatever a server sends becomes the
+bytes of a bounded body or an `UnansweredError`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import json
 import logging
-import math
 import os
 import queue
 import random
@@ -49,9 +47,7 @@ from core.providers.wire import (
     ROOM_TO_THINK,
     Capabilities,
     UnansweredError,
-    better_reply,
     cut_off_thinking,
-    is_empty,
     left_out,
     read_completion,
     refused_part,
@@ -59,15 +55,14 @@ from core.providers.wire import (
     roles_in,
     without,
 )
-from core.records import Usage
 
 log = logging.getLogger(__name__)
 
 FAILURES_IN_A_ROW = 8
-"""Failed requests in a row that mean that the endpoint is down, not that one reply is bad."""
+"""Failed requests in a row after which the endpoint counts as down."""
 
 MOST_BYTES = 8 << 20
-"""Bytes of a decompressed body that are read; a completion has some thousands."""
+"""Bytes of a decompressed body that are read; a completion has a few thousand."""
 
 FIRST_WAIT, LONGEST_BACKOFF = 0.5, 8.0
 """Seconds before a request is sent again, doubled each time."""
@@ -85,7 +80,7 @@ _NO_QUOTA = re.compile(r"insufficient.quota|exceeded your current quota|billing|
 
 
 class OpenAIProvider:
-    """Asks the chat completions of `base_url`; thread-safe; connections live until `close`.
+    """Ask the chat completions of `base_url`; thread-safe.  Connections stay open until `close`.
 
     `headers` and `extra_body` go with every request.  `key_name` is the environment variable of the key, for messages.
     """
@@ -123,8 +118,7 @@ class OpenAIProvider:
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """Replies in the order of `requests`; `on_reply` runs in the calling thread as each arrives.
 
-        Raises the `ProviderError` that made going on pointless, or whatever `on_reply` raised; the requests
-        not answered by then are cancelled.
+        Raises the `ProviderError` that ended the batch, or the error of `on_reply`; all other requests are cancelled.
         """
         if not requests:
             return []
@@ -147,7 +141,7 @@ class OpenAIProvider:
         return [replies[index] for index in range(len(requests))]
 
     def close(self) -> None:
-        """Give up what is being asked and close the connections.  A later `complete` opens fresh ones."""
+        """Cancel the requests in flight and close the connections.  A later `complete` opens new ones."""
         for future in tuple(self._asking):
             future.cancel()  # else each request would be sent again as after a lost connection
         session, self._session = self._session, None
@@ -176,7 +170,7 @@ class OpenAIProvider:
             raise cause from None
 
     async def _answer(self, session: _Session, request: Request) -> Reply:
-        """The reply; the first request of each shape (model, roles, optional parts that are sent) goes alone."""
+        """Get the reply; the first request of each shape (model, roles, optional parts) goes alone."""
 
         def shape() -> tuple[object, ...]:
             body = request_body(request, self.capabilities(request.model))
@@ -187,13 +181,13 @@ class OpenAIProvider:
                 if session.fatal is not None:
                     raise session.fatal
                 if shape() not in session.probed:
-                    reply = await self._judged(session, request)
-                    session.probed.add(shape())  # what was refused just now is left out by now
+                    reply = await self._reply_or_failure(session, request)
+                    session.probed.add(shape())  # without the parts that were just refused
                     return reply
-        return await self._judged(session, request)
+        return await self._reply_or_failure(session, request)
 
-    async def _judged(self, session: _Session, request: Request) -> Reply:
-        """The reply, or a `Failure` for an error that leaves the rest worth asking; raises for the others."""
+    async def _reply_or_failure(self, session: _Session, request: Request) -> Reply:
+        """Get the reply, or a `Failure` for an error of this request alone; raise any other error."""
         try:
             reply = await self._send(session, request)
         except UnansweredError as error:
@@ -212,29 +206,31 @@ class OpenAIProvider:
         return replace(reply, without=left_out(request, self.capabilities(request.model)))
 
     async def _send(self, session: _Session, request: Request) -> Reply:
-        """Ask, and ask again without what the endpoint refuses or has not shown to do."""
+        """Send a request, and send it again without the parts that the endpoint refuses or chokes on."""
         known = self.capabilities(request.model)
         while True:
             body = request_body(request, known)
             try:
-                reply = await self._post(session, body)
+                return await self._with_room(session, request, body, await self._post(session, body))
             except UnansweredError as error:
                 if _concerns_one_prompt(error):
                     raise
                 refuses = error.status in (400, 422) and _REFUSES.search(error.told)
-                if refuses and (name := refused_part(error, body)):
-                    self._go_on_without(request.model, {name})
-                    continue
-                extras = known.unproven(body)
-                if not extras or error.kind not in ("status", "odd body") or error.status in (401, 402, 403, 429):
+                name = refused_part(error, body) if refuses else None
+                dropped = {name} if name else known.unproven(body)
+                if not name and (
+                    not dropped or error.kind not in ("status", "odd body") or error.status in (401, 402, 403, 429)
+                ):
                     raise
-                reply = await self._post(session, without(body, extras))
-                self._go_on_without(request.model, extras)  # what an answer comes without was the trouble
-                return reply
-            return await self._with_room(session, request, body, reply)
+                # without a named part, only an answer shows that the extras were the trouble
+                reply = None if name else await self._post(session, without(body, dropped))
+                known.refused |= dropped
+                log.warning("%s does not take %s; continuing without", self.endpoint, ", ".join(sorted(dropped)))
+                if reply is not None:
+                    return reply
 
     async def _with_room(self, session: _Session, request: Request, body: dict[str, Any], reply: Reply) -> Reply:
-        """Ask again with a higher limit where thoughts used it up.  All replies are counted."""
+        """Ask again with a higher limit if thoughts used it up; the usage counts all replies."""
         known = self.capabilities(request.model)
         limit = "max_tokens" if "max_tokens" in body else "max_completion_tokens"
         used = body[limit] - request.max_tokens
@@ -246,26 +242,25 @@ class OpenAIProvider:
             except UnansweredError as error:
                 if error.kind != "status":
                     raise
-                break  # more than its context holds: what came is what there is
+                break  # more than the model's context: keep the reply
             used = room
             if room > known.room:
                 known.room = room
                 log.warning("%s thinks: its replies may take %d tokens more than asked for", request.model, room)
-            reply = better_reply(reply, again)
+            better = again if isinstance(again, Completion) else reply
+            reply = replace(better, usage=reply.usage + again.usage)
         return replace(reply, room=used) if isinstance(reply, Completion) else reply
 
     async def _post(self, session: _Session, body: dict[str, Any]) -> Reply:
-        """The reply to `body`, sent again where that may help; raises what the last attempt came to."""
-        failed, for_nothing, pace = 0, Usage(), session.pace
+        """Send `body` until it is answered; after the last attempt, raise its error."""
+        failed, pace = 0, session.pace
         while True:
-            begun, wait = await pace.begin(), None
+            begun = await pace.begin()
             try:
                 reply = read_completion(await session.post({**self.extra_body, **body}), self.prices.get(body["model"]))
-                pace.answered(begun, reply.usage.prompt_tokens + reply.usage.completion_tokens)
-                if not is_empty(reply) or failed >= self.limits.retries:
-                    self.capabilities(body["model"]).learn_from_answer(body, reply)
-                    return reply if for_nothing == Usage() else replace(reply, usage=for_nothing + reply.usage)
-                for_nothing += reply.usage
+                pace.answered(begun)
+                self.capabilities(body["model"]).learn_from_answer(body, reply)
+                return reply
             except UnansweredError as error:
                 if error.status == 429 and not _used_up_quota(error) and pace.refused(begun, error.wait):
                     continue
@@ -276,11 +271,6 @@ class OpenAIProvider:
                 pace.end()
             await asyncio.sleep(wait or min(LONGEST_BACKOFF, FIRST_WAIT * 2.0**failed) * random.uniform(0.75, 1.0))
             failed += 1
-
-    def _go_on_without(self, model: str, names: set[str]) -> None:
-        if names - self.capabilities(model).refused:
-            self.capabilities(model).refused |= names
-            log.warning("%s does not take %s; going on without", self.endpoint, ", ".join(sorted(names)))
 
 
 _loops: dict[int, asyncio.AbstractEventLoop] = {}
@@ -300,9 +290,9 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 class _Session:
-    """The connection to an endpoint, and what has been tried out there; lives in one event loop.
+    """The connection to an endpoint and what is known about it; lives in one event loop.
 
-    Without an `api_key`, no `Authorization` is sent unless `headers` hold one.
+    Without an `api_key`, `Authorization` is sent only if it is among the `headers`.
     """
 
     def __init__(self, base_url: str, api_key: str | None, headers: Mapping[str, str], limits: RequestLimits) -> None:
@@ -314,7 +304,7 @@ class _Session:
         self._proxy = None if proxy_bypass(self._url.host or "") else getproxies().get(self._url.scheme)
         self.http = aiohttp.ClientSession(
             headers=own,
-            connector=aiohttp.TCPConnector(limit=0),  # the pace says how many
+            connector=aiohttp.TCPConnector(limit=0),  # the pace limits their number
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(limits.timeout, sock_connect=min(_CONNECT_SECONDS, limits.timeout)),
         )
@@ -339,7 +329,7 @@ class _Session:
             raise
         except Exception as error:
             problem = UnansweredError(_kind(error))
-        raise problem  # outside of the handler, so that it carries no foreign error along
+        raise problem  # outside of the handler, so that no foreign error is attached
 
     def _refusal(self, response: aiohttp.ClientResponse, raw: bytes) -> UnansweredError:
         if response.status < 400:
@@ -351,36 +341,30 @@ class _Session:
         fields: Any = None
         with suppress(ValueError, RecursionError):
             fields = json.loads(raw)
-        fields = fields.get("error", fields) if isinstance(fields, dict) else {}
-        words, param = (
-            str(fields.get(name) or "") if isinstance(fields, dict) else "" for name in ("message", "param")
-        )
+        if isinstance(fields, dict):
+            fields = fields.get("error", fields)
+        words, param = "", ""
+        if isinstance(fields, dict):
+            words, param = str(fields.get("message") or ""), str(fields.get("param") or "")
         told, wait = raw[:_SEARCHED].decode("utf-8", "replace"), wait_asked_for(response.headers)
         return UnansweredError("status", words, status=response.status, told=told, param=param, wait=wait)
 
 
 def _kind(error: Exception) -> str:
-    match error:
-        case aiohttp.ConnectionTimeoutError():
-            return "unreachable"
-        case TimeoutError():
-            return "timeout"
-        case aiohttp.ClientSSLError():
-            return "no TLS"
-        case aiohttp.ClientConnectionError() | aiohttp.ClientHttpProxyError() | OSError():
-            return "unreachable"
-        case _:
-            return "no HTTP"
+    if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ConnectionTimeoutError):
+        return "timeout"
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "no HTTP"
+    lost = OSError | aiohttp.ClientConnectionError | aiohttp.ClientHttpProxyError
+    return "unreachable" if isinstance(error, lost) else "no HTTP"
 
 
 def wait_asked_for(headers: Mapping[str, str]) -> float | None:
-    """Seconds that `retry-after-ms` or `retry-after` (a number or a date) asks for; None if nothing usable."""
-    told, wait = headers.get("retry-after", ""), math.nan
+    """Seconds of a `retry-after` header; None if it has no positive number."""
     try:
-        wait = float(headers["retry-after-ms"]) / 1000.0 if "retry-after-ms" in headers else float(told)
+        wait = float(headers.get("retry-after", ""))
     except ValueError:
-        with suppress(ValueError, TypeError, OverflowError):
-            wait = email.utils.parsedate_to_datetime(told).timestamp() - time.time()
+        return None
     return wait if wait > 0 else None
 
 
@@ -388,53 +372,49 @@ def wait_asked_for(headers: Mapping[str, str]) -> float | None:
 
 
 def _concerns_one_prompt(error: UnansweredError) -> bool:
-    """Whether `error` is about this prompt alone (too long, filtered), so that the others may go on."""
+    """Whether only this prompt is refused (too long, filtered)."""
     return error.status in (400, 413, 422) and bool(_ONE_PROMPT.search(error.told))
 
 
 def _used_up_quota(error: UnansweredError) -> bool:
-    """Whether there is no credit left (often told as 429), which no waiting changes."""
+    """Whether there is no credit left, which some servers report as 429."""
     return error.status == 402 or (error.status in (403, 429) and bool(_NO_QUOTA.search(error.told)))
 
 
 def _worth_another_try(error: UnansweredError, *, known: bool) -> bool:
     """Whether the same request may be answered a little later.
 
-    A web page, or what is not HTTP, from an endpoint that is not `known` to answer is a wrong URL.
+    A web page, or an answer that is not HTTP, means a wrong URL unless the endpoint is `known` to answer.
     """
     if error.status:
         return error.status in (408, 409) or error.status >= 500
-    return known or not (error.kind in ("no HTTP", "no TLS") or "HTML" in error.words)
+    return known or not (error.kind == "no HTTP" or "HTML" in error.words)
 
 
 def as_provider_error(
     error: UnansweredError, endpoint: str, request: Request, key_name: str, *, has_key: bool
 ) -> ProviderError:
-    """The `ProviderError` for whatever ended `request`; it names the endpoint, the model and the way out."""
-    where, status = f"{endpoint} (model {request.model!r})", error.status
-    again = "and start again: replies so far are kept."
-    if error.kind == "redirect":
-        return ProviderError(
-            f"{where} redirects to {hide(error.words)}, which is another place: nothing was sent there.",
-            hint="If you trust that place, use its URL.",
-        )
-    kind: type[ProviderError] = BadReplyError if error.kind in ("no HTTP", "odd body") else EndpointDownError
+    """Explain `error` with the endpoint, the model and a way out."""
+    kind: type[ProviderError] = EndpointDownError
+    status, again = error.status, "Replies so far are cached; start again."
     match error.kind:
+        case "redirect":
+            kind = ProviderError
+            words = f"redirects to {hide(error.words)}, which is another place: nothing was sent there"
+            hint = "If you trust that place, use its URL."
         case "no HTTP":
-            words, hint = "does not speak HTTP", "Is it https? Check the URL and its port."
-        case "no TLS":
-            words, hint = "cannot be reached over TLS", "Is it http? Check the URL, its port and its certificate."
+            kind, words = BadReplyError, "does not speak HTTP"
+            hint = "Is it http or https? Check the URL, its port and its certificate."
         case "odd body":
-            words = f"answered 200 with {error.words}, not with a completion"
+            kind, words = BadReplyError, f"answered 200 with {error.words}, not with a completion"
             hint = "Check the URL: it should be an OpenAI-compatible API (often ending in /v1), not a web page."
         case "timeout":
             words, hint = "did not answer in time", "Check that it is not overloaded, then start again."
         case "unreachable":
             words, hint = "cannot be reached", "Check the URL and that the server runs, then start again."
         case _ if _used_up_quota(error):
-            kind = RateLimitError
-            words = f"has no quota left for this key ({status}, insufficient_quota); waiting does not help"
-            hint = f"Add credit or raise the spending limit at the endpoint, or use another key, {again}"
+            kind, words = RateLimitError, f"has no quota left for this key ({status}, insufficient_quota)"
+            hint = f"Add credit, raise the spending limit, or use another key. {again}"
         case _ if status in (401, 403):
             kind, words = AuthError, f"{'refused the key' if has_key else 'asks for a key'} ({status})"
             hint = f"Put a valid key into {key_name}." if has_key else f"Set {key_name}."
@@ -444,7 +424,7 @@ def as_provider_error(
         case _ if status == 429:
             kind, words = RateLimitError, "still answered 429 (too many requests) after waiting"
             words += f" and asks for a wait of {error.wait:,.0f} s" if error.wait else ""
-            hint = f"Lower CONCORD_CONCURRENCY, or set requests_per_minute in endpoints.yaml, {again}"
+            hint = f"Lower CONCORD_CONCURRENCY, or set requests_per_minute in endpoints.yaml. {again}"
         case _ if status >= 500:
             words = f"still answered {status} after the retries"
             hint = "The server has a problem: check its log, or start again later."
@@ -454,36 +434,35 @@ def as_provider_error(
             pieces = (told[start : start + _ECHO_WINDOW] for start in range(max(1, len(told) - _ECHO_WINDOW + 1)))
             hint = f"It says: {told}" if told and not any(piece in prompt for piece in pieces) else ""
             kind, words = ProviderError, f"refused the request ({status})"
-    return kind(f"{where} {words}.", hint=hint)
+    return kind(f"{endpoint} (model {request.model!r}) {words}.", hint=hint)
 
 
 # ── pace ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 LONGEST_WAIT = 3600.0
-"""Seconds that an endpoint may ask for with no answer in between."""
+"""Seconds that an endpoint may make us wait without an answer in between."""
 
 _LONGEST_OWN_WAIT = 30.0
-_LOGGED_FROM = 5.0
 _CALM = 4
 
 
 class Pace:
-    """As many requests at once as the endpoint takes, no sooner than it allows.
+    """Limit the requests in flight to what the endpoint takes.
 
-    A 429 takes away a place in flight and makes everybody wait, longer with each refusal in a row; answers give the
-    places back one by one. So a strict endpoint makes a run slow and does not end it. A run ends if nothing but 429
-    comes for `patience` seconds, or if the endpoint asks for a wait of more than `LONGEST_WAIT`.
+    A 429 takes away a place in flight and makes all requests wait, longer with each refusal in a row; answers give the
+    places back one by one. So a strict endpoint slows a run down and does not end it. A run ends if nothing but 429
+    comes for `patience` seconds, or for `LONGEST_WAIT` if the endpoint names the waits.
     """
 
     def __init__(self, limits: RequestLimits) -> None:
         self.limits = limits
         self.limit, self.in_flight = limits.concurrency, 0
-        self._open_at = self._waited = self._asked = self._refused_at = 0.0
+        self._open_at = self._waited = self._refused_at = 0.0
         self._in_a_row = self._calm = 0
         self._turn, self._freed = asyncio.Lock(), asyncio.Event()
 
     async def begin(self) -> float:
-        """Wait for a place, in the order of the calls; the time goes back into `answered` or `refused`."""
+        """Wait for a place, in the order of the calls; pass the time to `answered` or `refused`."""
         async with self._turn:
             while self.in_flight >= self.limit:
                 self._freed.clear()
@@ -497,37 +476,31 @@ class Pace:
             return begun
 
     def end(self) -> None:
-        """Give the place back, whatever came of the request."""
+        """Give the place back, with or without an answer."""
         self.in_flight -= 1
         self._freed.set()
 
-    def answered(self, begun: float, tokens: int) -> None:
-        """An answer of so many tokens came: go faster by and by."""
+    def answered(self, begun: float) -> None:
+        """Note an answer: after several calm rounds, allow more requests in flight."""
         if begun >= self._refused_at:
-            self._in_a_row, self._waited, self._asked = 0, 0.0, 0.0
+            self._in_a_row, self._waited = 0, 0.0
             self._calm += 1
-        most = self.limits.concurrency
-        if self.limit < most and self._calm >= _CALM * self.limit:
-            self.limit, self._calm = min(most, self.limit + max(1, self.limit // 4)), 0
-        if self.limits.tokens_per_minute:
-            self._open_at = max(self._open_at, time.monotonic()) + 60.0 * tokens / self.limits.tokens_per_minute
+        if self._calm >= _CALM * self.limit:
+            self.limit, self._calm = min(self.limits.concurrency, self.limit + max(1, self.limit // 4)), 0
 
     def refused(self, begun: float, asked: float | None) -> bool:
-        """A 429 came, asking for a wait of so many seconds; False if it is no use to try again."""
+        """Note a 429 that wants a wait of so many seconds; False if another try is pointless."""
         self.limit = max(1, min(self.limit, self.in_flight) - 1)
         self._calm = 0
-        patience = self.limits.patience
         if begun < self._refused_at:  # sent before others were refused: nothing new
-            return patience > 0
+            return self.limits.patience > 0
         own = min(_LONGEST_OWN_WAIT, FIRST_WAIT * 2.0 ** min(self._in_a_row, 10)) * random.uniform(0.8, 1.0)
-        self._asked += asked or 0.0
-        self._waited += 0.0 if asked else own
-        if self._waited > patience or self._asked > LONGEST_WAIT or not patience:
+        wait = asked or own
+        self._waited += wait
+        if not self.limits.patience or self._waited > (LONGEST_WAIT if asked else self.limits.patience):
             return False
         self._refused_at = time.monotonic()
         self._in_a_row += 1
-        wait = asked or own
         self._open_at = max(self._open_at, self._refused_at + wait)
-        if wait >= _LOGGED_FROM:
-            log.warning("The endpoint answers 429 (too many requests): waiting %.0f s.", wait)
+        log.info("The endpoint answers 429 (too many requests): waiting %.0f s.", wait)
         return True

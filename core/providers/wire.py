@@ -1,7 +1,7 @@
-"""The JSON of chat completions: from a `Request` to a body, from a body to a reply with its cost; and files of both.
+"""The JSON of chat completions: bodies of requests, replies with their cost, and batch files of both.
 
-Files of batch endpoints have OpenAI's form, which `vllm run-batch` takes too.  A line holds the body that a direct
-request would have.  Its `custom_id` is the request's key in the reply cache, so results may come in any order.
+Batch files have OpenAI's form, which `vllm run-batch` takes too. A line holds the body of a direct request. Its
+`custom_id` is the request's key in the reply cache, so results may come in any order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from core.records import Usage
 T = TypeVar("T")
 
 EXTRAS = frozenset({"response_format", "logprobs"})
-"""What many endpoints do not do; a run continues without them."""
+"""Parts of a request that many endpoints don't support; a run continues without them."""
 
 OPTIONAL = ("reasoning_effort", "seed", "top_p", "temperature", "max_tokens", *sorted(EXTRAS))
 
@@ -37,21 +37,19 @@ MOST_CHARACTERS = 100_000
 """Characters of a reply that are read; more than any token limit of ours gives."""
 
 LOGPROB_PLACES = 16
-"""Tokens of a reply whose logprobs are kept: a bare rating stands near the start."""
-
-NO_CHOICES = "The endpoint sent a completion without choices."
+"""Tokens of a reply whose logprobs are kept: a bare rating is near the start."""
 
 
 class UnansweredError(Exception):
     """The endpoint's answer is not a usable completion.
 
     Attributes:
-        kind: "status", "redirect", "timeout", "unreachable", "no TLS", "no HTTP", or "odd body" of a 200 reply.
-        words: The server's own message, what the body looks like, or where the redirect leads.
+        kind: "status", "redirect", "timeout", "unreachable", "no HTTP", or "odd body" of a 200 reply.
+        words: The server's own message, a description of the body, or the target of the redirect.
         status: The HTTP status, 0 without one.
-        told: All that the server said, to search in.
-        param: The parameter that it names.
-        wait: The seconds that it asks to wait.
+        told: The text of the server's answer, to search in.
+        param: The parameter that the server names.
+        wait: The seconds that the server wants us to wait.
     """
 
     def __init__(
@@ -66,15 +64,14 @@ class UnansweredError(Exception):
 
 @dataclass
 class Capabilities:
-    """What an endpoint supports, learnt from the first calls.
+    """What an endpoint supports, learnt from its first answers.
 
-    What is refused is not sent again. `max_tokens` is then sent as `max_completion_tokens`, and a system message is put
-    before the first user message. Without a schema the reply is read as text, without logprobs the stated rating
-    counts.
+    A refused part is not sent again. Instead of `max_tokens` goes `max_completion_tokens`, and a system message becomes
+    the beginning of the first user message.
 
     Attributes:
         refused: Names of `OPTIONAL`, and "system" for messages of that role.
-        proven: Names of `EXTRAS` that an answer has shown to work.
+        proven: Names of `EXTRAS` that worked.
         room: Tokens added to the limit for a model that thinks.
     """
 
@@ -83,11 +80,11 @@ class Capabilities:
     room: int = 0
 
     def unproven(self, body: Mapping[str, Any]) -> set[str]:
-        """The extras in `body` of which it is not known yet whether the endpoint does them."""
+        """The extras in `body` that have not worked yet."""
         return {name for name in EXTRAS if name in body} - self.proven
 
     def learn_from_answer(self, body: Mapping[str, Any], reply: Reply) -> None:
-        """Note which extras of `body` the endpoint did, and which it silently ignored."""
+        """Note which extras of `body` the endpoint supports, and which it silently ignored."""
         if isinstance(reply, Completion) and reply.text and reply.finish == "stop":
             did = {"logprobs": bool(reply.logprobs), "response_format": reply.text.lstrip().startswith("{")}
             for name in self.unproven(body):
@@ -98,7 +95,7 @@ _SYSTEM = re.compile(r"(?i)system['\"`]? (?:role|message|prompt|instruction)|rol
 
 
 def refused_part(error: UnansweredError, body: Mapping[str, Any]) -> str | None:
-    """The optional part of `body` that an error about it names; None if sending less makes no sense."""
+    """Name the optional part of `body` that the server's error is about, if any."""
     sent = [name for name in OPTIONAL if name in body]
     if "system" in roles_in(body):
         sent.insert(0, "system")
@@ -118,7 +115,7 @@ def roles_in(body: Mapping[str, Any]) -> frozenset[str]:
 
 
 def request_body(request: Request, capabilities: Capabilities) -> dict[str, Any]:
-    """The JSON body that asks for a reply to `request`, without what the endpoint refuses."""
+    """The JSON body of `request`, without the parts that the endpoint refuses."""
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [{"role": message.role, "content": message.content} for message in request.messages],
@@ -143,7 +140,7 @@ def request_body(request: Request, capabilities: Capabilities) -> dict[str, Any]
 
 
 def without(body: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
-    """`body` without these optional parts, or with what stands for them in their place."""
+    """`body` without these optional parts, or with their substitutes."""
     dropped = names | {"top_logprobs"} if "logprobs" in names else names
     left = {name: value for name, value in body.items() if name not in dropped}
     if "max_tokens" in names and "max_tokens" in body:
@@ -158,49 +155,37 @@ def without(body: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
 
 def left_out(request: Request, capabilities: Capabilities) -> tuple[str, ...]:
     """The parts of `request` that the endpoint does not support."""
-    if not capabilities.refused:
-        return ()
-    asked = request_body(request, Capabilities())
-    return tuple(sorted(capabilities.refused & (asked.keys() | roles_in(asked))))
+    asked = request_body(request, Capabilities()) if capabilities.refused else None
+    return () if asked is None else tuple(sorted(capabilities.refused & (asked.keys() | roles_in(asked))))
 
 
 # ── replies ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def cut_off_thinking(reply: Reply) -> bool:
-    """Whether thoughts used up the token limit, so that there is no answer, or only the beginning of one."""
+    """Whether thoughts used up the token limit, so that the answer is missing or cut."""
     return isinstance(reply, Completion) and reply.finish == "length" and bool(reply.thinking or not reply.text)
 
 
-def better_reply(before: Reply, after: Reply) -> Reply:
-    """The reply that was not cut off, with what both have cost."""
-    first = isinstance(before, Completion) and (not isinstance(after, Completion) or not cut_off_thinking(before))
-    return replace(before if first else after, usage=before.usage + after.usage)
-
-
-def is_empty(reply: Reply) -> bool:
-    """Whether a 200 reply held no choices, which may be no more than a hiccup."""
-    return isinstance(reply, Failure) and reply.message == NO_CHOICES
-
-
 def read_completion(body: bytes, price: Price | None) -> Reply:
-    """The first choice of a 200 reply; one without text (content filter, say) is a `Failure`, paid for like any other.
+    """Read the first choice of a 200 reply; one without text is a `Failure` with its cost.
 
-    UnansweredError if the body is something else altogether.
+    UnansweredError if the body is not a completion.
     """
     try:
-        told = json.loads(body)
+        answer = json.loads(body)
     except (ValueError, RecursionError):
-        raise UnansweredError("odd body", _looks_like(body)) from None
-    choices = _part(told, "choices", list)
+        start = body[:200].lstrip()
+        shape = "text that is not JSON" if start else "an empty body"
+        raise UnansweredError("odd body", "an HTML page" if start.startswith(b"<") else shape) from None
+    choices = _part(answer, "choices", list)
     if choices is None:
         raise UnansweredError("odd body", "JSON without the field 'choices'")
-    usage = read_usage(told.get("usage"), price)
-    if not choices:
-        return Failure(NO_CHOICES, usage)
-    choice, message = choices[0], _part(choices[0], "message", dict)
+    usage = read_usage(answer.get("usage"), price)
+    choice = choices[0] if choices else None
+    message = _part(choice, "message", dict)
     if message is None:
-        return Failure("The endpoint sent a completion without a message.", usage)
+        return Failure(f"The endpoint sent a completion without {'a message' if choices else 'choices'}.", usage)
     finish, text = _part(choice, "finish_reason", str), message.get("content")
     if finish == "content_filter":
         return Failure("The endpoint's content filter withheld the reply.", usage)
@@ -209,15 +194,12 @@ def read_completion(body: bytes, price: Price | None) -> Reply:
     if text is not None and not isinstance(text, str):
         return Failure("The endpoint sent a completion whose content is not text.", usage)
     text = hide_sent(_encodable(text or "")[:MOST_CHARACTERS])
-    inline = _THOUGHT in text[:_OPENING].lower()
+    inline = "<think" in text[:20].lower()
     logprobs = () if inline else _logprobs(_part(_part(choice, "logprobs", dict), "content", list) or [])
     thoughts = text if inline else _part(message, "reasoning", str) or _part(message, "reasoning_content", str) or ""
-    counted = _count(_part(told.get("usage"), "completion_tokens_details", dict), "reasoning_tokens")
+    counted = _count(_part(answer.get("usage"), "completion_tokens_details", dict), "reasoning_tokens")
     thinking = counted or -(-len(thoughts) // CHARACTERS_PER_TOKEN)
     return Completion(text, "length" if finish == "length" else "stop", usage, logprobs=logprobs, thinking=thinking)
-
-
-_THOUGHT, _OPENING = "<think", 20
 
 
 def _logprobs(content: Sequence[object]) -> tuple[TokenLogprobs, ...]:
@@ -227,14 +209,11 @@ def _logprobs(content: Sequence[object]) -> tuple[TokenLogprobs, ...]:
         token = _part(place, "token", str)
         if token is None:
             return ()
-        top = [
-            (_encodable(other), float(logprob))
-            for entry in _part(place, "top_logprobs", list) or []
-            if isinstance(entry, dict)
-            and (other := _part(entry, "token", str)) is not None
-            and isinstance(logprob := entry.get("logprob"), int | float)
-            and math.isfinite(logprob)
-        ]
+        top = []
+        for entry in _part(place, "top_logprobs", list) or []:
+            other, logprob = _part(entry, "token", str), _part(entry, "logprob", float)
+            if other is not None and logprob is not None and math.isfinite(logprob):
+                top.append((_encodable(other), logprob))
         places.append(TokenLogprobs(_encodable(token), tuple(top)))
     return tuple(places) if any(place.top for place in places) else ()
 
@@ -242,7 +221,7 @@ def _logprobs(content: Sequence[object]) -> tuple[TokenLogprobs, ...]:
 def read_usage(raw: object, price: Price | None) -> Usage:
     """`Usage` of one request; tokens are 0 and the cost None if the endpoint does not report them.
 
-    Thoughts are paid for as replies are; if only the total holds them, they are taken from there.
+    Thoughts cost as much as replies; if only the total counts them, they are taken from there.
     """
     if not isinstance(raw, dict):
         return Usage(requests=1)
@@ -254,8 +233,10 @@ def read_usage(raw: object, price: Price | None) -> Usage:
 
 
 def _part(value: object, name: str, kind: type[T]) -> T | None:
-    """What stands under `name` in an object of the JSON; None where it is missing or of another kind."""
+    """The field `name` of a JSON object; None if it is missing or of another kind."""
     part = value.get(name) if isinstance(value, dict) else None
+    if kind is float and isinstance(part, int):
+        part = float(part)
     return part if isinstance(part, kind) else None
 
 
@@ -268,23 +249,13 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _looks_like(body: bytes) -> str:
-    start = body[:200].lstrip()
-    if not start:
-        return "an empty body"
-    return "an HTML page" if start.startswith(b"<") else "text that is not JSON"
-
-
-# ── files of batch endpoints ─────────────────────────────────────────────────────────────────────────────────
+# ── batch files ──────────────────────────────────────────────────────────────────────────────────────────────
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
 """Lines and bytes of a file of requests; OpenAI's limits."""
 
 HALF = 0.5
-"""What a batch costs of the price of direct requests."""
-
-UNTRIED = frozenset(("batch_expired", "batch_cancelled"))
-"""How lines end that a batch never came to."""
+"""Price of a batch compared with direct requests."""
 
 _LONGEST_LINE = 32_000_000
 
@@ -292,18 +263,18 @@ _LONGEST_LINE = 32_000_000
 def request_lines(
     walk: Iterable[Sequence[Request]], endpoint: str, known: Capabilities, replies: ReplyStore
 ) -> Iterator[bytes]:
-    """The lines that ask for all requests of `walk` that `replies` does not answer; `known` says what may be sent."""
+    """Yield the line of each request of `walk` without a reply in `replies`; `known` limits what is sent."""
     for requests in walk:
         keyed = {request.key(endpoint): request for request in requests}
         answered = replies.get_replies(list(keyed))
         for key in [key for key in keyed if key not in answered]:
             body = request_body(keyed[key], known)
             line = {"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body}
-            yield json.dumps(line).encode() + b"\n"  # ASCII: whatever splits lines, splits them here
+            yield json.dumps(line).encode() + b"\n"  # ASCII, so no other character ends a line
 
 
 def write_lines(lines: Iterable[bytes], path: Path) -> tuple[list[Path], int]:
-    """Write `lines` into files of a size that endpoints take: `path`, then `NAME-2`, …  Returns the files and n lines.
+    """Write `lines` into files of an accepted size: `path`, then `NAME-2`, …  Returns the files and n lines.
 
     UsageError for a place that cannot be written.
     """
@@ -322,7 +293,7 @@ def write_lines(lines: Iterable[bytes], path: Path) -> tuple[list[Path], int]:
 
 
 def read_result(line: bytes, price: Price | None) -> tuple[str, Reply | str] | None:
-    """(custom_id, the reply at half the price, or the problem in a word or two); None for no line of results."""
+    """(custom_id, the reply at half the price or the problem in a word or two); None for any other line."""
     try:
         body = json.loads(line)
     except (ValueError, RecursionError):
@@ -339,68 +310,49 @@ def read_result(line: bytes, price: Price | None) -> tuple[str, Reply | str] | N
         reply = read_completion(json.dumps(response.get("body", response)).encode(), price)
     except UnansweredError:
         return custom_id, "no completion"
-    if is_empty(reply):
-        return custom_id, "no choices"
     cost = None if reply.usage.cost is None else reply.usage.cost * HALF
     return custom_id, replace(reply, usage=replace(reply.usage, cost=cost))
 
 
 class BatchResults:
-    """A provider that answers from files of results and asks nobody; what no line answers is a failure.
+    """A provider that answers from files of results; a request without a result is a failure.
 
-    A line counts once.  `without` is what the requests did not send.
+    `without` is what the requests did not send.
     """
 
     def __init__(self, endpoint: str, price: Price | None = None, without: tuple[str, ...] = ()) -> None:
         self.endpoint, self.price, self.without = endpoint, price, without
-        self._lines = Counter[str]()
-        self._failed = dict[str, str]()
-        self._replies = dict[str, Reply]()
+        self._replies, self._failed, self._foreign = dict[str, Reply](), dict[str, str](), 0
 
     def add(self, path: Path, wanted: set[str]) -> None:
         """Read the lines of a file with a key of `wanted`.  UsageError for a file that cannot be read."""
         try:
             with path.open("rb") as file:
                 while line := file.readline(_LONGEST_LINE):
-                    if line.strip():
-                        self._add(read_result(line, self.price), wanted)
+                    custom_id, reply = read_result(line, self.price) or ("", "")
+                    if custom_id not in wanted:
+                        self._foreign += bool(line.strip())
+                    elif isinstance(reply, str):
+                        self._failed[custom_id] = reply
+                    else:
+                        self._replies.setdefault(custom_id, reply)
         except OSError as error:
             raise UsageError(f"--batch-read: {path} cannot be read ({error.strerror}).") from error
 
-    def _add(self, result: tuple[str, Reply | str] | None, wanted: set[str]) -> None:
-        custom_id, reply = result or ("", "")
-        if result is None:
-            self._lines["unusable"] += 1
-        elif custom_id not in wanted:
-            self._lines["foreign"] += 1
-        elif custom_id in self._replies:
-            self._lines["repeated"] += 1
-        elif reply in UNTRIED:
-            self._lines["untried"] += 1
-        elif isinstance(reply, str):
-            self._failed[custom_id] = reply
-        else:
-            self._replies[custom_id] = reply
-            self._failed.pop(custom_id, None)
-
     @property
     def counts(self) -> Mapping[str, Any]:
-        """How many lines came to what.
-
-        "untried": lines that the batch never came to; "repeated": that answer once more; "foreign": that answer a
-        request that nobody here made; "unusable": that are not results.
-        """
-        counts = {name: self._lines[name] for name in ("untried", "repeated", "foreign", "unusable")}
-        return {"answered": len(self._replies), "failed": dict(Counter(self._failed.values()))} | counts
+        """Requests "answered", those "failed" by reason, and "foreign" lines, which answer none of the requests."""
+        failed = [reason for key, reason in self._failed.items() if key not in self._replies]
+        return {"answered": len(self._replies), "failed": dict(Counter(failed)), "foreign": self._foreign}
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """As `Provider.complete`."""
         replies = list[Reply]()
         for index, request in enumerate(requests):
-            reply = self._replies.get(request.key(self.endpoint)) or Failure(
-                "No result that was read answers this request."
-            )
-            replies.append(replace(reply, without=self.without) if isinstance(reply, Completion) else reply)
+            reply = self._replies.get(request.key(self.endpoint))
+            if isinstance(reply, Completion):
+                reply = replace(reply, without=self.without)
+            replies.append(reply or Failure("No result that was read answers this request."))
             if on_reply is not None:
                 on_reply(index, replies[-1])
         return replies

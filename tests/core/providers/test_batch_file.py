@@ -80,7 +80,6 @@ def test_a_line_of_any_content_is_read_or_refused(line: bytes) -> None:
     [
         ({"response": None, "error": {"code": "batch_expired"}}, "batch_expired"),
         ({"response": {"status_code": 400, "request_id": "r"}, "error": {"code": 400}}, "status 400"),
-        ({"response": {"status_code": 200, "body": {"choices": []}}}, "no choices"),
         ({"response": {"status_code": 200, "body": None}}, "no completion"),
         ({"error": None}, "no response"),
     ],

@@ -70,7 +70,7 @@ def test_a_host_is_sent_what_the_file_names_for_it(here: Here) -> None:
     assert installed.key(HOST) == f"{SECRET}-example_key"
     assert installed.headers(HOST) == {"x-team": "judges", "x-token": f"token {SECRET}-team_token"}
     assert installed.extra_body(HOST) == {"service_tier": "flex"}
-    assert installed.limits(HOST) == RequestLimits(3, timeout=300.0, requests_per_minute=60, tokens_per_minute=90_000)
+    assert installed.limits(HOST) == RequestLimits(3, timeout=300.0, requests_per_minute=60)
     assert installed.key(f"{HOST}/inner") == "sk-usual", "another base URL"
     assert installed.key("http://10.0.0.5:8000/v1") is None, "the file names no key for it"
     assert SECRET not in repr(installed)
