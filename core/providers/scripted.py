@@ -1,8 +1,8 @@
-"""The fake that ships: a function from a request to a reply, without a network and the same every time.
+"""A scripted stand-in for a language model: deterministic replies without a network.
 
-For tests, demos and the local test server.  `reply_to` looks at simple properties of the text to rate and lets the
-words of the criteria choose which of them count: so criteria differ in how well they agree with people, and a
-calibration has something to find.  It is no judge of texts.
+For tests, demos and the local test server. `reply_to` measures simple properties of the text to rate; the words of the
+criteria choose which of them count. So criteria differ in how well they agree with raters, and a calibration has
+something to find. It does not judge texts.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _LOGPROB_PLACES = 16
 
 
 class ScriptedProvider:
-    """A provider of the replies that a function gives: by default `reply_to`.  `seed` varies it, or names another."""
+    """A provider of the replies of a function, by default `reply_to`.  `seed` varies or names them."""
 
     def __init__(self, seed: int | str = 0, answer: Callable[[Request], Reply] | None = None) -> None:
         self.endpoint = f"scripted:{seed}"
         self.answer = answer or (lambda request: reply_to(request, int(seed)))
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """The replies one after the other."""
+        """As `Provider.complete`, one reply after the other."""
         replies = []
         for index, request in enumerate(requests):
             replies.append(self.answer(request))
@@ -39,24 +39,24 @@ class ScriptedProvider:
         return replies
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 def reply_to(request: Request, seed: int = 0) -> Completion:
-    """What the stand-in says; at temperature 0 all samples of a prompt are the same.
+    """Reply to a request; at temperature 0 all samples of a prompt are the same.
 
-    It knows the prompts of `core/judging/prompts` and `core/fusion/prompts` by a heading that each has to itself; any
-    other asks for a rating.
+    The prompts of `core/judging/prompts` and `core/fusion/prompts` are recognised by their headings. Any other prompt
+    is answered with a rating.
     """
     sections, chance = sections_in(request), chance_of(str(seed), key_of(request))
     for heading, write in _WRITERS.items():
         if heading in sections:
             return completion(request, write(sections, chance))
-    rules = f"{sections.get('Criteria', '')} {sections.get('Evaluation', '')}"
-    scale, texts = scale_in(sections), _texts(sections)
-    called_for = _called_for(rules)
-    share = (_share(called_for, texts) if called_for else 0.5) + chance.gauss(0.0, 0.06 if called_for else 0.3)
-    reasons = " ".join(f"On {name} it stands at {PROPERTIES[name][1](*texts):.2f} of 1." for name in called_for)
+    named = _named_in(f"{sections.get('Criteria', '')} {sections.get('Evaluation', '')}")
+    measured = _measured(sections)
+    share = (_mean(measured, named) if named else 0.5) + chance.gauss(0.0, 0.06 if named else 0.3)
+    reasons = " ".join(f"On {name} it stands at {measured[name]:.2f} of 1." for name in named)
+    scale = scale_in(sections)
     value = at_share(scale, share)
     said = number(scale, value)
     text = in_form(sections, said, reasons or "Without criteria this is little more than a guess.")
@@ -64,10 +64,10 @@ def reply_to(request: Request, seed: int = 0) -> Completion:
     return completion(request, text, _logprobs(text, text.index(said), value, scale, n) if n else ())
 
 
-# ── what the simulated readers share ─────────────────────────────────────────────────────────────────────────
+# ── shared by the simulated readers ──────────────────────────────────────────────────────────────────────────
 
 Sections = dict[str, str]
-"""Heading → what stands under it."""
+"""Heading → the text below it."""
 
 _SECTION = re.compile(r"(?m)^## (?P<name>[A-Z][a-z]+)[^\n]*\n(?P<body>.*?)(?=^## |\Z)", re.DOTALL)
 _PART = re.compile(r"(?m)^(?P<name>[A-Z][\w ]*):\n(?P<lines>(?:>.*(?:\n|\Z))+)")
@@ -84,7 +84,7 @@ def chance_of(*of: str) -> random.Random:
 
 
 def key_of(request: Request) -> str:
-    """What the reply depends on: at temperature 0 not on the number of the sample."""
+    """Hash what the reply depends on; at temperature 0 that leaves out the number of the sample."""
     return (request if request.temperature != 0 else request.prompt).key("")
 
 
@@ -103,18 +103,18 @@ def sections_in(request: Request) -> Sections:
 
 
 def item_in(section: str) -> tuple[str, str]:
-    """All there is to compare with, and the text to rate, out of an item as a prompt shows it."""
+    """Split an item of a prompt into the texts to compare with and the text to rate."""
     parts = [
         (match["name"].endswith("to rate"), "\n".join(line[2:] for line in match["lines"].splitlines()))
         for match in _PART.finditer(section)
-        if not match["name"].startswith("Reason")  # of a person or of the judge, and no part of the item
+        if not match["name"].startswith("Reason")  # of a rater or the judge, not part of the item
     ]
     target = next((text for is_target, text in parts if is_target), "")
     return " ".join(text for is_target, text in parts if not is_target), target
 
 
 def scale_in(sections: Sections) -> Scale:
-    """The scale that a prompt asks for, in steps of 1 where it wants whole numbers; 1 to 5 where it names none."""
+    """The scale of a prompt, in steps of 1 for whole numbers; 1 to 5 if it names none."""
     instructions = f"{sections.get('Instructions', '')}\n{sections.get('Answer', '')}"
     match = _RANGE.search(instructions)
     if match is None:
@@ -125,17 +125,17 @@ def scale_in(sections: Sections) -> Scale:
 
 
 def at_share(scale: Scale, share: float) -> float:
-    """The value so far (0 to 1) up the scale."""
+    """The value at a share (0 to 1) of the scale."""
     return scale.low + min(1.0, max(0.0, share)) * (scale.high - scale.low)
 
 
 def number(scale: Scale, value: float) -> str:
-    """The number as it is said."""
+    """Format a rating on the scale."""
     return f"{round(value) if scale.step else value:.1f}".removesuffix(".0")
 
 
 def in_form(sections: Sections, said: str, reasons: str) -> str:
-    """The number and the reasons in the form that the prompt's last section asks for."""
+    """The number and the reasons in the form that the prompt wants."""
     answer = sections.get("Answer", "")
     if "JSON" in answer:
         fields = [name for name in _FIELD.findall(answer) if name in ("score", "reasons", "analysis")]
@@ -149,112 +149,79 @@ def in_form(sections: Sections, said: str, reasons: str) -> str:
     return f"Analysis: {reasons}\nScore: {said}" if "Analysis:" in answer else f"Score: {said}\n{reasons}"
 
 
-# ── what it looks at ─────────────────────────────────────────────────────────────────────────────────────────
+# ── properties of a text ─────────────────────────────────────────────────────────────────────────────────────
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _TOKEN = re.compile(r"\d|[^\W\d_]+|\s+|[\W_]")
-Texts = tuple[list[str], str, list[str]]
-"""The words of all there is to compare with, the text to rate and its words."""
-Measure = Callable[[list[str], str, list[str]], float]
 
-
-def _texts(sections: Sections) -> Texts:
-    source, target = item_in(sections.get("Item", ""))
-    return _WORD.findall(source.lower()), target, _WORD.findall(target.lower())
-
-
-def _support(source: list[str], target: str, words: list[str]) -> float:
-    return len(set(words).intersection(source)) / len(set(words)) if words else 0.0
-
-
-def _coverage(source: list[str], target: str, words: list[str]) -> float:
-    wanted = {word for word in source[:120] if len(word) > 4}
-    return min(1.0, 2.5 * len(wanted.intersection(words)) / len(wanted)) if wanted else 0.5
-
-
-def _variety(source: list[str], target: str, words: list[str]) -> float:
-    pairs = list(pairwise(words))
-    return len(set(pairs)) / len(pairs) if pairs else 0.0
-
-
-def _completeness(source: list[str], target: str, words: list[str]) -> float:
-    text = target.strip()
-    return 0.5 * text.endswith((".", "!", "?", '"')) + 0.5 * text[:1].isupper() if text else 0.0
-
-
-PROPERTIES: dict[str, tuple[str, Measure, tuple[str, str]]] = {
+PROPERTIES: dict[str, tuple[str, str, str]] = {
     "support": (
         "support|faithful|consistent|invent|contradict|accura",
-        _support,
-        (
-            "Every statement must be supported by the source; anything invented lowers the score sharply.",
-            "Texts that stay faithful to the source earn the top, texts that contradict it the bottom.",
-        ),
+        "Every statement must be supported by the source; anything invented lowers the score sharply.",
+        "Texts that stay faithful to the source earn the top, texts that contradict it the bottom.",
     ),
     "coverage": (
         "cover|main point|important|key",
-        _coverage,
-        (
-            "The text should cover the main points of the source before anything else.",
-            "Reward texts in which the key information of the source can be found.",
-        ),
+        "The text should cover the main points of the source before anything else.",
+        "Reward texts in which the key information of the source can be found.",
     ),
     "variety": (
         "repe|redundan|vari",
-        _variety,
-        (
-            "Repeated phrases and redundant sentences lower the score step by step.",
-            "Wording should be varied; a text that repeats itself belongs to the lower half of the scale.",
-        ),
+        "Repeated phrases and redundant sentences lower the score step by step.",
+        "Wording should be varied; a text that repeats itself belongs to the lower half of the scale.",
     ),
     "completeness": (
         "gramma|fluent|complete sentence|well-formed|punctuat",
-        _completeness,
-        (
-            "Sentences should be complete and grammatical, from the capital letter to the final stop.",
-            "Broken grammar or text cut off in the middle keeps an item at the bottom; fluent texts reach the top.",
-        ),
+        "Sentences should be complete and grammatical, from the capital letter to the final stop.",
+        "Broken grammar or text cut off in the middle keeps an item at the bottom; fluent texts reach the top.",
     ),
     "brevity": (
         "brief|short|concise|padding",
-        lambda source, target, words: 1.0 / (1.0 + len(words) / 40.0),
-        (
-            "Shorter is better as long as the message is there; padding costs points.",
-            "Reward concise texts and mark down long-winded ones.",
-        ),
+        "Shorter is better as long as the message is there; padding costs points.",
+        "Reward concise texts and mark down long-winded ones.",
     ),
     "detail": (
         "detail|informative|specific|thorough",
-        lambda source, target, words: min(1.0, len(words) / 60.0),
-        (
-            "Specific details earn points; a vague remark stays in the lower half.",
-            "The more informative the text, the higher the score; thorough texts reach the top.",
-        ),
+        "Specific details earn points; a vague remark stays in the lower half.",
+        "The more informative the text, the higher the score; thorough texts reach the top.",
     ),
 }
-"""A property of a text in 0..1: the words of criteria that call for it, its measure, and sentences that call for it."""
+"""Property → the words of criteria that mean it, and two sentences of criteria about it."""
 
 
-def _called_for(rules: str) -> list[str]:
-    return [name for name, (words, _, _) in PROPERTIES.items() if re.search(words, rules.lower())]
+def _measured(sections: Sections) -> dict[str, float]:
+    """The properties of the text to rate, each from 0 to 1."""
+    source, target = item_in(sections.get("Item", ""))
+    known, words, text = _WORD.findall(source.lower()), _WORD.findall(target.lower()), target.strip()
+    wanted = {word for word in known[:120] if len(word) > 4}
+    pairs = list(pairwise(words))
+    return {
+        "support": len(set(words).intersection(known)) / len(set(words)) if words else 0.0,
+        "coverage": min(1.0, 2.5 * len(wanted.intersection(words)) / len(wanted)) if wanted else 0.5,
+        "variety": len(set(pairs)) / len(pairs) if pairs else 0.0,
+        "completeness": 0.5 * text.endswith((".", "!", "?", '"')) + 0.5 * text[:1].isupper(),
+        "brevity": 1.0 / (1.0 + len(words) / 40.0),
+        "detail": min(1.0, len(words) / 60.0),
+    }
 
 
-def _share(names: Iterable[str], texts: Texts) -> float:
-    values = [PROPERTIES[name][1](*texts) for name in names]
+def _named_in(rules: str) -> list[str]:
+    return [name for name, (words, *_) in PROPERTIES.items() if re.search(words, rules.lower())]
+
+
+def _mean(measured: dict[str, float], names: Iterable[str]) -> float:
+    values = [measured[name] for name in names]
     return sum(values) / len(values)
 
 
-# ── what it says ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── replies ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 _LISTED = re.compile(r"(?m)^- ([^:\n]+):")
 _FORM = re.compile(r"(?m)^Aspect: (?P<name>.+)\nExplanation: .*\n(?P<form>Score: .*)$")
 
 
 def _logprobs(text: str, at: int, value: float, scale: Scale, most: int) -> tuple[TokenLogprobs, ...]:
-    """A made-up distribution: in the place of the number's first digit the whole ratings, the nearer the likelier.
-
-    Elsewhere the token it says, next to certain.  A tenth goes to no rating at all.
-    """
+    """A made-up distribution over the whole ratings at the place of the number; a tenth is off the scale."""
     ratings = range(math.ceil(scale.low), min(9, math.floor(scale.high)) + 1)
     weights = {str(rating): math.exp(-((rating - value) ** 2) / 0.5) for rating in ratings}
     total = sum(weights.values())
@@ -266,52 +233,51 @@ def _logprobs(text: str, at: int, value: float, scale: Scale, most: int) -> tupl
     )[:_LOGPROB_PLACES]
 
 
-def _refine(sections: Sections, chance: random.Random) -> str:
-    present = sections["Present"]
-    lines = [line for line in present.strip().splitlines() if line.strip() and not line.startswith("(none")]
-    missing = [name for name in PROPERTIES if name not in _called_for(present)]
-    if len(lines) > 1 and chance.random() < 0.4:
-        lines.pop(chance.randrange(len(lines)))
-    return "\n".join([*lines, *([_rule(chance.choice(missing), chance)] if missing else [])])
-
-
-def _rule(name: str, chance: random.Random) -> str:
-    return f"- {chance.choice(PROPERTIES[name][2])}"
+def _rules(names: Iterable[str], chance: random.Random) -> list[str]:
+    return [f"- {chance.choice(PROPERTIES[name][1:])}" for name in names]
 
 
 def _draft(_sections: Sections, chance: random.Random) -> str:
-    return "\n".join(_rule(name, chance) for name in chance.sample([*PROPERTIES], chance.choice((1, 2, 2, 3))))
+    return "\n".join(_rules(chance.sample([*PROPERTIES], chance.choice((1, 2, 2, 3))), chance))
+
+
+def _refine(sections: Sections, chance: random.Random) -> str:
+    present = sections["Present"]
+    lines = [line for line in present.strip().splitlines() if line.strip() and not line.startswith("(none")]
+    named = _named_in(present)
+    missing = [name for name in PROPERTIES if name not in named]
+    if len(lines) > 1 and chance.random() < 0.4:
+        lines.pop(chance.randrange(len(lines)))
+    return "\n".join(lines + _rules([chance.choice(missing)] if missing else [], chance))
 
 
 def _plan_fusion(sections: Sections, _chance: random.Random) -> str:
-    """A plan of a fusion that gives every aspect all assistants."""
+    """Give all assistants to every aspect."""
     aspects, assistants = (_LISTED.findall(sections.get(part, "")) for part in ("Aspects", "Assistants"))
     names = ", ".join(assistants) or "none"
     return "\n\n".join(f"{aspect}: {names}\nRead the item first, then these numbers." for aspect in aspects)
 
 
 def _criteria_of_fusion(sections: Sections, chance: random.Random) -> str:
-    """Two criteria for every aspect of a fusion."""
-    return "\n\n".join(
-        "\n".join([f"{aspect}:", *(_rule(name, chance) for name in chance.sample([*PROPERTIES], 2))])
-        for aspect in _LISTED.findall(sections.get("Aspects", ""))
-    )
+    aspects = _LISTED.findall(sections.get("Aspects", ""))
+    rules = [_rules(chance.sample([*PROPERTIES], 2), chance) for _ in aspects]
+    return "\n\n".join("\n".join([f"{aspect}:", *two]) for aspect, two in zip(aspects, rules, strict=True))
 
 
 def _write_steps(sections: Sections, chance: random.Random) -> str:
-    looked_at = _called_for(sections.get("Criteria", "")) or [chance.choice([*PROPERTIES])]
+    looked_at = _named_in(sections.get("Criteria", "")) or [chance.choice([*PROPERTIES])]
     middle = [f"Look at the {name} of the text and note where it falls short." for name in looked_at]
     steps = ["Read the item to its end.", *middle, "Choose the number on the scale that these notes add up to."]
     return "\n".join(f"{k}. {step}" for k, step in enumerate(steps, 1))
 
 
 def _fuse(sections: Sections, chance: random.Random) -> str:
-    """A block for each aspect that the form of a fusion's prompt asks for; the aspect's name chooses what counts."""
-    texts, blocks = _texts(sections), []
+    """Rate each aspect of a fusion by the properties that its name means."""
+    measured, blocks = _measured(sections), []
     for match in _FORM.finditer(sections.get("Answer", "")):
-        called_for = _called_for(match["name"]) or [*PROPERTIES]
-        share, scale = _share(called_for, texts) + chance.gauss(0.0, 0.06), scale_in({"Answer": match["form"]})
-        looked_at, said = " and ".join(called_for[:2]), number(scale, at_share(scale, share))
+        named = _named_in(match["name"]) or [*PROPERTIES]
+        share, scale = _mean(measured, named) + chance.gauss(0.0, 0.06), scale_in({"Answer": match["form"]})
+        looked_at, said = " and ".join(named[:2]), number(scale, at_share(scale, share))
         blocks.append(f"Aspect: {match['name']}\nExplanation: This looks at {looked_at}.\nScore: {said}")
     return "\n\n".join(blocks)
 
@@ -324,4 +290,4 @@ _WRITERS: dict[str, Callable[[Sections, random.Random], str]] = {
     "Task": _write_steps,
     "Numbers": _fuse,
 }
-"""A heading that one kind of prompt has to itself, and what answers it."""
+"""The heading that only one kind of prompt has → its answer."""

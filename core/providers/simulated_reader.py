@@ -1,25 +1,22 @@
-"""The judge of the demo: a simulated reader of push notifications, a function from a request to a reply.
+"""The judge of the demo: a simulated reader of push notifications.
 
-No language model: a program of a few rules, so that anybody can try criteria on the demo without a key and see what
-they do.  It sees what the prompt shows and nothing else.
+It is not a language model but a few rules, so that anybody can try criteria on the demo without a key. It sees only the
+prompt.
 
-- *Without criteria* it rates by general taste: what is told in full, with some life in it, and without a figure that
-  the report does not have.  A house style it cannot know.
-- *With criteria*, or levels that somebody described, it reads them clause by clause.  A clause that speaks of one of
-  its `RULES` and says what it costs ("take off 2", "never above 2", "2: …") is applied to the text; any other clause
-  changes nothing.  It overlooks a breach now and then, and its rating has some noise: both drawn from the text, so that
-  the same question always gets the same answer.
-- *Drafting and refining* it compares the ratings that the prompt shows, with and without a breach of each rule that
-  comes to its mind.  What stands first in a notification does not (`UNTHOUGHT`): a person has to say it, in the
-  criteria or as the reason for a label.  It gathers what a reason is about from `HEARD`, words of many kinds.
+- *Without criteria* it rates by general taste: full, lively texts without a figure that the report does not have. It
+  doesn't know the house style.
+- *With criteria* or described levels, it applies each clause that names one of its `RULES` and its price ("take off 2",
+  "never above 2", "2: …"). It ignores all other clauses. It overlooks a breach now and then, and its ratings have some
+  noise. Both are drawn from the text, so the same question always gets the same answer.
+- *Drafting and refining*, it compares the ratings in the prompt with and without a breach of each rule. It never thinks
+  of `UNTHOUGHT` rules by itself: a rater's reason has to name them, in words of the rule's second pattern.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterable
-from itertools import compress
+from collections.abc import Iterable
 from statistics import fmean
 
 from core.providers.completions import Completion, Request
@@ -37,18 +34,18 @@ from core.providers.scripted import (
 )
 
 OVERLOOKS, UNSTEADY = 0.03, 0.12
-"""How often a breach is overlooked; standard deviation of a rating, in points of a scale of 1 to 5."""
+"""Probability that a breach is overlooked; standard deviation of a rating, in points on a scale from 1 to 5."""
 
 
 def reply_to(request: Request) -> Completion:
-    """What the simulated reader says; at temperature 0 all samples of a prompt are the same."""
+    """Reply to a request; at temperature 0 all samples of a prompt are the same."""
     sections, chance = sections_in(request), chance_of(key_of(request))
     if "Examples" in sections:
         return completion(request, _draft(sections, chance))
     return completion(request, _refine(sections, chance) if "Present" in sections else _rate(sections))
 
 
-# ── what it looks at ─────────────────────────────────────────────────────────────────────────────────────────
+# ── rules ─────────────────────────────────────────────────────────────────────────────────────────
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _INEXACT = re.compile(
@@ -71,48 +68,12 @@ _SCENE = re.compile(
 
 
 MOST_WORDS = 25
-"""Words of a text that criteria allow where they name no number."""
+"""Words of a text that criteria allow if they name no number."""
 
-
-def _figure(report: str, target: str, _most: int) -> str:
-    figures, known = _NUMBER.findall(target), set(_NUMBER.findall(report))
-    if false := [figure for figure in figures if figure not in known]:
-        return f"{false[0]} does not stand in the report"
-    if inexact := _INEXACT.search(target.lower()):
-        return f"“{inexact[0]}” stands where the report has a figure"
-    return "" if figures or not known else "it gives no figure"
-
-
-def _too_long(_report: str, target: str, most: int) -> str:
-    n_words = len(target.split())
-    return f"it has {n_words} words" if n_words > most else ""
-
-
-def _opinion(_report: str, target: str, _most: int) -> str:
-    found = _OPINION.search(target.lower())
-    return f"“{found[0]}” is an opinion" if found else ""
-
-
-def _address(_report: str, target: str, _most: int) -> str:
-    found = _ADDRESS.search(target)
-    return f"it talks to the reader (“{found[0]}”)" if found else ""
-
-
-def _sentences(_report: str, target: str, _most: int) -> str:
-    n_sentences = len(re.findall(r"[.?!](?:\s|$)", target))
-    return f"it has {n_sentences} sentences" if n_sentences > 1 else ""
-
-
-def _late(_report: str, target: str, _most: int) -> str:
-    first = re.split(r"[,.?!:]", target)[0]
-    leads = target[len(first) : len(first) + 1] in ("?", "!") or _SCENE.match(target)
-    return f"“{first}” comes before the result" if leads else ""
-
-
-RULES: dict[str, tuple[str, Callable[[str, str, int], str], tuple[str, ...]]] = {
+RULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "figures": (
         r"figure|number|amount|exact|round",
-        _figure,
+        r"figure|number|amount|exact|precis|\bround|vague|approximat|\bhow (?:many|much)|digits?\b|statistic",
         (
             "Every figure is the one of the report: take off {} where it is rounded, wrong or missing.",
             "Take off {} for an inexact number, and for one that was left out.",
@@ -120,7 +81,7 @@ RULES: dict[str, tuple[str, Callable[[str, str, int], str], tuple[str, ...]]] = 
     ),
     "length": (
         r"\bwords\b|\blong\b|length|short|brief|concise",
-        _too_long,
+        r"\blong\b|longer|length|shorten|shorter|wordy|\btrim|too many words|word limit|concise|verbose|25 words",
         (
             "At most 25 words: take off {} for a longer text.",
             "Short is better. Take off {} for more than 25 words.",
@@ -128,7 +89,7 @@ RULES: dict[str, tuple[str, Callable[[str, str, int], str], tuple[str, ...]]] = 
     ),
     "opinion": (
         r"opinion|judg\w+ of|praise|blame|neutral|comment|feeling|emotion|adjective|verdict|to think",
-        _opinion,
+        r"opinion|neutral|sober|feeling|emoti|adjective|verdict|judg|editorial|praise|blame|take sides|our view",
         (
             "The tone is neutral: take off {} for praise, blame or any opinion.",
             "Take off {} where the text says what to think of the news.",
@@ -136,45 +97,57 @@ RULES: dict[str, tuple[str, Callable[[str, str, int], str], tuple[str, ...]]] = 
     ),
     "address": (
         r"question|exclamation|reader|\byou\b|teaser|address",
-        _address,
+        r"question|exclam|reader|\byou\b|teas|clickbait|\bbait|chat|talk(?:s|ing) to",
         (
             "No question and no exclamation mark; take off {} for talking to the reader.",
             "Take off {} for a teaser that speaks to the reader as “you”.",
         ),
     ),
-    "sentences": (r"sentence", _sentences, ("One sentence is enough; take off {} for a second.",)),
+    "sentences": (
+        r"sentence",
+        r"sentences|one sentence|full stop",
+        ("One sentence is enough; take off {} for a second.",),
+    ),
     "result first": (
         r"\b(?:result|outcome|news|main point)\b.*\b(?:first|begin|open|start|lead)|first words",
-        _late,
+        r"\b(?:open|begin|start|lead)(?:s|ing)?\b|\bfirst\b|up front|at the top|\bbur(?:y|ied)\b|too late|"
+        r"\bbefore (?:the|what|it|we|i)\b|\bwait\b|backwards|scene|back to front",
         (
             "The result comes first: take off {} where anything else opens the text.",
             "The news stands at the beginning: take off {} for a text that comes to it later.",
         ),
     ),
 }
-"""A rule that the reader can follow, by name.
-
-What a clause has to say to mean it; what says in words where a text breaks it, "" where it does not; and what the
-reader writes of it, with the points to take off in braces.
-"""
+"""Rule → patterns of a clause and of a rater's reason about it, and sentences of criteria with the points in braces."""
 UNTHOUGHT = ("result first",)
 """Rules that the reader never thinks of by itself."""
-HEARD: dict[str, str] = {
-    "figures": r"figure|number|amount|exact|precis|\bround|vague|approximat|\bhow (?:many|much)|digits?\b|statistic",
-    "length": r"\blong\b|longer|length|shorten|shorter|wordy|\btrim|too many words|word limit|concise|verbose|25 words",
-    "opinion": r"opinion|neutral|sober|feeling|emoti|adjective|verdict|judg|editorial|praise|blame|take sides|our view",
-    "address": r"question|exclam|reader|\byou\b|teas|clickbait|\bbait|chat|talk(?:s|ing) to",
-    "sentences": r"sentences|one sentence|full stop",
-    "result first": r"\b(?:open|begin|start|lead)(?:s|ing)?\b|\bfirst\b|up front|at the top|\bbur(?:y|ied)\b|too late|"
-    r"\bbefore (?:the|what|it|we|i)\b|\bwait\b|backwards|scene|back to front",
-}
-"""Rule → the words by which the reader takes a reason to be about it."""
 
 
 def _broken(name: str, report: str, target: str, most_words: int = MOST_WORDS) -> str:
-    """Where a text breaks a rule, as far as the reader notices."""
-    seen = RULES[name][1](report, target, most_words)
-    return seen if chance_of(name, target).random() >= OVERLOOKS else ""
+    """Say where a text breaks a rule; "" if it doesn't, or if the reader overlooks it."""
+    if chance_of(name, target).random() < OVERLOOKS:
+        return ""
+    lower = target.lower()
+    if name == "figures":
+        figures, known = _NUMBER.findall(target), set(_NUMBER.findall(report))
+        if false := [figure for figure in figures if figure not in known]:
+            return f"{false[0]} does not stand in the report"
+        if inexact := _INEXACT.search(lower):
+            return f"“{inexact[0]}” stands where the report has a figure"
+        return "" if figures or not known else "it gives no figure"
+    if name == "length":
+        n_words = len(target.split())
+        return f"it has {n_words} words" if n_words > most_words else ""
+    if name == "opinion":
+        return f"“{found[0]}” is an opinion" if (found := _OPINION.search(lower)) else ""
+    if name == "address":
+        return f"it talks to the reader (“{found[0]}”)" if (found := _ADDRESS.search(target)) else ""
+    if name == "sentences":
+        n_sentences = len(re.findall(r"[.?!](?:\s|$)", target))
+        return f"it has {n_sentences} sentences" if n_sentences > 1 else ""
+    first = re.split(r"[,.?!:]", target)[0]
+    leads = target[len(first) : len(first) + 1] in ("?", "!") or _SCENE.match(target)
+    return f"“{first}” comes before the result" if leads else ""
 
 
 # ── reading criteria ─────────────────────────────────────────────────────────────────────────────────────────
@@ -193,9 +166,9 @@ _USUAL, _NEVER_ABOVE = 1.0, 2.0
 
 
 def clauses_in(criteria: str) -> dict[str, tuple[float, float | None, int]]:
-    """The clauses that the reader understands, one a rule: where two speak of the same, the later counts.
+    """Read the clauses about a rule; later clauses about the same rule replace earlier ones.
 
-    Rule → (the points that a breach takes off, the rating above which it does not go, the words that it allows).
+    Rule → (points that a breach costs, highest rating after a breach, words that the clause allows).
     """
     found: dict[str, tuple[float, float | None, int]] = {}
     for text in _CLAUSE.split(criteria):
@@ -203,7 +176,7 @@ def clauses_in(criteria: str) -> dict[str, tuple[float, float | None, int]]:
         if _NEUTRAL.search(lower):
             continue
         points, cap, limit = _POINTS.search(lower), _STEP.search(lower) or _CAP.search(lower), _LIMIT.search(lower)
-        for name, (words, _, _) in RULES.items():
+        for name, (words, *_) in RULES.items():
             if re.search(words, lower) and not (name == "figures" and limit and "figure" not in lower):
                 found[name] = (
                     _NAMED.get(points[1]) or float(points[1]) if points else _USUAL,
@@ -218,7 +191,7 @@ def clauses_in(criteria: str) -> dict[str, tuple[float, float | None, int]]:
 
 def _rate(sections: Sections) -> str:
     criteria, scale = sections.get("Criteria", "").partition("\n")[2], scale_in(sections)
-    # of clauses on the same rule the later counts: criteria outdo levels, and lower levels outdo higher ones
+    # later clauses replace earlier ones: criteria outdo levels, and lower levels outdo higher ones
     levels = [line for line in sections.get("Levels", "").splitlines() if line.startswith("- ")]
     criteria = "\n".join([*reversed(levels), criteria])
     report, target = item_in(sections.get("Item", ""))
@@ -228,7 +201,7 @@ def _rate(sections: Sections) -> str:
 
 
 def _by_criteria(report: str, target: str, criteria: str) -> tuple[float, str]:
-    """On 1 to 5: 5 less what the breaches take off, and no higher than any of them allows."""
+    """Rate from 1 to 5: 5 minus the points of the breaches, and no higher than any of them allows."""
     value, lowest, reasons = 5.0, 5.0, []
     clauses = clauses_in(criteria)
     for name, (points, cap, most_words) in clauses.items():
@@ -241,7 +214,7 @@ def _by_criteria(report: str, target: str, criteria: str) -> tuple[float, str]:
 
 
 def _by_taste(report: str, target: str) -> tuple[float, str]:
-    """On 1 to 5: what a reader likes who does not know the house."""
+    """Rate from 1 to 5 by the taste of a reader who does not know the house style."""
     n_words = len(target.split())
     value, reasons = 3.0 + min(1.0, (n_words - 14) / 24), ["It is a little dry."]
     if n_words > 18:
@@ -265,7 +238,7 @@ _SHOWN = re.compile(r"(?m)^### [^\n]*\n(.*?)(?=^### |\Z)", re.DOTALL)
 _RATED = re.compile(r"(?m)^Rating by (people|the judge) [^\n]*: ([\d.]+)$")
 _WORTH_SAYING = 0.5
 _UNTOLD = 1.5
-"""Points to take off by a rule that a reason names and no rating shown tells the cost of."""
+"""Points of a rule that a reason names, if the ratings don't show its price."""
 _MOST_RULES = 4
 _COMMONPLACES = (
     "The text should tell the news of the report clearly and in good English.",
@@ -278,14 +251,14 @@ _REASONS = re.compile(r"(?m)^Reasons of the people:\n((?:>.*(?:\n|\Z))+)")
 
 
 def _heard(section: str) -> list[str]:
-    """The rules that the people's reasons are about, those named most often first."""
+    """The rules that the raters' reasons are about, the most frequent first."""
     reasons = [line for quoted in _REASONS.findall(section) for line in quoted.lower().splitlines()]
-    often = {name: sum(re.search(words, line) is not None for line in reasons) for name, words in HEARD.items()}
+    often = {name: sum(re.search(words, line) is not None for line in reasons) for name, (_, words, _) in RULES.items()}
     return sorted((name for name, n in often.items() if n), key=lambda name: -often[name])
 
 
 def _shown(section: str) -> Iterable[tuple[str, str, float, float]]:
-    """(report, text, rating by people, rating by the judge) of the items that a prompt shows."""
+    """(report, text, rating by people, rating by the judge) of the items in a prompt."""
     for match in _SHOWN.finditer(section):
         rated = {who: float(rating) for who, rating in _RATED.findall(match[1])}
         yield *item_in(match[1]), rated.get("people", 3.0), rated.get("the judge", 3.0)
@@ -296,16 +269,17 @@ def _sentence(name: str, points: float, chance: random.Random) -> str:
 
 
 def _draft(sections: Sections, chance: random.Random) -> str:
-    shown, costs, heard = list(_shown(sections["Examples"])), [], _heard(sections["Examples"])
-    for name in [name for name in RULES if name not in UNTHOUGHT or name in heard]:
-        broken = [bool(_broken(name, report, target)) for report, target, _, _ in shown]
-        ratings = [rating for _, _, rating, _ in shown]
-        if any(broken) and not all(broken):  # the items shown can tell what it costs
-            kept = fmean(rating for rating, is_broken in zip(ratings, broken, strict=True) if not is_broken)
-            costs.append((kept - fmean(compress(ratings, broken)), name))
-    telling = sorted((entry for entry in costs if entry[0] >= _WORTH_SAYING), key=lambda entry: -entry[0])
-    told = dict.fromkeys(heard, _UNTOLD) | {name: cost for cost, name in telling if name in heard}
-    own = [(name, cost) for cost, name in telling if name not in heard]
+    shown, heard, costs = list(_shown(sections["Examples"])), _heard(sections["Examples"]), dict[str, float]()
+    for name in RULES:
+        kept, broken = list[float](), list[float]()
+        for report, target, rating, _ in shown:
+            (broken if _broken(name, report, target) else kept).append(rating)
+        thought_of = name not in UNTHOUGHT or name in heard
+        if thought_of and kept and broken and (cost := fmean(kept) - fmean(broken)) >= _WORTH_SAYING:
+            costs[name] = cost
+    telling = dict(sorted(costs.items(), key=lambda entry: -entry[1]))
+    told = dict.fromkeys(heard, _UNTOLD) | {name: cost for name, cost in telling.items() if name in heard}
+    own = [(name, cost) for name, cost in telling.items() if name not in heard]
     lines = [_sentence(name, cost, chance) for name, cost in [*told.items(), *own[: max(0, _MOST_RULES - len(told))]]]
     return "\n".join(["Start from 5.", *(lines or [chance.choice(_COMMONPLACES)])])
 
@@ -314,9 +288,10 @@ def _refine(sections: Sections, chance: random.Random) -> str:
     lines = [line for line in sections["Present"].strip().splitlines() if line.strip() and "(none" not in line]
     shown, said, missing = list(_shown(sections.get("Items", ""))), clauses_in("\n".join(lines)), []
     heard = _heard(sections.get("Items", ""))
-    for name in [name for name in RULES if name not in UNTHOUGHT or name in heard]:
+    for name in RULES:
         short = [judged - rated for report, target, rated, judged in shown if _broken(name, report, target)]
-        if short and fmean(short) >= _WORTH_SAYING:
+        thought_of = name not in UNTHOUGHT or name in heard
+        if thought_of and short and fmean(short) >= _WORTH_SAYING:
             missing.append((fmean(short), name))
     if not missing:
         return "\n".join(lines)
