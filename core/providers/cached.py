@@ -1,11 +1,11 @@
-"""Cache replies by request key: asked once, never paid for twice.
+"""Cache replies by request key, so that no reply is paid for twice.
 
-`CachedProvider` looks a batch up in one query and sends what is missing. A reply counts only after it is committed. A
-writer thread commits replies in groups, so a killed process loses at most those of its last few milliseconds.
+`CachedProvider` looks a batch up in one query and sends the rest. A reply counts only after it is committed. A writer
+thread commits replies in groups, so a killed process loses at most those of its last few milliseconds.
 
-What a run was answered belongs to the run (`RunAnswers`): its own answers come first, then the cache, then the
-endpoint. A resumed run reads every answer as it first counted: a paid reply with its cost, a cached reply as cached, a
-failure as that failure. So it takes the same way to the same result and cost. A new run asks again for what failed.
+A run owns its answers (`RunAnswers`): they come first, then the cache, then the endpoint. A resumed run reads every
+answer as it first counted: a paid reply with its cost, a cached reply as cached, a failure as that failure. So it takes
+the same way to the same result and cost. A new run asks again for failures.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class CachedProvider:
         return [replies[index] for index in range(len(requests))]
 
     def _known(self, keys: list[str]) -> Iterable[tuple[str, Reply]]:
-        """What the run was answered already, and what the store holds."""
+        """The answers of the run, and the replies in the store."""
         own = self.store.answered(keys) if isinstance(self.store, RunAnswers) else {}
         for key, (text, paid) in own.items():
             stored, costs = json.loads(text), paid and key not in self.store.counted  # type: ignore[attr-defined]
@@ -119,7 +119,7 @@ class CachedProvider:
         yield from ((key, as_cached(reply_from_json(known[key]))) for key in rest if key in known)
 
     def _commit(self) -> None:
-        """Commit what has arrived by now, of all batches."""
+        """Commit the replies of all batches that have arrived."""
         if self._arrived:
             time.sleep(GATHER)
         with self._lock:
@@ -156,24 +156,24 @@ def _form() -> TypeAdapter[Completion]:
 
 
 def reply_to_json(reply: Completion, *, unread: bool = False) -> str:
-    """The stored form of a reply, with the usage that was paid for.  `unread`: it does not say what was asked."""
+    """The stored form of a reply, with its usage.  `unread` marks a reply without the answer."""
     fields: dict[str, Any] = _form().dump_python(reply, mode="json", exclude_defaults=True)
     return json.dumps(fields | ({"unread": True} if unread else {}))
 
 
 def reply_from_json(stored: str) -> Completion:
-    """The reply as it was when it was paid for.  ValueError for what is not a stored reply."""
+    """Read a stored reply, with the usage that was paid for.  ValueError for other text."""
     return _form().validate_json(stored)
 
 
 def as_cached(reply: Completion) -> Completion:
-    """The same text, marked as cached: nothing sent, nothing paid (cost 0, or None if the price is unknown)."""
+    """Mark a reply as cached: no request, and a cost of 0 (None if the price is unknown)."""
     usage = Usage(cached=1, cost=None if reply.usage.cost is None else 0.0)
     return replace(reply, usage=usage, cached=True)
 
 
 def with_cache(provider: Provider, replies: ReplyStore | None) -> Provider:
-    """`provider`, answering from `replies` first if there is a store."""
+    """Put the cache `replies`, if any, in front of `provider`."""
     return provider if replies is None else CachedProvider(provider, replies)
 
 
@@ -183,36 +183,31 @@ _LONGEST_PAUSE = 1.0
 
 
 class RecordedProvider:
-    """Answers from a recorded session; a request that was not recorded is an error, never a guess.
+    """Answer from a recorded session; a request that was not recorded is an error.
 
-    The file is JSONL: a first line ``{"endpoint": URL, "model": NAME}``, then one ``{"key": KEY, "reply": {...}}`` a
-    line, the reply as the reply cache stores it.  With ``"pace": N`` in the first line N replies are given a second, so
+    The file is JSONL: a first line ``{"endpoint": URL, "model": NAME}``, then ``{"key": KEY, "reply": {...}}`` per
+    line, the reply as the reply cache stores it.  With ``"pace": N`` in the first line, N replies come per second, so
     that people can watch a replay.
     """
 
     def __init__(self, path: Path) -> None:
         """Read the recording.  UsageError names the line that cannot be read."""
-        self.name = path.name
-        self.replies = dict[str, str]()
-        number, expected = 1, '{"endpoint": URL, "model": NAME}'
+        self.name, self.replies, number = path.name, dict[str, str](), 1
         try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-            head = json.loads(lines[0])
-            self.endpoint, self.model = str(head["endpoint"]), str(head["model"])
-            self._pace = float(head.get("pace", 0))
-            expected = '{"key": KEY, "reply": {...}}'
-            for line in lines[1:]:
+            head, *rows = path.read_text(encoding="utf-8").splitlines() or [""]
+            about = json.loads(head)
+            self.endpoint, self.model = str(about["endpoint"]), str(about["model"])
+            self._pace = float(about.get("pace", 0))
+            for line in rows:
                 number += 1
                 row = json.loads(line)
                 reply_from_json(text := json.dumps(row["reply"]))
                 self.replies[str(row["key"])] = text
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"The recording {path} cannot be read: {error}") from error
-        except (IndexError, ValueError, TypeError, KeyError) as error:
-            raise UsageError(f"{path}, line {number}: expected {expected}.") from error
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise UsageError(f"{path}, line {number}: not a recording that can be read ({error}).") from error
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """Raises ProviderError at the first request that the recording does not hold."""
+        """As `Provider.complete`.  ProviderError at the first request that was not recorded."""
         replies: list[Reply] = []
         for index, request in enumerate(requests):
             stored = self.replies.get(request.key(self.endpoint))
@@ -230,13 +225,13 @@ class RecordedProvider:
         return replies
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 def write_recording(
     path: Path, endpoint: str, model: str, replies: Iterable[tuple[str, str]], *, pace: float = 0.0
 ) -> None:
-    """Write (key, stored JSON text) pairs as `RecordedProvider` reads them."""
+    """Write (key, stored JSON text) pairs as a recording for `RecordedProvider`."""
     head = {"endpoint": endpoint, "model": model} | ({"pace": pace} if pace else {})
     rows = [head, *({"key": key, "reply": json.loads(stored)} for key, stored in replies)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

@@ -1,15 +1,14 @@
-"""Endpoints of an installation: their base URLs, the endpoint file, and what is sent to each host.
+"""Endpoints of an installation: base URLs, the endpoint file, and what is sent to each host.
 
-A URL is read once and strictly: what two readers could take for two hosts (user names, backslashes, blanks, letters
-outside ASCII, ``%`` in the host) is refused, so that the place that was judged is the place that is asked.
+A URL is read once and strictly. Anything that two readers could take for two hosts (user names, backslashes, blanks,
+letters outside ASCII, ``%`` in the host) is refused.
 
-The endpoint file (`endpoints.yaml`) belongs to whoever runs this installation.  It names environment variables, never
-secrets, and an error never repeats what stands where a secret might.
+The endpoint file (`endpoints.yaml`) belongs to the owner of this installation. It names environment variables, never
+secrets, and an error never repeats text that may be a secret.
 
-`Installation` is the only place that joins a host with the name of its key.  A judge file, a zip or an upload has no
-say.  A base URL in the file is sent the key that the file names for it, and no other.  Any other is treated as if there
-were no file.  The exception: an OPENAI_API_KEY that the file gives to an endpoint goes only there and to the
-environment's own host.
+Only `Installation` joins a host with the name of its key; a judge file, a zip or an upload cannot. A base URL in the
+file gets the key that the file names for it, and no other. All other URLs are treated as if there were no file, with
+one exception: an OPENAI_API_KEY that the file gives to an endpoint goes only there and to the host of the environment.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 import yaml
@@ -38,11 +37,8 @@ _URL = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
-    """The server behind a URL: scheme, host (lower case, no dot at its end) and port (the usual one where none
-    stands).
-    """
+class Host(NamedTuple):
+    """The server behind a URL: scheme, host in lower case without a dot at its end, and port."""
 
     scheme: str
     host: str
@@ -58,33 +54,31 @@ class Host:
 
 
 def place_of(url: str) -> Host:
-    """The place that a request to `url` reaches.  UsageError as `checked_base_url`."""
-    if "@" in url.partition("://")[2].partition("/")[0]:
-        raise UsageError("The base URL holds a user name or password. Leave it out; the key goes into OPENAI_API_KEY.")
-    if "?" in url or "#" in url:
-        raise UsageError("The base URL must end with its path: no '?' or '#'. A key goes into OPENAI_API_KEY.")
-    refused = UsageError(
-        "The base URL of an endpoint must look like http://127.0.0.1:8000/v1 or https://HOST/v1. Use no spaces "
-        "or backslashes, and only letters, digits, dots and hyphens in the host."
-    )
-    if not _URL.fullmatch(url) or "\\" in url:
-        raise refused
+    """The server that a request to `url` reaches.  UsageError as `checked_base_url`."""
+    if "@" in url.partition("://")[2].partition("/")[0] or "?" in url or "#" in url:
+        raise UsageError(
+            "The base URL must end with its path: no user name or password, no '?' or '#'. The key goes into "
+            "OPENAI_API_KEY."
+        )
     try:
-        parts = urlsplit(url)
-        host, port = (parts.hostname or "").rstrip("."), parts.port or _PORTS[parts.scheme]
+        parts = urlsplit(url if _URL.fullmatch(url) and "\\" not in url else "")
+        host, port = (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme, 0)
         if ":" in host:
             ipaddress.IPv6Address(host)
     except ValueError:
-        raise refused from None
+        host, port = "", 0
     if not all(0 < len(label) < 64 for label in host.split(".")):
-        raise refused
+        raise UsageError(
+            "The base URL of an endpoint must look like http://127.0.0.1:8000/v1 or https://HOST/v1. Use no spaces "
+            "or backslashes, and only letters, digits, dots and hyphens in the host."
+        )
     return Host(parts.scheme, host, port)
 
 
 def checked_base_url(url: str) -> str:
-    """`url` in its one spelling: scheme and host in lower case, no usual port, no slash at the end.
+    """Normalise a base URL: scheme and host in lower case, no usual port, no slash at the end.
 
-    UsageError when it holds a secret or is no http(s) URL; it is never repeated in the message, since it may hold one.
+    UsageError for a URL with a secret or of another kind; the message never repeats it.
     """
     place = place_of(url)
     host = f"[{place.host}]" if ":" in place.host else place.host
@@ -93,16 +87,16 @@ def checked_base_url(url: str) -> str:
 
 
 def endpoint_name(base_url: str, extra_body: Mapping[str, Any]) -> str:
-    """The name under which replies of an endpoint are cached: its URL, and what every request says in addition."""
+    """Name an endpoint in the reply cache: its URL and the extra fields of every request."""
     name = base_url.rstrip("/")
     return f"{name} with {json.dumps(extra_body, sort_keys=True)}" if extra_body else name
 
 
 def trusted_with_the_key(base_url: str, usual: str | None) -> bool:
-    """Whether the key of this machine may go to an endpoint that nobody here has named.
+    """Whether the key of this machine may go to an endpoint that no user has named.
 
-    It may go to the endpoint `usual` (that of `OPENAI_BASE_URL`, if set), to OpenAI's own over TLS, and to this machine
-    on any port.  UsageError for a URL that cannot be read.
+    Allowed are the endpoint `usual` (that of `OPENAI_BASE_URL`, if set), OpenAI's own over TLS, and this machine on any
+    port.  UsageError for a URL that cannot be read.
     """
     place = place_of(base_url)
     return place in (place_of(usual or OPENAI_URL), place_of(OPENAI_URL)) or place.loopback
@@ -118,8 +112,8 @@ _SNAPSHOT = re.compile(r"-(?:\d{8}|\d{4}-\d\d-\d\d)")
 class Price:
     """Dollars per million tokens.
 
-    `cached` is for prompt tokens that the endpoint had in its own cache, None for as much as the others; thoughts cost
-    what a completion does.  ValueError for anything but finite numbers of at least 0.
+    `cached` is the price of prompt tokens in the endpoint's own cache, None for the usual one; thoughts cost as much as
+    completions.  ValueError for anything but finite numbers of at least 0.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
@@ -174,9 +168,6 @@ class RequestLimits:
 
 VARIABLE = re.compile(r"\$([A-Z][A-Z0-9_]*)")
 """An environment variable in the value of a header."""
-_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
-_OF_THE_TRANSPORT = {"host", "content-length", "content-type", "transfer-encoding", "connection", "content-encoding"}
-_OF_THE_JUDGE = {"model", "messages", "stream", "n", "logprobs", "top_logprobs"}
 _SECRET_NAME = re.compile(r"authori[sz]ation|cookie|key|token|secret|passw|credential|signature", re.IGNORECASE)
 _SECRET_FIELD = re.compile(
     r'"[^"]*(?:authori[sz]ation|api.?key|access.?token|secret|passw|credential)[^"]*":', re.IGNORECASE
@@ -199,8 +190,6 @@ def _variable(name: str) -> str:
 
 def _headers(headers: dict[str, str]) -> dict[str, str]:
     for name, value in headers.items():
-        if not _HEADER.fullmatch(name) or name.lower() in _OF_THE_TRANSPORT:
-            raise ValueError(f"{name[:40]!r} is not a header that may be set")
         if not (value.isascii() and value.isprintable()):
             raise ValueError(f"the value of {name} must be plain ASCII on one line")
         if not VARIABLE.search(value) and (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value)):
@@ -209,10 +198,8 @@ def _headers(headers: dict[str, str]) -> dict[str, str]:
 
 
 def _extra_body(body: dict[str, Any]) -> dict[str, Any]:
-    if taken := sorted(_OF_THE_JUDGE & body.keys()):
-        raise ValueError(f"{', '.join(taken)} belongs to the judge, not to the endpoint")
     if _SECRET_FIELD.search(json.dumps(body)):
-        raise ValueError("is kept with the judge, so it may hold no secret: send that as a header")
+        raise ValueError("is saved with the judge, so it may hold no secret: use a header for that")
     return body
 
 
@@ -220,7 +207,7 @@ _Positive = Annotated[int, Field(ge=1)]
 
 
 class EndpointSettings(BaseModel):
-    """The file's settings for one base URL; the README has an example."""
+    """Settings for one base URL; the README has an example."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -230,12 +217,12 @@ class EndpointSettings(BaseModel):
     timeout: Annotated[float, Field(gt=0, le=86_400)] | None = None
     concurrency: _Positive | None = None
     requests_per_minute: _Positive | None = None
-    tokens_per_minute: float | None = Field(None, exclude=True)  # from older files, without effect
+    tokens_per_minute: float | None = None  # from older files, without effect
     prices: dict[str, Price] = {}
 
 
 class EndpointFile(BaseModel):
-    """The whole file; `endpoints` by base URL in its one spelling."""
+    """The endpoint file; `endpoints` by normalised base URL."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -243,7 +230,7 @@ class EndpointFile(BaseModel):
 
 
 def read_endpoint_file(path: Path) -> EndpointFile:
-    """The checked file.  UsageError names the place and what is allowed there."""
+    """Read and check an endpoint file.  UsageError names the place and what is allowed there."""
     try:
         return EndpointFile.model_validate(yaml.safe_load(path.read_text("utf-8")) or {})
     except OSError as error:
@@ -256,7 +243,7 @@ def read_endpoint_file(path: Path) -> EndpointFile:
         words = faults[0]["msg"].removeprefix("Value error, ").removesuffix(".")
         raise UsageError(f"{path}: {': '.join(place) or 'the file'}: {words}.") from None
     except (yaml.YAMLError, RecursionError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)  # its words would quote what might be a secret
+        mark = getattr(error, "problem_mark", None)  # its own words may quote a secret
         where = f", line {mark.line + 1}" if mark else ""
         raise UsageError(f"{path}{where}: is not YAML that Concord reads.") from None
 
@@ -274,7 +261,7 @@ class Installation:
 
     @classmethod
     def of(cls, settings: Settings) -> Installation:
-        """With the file that `CONCORD_ENDPOINTS` names, or the one in `CONCORD_HOME`.  UsageError for a faulty one."""
+        """Read the file of `CONCORD_ENDPOINTS`, or the one in `CONCORD_HOME`.  UsageError for a faulty one."""
         path = settings.endpoints or settings.home / "endpoints.yaml"
         there = settings.endpoints is not None or path.is_file()
         return cls(settings, read_endpoint_file(path)) if there else cls(settings)
@@ -284,7 +271,7 @@ class Installation:
         return self.file.endpoints.get(base_url) or EndpointSettings()
 
     def trusts(self, base_url: str) -> bool:
-        """Whether keys of this installation may go to an endpoint that nobody has named here and now."""
+        """Whether keys of this installation may go to an endpoint that no user has just named."""
         return base_url in self.file.endpoints or trusted_with_the_key(base_url, self.settings.openai_base_url)
 
     def key_name(self, base_url: str) -> str:
@@ -303,7 +290,7 @@ class Installation:
         return self._value(name, base_url) if name else None
 
     def headers(self, base_url: str) -> Mapping[str, str]:
-        """The headers that every request to `base_url` has, filled with their variables.  AuthError as `key`."""
+        """The headers of every request to `base_url`, with their variables filled in.  AuthError as `key`."""
         return {
             name: VARIABLE.sub(lambda match: self._value(match[1], base_url), text)
             for name, text in self.entry(base_url).headers.items()

@@ -15,7 +15,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from os.path import commonprefix
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -303,7 +302,8 @@ def together(rows: Sequence[list[int]]) -> list[tuple[list[int], int]]:
         if groups and len(groups[-1][0]) < MOST_TOGETHER:
             members, shared = groups[-1]
             first = rows[members[0]]
-            common = min(len(commonprefix([first[: shared or None], row])), len(first) - 1, len(row) - 1)
+            most = min(shared or len(first), len(first) - 1, len(row) - 1)
+            common = next((n for n in range(most) if first[n] != row[n]), most)
             if 2 * common >= max(len(first), len(row)):
                 groups[-1] = ([*members, k], common)
                 continue
@@ -336,7 +336,8 @@ def probabilities(
         cache = DynamicCache(config=loaded.model.config)
         options = {"use_cache": True, "past_key_values": cache}
         logits_of(loaded.pad([rows[0][:shared]]), last.new_zeros(1), **options)
-        cache.reorder_cache(torch.zeros(n, dtype=torch.long, device=mask.device))
+        every_row: Any = torch.zeros(n, dtype=torch.long, device=mask.device)
+        cache.reorder_cache(every_row)
         padded["attention_mask"] = torch.cat([mask.new_ones(n, shared), mask], dim=1)
     if "position_ids" in takes:
         options["position_ids"] = (shared + torch.arange(mask.shape[1], device=mask.device)).expand(n, -1)
@@ -355,15 +356,15 @@ def in_halved_batches(
     """
     left = np.arange(len(lengths))
     while left.size:
-        batch = left[token_batches([lengths[k] for k in left], budget)[0]]
+        batch = left[token_batches([lengths[int(k)] for k in left], budget)[0]]
         value = unless_memory_ends(partial(compute, batch.tolist()))
         if value is not None:
             yield batch.tolist(), value
             left = left[~np.isin(left, batch)]
         elif len(batch) > 1:
-            budget = len(batch) * max(lengths[k] for k in batch) // 2
+            budget = len(batch) * lengths[int(batch[0])] // 2
         else:
             raise JudgeError(
-                f"The device {loaded.device} ran out of memory on a single prompt of {lengths[batch[0]]} tokens. Use a "
-                "smaller model or another device."
+                f"The device {loaded.device} ran out of memory on a single prompt of {lengths[int(batch[0])]} tokens. Use "
+                "a smaller model or another device."
             )

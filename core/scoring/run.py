@@ -384,7 +384,7 @@ def read_results(
     for path in request.batch_read:
         results.add(path, wanted)
     counts = results.counts
-    if not counts["answered"] and (n_others := counts["foreign"] + counts["unusable"]):
+    if not counts["answered"] and (n_others := counts["foreign"]):
         raise JobError(
             f"None of the {n_others:,} lines answers a request of this judge: they belong to another judge, "
             "other items or another endpoint. Score with the judge file, --judge and items that the requests "

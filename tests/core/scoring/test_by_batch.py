@@ -140,7 +140,7 @@ def test_odd_results_change_nothing(request_: ScoreRequest, expected: bytes, fak
     odd += [json.dumps({"custom_id": failed, "response": None, "error": {"code": "batch_expired"}})]
     answers.write_text("\n".join(odd), "utf-8")
     scored = score(replace(request_, batch_read=(answers,)), store)
-    counts = {"answered": 119, "failed": {"status 500": 1}, "untried": 1, "repeated": 119, "foreign": 1, "unusable": 0}
+    counts = {"answered": 119, "failed": {"batch_expired": 1}, "foreign": 1}
     assert (scored.batch, fake.requests) == (counts, 0)
     score(replace(request_, again=True), store)
     assert (request_.out.read_bytes(), fake.requests) == (expected, 1)
