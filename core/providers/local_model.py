@@ -365,6 +365,6 @@ def in_halved_batches(
             budget = len(batch) * lengths[int(batch[0])] // 2
         else:
             raise JudgeError(
-                f"The device {loaded.device} ran out of memory on a single prompt of {lengths[int(batch[0])]} tokens. Use "
-                "a smaller model or another device."
+                f"The device {loaded.device} ran out of memory on a single prompt of {lengths[int(batch[0])]} tokens. "
+                "Use a smaller model or another device."
             )
