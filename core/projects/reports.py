@@ -22,7 +22,7 @@ from core.projects.project_judges import as_compared, asked_fusion, kept_fusion,
 from core.projects.reasons import list_triage
 from core.projects.run_control import list_held_out_accesses, load_calibration
 from core.report.headline import day
-from core.report.report_facts import Report, ReportedJudge, is_simulated, misaligned, raters_of
+from core.report.report_facts import Report, ReportedJudge, is_simulated, raters_of
 from core.store.database import unpack
 from core.store.projects import judge_id_of
 from core.store.runs import RESULT
@@ -77,7 +77,6 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
         )
     line, openings = judge_line(store, project_id, aspect), list_held_out_accesses(store, project_id, golden_id, aspect)
     used = used_before(line, run, openings)
-    triage = list_triage(store, project_id, golden_id, aspect)
     judged = ReportedJudge(store.goldens.load(golden_id), calibration, run.run_id)
     board, aside = judged.board(as_compared(store, project_id, store.judges.all(project_id, golden_id, aspect)))
     names = criteria_names(store, project_id, aspect)
@@ -89,7 +88,7 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
         run=run,
         asked=calibration_asked(store, run.run_id),
         judged=judged,
-        raters=raters_of(judged).without_claim(used),
+        raters=raters_of(judged, used),
         line=line,
         seen_before=used,
         chosen=tuple((names.get(each.criteria_id, "Criteria"), each) for each in calibration.chosen if each.text),
@@ -101,8 +100,9 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
         ),
         examination=judged.examined(),
         curve=judged.curve(),
-        sure=judged.sure(),
-        misaligned=misaligned(judged, {item_id: found for item_id, found in triage.items() if found.verdict}),
+        n_doubted=sum(
+            found.verdict == "label wrong" for found in list_triage(store, project_id, golden_id, aspect).values()
+        ),
         openings=tuple(openings),
         steadiness=steadiness_of(store, run.run_id),
     )

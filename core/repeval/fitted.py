@@ -131,15 +131,11 @@ class FittedRepEval:
 
 
 def _heat_page(result: RepEvalResult) -> str:
-    """Return one HTML page that needs no network: the heat map and the random directions."""
+    """Return one HTML page that needs no network: the heat map."""
     from core.report.figures import describe, measure_name
     from core.report.figures.heat_maps import Heat, heat_figure
-    from core.report.figures.whiskers import random_figure
 
     measure, heat = measure_name(result.settings.measure.statistic, result.settings.measure.level), Heat.of(result)
-    shown = [heat_figure(heat, measure=measure).svg()]
-    if baseline := result.random:
-        shown.append(random_figure(baseline.values, baseline.projection, measure=measure).svg())
     title = html.escape(f"RepEval: {result.aspect}, {result.method}, {result.model}")
     summary = html.escape(
         f"{measure}. Test {describe(result.test)}, n = {result.test.n}; validation {describe(result.validation)}, "
@@ -149,7 +145,7 @@ def _heat_page(result: RepEvalResult) -> str:
     style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto;color:#14202E}"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
-        f"</head><body><h1>{title}</h1><p>{summary}</p>{''.join(shown)}</body></html>\n"
+        f"</head><body><h1>{title}</h1><p>{summary}</p>{heat_figure(heat, measure=measure).svg()}</body></html>\n"
     )
 
 

@@ -1,21 +1,16 @@
-"""The finding of a report, what belongs next to it, and what a reader should keep in mind.
+"""The finding of a report in words, what belongs next to it, and what a reader should keep in mind.
 
-The headline is no stronger than the figures.  Judge and rater are compared with the same targets, the mean of the
-other raters.  "As well as" is a claim of its own: the whole interval of the difference must lie above −0.05
+The headline is no stronger than the figures.  Judge and rater are compared with the same target, the mean of the other
+raters.  "As well as" is a claim of its own: the whole interval of the difference must lie above −0.05
 (`core.stats.intervals.MARGIN`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
-import numpy as np
-
 from core.comparison.steadiness import is_within_noise
-from core.data.split import few_held_out, few_labels
 from core.findings import Finding
 from core.findings.agreement import (
     annotator_finding,
@@ -30,34 +25,30 @@ from core.findings.system_quality import is_shown, means_finding
 from core.records import Alignment
 from core.report.figures.svg import legible
 from core.report.report_facts import Report
-from core.stats import NO_SINGLE_RATINGS, SHORT, claim
+from core.stats import NO_SINGLE_RATINGS, claim
 from core.wording import (
     DASH,
     capital,
     counted,
-    difference_figures,
     estimate,
     measure_name,
     number,
-    percent,
     signed,
     signed_range,
     times,
 )
 
 ReportStanding = Literal["above", "level", "below", "open", "alone", "none", "undefined"]
-"""Of the judge next to a rater; "alone": not compared; "none": agreement may be chance; "undefined": no value."""
+"""Of the judge next to a rater.  "alone": not compared; "none": agreement may be chance; "undefined": no value."""
 
 WEAK: tuple[ReportStanding, ...] = ("open", "none", "undefined", "below")
 LOW_ALPHA = 0.667
 """Krippendorff's own lower bound for tentative conclusions (2004, Content Analysis, chapter 11)."""
-SKEWED = 0.8
 MANY_OPENINGS = 3
-OPTIMISM = 0.1
 
 
 def bounded(text: str, limit: int) -> str:
-    """`text` of at most `limit` characters, saying so where it was longer; control characters made visible."""
+    """Cut `text` to `limit` characters and say so; make control characters visible."""
     cut = text if len(text) <= limit else f"{text[:limit].rstrip()} … (shortened, {len(text):,} characters)"
     return legible(cut)
 
@@ -81,7 +72,7 @@ def day(at: datetime | None) -> str:
 
 
 def standing(report: Report) -> ReportStanding:
-    """How strong the result may be called."""
+    """Classify how strong the result is."""
     held, people = report.held_out, report.raters.beside
     if held.value is None:
         return "undefined"
@@ -93,48 +84,43 @@ def standing(report: Report) -> ReportStanding:
 
 
 def headline(report: Report) -> Finding:
-    """How well the judge agrees with the raters, next to one rater."""
-    held, people = report.held_out, report.raters.beside
+    """Report how well the judge agrees with the raters, compared with one rater."""
+    held, people, shown = report.held_out, report.raters.beside, standing(report)
     judge = capital(report.judge_name)
     whom = "the simulated raters" if report.simulated else "your raters"
     detail = f"Agreement {estimate(held)}: {measure(held)}, {basis_words(held)}, held-out."
-    match standing(report):
-        case "undefined":
-            return Finding(f"Agreement of {report.judge_name} with {whom} is undefined.", f"{capital(held.reason)}.")
-        case "open" if held.interval is None:
-            return Finding(f"{judge} agrees with {whom}: {number(held.value)}.", f"{no_interval_words(held)} {detail}")
-        case "none":
-            return Finding(
-                f"{judge} may agree with {whom} only by chance: {number(held.value)}.",
-                f"The interval holds 0. {detail}",
-            )
-        case "alone":
-            if people is not None and people.withheld:
-                why = f"There is no comparison with a rater, because {people.withheld}."
-            else:
-                reason = report.raters.ceiling.reason if people is None else people.reason
-                reason = bounded(reason, 300) or "no single ratings"
-                why = f"Agreement between raters is not known, {NO_SINGLE_RATINGS}: {reason}."
-            return Finding(f"{judge} agrees with {whom}: {number(held.value)}.", f"{detail} {why}")
-        case shown:
-            assert people is not None
-            how = {
-                "above": f"{judge} agrees with {whom} better than they agree with each other",
-                "level": f"{judge} agrees with {whom} as well as they agree with each other",
-                "below": f"{judge} agrees with {whom} less well than they agree with each other",
-            }.get(shown, f"There is no clear difference between {report.judge_name} and one of {whom}")
-            gap = f"{signed(people.difference)} {signed_range(people.interval)}"
-            return Finding(
-                f"{how}.",
-                f"{detail} One rater: {number(people.person.value)}. Judge minus rater, each against the mean of the "
-                f"other raters: {gap}.",
-            )
+    agrees = f"{judge} agrees with {whom}: {number(held.value)}."
+    if shown == "undefined":
+        return Finding(f"Agreement of {report.judge_name} with {whom} is undefined.", f"{capital(held.reason)}.")
+    if shown == "none":
+        chance = f"{judge} may agree with {whom} only by chance: {number(held.value)}."
+        return Finding(chance, f"The interval holds 0. {detail}")
+    if held.interval is None:
+        return Finding(agrees, f"{no_interval_words(held)} {detail}")
+    if people is None or shown == "alone":
+        if people is not None and people.withheld:
+            return Finding(agrees, f"{detail} There is no comparison with a rater, because {people.withheld}.")
+        reason = report.raters.ceiling.reason if people is None else people.reason
+        reason = bounded(reason, 300) or "no single ratings"
+        return Finding(agrees, f"{detail} Agreement between raters is not known, {NO_SINGLE_RATINGS}: {reason}.")
+    how = {
+        "above": f"{judge} agrees with {whom} better than they agree with each other",
+        "level": f"{judge} agrees with {whom} as well as they agree with each other",
+        "below": f"{judge} agrees with {whom} less well than they agree with each other",
+        "open": f"There is no clear difference between {report.judge_name} and one of {whom}",
+    }[shown]
+    gap = f"{signed(people.difference)} {signed_range(people.interval)}"
+    return Finding(
+        f"{how}.",
+        f"{detail} One rater: {number(people.person.value)}. Judge minus rater, each against the mean of the other "
+        f"raters: {gap}.",
+    )
 
 
 def readiness(report: Report) -> Finding:
-    """Whether the judge is good enough to use: the headline begins with "Ready", "Caution" or "Not yet".
+    """Decide whether the judge is good enough: the headline begins with "Ready", "Caution" or "Not yet".
 
-    A judge is ready if it is approved, gains significantly over its baseline on held-out items (which takes
+    A judge is ready if it is approved, gains significantly over its baseline on held-out items (which needs
     `LEAST_SOURCES` sources), and is not significantly below a rater.  Without raters it has to beat the regression.
     """
     shown, name, bar = standing(report), report.judge_name, report.board.bar
@@ -178,49 +164,36 @@ def asides(report: Report) -> tuple[str, ...]:
     if better:
         sentences.append(f"{counted(len(better), 'other judge')} agree better on the same items: {', '.join(better)}.")
     sentences.append(bar(report))
-    optimism, chose = report.calibration.optimism, estimate(report.calibration.calibration)
-    if optimism is not None:
-        why = "That is optimistic." if round(optimism, 2) > 0 else "These are different items."
+    if (optimism := report.calibration.optimism) is not None:
         sentences.append(
-            f"On the calibration set the judge's alignment is {chose}, {signed(optimism)} compared with held-out. "
-            f"{why} Report the held-out figure."
+            f"On the calibration set the judge's alignment is {estimate(report.calibration.calibration)}, "
+            f"{signed(optimism)} compared with held-out. Report the held-out figure."
         )
     return tuple(filter(None, sentences))
 
 
 def gained(report: Report) -> Finding:
-    """What the criteria add to the baseline and to the version before, and how often the held-out items were seen."""
+    """Report what the criteria add to the baseline, and how often the held-out items were seen."""
     said, looks = gain_finding(report.gain), len(report.openings)
-    parts = [said.detail]
-    entry, gain = report.measured, None if report.measured is None else report.measured.held_out_gain
-    if entry is not None and entry.beside and gain is not None:
-        how = {
-            "higher": "agrees better than",
-            "lower": "agrees less well than",
-            "open": "does not differ significantly from",
-        }.get(claim(gain.value, gain.interval, gain.p), "is not tested against")
-        figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
-        name = capital(report.judge_name)
-        parts.append(f"{name} {how} version {entry.beside}: {figures}, on {counted(gain.n, 'held-out item')}.")
-    parts.append(f"The held-out items were seen {times(looks)}." if looks else "")
-    parts.append(steady(report))
-    return replace(said, detail=" ".join(filter(None, parts)))
+    seen = f"The held-out items were seen {times(looks)}." if looks else ""
+    detail = " ".join(filter(None, (said.detail, seen, steady(report))))
+    return Finding(said.headline, detail, said.cautions, said.next_step)
 
 
 def steady(report: Report) -> str:
-    """How much the scores change when the judge is asked again; "" where nobody has asked."""
+    """Report how much the scores change when the judge is asked again; "" if nobody has repeated it."""
     return "" if report.steadiness is None else steadiness_line(report.steadiness, report.gain)
 
 
 def better_system(report: Report) -> str:
-    """Which system is better; "" where no difference is beyond chance."""
+    """Name the better system; "" without a significant difference."""
     if not any(map(is_shown, report.means.differences)):
         return ""
     return means_finding(report.means, bounded(report.aspect, 80)).headline
 
 
 def bar(report: Report) -> str:
-    """Whether the judge agrees better than a plain regression on the labels; "" without one."""
+    """Compare the judge with a plain regression on the labels; "" without one."""
     known = report.board.bar
     if known is None:
         return ""
@@ -228,7 +201,7 @@ def bar(report: Report) -> str:
 
 
 def sign_off(report: Report) -> str:
-    """Who approved which version of the judge, when, why, and on which evidence."""
+    """Say who approved which version of the judge, when, why, and on which evidence."""
     version = report.version
     if version is None:
         return "Nobody here has approved this judge: it is older than the record of versions."
@@ -240,8 +213,7 @@ def sign_off(report: Report) -> str:
             why += f" {by} approved it where the project came from; that approval does not count here."
         return why
     by, reason = bounded(approval.actor, 80) or "Somebody", bounded(approval.reason, 300)
-    words = f"{by} approved {report.judge_name} on {day(approval.at)}" + (f": “{reason}”" if reason else "")
-    words += "" if reason[-1:] in (".", "!", "?") and reason else "."
+    words = f"{by} approved {report.judge_name} on {day(approval.at)}" + (f": “{reason.rstrip('.')}”." if reason else ".")
     if (measured := version.evidence_of(approval)) is not None:
         side, alignment = measured.evidence
         rests = f"{estimate(alignment)} on {side} items ({measure(alignment)}, {basis_words(alignment)})"
@@ -250,84 +222,46 @@ def sign_off(report: Report) -> str:
 
 
 def limits(report: Report) -> tuple[Finding, ...]:
-    """What a reader should keep in mind, the gravest first: a few words, and a sentence or two with the figures."""
-    return (*_of_labels(report), *_of_judge(report), *_of_figures(report))
+    """List what a reader should keep in mind, the most serious first: a title, and a sentence or two with figures."""
+    c, raters, version, found = report.calibration, report.raters, report.version, list[Finding]()
 
+    def add(title: str, *sentences: str) -> None:
+        found.append(Finding(title, bounded(" ".join(sentences), 600)))
 
-def _of_labels(report: Report) -> Iterator[Finding]:
-    split, alpha = report.calibration.split, report.raters.alpha
     if report.simulated:
-        yield Finding(
-            "Nobody rated these texts",
-            "A program made these labels. The report shows how Concord works, not how good a judge is.",
-        )
-    if few := [words for words in (few_labels(len(split.calibration)), few_held_out(len(split.held_out))) if words]:
-        yield Finding("Few labels", " ".join(few))
-    share = np.unique(report.labels, return_counts=True)[1].max(initial=0) / max(report.labels.size, 1)
-    if share >= SKEWED:
-        yield Finding(
-            "Labels nearly all the same",
-            f"{percent(share)} of the labels have one value; the figures rest on the others.",
-        )
-    if not report.raters.n_rated:
-        yield Finding(
-            "One label per item", "Agreement between raters is not known, so neither is the ceiling of a judge."
-        )
-    elif len(report.raters.n_rated) == 1:
-        yield Finding(
-            "One rater", "The judge follows one rater, and nobody knows whether others agree with that rater."
-        )
-    elif alpha.value is not None and alpha.value < LOW_ALPHA:
-        yield Finding(
+        made = "A program made these labels. The report shows how Concord works, not how good a judge is."
+        add("Nobody rated these texts", made)
+    for warning in c.warnings:
+        if warning != gain_warning(c.gain):  # the report says it under "What the criteria add"
+            add("From the calibration", warning)
+    if not raters.n_rated:
+        add("One label per item", "Agreement between raters is not known, so neither is the ceiling of a judge.")
+    elif len(raters.n_rated) == 1:
+        add("One rater", "The judge follows one rater, and nobody knows whether others agree with that rater.")
+    elif raters.alpha.value is not None and raters.alpha.value < LOW_ALPHA:
+        add(
             "Raters agree little",
-            f"Krippendorff's alpha is {number(alpha.value)} ({alpha.metric}, {counted(alpha.n_items, 'item')} rated "
-            f"twice or more); below {LOW_ALPHA} conclusions are doubtful. Define the aspect more clearly.",
+            f"Krippendorff's alpha is {number(raters.alpha.value)} ({raters.alpha.metric}, "
+            f"{counted(raters.alpha.n_items, 'item')} rated twice or more); below {LOW_ALPHA} conclusions are "
+            "doubtful. Define the aspect more clearly.",
         )
-
-
-def _of_judge(report: Report) -> Iterator[Finding]:
-    notice, left_out = str(report.calibration.judge_state.get("notice", "")), report.calibration.work.left_out
-    version, current = report.version, report.line.current
-    if notice:
-        yield Finding("What the judge is", bounded(notice, 600))
-    if left_out:
-        yield Finding("Stopped early", bounded(" ".join(left_out), 600))
-    if n := report.held_out.n_unscored:
-        yield Finding(
-            "Replies that could not be read",
-            f"{counted(n, 'held-out item')} ({percent(n / max(1, report.n_held_out))}) have no score and are left out. "
-            "If they are the hard ones, the figure is optimistic.",
-        )
+    if notice := c.judge_state.get("notice"):
+        add("What the judge is", str(notice))
+    if c.work.left_out:
+        add("Stopped early", *c.work.left_out)
     if version is None or version.approval is None:
-        yield Finding("Not signed off", sign_off(report))
-    if current is not None and current != version:
-        words = f"This report is on {report.judge_name}; the current one is {current.name}."
-        yield Finding("Another version is current", words)
-
-
-def _of_figures(report: Report) -> Iterator[Finding]:
-    c, interval = report.calibration, report.held_out.interval
-    if c.optimism is not None and c.optimism > OPTIMISM:
-        words = f"On the calibration set the judge's agreement is {number(c.optimism)} higher than on held-out items."
-        yield Finding("Chosen with luck", words)
-    if interval is not None and SHORT in interval.method:
-        yield Finding("Few sources at system level", f"The interval holds for these systems, and is {SHORT}.")
+        add("Not signed off", sign_off(report))
     if len(report.openings) >= MANY_OPENINGS:
-        yield Finding(
+        add(
             "Held-out seen often",
             f"The held-out items were opened {times(len(report.openings))}. If someone used them to choose, the "
             "figures are optimistic. Measure on new labels.",
         )
     if report.golden.n_systems > 1 and c.split.kind == "sources":
-        yield Finding(
+        add(
             "The same systems on both sides",
             "Held-out items come from new sources but the same systems. Agreement on a new system is not known.",
         )
-    if wrong := report.misaligned.by_verdict.get("label wrong", 0):
-        yield Finding("Doubted labels", f"Reviewers called {counted(wrong, 'label')} wrong; they still count here.")
-    # the calibration's own warnings, without those that the report says above in other words
-    elsewhere = (f"Only {len(c.split.calibration)} labels to", f"Only {len(c.split.held_out)} held-out labels")
-    for warning in c.warnings:
-        unread = c.held_out.n_unscored and " items have no score (" in warning
-        if warning != gain_warning(c.gain) and not warning.startswith(elsewhere) and not unread:
-            yield Finding("From the calibration", bounded(warning, 600))
+    if n := report.n_doubted:
+        add("Doubted labels", f"Reviewers called {counted(n, 'label')} wrong; they still count here.")
+    return tuple(found)

@@ -1,6 +1,6 @@
-"""The report as files: one page, its appendix, and the figures as CSV.
+"""Write the report as files: one HTML page, its appendix, and the figures as CSV.
 
-HTML without script or request, in which foreign text is escaped and bounded.  In the CSV undefined is an empty cell,
+HTML without script or request, in which foreign text is escaped and shortened.  In the CSV undefined is an empty cell,
 never 0, and no cell can run as a formula in a spreadsheet.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import platform
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -20,14 +19,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from core.findings.system_quality import means_finding
-from core.findings.weak_spots import bias_finding, examination_finding, sureness_finding
+from core.findings.weak_spots import bias_finding, examination_finding
 from core.records import VERSION, Alignment, Interval, content_digest
 from core.report import headline as told
 from core.report.figures.svg import Drawing
 from core.report.figures.whiskers import sides_figure
 from core.report.report_facts import Report
 from core.spreadsheets import Cell, csv_text
-from core.stats import Difference
 from core.wording import (
     VERSION_ORIGINS,
     VERSION_STATES,
@@ -77,13 +75,12 @@ _FILTERS = {
     "signed": signed,
     "signed_interval": signed_range,
 }
-"""How templates ask for them."""
 
 
 def html_page(report: Report) -> str:
-    """The report in about 600 words: what was judged, the finding, what limits it, who signed it off, how to use it.
+    """Write the report in about 600 words: what was judged, the finding, its limits, the sign-off, and how to use it.
 
-    A whole HTML document that opens from a file, prints on A4 and asks nobody for anything.
+    A whole HTML document that opens from a file, prints on A4 and loads nothing.
     """
     known, followed = told.limits(report), report.chosen[:_MOST_FOLLOWED]
     room = _FOLLOWED_LETTERS // max(1, len(followed))  # the more sets of criteria, the fewer words of each
@@ -95,14 +92,14 @@ def html_page(report: Report) -> str:
         n_more=len(known[_MOST_LIMITS:]),
         better=told.better_system(report),
         gained=told.gained(report),
-        followed=[(name, shorten(criteria.text, room)) for name, criteria in followed],
+        followed=[(name, told.bounded(criteria.text, room)) for name, criteria in followed],
         plot=sides_plot(report),
         error=None if errors is None else errors.mae,
     )
 
 
 def appendix_page(report: Report) -> str:
-    """Everything behind the report, in tables, as a document of its own of well under 1 MB."""
+    """Write everything behind the report, in tables, as a document of its own of well under 1 MB."""
     return _rendered(
         "appendix.html",
         report,
@@ -110,7 +107,6 @@ def appendix_page(report: Report) -> str:
         means=means_finding(report.means, told.bounded(report.aspect, 80)),
         examination=examination_finding(report.examination),
         biases=[bias_finding(bias) for bias in report.examination.biases],
-        sure=None if report.sure is None else sureness_finding(report.sure),
         asides=told.asides(report),
         bar=told.bar(report),
         pinned=_pinned(report),
@@ -118,14 +114,14 @@ def appendix_page(report: Report) -> str:
 
 
 def sides_plot(report: Report) -> Drawing:
-    """Calibration (hollow) next to held-out (filled) for the judge, the best single one of several, and none."""
-    several, beside = len(report.calibration.chosen) > 1, report.raters.beside
-    sides = {name: both for name, both in report.sides.items() if several or name != "best single criteria"}
+    """Draw calibration (hollow) next to held-out (filled) for the judge, its best single criteria, and the baseline."""
+    sides = report.sides
+    if len(report.calibration.chosen) < 2:
+        del sides["best single criteria"]
     return sides_figure(
         {capital(report.judge_name): sides.pop("calibrated judge"), **sides},
         measure=told.measure(report.held_out),
         people=report.raters.ceiling,
-        like_person=beside.judge if beside else None,
         width=_WIDTH,
     )
 
@@ -134,6 +130,7 @@ def _rendered(template: str, report: Report, **more: Any) -> str:
     return document(
         template,
         r=report,
+        scale=report.judged.golden.aspects[report.aspect].scale,
         head=told.headline(report),
         weak=told.standing(report) in told.WEAK,
         sign_off=told.sign_off(report),
@@ -147,7 +144,7 @@ def _rendered(template: str, report: Report, **more: Any) -> str:
 
 
 def document(template: str, **more: Any) -> str:
-    """A template of this package as a whole HTML document, without script or request."""
+    """Render a template of this package as a whole HTML document, without script or request."""
     css = Markup((_FOLDER / "report.css").read_text("utf-8"))  # noqa: S704  # a file of this package
     # nothing may load or run; the one style sheet is named by its hash
     digest = base64.b64encode(hashlib.sha256(css.encode("utf-8")).digest()).decode()
@@ -168,15 +165,8 @@ def _environment() -> Environment:
     return environment
 
 
-def shorten(text: str, room: int) -> str:
-    """The opening of `text` in at most `room` characters, cut between words, lines kept."""
-    if len(text) <= room:
-        return text
-    return re.sub(r"\s+\S*$", "", text[:room]) + " …"
-
-
 def _pinned(report: Report) -> dict[str, str]:
-    """What pins the result: golden set, judge, run, split, prompts and versions."""
+    """List what identifies the result: golden set, judge, run, split, prompts and versions."""
     c, sampling = report.calibration, report.calibration.judge_state.get("sampling")
     prompt = str(sampling.get("prompt", "")) if isinstance(sampling, Mapping) else ""
     judge = {
@@ -204,60 +194,38 @@ Cells = tuple[Cell, ...]
 
 
 def figures_csv(report: Report) -> str:
-    """The figures of `report`, the judge's own first."""
-    return csv_text(COLUMNS, _figure_rows(report))
-
-
-def _figure_rows(report: Report) -> Iterator[Cells]:
-    """Judge, baseline and raters held-out; every judge on the items that none has seen; the means of systems."""
-    held, raters, board, side = report.held_out, report.raters, report.board, "held-out"
+    """Write judge, baseline and raters held-out, every judge on the items that none has seen, and system means."""
+    held, raters, side = report.held_out, report.raters, "held-out"
+    rows = []
     for name, both in report.sides.items():
-        yield _aligned(name, side, both.held_out)
-        yield _aligned(name, "calibration", both.calibration)
-    yield from _minus("gain over the baseline", side, held, report.gain)
-    yield _aligned("one rater against the others", side, raters.ceiling)
+        rows += [_aligned(name, side, both.held_out), _aligned(name, "calibration", both.calibration)]
+    gain = report.gain
+    rows += _minus("gain over the baseline", held, gain.value, gain.interval, gain.p)
+    rows.append(_aligned("one rater against the others", side, raters.ceiling))
     if (people := raters.beside) is not None:
-        gap = Difference(people.difference, people.interval, people.p, people.n_items, people.judge, people.person)
-        yield from _minus("calibrated judge minus one rater", side, people.judge, gap)
-    if (test := raters.test) is not None:
-        yield _row("alternative annotator test", f"omega at epsilon {test.epsilon:g}", side, test.omega, test.n_items)
-    alpha = f"Krippendorff's alpha ({raters.alpha.metric})"
-    yield _row("raters", alpha, "all", raters.alpha.value, raters.alpha.n_items, interval=raters.alpha_interval)
-    for k, row in enumerate(board.rows):
-        name = told.bounded(row.name, 120)
-        yield _aligned(f"judge: {name}", "unseen by all judges", row.alignment)
-        if k != report.ours:
-            gap_to = board.minus(report.ours, k)
-            yield from _minus(f"this judge minus: {name}", "unseen by all judges", row.alignment, gap_to, "p (Holm)")
+        rows += _minus("judge minus one rater", people.judge, people.difference, people.interval, people.p)
+    alpha = raters.alpha
+    low, high = raters.alpha_interval or (None, None)
+    rows.append(("raters", f"Krippendorff's alpha ({alpha.metric})", "", "all", alpha.value, low, high, alpha.n_items))
+    for row in report.board.rows:
+        rows.append(_aligned(f"judge: {told.bounded(row.name, 120)}", "unseen by all judges", row.alignment))
     for system in report.means.systems:
-        what, unseen = f"mean of system: {told.bounded(system.name, 120)}", "labels unseen by the judge"
-        for how, mean, n in (
-            ("mean, corrected", system.corrected, system.n_both),
-            ("mean, labels alone", system.labels_only, system.n_labelled),
-        ):
-            yield _row(what, how, unseen, mean.value, n, interval=mean.interval)
+        name, mean = f"system: {told.bounded(system.name, 120)}", system.corrected
+        low, high = mean.interval or (None, None)
+        rows.append((name, "corrected mean", "", "unseen by the judge", mean.value, low, high, system.n_both))
+    return csv_text(COLUMNS, rows)
 
 
-def _minus(what: str, side: str, measured: Alignment, gap: Difference | None, p_name: str = "p") -> Iterator[Cells]:
-    """A difference of two alignments such as `measured`, and its p."""
-    value, interval, p, n = (gap.value, gap.interval, gap.p, gap.n) if gap else (None, None, None, measured.n)
-    yield _row(what, f"difference in {measured.statistic}", side, value, n, level=measured.level, interval=interval)
-    yield _row(what, p_name, side, p, n, level=measured.level)
+def _minus(
+    what: str, measured: Alignment, value: float | None, interval: Interval | None, p: float | None
+) -> Iterator[Cells]:
+    """Yield the rows of a held-out difference of two alignments such as `measured`, and of its p."""
+    low, high = interval or (None, None)
+    side = "held-out"
+    yield what, f"difference in {measured.statistic}", measured.level, side, value, low, high, measured.n
+    yield what, "p", measured.level, side, p, None, None, measured.n
 
 
 def _aligned(what: str, side: str, found: Alignment) -> Cells:
-    return _row(what, found.statistic, side, found.value, found.n, level=found.level, interval=found.interval)
-
-
-def _row(
-    what: str,
-    statistic: str,
-    side: str,
-    value: float | None,
-    n: int | None,
-    *,
-    level: str = "",
-    interval: Interval | None = None,
-) -> Cells:
-    low, high = (None, None) if interval is None else (interval.low, interval.high)
-    return what, statistic, level, side, value, low, high, n
+    low, high = found.interval or (None, None)
+    return what, found.statistic, found.level, side, found.value, low, high, found.n

@@ -14,7 +14,6 @@ from core.project_records import Run
 from core.projects.method_runs import Ablation, AblationRequest
 from core.report.figures import describe, measure_name
 from core.report.figures.search_plots import length_figure, size_figure
-from core.report.figures.whiskers import ablation_figure, variant_name
 from core.stats import claim
 from core.wording import counted, difference_figures, number, signed_range
 from pages.ui import charts, forms, grid, run_panel, state
@@ -42,7 +41,7 @@ def draw(page: Opened, run: Run) -> None:
         return
     outcome = None if last is None else run_panel.read_run(page, last.run_id).outcome
     if last is not None and isinstance(outcome, Ablation):
-        _draw_table(page, run, last.run_id, outcome)
+        _draw_table(page, run, outcome)
         return
     if last is not None:
         run_panel.draw_status(page, last)
@@ -68,8 +67,8 @@ def draw(page: Opened, run: Run) -> None:
     )
 
 
-def _draw_table(page: Opened, run: Run, ablation_id: str, ablation: Ablation) -> None:
-    """Which variants differ from the final judge, all of them as a table and a figure, and what was opened."""
+def _draw_table(page: Opened, run: Run, ablation: Ablation) -> None:
+    """Draw which variants differ from the final judge, all of them as a table, and the looks at held-out items."""
     held = ablation.rows[0].held_out
     measure = measure_name(held.statistic, held.level)
     differ = [
@@ -91,7 +90,7 @@ def _draw_table(page: Opened, run: Run, ablation_id: str, ablation: Ablation) ->
     frame = pd.DataFrame(
         [
             {
-                "variant": variant_name(row),
+                "variant": "final judge" if row.key == "final" else row.key,
                 "calibration": describe(row.calibration),
                 "held-out": describe(row.held_out),
                 "n": row.held_out.n,
@@ -104,8 +103,6 @@ def _draw_table(page: Opened, run: Run, ablation_id: str, ablation: Ablation) ->
         ]
     )
     grid.draw(frame, COLUMNS, alt="Ablation table")
-    drawn = cached(("ablations", ablation_id), lambda: ablation_figure(ablation.rows, measure=measure))
-    charts.place(drawn, key="analyses_ablation", alt="Ablations with intervals")
     notes = [
         f"{row.key}: {row.what}" + (f" Undefined: {row.reason}." if row.reason else "") for row in ablation.rows[1:]
     ]

@@ -71,7 +71,7 @@ def draw(compared: Compared) -> None:
     st.caption(plain(" ".join(notes)))
     if not board.problem:
         if board.ceiling.value is not None:
-            st.caption("Band: one rater against the mean of the others. Hollow dots: each judge against that mean.")
+            st.caption("Band: one rater against the mean of the others, a harder target than the mean of all raters.")
         charts.place(
             cached(("whiskers", *compared.key), lambda: _whiskers(compared)),
             key="compare_whiskers",
@@ -151,15 +151,11 @@ def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame
 
 def _whiskers(compared: Compared) -> Drawing:
     board = compared.leaderboard
-    band = None if board.ceiling.value is None else board.ceiling
-    marks = [
-        (row.name, row.judge.kind, row.alignment, row.people.judge if band and row.people else None)
-        for row in board.rows
-    ]
+    marks = [(row.name, row.judge.kind, row.alignment) for row in board.rows]
     if board.bar is not None:
-        marks.append((board.bar.name, "metric", board.bar.alignment, None))
+        marks.append((board.bar.name, "metric", board.bar.alignment))
         marks.sort(key=lambda mark: -(mark[2].value if mark[2].value is not None else -2.0))
-    return leaderboard_figure(marks, band, measure=compared.measure)
+    return leaderboard_figure(marks, board.ceiling, measure=compared.measure)
 
 
 def _draw_pairs(board: Leaderboard, pairwise: PairwiseComparison) -> None:

@@ -16,10 +16,9 @@ from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.projects.run_control import RunDetail
 from core.report.figures import describe, measure_name
-from core.report.figures.whiskers import WhiskerRow, whiskers
 from core.wording import counted, money
 from pages.compare.styles_form import choose_styles
-from pages.ui import charts, grid, run_panel, state, tables
+from pages.ui import grid, run_panel, state, tables
 from pages.ui.cached import cached
 from pages.ui.chosen import distinct
 from pages.ui.grid import Column
@@ -81,10 +80,6 @@ def _draw_aspect(page: Opened, run: RunDetail, aspect: str, cells: Sequence[Styl
     st.caption(plain(f"{measure}; 95 % intervals{method}.{seen} {picked}"))
     frame = cells_frame(cells, measure, projects.criteria_names(page.store, run.project_id, aspect))
     grid.draw(frame, {measure: Column(digits=2)}, alt=f"Styles on {aspect}")
-    rows = [WhiskerRow.of(cell.name, cell.alignment) for cell in cells]
-    key = f"styles_{run.run_id}_{aspect}"
-    drawn = cached((key, run.version), lambda: whiskers("styles", "Judging styles", rows, measure=measure))
-    charts.place(drawn, key=f"{key}_marks", alt="Styles with intervals")
 
 
 def highest_words(aspect: str, cells: Sequence[StyleCell]) -> str:

@@ -173,8 +173,8 @@ def _height(alignment: Alignment) -> float:
 
 def _whiskers(fused: Fused) -> Drawing:
     kinds = {fused.names[part.judge_id]: part.judge.kind for part in fused.parts}
-    marks: list[tuple[str, JudgeKind, Alignment, None]] = [(_name(fused.fusion), "fused", fused.fusion.fused, None)]
-    marks += [(name, kinds[name], alignment, None) for name, alignment in fused.fusion.parts.items()]
+    marks: list[tuple[str, JudgeKind, Alignment]] = [(_name(fused.fusion), "fused", fused.fusion.fused)]
+    marks += [(name, kinds[name], alignment) for name, alignment in fused.fusion.parts.items()]
     marks.sort(key=lambda mark: -_height(mark[2]))
     return leaderboard_figure(marks, None, measure=fused.measure)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+import numpy as np
 import streamlit as st
 
 from core import projects
@@ -14,11 +15,10 @@ from core.repeval import EMBEDDED
 from core.repeval.search import RepEvalResult
 from core.report.figures import describe, measure_name
 from core.report.figures.heat_maps import Heat
-from core.report.figures.whiskers import random_figure
 from core.wording import capital, number
 from pages.repeval import heat as heat_map
 from pages.repeval import repeval_cell
-from pages.ui import charts, run_panel, state
+from pages.ui import run_panel, state
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 
@@ -119,7 +119,7 @@ def token_words(token: str) -> str:
 
 
 def _draw_random(result: RepEvalResult, measure: str) -> None:
-    """How the projection does next to random directions, and next to what chose it."""
+    """Draw how the projection compares with random directions, and with the validation that chose it."""
     st.subheader("Against random directions", anchor=False)
     if result.optimism is not None:
         folds = " fold by fold" if result.by_folds else ""
@@ -129,14 +129,13 @@ def _draw_random(result: RepEvalResult, measure: str) -> None:
     if random is None:
         st.info("This run drew no random directions.", icon=":material/casino:")
         return
-    figure = random_figure(random.values, random.projection, measure=measure)
-    charts.place(figure, key="repeval_random_figure", alt="Random directions next to the projection")
     if random.percentile is None:
         st.markdown("The projection has no defined test alignment in the best cell, so it cannot be ranked among them.")
         return
+    median = number(float(np.nanmedian(random.values)))
     st.markdown(
         plain(
             f"In the best cell, the projection lies above {random.percentile:.1f} % of {random.values.size:,} random "
-            f"directions. Test items, n = {result.test.n}; a box holds the middle half, the whiskers 95 %."
+            f"directions, whose median is {median}. Test items, n = {result.test.n}."
         )
     )

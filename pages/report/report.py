@@ -137,9 +137,7 @@ def draw(page: Opened, report: Report) -> None:
     left, right = st.columns([2, 1], gap="large")
     with left:
         charts.place(sides_plot(report), key="report_sides", alt="Held-out next to calibration")
-        like = " Small dots: the judge against the other raters, like the band." if report.raters.beside else ""
-        words = "Filled: held-out. Hollow: the items that chose the judge (optimistic). Lines: 95 % intervals."
-        st.caption(words + like)
+        st.caption("Filled: held-out. Hollow: the items that chose the judge (optimistic). Lines: 95 % intervals.")
         st.markdown(plain(sign_off(report)))
     with right:
         said = gained(report)

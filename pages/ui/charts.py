@@ -17,16 +17,10 @@ _LONGEST_ALT = 900
 
 
 def place(figure: Drawing, *, key: str, alt: str) -> None:
-    """A drawing over the full width of its container, in the colours of the page; it says in words what it shows.
-
-    Of one with a narrow form the page shows either that or the other, by its own width.
-    """
-    said = f"{alt}. {figure.says}"[:_LONGEST_ALT]
-    forms = {key: figure} if figure.narrow is None else {f"wide_{key}": figure, f"narrow_{key}": figure.narrow}
-    for name, form in forms.items():
-        # frame.js gives the placeholder this height in thousandths of its width, so that nothing below it moves
-        with st.container(key=name), st.container(key=f"shape_{round(1000 * form.height / form.width)}_{name}"):
-            st.image(form.svg(_theme()), width="stretch", alt=said)
+    """Show a drawing over the full width of its container, in the colours of the page, with its words as alt text."""
+    # frame.js gives the placeholder this height in thousandths of its width, so that nothing below it moves
+    with st.container(key=f"shape_{round(1000 * figure.height / figure.width)}_{key}"):
+        st.image(figure.svg(_theme()), width="stretch", alt=f"{alt}. {figure.says}"[:_LONGEST_ALT])
 
 
 def _theme() -> figures.Theme:

@@ -80,7 +80,7 @@ def test_the_finding_stands_first_the_rest_part_by_part(
     assert head.detail in words
     assert gained(report).detail in words
     assert "Nobody here has approved version 1." in words
-    assert len(screen.get("image")) == 2  # one, wide and narrow
+    assert len(screen.get("image")) == 1
     words = texts(whole(section="evidence"))
     for limit in limits(report):
         assert limit.headline in words

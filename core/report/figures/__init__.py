@@ -1,7 +1,7 @@
-"""Results → figures.  Pure: records in, a figure out; no screen, no store.
+"""Figures from records, as SVG, the same on screens and in the report.
 
-Every figure is an SVG, the same on screens and in the report: `svg` writes elements and drawings; `chart`, `whiskers`
-and `heat_maps` are its forms.  `search_plots` draws calibrations, `curves` scores, labels and what changes.
+`svg` writes elements and drawings.  `chart`, `whiskers` and `heat_maps` are the forms.  `search_plots` draws
+calibrations; `curves` draws scores, labels and periods.
 """
 
 from core.report.figures.curves import labels_figure

@@ -1,4 +1,4 @@
-"""Points, lines and upright intervals over two axes."""
+"""Charts: points, lines and upright intervals over two axes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from core.report.figures.svg import (
     LETTER,
     QUIET,
     Drawing,
+    Point,
     Shape,
     drawing,
     line,
@@ -23,13 +24,13 @@ from core.report.figures.svg import (
 )
 
 WIDE, HALF = 900, 520
-"""Widths of a picture across a screen and of one in a column."""
+"""Widths in pixels of a picture across a screen, and of one in a column."""
 _HIGH, _LEFT, _RIGHT, _BOTTOM = 340, 52, 16, 46
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Values `low` to `high` on pixels `start` to `end` (which may run downwards)."""
+    """Map values `low` to `high` to pixels `start` to `end`, which may run downwards."""
 
     low: float
     high: float
@@ -37,14 +38,14 @@ class Axis:
     end: float
 
     def __call__(self, value: float) -> float:
-        """The pixel of `value`, held within the axis."""
+        """Return the pixel of `value`, clipped to the axis."""
         if self.high == self.low:
             return (self.start + self.end) / 2
         share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
 
     def ticks(self, most: int = 7) -> list[tuple[float, str]]:
-        """At most about `most` round values from low to high, with their names."""
+        """Return about `most` round values from low to high, with their labels."""
         if self.high <= self.low:
             return [(self.low, f"{self.low:g}")]
         rough = (self.high - self.low) / most
@@ -56,15 +57,15 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What is alike on a chart: `points` (x, y), None for a gap, each with an upright interval and words where given.
+    """Points of one kind on a chart, each with an upright interval and a text if given.
 
-    `name` stands in the legend ("" for none).  `shape` is that of the marks, None for none; `line` is the width of the
-    line through them, 0 for none.
+    `name` is its entry in the legend ("" for none).  `shape` None draws no marks; `line` is the width of the line
+    through the points, 0 for none.
     """
 
     name: str
     colour: str
-    points: Sequence[tuple[float, float | None]]
+    points: Sequence[Point]
     shape: Shape | None = "dot"
     size: float = 5
     opacity: float | None = None
@@ -85,9 +86,9 @@ def chart(
     ticks: Sequence[tuple[float, str]] | None = None,
     width: float = WIDE,
 ) -> Drawing:
-    """Draw `series` over each other, the first behind; `x` and `y` are an axis' title and its ends.
+    """Draw `series` over each other, the first behind.
 
-    The legend takes as many lines as it needs.  `ticks` name places on the horizontal axis.
+    `x` and `y` are the title and the two ends of an axis.  `ticks` replace the ticks of the horizontal axis.
     """
     parts, lines = _legend([own for own in series if own.name], width)
     across, up = Axis(x[1], x[2], _LEFT, width - _RIGHT), Axis(y[1], y[2], _HIGH - _BOTTOM, 28.0 + 20 * lines)
@@ -107,7 +108,7 @@ def chart(
 
 
 def _legend(series: Sequence[Series], width: float) -> tuple[list[Markup], int]:
-    """The names of `series` with their marks, and how many lines they take."""
+    """Return the legend of `series`, and how many lines it takes."""
     parts, at, lines = list[Markup](), float(_LEFT), 0
     for own in series:
         breadth = 40 + LETTER * 12 * len(own.name)
@@ -124,34 +125,34 @@ def _legend(series: Sequence[Series], width: float) -> tuple[list[Markup], int]:
 
 
 def _drawn(own: Series, across: Axis, up: Axis) -> Iterator[Markup]:
-    """Intervals, line, marks and words, the first behind."""
-    places = [None if value is None else (across(point), up(value)) for point, value in own.points]
-    for (point, _), ends in zip(own.points, own.intervals, strict=False):
+    """Draw intervals, line, marks and texts, the first behind."""
+    for (x, _), ends in zip(own.points, own.intervals, strict=False):
         if ends is not None:
-            yield line((across(point), up(ends.low)), (across(point), up(ends.high)), own.colour, width=1.5)
+            yield line((across(x), up(ends.low)), (across(x), up(ends.high)), own.colour, width=1.5)
+    places = [(across(x), up(y)) for x, y in own.points]
     if own.line:
-        yield from path(places, own.colour, width=own.line, dash=own.dash)
-    for k, place in enumerate(places):
-        if place is not None and own.shape is not None:
-            yield mark(*place, own.colour, own.shape, size=own.size, opacity=own.opacity)
-            if own.said:
-                yield words(own.said[k], place[0], place[1] - own.size - 5, "middle")
+        yield path(places, own.colour, width=own.line, dash=own.dash)
+    for k, (x, y) in enumerate(places):
+        if own.shape is not None:
+            yield mark(x, y, own.colour, own.shape, size=own.size, opacity=own.opacity)
+        if own.said:
+            yield words(own.said[k], x, y - own.size - 5, "middle")
 
 
 def level_line(name: str, value: float, colour: str, x: tuple[str, float, float]) -> Series:
-    """A dashed line across the axis `x` at a value."""
+    """Return a dashed line across the axis `x` at a value."""
     return Series(name, colour, [(x[1], value), (x[2], value)], shape=None, line=1.5, dash="6 4")
 
 
 def ends_of(alignment: Alignment | None) -> list[float]:
-    """The value of an alignment and the ends of its interval; nothing where it is undefined."""
+    """Return the value of an alignment and the ends of its interval; nothing if it is undefined."""
     if alignment is None or alignment.value is None:
         return []
     return [alignment.value, *((alignment.interval.low, alignment.interval.high) if alignment.interval else ())]
 
 
 def snapped(values: Sequence[float]) -> tuple[float, float]:
-    """Ends of an axis, moved out to the next .2 so that a growing run moves them rarely; within [-1, 1]."""
+    """Return the ends of an axis, rounded outwards to steps of 0.2 so that they rarely move while a run grows."""
     if not values:
         return 0.0, 1.0
     low = max(math.floor((min(*values, 0.0) - 0.01) * 5) / 5, -1.02)

@@ -1,8 +1,7 @@
-"""Scores against labels, what scores mean, and what changes as labels or texts come in."""
+"""Charts of scores against labels, of what scores mean, of periods, and of the distribution of labels."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from core.records import AspectLabels, FloatArray, Interval, Scale
 from core.report.figures.chart import HALF, WIDE, Series, chart, level_line
-from core.report.figures.svg import AMBER, BLUE, QUIET, TEAL, Drawing, box, drawing, line, shortened, words
+from core.report.figures.svg import AMBER, BLUE, QUIET, TEAL, Drawing, Shape, box, drawing, line, shortened, words
 from core.wording import counted, number
 
 if TYPE_CHECKING:
@@ -24,27 +23,24 @@ _MOST_TICKS = 14
 def scatter_figure(
     labels: FloatArray, scores: FloatArray, *, scale: Scale, of: str, picked: int | None = None
 ) -> Drawing:
-    """Draw scores (n,) against labels (n,), one point per item; the item at `picked` stands out.
+    """Draw scores (n,) against labels (n,), one point per item, with the item at `picked` in another colour.
 
     Equal labels and few distinct scores are spread a little, so that no point hides another.
     """
     across, along = np.random.default_rng(0).uniform(-1, 1, (2, labels.size)) * JITTER * (scale.step or 0.0)
-    crowded = 4 * np.unique(scores).size < labels.size  # whole numbers, say
+    crowded = 4 * np.unique(scores).size < labels.size  # such as whole numbers
     points = list(zip((labels + across).tolist(), (scores + along * crowded).tolist(), strict=True))
-    room, heights = 0.04 * (scale.high - scale.low), [y for _, y in points]
-    low, high = min(heights), max(heights)
-    above = 0.06 * (high - low) or 0.1
+    heights = [y for _, y in points]
+    room, above = 0.04 * (scale.high - scale.low), 0.06 * (max(heights) - min(heights)) or 0.1
     series = [Series("", BLUE, [point for k, point in enumerate(points) if k != picked], size=4, opacity=0.55)]
     series += [] if picked is None else [Series("", AMBER, [points[picked]], size=9)]
-    says = f"{counted(labels.size, 'item')}; labels from {number(labels.min())} to {number(labels.max())}."
-    ends = (scale.low - room, scale.high + room)
     return chart(
         "scatter",
         f"{of} against the raters' labels",
-        says,
+        f"{counted(labels.size, 'item')}; labels from {number(labels.min())} to {number(labels.max())}.",
         series,
-        x=(f"raters ({scale})", *ends),
-        y=(of, low - above, high + above),
+        x=(f"raters ({scale})", scale.low - room, scale.high + room),
+        y=(of, min(heights) - above, max(heights) + above),
         width=HALF,
     )
 
@@ -52,16 +48,16 @@ def scatter_figure(
 def curve_figure(
     bins: Sequence[ScoreBin], line: Sequence[tuple[float, float]], scale: Scale, *, on_scale: bool, width: int = WIDE
 ) -> Drawing:
-    """Mean label at each stretch of scores, the map through them, and where score and label would be equal."""
-    ends = scale.low, scale.high
-    series = (
-        [Series("score = label", QUIET, [(end, end) for end in ends], None, line=2, dash="2 4")] if on_scale else []
-    )
-    series += [Series("isotonic map", TEAL, line, shape=None, line=3)] if line else []
+    """Draw the mean label of each bin of scores, the isotonic map, and the line where score and label are equal."""
     means = [(own.mean_score, own.mean_label) for own in bins]
-    said = [f"{own.n:,}" for own in bins]
-    series.append(Series("mean label (number of items)", BLUE, means, size=6, said=said))
-    scores = [*(x for x, _ in (*means, *line)), *(ends if on_scale else ())]
+    scores, series = [x for x, _ in (*means, *line)], list[Series]()
+    if on_scale:
+        scores += [scale.low, scale.high]
+        ends = [(scale.low, scale.low), (scale.high, scale.high)]
+        series.append(Series("score = label", QUIET, ends, None, line=2, dash="2 4"))
+    if line:
+        series.append(Series("isotonic map", TEAL, line, shape=None, line=3))
+    series.append(Series("mean label (number of items)", BLUE, means, size=6, said=[f"{own.n:,}" for own in bins]))
     low, high = min(scores, default=scale.low), max(scores, default=scale.high)
     room, aside = 0.04 * (scale.high - scale.low), 0.04 * ((high - low) or 1.0)
     near = [f"scores near {number(own.mean_score)}: mean label {number(own.mean_label)} ({own.n:,})" for own in bins]
@@ -77,43 +73,36 @@ def curve_figure(
 
 
 def periods_figure(watched: Watched, *, aspect: str, scale: Scale) -> Drawing:
-    """Draw one mark per period, hollow in the baseline and a diamond after a move, next to corrected means.
+    """Draw the mean verdict of each period: hollow in the baseline, a diamond after a significant move.
 
-    The line is the baseline's mean; a whisker that leaves it out has moved, at whatever number of looks.
+    The dashed line is the mean of the baseline.  An interval that leaves it out has moved, however often you look.
     """
-    periods = watched.periods
-    x = ("", -0.6, len(periods) - 0.4)
-    looks: dict[str, list[tuple[float, float, Interval | None]]] = {
-        "baseline": [],
-        "judge": [],
-        "moved beyond chance": [],
+    x, said = ("", -0.6, len(watched.periods) - 0.4), list[str]()
+    looks: dict[str, tuple[str, Shape]] = {
+        "baseline": (QUIET, "ring"),
+        "judge": (BLUE, "dot"),
+        "moved beyond chance": (AMBER, "diamond"),
     }
-    said = []
-    for k, period in enumerate(periods):
+    points: dict[str, list[tuple[float, float]]] = {name: [] for name in (*looks, "corrected")}
+    intervals: dict[str, list[Interval | None]] = {name: [] for name in points}
+    for k, period in enumerate(watched.periods):
         if period.judged is not None:
-            mean, change, ends = period.judged.value, period.change, None
-            moved = change is not None and change.moved
-            if change is not None and change.reach is not None:
-                ends = Interval(mean - change.reach, mean + change.reach)
+            mean, change = period.judged.value, period.change
+            moved, reach = (False, None) if change is None else (change.moved, change.reach)
             look = "baseline" if period.in_baseline else "moved beyond chance" if moved else "judge"
-            looks[look].append((k, mean, ends))
+            points[look].append((k, mean))
+            intervals[look].append(None if reach is None else Interval(mean - reach, mean + reach))
             said.append(f"{shortened(period.name, 30)}: {mean:.2f}{' (moved)' if moved else ''}")
+        if period.corrected is not None and period.corrected.value is not None:
+            points["corrected"].append((k + 0.15, period.corrected.value))
+            intervals["corrected"].append(period.corrected.interval)
     series = [] if watched.baseline is None else [level_line("", watched.baseline.value, QUIET, x)]
-    for (name, marks), colour, shape in zip(
-        looks.items(), (QUIET, BLUE, AMBER), ("ring", "dot", "diamond"), strict=True
-    ):
-        points, intervals = [(k, mean) for k, mean, _ in marks], [ends for *_, ends in marks]
-        series.append(Series(name, colour, points, shape, intervals=intervals))  # type: ignore[arg-type]
-    corrected = [
-        (k, own.corrected) for k, own in enumerate(periods) if own.corrected and own.corrected.value is not None
-    ]
-    if corrected:
-        points = [(k + 0.15, mean.value or 0.0) for k, mean in corrected]
-        intervals = [mean.interval for _, mean in corrected]
-        series.append(Series("corrected by labels, 95 %", TEAL, points, size=4, intervals=intervals))
-    step = -(-len(periods) // _MOST_TICKS) or 1
-    # a day stands without its year, which the table has
-    names = [own.name[5:] if re.fullmatch(r"\d{4}-\d\d-\d\d", own.name) else shortened(own.name, 14) for own in periods]
+    for name, (colour, shape) in looks.items():
+        series.append(Series(name, colour, points[name], shape, intervals=intervals[name]))
+    if points["corrected"]:
+        own = points["corrected"]
+        series.append(Series("corrected by labels, 95 %", TEAL, own, size=4, intervals=intervals["corrected"]))
+    step = -(-len(watched.periods) // _MOST_TICKS) or 1
     return chart(
         "periods",
         f"Mean {aspect} by period",
@@ -121,7 +110,7 @@ def periods_figure(watched: Watched, *, aspect: str, scale: Scale) -> Drawing:
         series,
         x=x,
         y=(f"mean {aspect}, {scale.low:g} to {scale.high:g}", scale.low, scale.high),
-        ticks=[(k, name) for k, name in enumerate(names) if not k % step],
+        ticks=[(k, shortened(own.name, 14)) for k, own in enumerate(watched.periods) if not k % step],
     )
 
 
@@ -134,7 +123,7 @@ _LEFT = 8.0
 
 
 def label_bars(labels: FloatArray, scale: Scale) -> dict[str, int]:
-    """Name → how many of the labels (n,): a bar for each step of the scale, else for ten parts of equal width.
+    """Count labels (n,) by name of the bar: a bar for each step of the scale, else for ten parts of equal width.
 
     A label between two steps, such as a mean of raters, counts for the nearest, halves for the upper one.  Where the
     scale has no step, whole numbers are steps of 1.  Two steps are too coarse for means: they get ten parts, closed
@@ -155,7 +144,7 @@ def label_bars(labels: FloatArray, scale: Scale) -> dict[str, int]:
 
 
 def labels_figure(labels: AspectLabels, *, width: int = HALF) -> Drawing:
-    """How the labels of one aspect spread over its scale."""
+    """Draw the distribution of the labels of one aspect over its scale."""
     values = np.array([value for value in labels.values if value is not None], dtype=np.float64)
     bars = label_bars(values, labels.scale)
     head = f"{labels.aspect} ({labels.scale}), {counted(values.size, 'labelled item')}"

@@ -1,4 +1,4 @@
-"""RepEval's validation alignment by layer and token."""
+"""Heat map of RepEval's validation alignment by layer and token."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LAYER = "layer (0 = embeddings)"
 class Heat:
     """Validation alignment `values` (n_layers, n_tokens), NaN = undefined.
 
-    `chosen` is the best cell, `used` are those averaged into the score, `marked` is the one looked at.
+    `chosen` is the best cell, `used` are the cells averaged into the score, `marked` is the selected one.
     """
 
     layers: tuple[int, ...]
@@ -51,14 +51,14 @@ class Heat:
 
     @classmethod
     def of(cls, result: RepEvalResult, marked: Place | None = None) -> Heat:
-        """The map of a result."""
+        """Return the map of a result."""
         used = tuple((cell.layer, cell.token) for cell in result.members[1:])
         chosen = result.chosen.layer, result.chosen.token
         return cls(result.layers, result.tokens, result.cells, chosen, used, marked)
 
 
 def heat_figure(heat: Heat, *, measure: str) -> Drawing:
-    """Layers across, tokens down; undefined cells are grey, the best is framed, averaged ones have a dashed frame."""
+    """Draw layers across and tokens down: undefined cells grey, the best framed, averaged ones with a dashed frame."""
     limit = max(0.1, float(np.nanmax(np.abs(heat.values))) if np.isfinite(heat.values).any() else 1.0)
     breadth, top = min(max((WIDE - _SIDE) / max(len(heat.layers), 1), _LEAST), _MOST), 26
     parts, said = [words(LAYER, _SIDE - 12, top - 8, "end", fill=QUIET, size=11)], []
@@ -88,5 +88,5 @@ def heat_figure(heat: Heat, *, measure: str) -> Drawing:
 
 
 def numbers_or_none(values: FloatArray) -> list[list[float | None]]:
-    """The rows of (n, m) values, with None for NaN, which JSON does not know."""
+    """Return the rows of (n, m) values, with None for NaN, which JSON does not have."""
     return [[None if np.isnan(value) else float(value) for value in row] for row in values]

@@ -1,7 +1,7 @@
-"""SVG without scripts or style sheets: escaped elements, colours, and drawings that say in words what they show.
+"""Write SVG without scripts or style sheets: escaped elements, colours, and drawings with a description in words.
 
-A drawing is shown inline in the report and as an image on the screens; colours are presentation attributes, so that a
-page's policy can forbid every inline style, and are turned for a dark page.
+The report embeds a drawing, and screens show it as an image.  Colours are presentation attributes, so that a page's
+policy can forbid every inline style; a dark page replaces them.
 """
 
 from __future__ import annotations
@@ -10,26 +10,23 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
 from typing import Literal
 
 from markupsafe import Markup, escape
 
 Theme = Literal["light", "dark"]
-Shape = Literal["dot", "ring", "diamond", "open diamond"]
+Shape = Literal["dot", "ring", "diamond"]
 Point = tuple[float, float]
 LETTER = 0.55
-"""Mean width of a letter, of its size."""
+"""Mean width of a letter as a share of its font size."""
 
 INK, QUIET, GRID, PAPER = "#14202E", "#5B6875", "#DDE3EA", "#FFFFFF"
 BLUE, AMBER, TEAL, PALE = "#0B5CAD", "#A8480A", "#0F766E", "#C3CBD5"
-PURPLE, ROSE = "#7A3E9D", "#9F1239"
 PEOPLE = "#F6E7D8"
-"""The band of people among themselves."""
+"""The band of the raters' agreement with each other."""
 ALIKE = "#EEF1F5"
 COOL, WARM = "#6BA0D8", "#DB9B55"
-"""Above and below 0 in a matrix: light enough for dark numbers."""
-LINES = (BLUE, AMBER, TEAL, PURPLE, ROSE, "#4D7C0F", "#0E7490", QUIET)
+"""Above and below 0 in a heat map: light enough for dark numbers."""
 DARK = {
     INK: "#E8EDF3",
     QUIET: "#A3B0BE",
@@ -39,39 +36,35 @@ DARK = {
     AMBER: "#F0A35E",
     TEAL: "#4FC3B3",
     PALE: "#566371",
-    PURPLE: "#C79BE8",
-    ROSE: "#F4829C",
     PEOPLE: "#3A2C1E",
     ALIKE: "#262F3A",
     COOL: "#2E5F94",
     WARM: "#85531B",
-    "#4D7C0F": "#9CCC52",
-    "#0E7490": "#4CC3DE",
 }
 """Each colour's counterpart on a dark page."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef\ufffe\uffff]")
-"""Characters that no document may hold, and those that turn the writing direction of what stands behind them."""
+"""Characters that no document may contain, and those that reverse the writing direction of the text after them."""
 _COLOUR = re.compile(r'( (?:fill|stroke)=")(#[0-9A-F]{6})(?=")')
-"""A colour in an attribute; never in a text, where a quotation mark is escaped."""
+"""A colour in an attribute.  Texts never match: their quotation marks are escaped."""
 
 
 def legible(text: str) -> str:
-    """`text` with what no document may hold made visible."""
+    """Replace characters that no document may contain with visible ones."""
     whole = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROL.sub("\ufffd", whole).encode("utf-8", "replace").decode()
 
 
 def shortened(text: str, letters: int) -> str:
-    """`text` on one line of at most so many letters."""
+    """Shorten `text` to one line of at most `letters` characters."""
     line = " ".join(text.split())
     return line if len(line) <= letters else f"{line[: letters - 1].rstrip()}…"
 
 
 def element(tag: str, *inside: str | Markup, **attributes: str | float | None) -> Markup:
-    """``<tag a="…">inside</tag>``, everything but Markup escaped; ``stroke_width`` becomes ``stroke-width``.
+    """Write ``<tag a="…">inside</tag>`` and escape everything but Markup; ``stroke_width`` becomes ``stroke-width``.
 
-    Numbers are written with two decimals; attributes that are None are left out.
+    Numbers have two decimals.  Attributes that are None are left out.
     """
     written = "".join(
         f' {name.strip("_").replace("_", "-")}="{escape(_plain(value))}"'
@@ -95,18 +88,9 @@ def words(
     fill: str = INK,
     size: float = 12,
     weight: str | None = None,
-    halo: bool = False,
 ) -> Markup:
-    """Letters at a place; with a `halo` they can be read over marks."""
-    look: dict[str, str | float | None] = {
-        "text_anchor": anchor,
-        "fill": fill,
-        "font_size": size,
-        "font_weight": weight,
-    }
-    if halo:
-        look |= {"stroke": PAPER, "stroke_width": 4, "stroke_linejoin": "round", "paint_order": "stroke"}
-    return element("text", text, x=x, y=y, **look)
+    """Draw text at a place."""
+    return element("text", text, x=x, y=y, text_anchor=anchor, fill=fill, font_size=size, font_weight=weight)
 
 
 def line(start: Point, end: Point, stroke: str, *, width: float = 1, dash: str | None = None) -> Markup:
@@ -115,19 +99,18 @@ def line(start: Point, end: Point, stroke: str, *, width: float = 1, dash: str |
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=stroke, stroke_width=width, stroke_dasharray=dash)
 
 
-def path(points: Iterable[Point | None], stroke: str, *, width: float = 2, dash: str | None = None) -> list[Markup]:
-    """Lines through the points, with a gap where one is None."""
-    runs = [list(run) for known, run in groupby(points, key=lambda point: point is not None) if known]
-    look: dict[str, str | float | None] = {"stroke": stroke, "stroke_width": width, "stroke_dasharray": dash}
-    return [element("polyline", points=_places(run), fill="none", **look) for run in runs if len(run) > 1]
+def path(points: Iterable[Point], stroke: str, *, width: float = 2, dash: str | None = None) -> Markup:
+    """A line through the points."""
+    shape = _places(points)
+    return element("polyline", points=shape, fill="none", stroke=stroke, stroke_width=width, stroke_dasharray=dash)
 
 
-def _places(points: Iterable[Point | None]) -> str:
-    return " ".join(f"{point[0]:.1f},{point[1]:.1f}" for point in points if point is not None)
+def _places(points: Iterable[Point]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
 def box(x: float, y: float, width: float, height: float, fill: str, **look: str | float | None) -> Markup:
-    """A rectangle; never of negative width."""
+    """A rectangle; a negative width or height counts as 0."""
     return element("rect", x=x, y=y, width=max(width, 0), height=max(height, 0), fill=fill, **look)
 
 
@@ -135,22 +118,20 @@ def mark(
     x: float, y: float, colour: str, shape: Shape = "dot", *, size: float = 5, opacity: float | None = None
 ) -> Markup:
     """A mark around a place; `size` is its radius."""
-    hollow = shape in ("ring", "open diamond")
-    look: dict[str, str | float | None] = {"fill": PAPER if hollow else colour, "fill_opacity": opacity}
-    if hollow:
-        look |= {"stroke": colour, "stroke_width": 2}
-    if shape in ("dot", "ring"):
-        return element("circle", cx=x, cy=y, r=size, **look)
+    if shape == "ring":
+        return element("circle", cx=x, cy=y, r=size, fill=PAPER, stroke=colour, stroke_width=2)
+    if shape == "dot":
+        return element("circle", cx=x, cy=y, r=size, fill=colour, fill_opacity=opacity)
     reach = size * 1.3
     corners = ((x, y - reach), (x + reach, y), (x, y + reach), (x - reach, y))
-    return element("polygon", points=_places(corners), **look)
+    return element("polygon", points=_places(corners), fill=colour)
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture of `width` × `height` that scales with its place; `says` is what it shows, in words.
+    """A picture of `width` × `height` pixels that scales with its place.
 
-    `name` tells it from the others of a page; `narrow` is the same, legible on a telephone.
+    `name` distinguishes it from the other drawings of a page.  `says` describes what it shows, for screen readers.
     """
 
     name: str
@@ -159,19 +140,18 @@ class Drawing:
     width: float
     height: float
     inside: Markup
-    narrow: Drawing | None = None
 
     def svg(self, theme: Theme = "light") -> Markup:
-        """An ``<svg>`` element."""
+        """Write the drawing as an ``<svg>`` element."""
         return _written(self, theme)
 
     def __html__(self) -> str:
-        """How a page template takes it in."""
+        """Return what a page template inserts."""
         return self.svg()
 
 
 def drawing(name: str, title: str, says: str, size: Point, parts: Iterable[Markup]) -> Drawing:
-    """A drawing of these parts."""
+    """Make a drawing of its parts."""
     return Drawing(name, legible(title), legible(says), *size, Markup("").join(parts))
 
 

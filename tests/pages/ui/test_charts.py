@@ -24,12 +24,11 @@ def drawn() -> None:
 def test_a_drawing_is_an_image_that_says_what_it_shows() -> None:
     screen = AppTest.from_function(drawn, default_timeout=60).run()
     assert not screen.exception
-    for picture in screen.get("image"):
-        (image,) = picture.proto.imgs
-        kind, _, data = image.url.partition(",")
-        assert kind == "data:image/svg+xml;base64"
-        texts = etree.fromstring(base64.b64decode(data)).iter("{http://www.w3.org/2000/svg}text")
-        assert any(HOSTILE[:20] in (node.text or "") for node in texts)
-        assert image.alt.startswith("Both sides. <script>")
-        assert "held-out: 0.50" in image.alt
-    assert len(screen.get("image")) == 2  # the page shows one of them, by its width
+    (picture,) = screen.get("image")
+    (image,) = picture.proto.imgs
+    kind, _, data = image.url.partition(",")
+    assert kind == "data:image/svg+xml;base64"
+    texts = etree.fromstring(base64.b64decode(data)).iter("{http://www.w3.org/2000/svg}text")
+    assert any(HOSTILE[:20] in (node.text or "") for node in texts)
+    assert image.alt.startswith("Both sides. <script>")
+    assert "held-out: 0.50" in image.alt

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from lxml import etree
 
-from core.calibration.ablate import AblationRow, Analyses, ComparedCandidate
+from core.calibration.ablate import Analyses, ComparedCandidate
 from core.calibration.calibration_records import BothSides
-from core.records import Interval, Scale
+from core.records import Scale
 from core.report import figures
 from core.report.figures.curves import scatter_figure
 from core.report.figures.heat_maps import Heat, heat_figure
@@ -24,25 +24,22 @@ from core.report.figures.svg import (
     INK,
     PAPER,
     PEOPLE,
-    PURPLE,
     QUIET,
-    ROSE,
     TEAL,
     WARM,
 )
-from core.report.figures.whiskers import ablation_figure, leaderboard_figure
+from core.report.figures.whiskers import leaderboard_figure
 from tests.core.report.figures.conftest import SVG, aligned
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-GOOD, ENDS, ONE = aligned(0.5, 0.4, 0.6), Interval(0.4, 0.6), np.array([1.0])
+GOOD, ONE = aligned(0.5, 0.4, 0.6), np.array([1.0])
 FOUND = Analyses("spearman", "sample", 8, 1, 0, (ComparedCandidate("c", "draft", 4, 9, 0.1),), 0.0)
 HEAT = Heat((0,), (HOSTILE,), np.array([[0.1]]), (0, HOSTILE))
 FIGURES = {
-    "ablation": lambda: ablation_figure([AblationRow(HOSTILE, "", (), GOOD, GOOD, -0.1, ENDS)], measure="m"),
     "size": lambda: size_figure(FOUND),
     "length": lambda: length_figure(FOUND),
     "leaderboard": lambda: leaderboard_figure(
-        [(HOSTILE, "imported", aligned(None, reason=HOSTILE), GOOD)], GOOD, measure="m"
+        [(HOSTILE, "imported", aligned(None, reason=HOSTILE))], GOOD, measure="m"
     ),
     "scatter": lambda: scatter_figure(ONE, ONE, scale=Scale(1, 5), of=HOSTILE, picked=0),
     "heat": lambda: heat_figure(HEAT, measure="m"),
@@ -78,7 +75,7 @@ def test_what_no_document_may_hold_is_made_visible():
     assert "a\ufffd\ufffd?b" in drawn.svg()
 
 
-COLOURED = [(INK, PAPER), (QUIET, PAPER), (BLUE, PAPER), (AMBER, PAPER), (TEAL, PAPER), (PURPLE, PAPER), (ROSE, PAPER)]
+COLOURED = [(INK, PAPER), (QUIET, PAPER), (BLUE, PAPER), (AMBER, PAPER), (TEAL, PAPER)]
 COLOURED += [(INK, under) for under in (ALIKE, PEOPLE, COOL, WARM)]
 
 

@@ -25,7 +25,7 @@ def test_an_undefined_candidate_keeps_its_place_but_is_not_drawn_as_zero():
 
 
 def test_an_undefined_judge_is_a_dash_with_its_reason_and_no_point():
-    marks = [("a", "imported", aligned(0.6), None), ("b", "imported", aligned(None, reason="all equal"), None)]
+    marks = [("a", "imported", aligned(0.6)), ("b", "imported", aligned(None, reason="all equal"))]
     drawn = Drawn(leaderboard_figure(marks, None, measure="rho"))
     assert len(drawn.all("circle")) == 1
     assert {"— all equal", "—"} <= set(drawn.texts)
