@@ -63,7 +63,6 @@ def show(page: Opened) -> None:
         versions_view.draw(page, opened, names)
         return
     rescore_id = criteria_effect.rescore_of(page, opened)
-    comments = projects.comments_on(page.store, page.project.project_id, opened.criteria_id)
     worse = criteria_effect.lowers(page, rescore_id)
     finding(
         criteria_list.finding(opened, names, worse),
@@ -73,18 +72,16 @@ def show(page: Opened) -> None:
     st.caption(plain(criteria_list.measured_on(opened, entries, scoring=scoring)))
     left, right = st.columns(2, gap="medium")
     with left, st.container(border=True):
-        criteria_text.draw_head(page, opened, comments, names[opened.criteria_id])
+        criteria_text.draw_head(page, opened, names[opened.criteria_id])
         if state.url_id("edit"):
             criteria_edit.draw_form(page, opened)
         else:
-            criteria_text.draw_lines(opened.text, comments)
+            criteria_text.draw_lines(opened.text)
             st.caption(plain(criteria_text.origin_words(opened)))
             with st.container(horizontal=True, gap="small"):
                 criteria_edit.draw_way_in(page, opened)
-                criteria_text.draw_comment_form(page, opened)
     with right, st.container(key="effect"):
         criteria_effect.draw(page, opened, names, rescore_id)
-        criteria_text.draw_comments(page, opened, comments)
     criteria_list.draw(page, entries, names)
     key = state.widget("criteria_origin")
     part = st.expander("Where these criteria come from", icon=":material/history:", key=key, on_change="rerun")

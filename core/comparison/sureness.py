@@ -23,7 +23,6 @@ from core.stats.on_scale import (
     SurestError,
     VerdictIntervals,
     cross_mapped,
-    fit_intervals,
     labels_on_points,
     surest_error,
     verdict_errors,
@@ -154,19 +153,6 @@ class Sureness:
     def as_json(self) -> dict[str, Any]:
         """The numbers, as JSON."""
         return json_fields(self, but=("scale",)) | {"scale": [self.scale.low, self.scale.high]}
-
-
-def expected_errors(golden: GoldenSet, aspect: str, judge: JudgeScores) -> FloatArray:
-    """(n_items,) how far the judge's verdict may lie from people's label, labelled or not; NaN where that is not known.
-
-    From all items with label and score: it says which verdicts are unsure, and is no measurement of the judge.
-    """
-    labels, scores, scale = golden.labels(aspect), judge.upward, golden.aspects[aspect].scale
-    fitted, _ = fit_isotonic(scores, labels, scale)
-    if fitted is None:
-        return np.full(scores.size, np.nan)
-    intervals = fit_intervals(scores, labels, golden.source_codes, scale)
-    return intervals.expected_errors(fitted.apply(scores))
 
 
 def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float = USUAL_COVERAGE) -> Sureness:

@@ -22,18 +22,14 @@ from core.projects.calibration import (
     version_run,
 )
 from core.projects.criteria import (
-    add_comment,
-    comments_on,
     criteria_names,
     draft_of,
     drop_draft,
     family_tree,
     keep_draft,
     list_proposals,
-    rename_criteria,
     round_cost,
     save_edit,
-    settle_comment,
 )
 from core.projects.judge_line import (
     as_claimed,
@@ -61,7 +57,6 @@ from core.projects.labelling import (
     list_passes,
     mark_words,
     my_highlights,
-    rated_in,
     save_label,
     set_anchors,
     still_rating,

@@ -1,4 +1,4 @@
-"""Criteria of a project: names, edits, comments, drafts of texts; edits scored next to their parent; refinement rounds.
+"""Criteria of a project: names, edits, drafts of texts; edits scored next to their parent; refinement rounds.
 
 People sign off versions of the judge (`core.projects.judge_line`), not texts.
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import combinations
+from itertools import chain, count
 from textwrap import shorten
 from typing import Literal
 
@@ -32,50 +32,7 @@ from core.wording import judge_words
 
 LONGEST_TEXT = 20_000
 """Characters of criteria at most."""
-LONGEST_NAME = 80
-"""Characters of a name at most."""
-_LONGEST_COMMENT = 5_000
 _LONGEST_SUBJECT = 200
-
-
-# ── what is logged of criteria ───────────────────────────────────────────────────────────────────────────────
-
-
-class CriteriaEvent(Entry):
-    """A comment on criteria, which are the subject, or the end of one."""
-
-
-@dataclass(frozen=True)
-class Comment(CriteriaEvent):
-    """A remark on line `line` (from 1) or, with None, on the whole; `settled_by` "" while it is open."""
-
-    kind = "comment"
-    does = "commented on criteria"
-    text: str
-    line: int | None = None
-    settled_by: str = field(default="", kw_only=True)
-
-
-@dataclass(frozen=True)
-class CommentSettled(CriteriaEvent):
-    kind = "comment settled"
-    does = "settled a comment"
-    comment: int
-
-
-@dataclass(frozen=True)
-class CriteriaNamed(Entry):
-    """Somebody gave criteria, the subject, a name; the newest one counts.  UsageError for what is no name."""
-
-    kind = "criteria name"
-    does = "named criteria “{0.name}”"
-    name: str
-
-    def __post_init__(self) -> None:
-        if not 1 <= len(self.name) <= LONGEST_NAME:
-            raise UsageError(f"A name has 1 to {LONGEST_NAME} characters; this one has {len(self.name):,}.")
-        if self.name != " ".join(self.name.split()) or not self.name.isprintable():
-            raise UsageError("A name is one line of visible characters, without leading or trailing spaces.")
 
 
 @dataclass(frozen=True)
@@ -102,13 +59,13 @@ _LEAD = re.compile(
     r"(?:(?:are|have|hold|use)\s+)?)?",
     re.IGNORECASE,
 )
-"""Bullets, levels and words of emphasis at the start of a point, then what an offline judge begins its lines with."""
+"""Bullets, levels and words of emphasis at the start of a point, then the start of an offline judge's line."""
 _FRAME = re.compile(r"(?:judge|rate|score|assess|evaluate|with these points)\b", re.IGNORECASE)
 
 
 @lru_cache(maxsize=2_000)
 def _points(text: str) -> tuple[str, ...]:
-    """The points that a text makes, each short enough for a name; those that only frame the task come last."""
+    """The points of a text, each short enough for a name; points that only frame the task come last."""
     points = []
     for clause in _END.split(text[:8_000]):
         words = "".join(sign if sign.isprintable() else " " for sign in clause)
@@ -122,60 +79,29 @@ def _points(text: str) -> tuple[str, ...]:
 
 
 def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[Criteria] = ()) -> Mapping[str, str]:
-    """Criteria id → the name that people gave, else a point of the text, or two, that no other name has.
+    """Name all criteria of an aspect: map their id to the first point of the text that no earlier ones are named after.
 
-    What its parents do not say comes first.  No two of an aspect are alike, and later criteria rename nothing.
-    `beside` are those of a run that goes on, which the project keeps once it has ended.
+    Points that the parents lack come first, and a number tells equal names apart.  Later criteria rename nothing.
+    `beside` are criteria of an unfinished run, which the project does not have yet.
     """
     kept = sorted(store.criteria.texts(project_id, aspect), key=lambda pair: (pair[1], pair[0].criteria_id))
     texts = {criteria.criteria_id: criteria for criteria, _ in kept}
     for criteria in sorted(beside, key=lambda each: each.provenance.round):
         texts.setdefault(criteria.criteria_id, criteria)
-
-    def free_name(candidates: Iterable[str], taken: set[str]) -> str:
-        """The first that nothing is called yet, else the first one with a number."""
-        offered = list(candidates)
-        number, name = 1, next((each for each in offered if each.casefold() not in taken), offered[0])
-        while name.casefold() in taken:
-            number += 1
-            name = f"{offered[0]} ({number})"
-        taken.add(name.casefold())
-        return name
-
-    proposed: dict[str, str] = {}
+    names: dict[str, str] = {}
     taken: set[str] = set()
     for criteria_id, criteria in texts.items():
         before = {point for each in criteria.provenance.parents if each in texts for point in _points(texts[each].text)}
         points = sorted(_points(criteria.text), key=lambda point: point in before)
-        telling = [point for point in points if not _FRAME.match(point)]
-        pairs = (f"{one} + {other[0].lower()}{other[1:]}" for one, other in combinations(telling[:20], 2))
-        usual = "Criteria" if criteria.text.strip() else "Baseline"
-        proposed[criteria_id] = free_name(
-            [*points, *(pair for pair in pairs if len(pair) <= LONGEST_NAME)] or [usual], taken
-        )
-    names: dict[str, str] = {}
-    taken = set()
-    given = {named.subject: named.name for named in store.events.all(project_id, CriteriaNamed)}
-    for source in (given, proposed):  # two may be given alike in a project that was imported
-        for criteria_id in texts:
-            if criteria_id not in names and criteria_id in source:
-                names[criteria_id] = free_name([source[criteria_id]], taken)
+        points = points or ["Criteria" if criteria.text.strip() else "Baseline"]
+        numbered = (f"{points[0]} ({number})" for number in count(2))
+        name = next(each for each in chain(points, numbered) if each.casefold() not in taken)
+        names[criteria_id] = name
+        taken.add(name.casefold())
     return names
 
 
-@requires("reviewer")
-def rename_criteria(store: Store, project_id: str, criteria_id: str, name: str) -> None:
-    """Give criteria a name; UsageError for an empty one, one of over 80 characters, or that of others of the aspect."""
-    aspect = store.criteria.get(project_id, criteria_id).aspect
-    named = CriteriaNamed(" ".join(name.split()), subject=criteria_id)
-    names = criteria_names(store, project_id, aspect)
-    if any(known.casefold() == named.name.casefold() for other, known in names.items() if other != criteria_id):
-        raise UsageError(f"Other criteria for {aspect} are named {named.name!r} already. Give these another name.")
-    if named.name != names[criteria_id]:
-        store.events.add(project_id, named, store.actor)
-
-
-# ── edits and comments ───────────────────────────────────────────────────────────────────────────────────────
+# ── edits ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @requires("reviewer", "edited criteria")
@@ -208,40 +134,6 @@ def save_edit(
     if edit.criteria_id == parent_id:
         return parent_id
     return store.criteria.save_edit(project_id, parent_id, edit, expected_head)
-
-
-def comments_on(store: Store, project_id: str, criteria_id: str) -> tuple[Comment, ...]:
-    """All comments on criteria, oldest first, settled ones among them."""
-    comments: dict[int, Comment] = {}
-    for entry in store.events.all(project_id, CriteriaEvent, criteria_id):
-        if isinstance(entry, Comment):
-            comments[entry.number] = entry
-        elif isinstance(entry, CommentSettled) and entry.comment in comments:
-            comments[entry.comment] = replace(comments[entry.comment], settled_by=entry.actor or "somebody")
-    return tuple(comments.values())
-
-
-@requires("annotator")
-def add_comment(
-    store: Store, project_id: str, criteria_id: str, text: str, *, line: int | None = None, form: str = ""
-) -> None:
-    """Remark on criteria, on line `line` (from 1) or on the whole.  UsageError for an empty or endless remark."""
-    lines = store.criteria.get(project_id, criteria_id).criteria.text.splitlines()
-    remark = text.strip()
-    if not 1 <= len(remark) <= _LONGEST_COMMENT:
-        raise UsageError(f"A comment has 1 to {_LONGEST_COMMENT:,} characters, not {len(remark):,}.")
-    if line is not None and not 1 <= line <= len(lines):
-        raise UsageError(f"These criteria have {len(lines)} lines; there is no line {line}.")
-    store.events.add(project_id, Comment(remark, line, subject=criteria_id), store.actor, form=form)
-
-
-@requires("annotator")
-def settle_comment(store: Store, project_id: str, criteria_id: str, number: int) -> None:
-    """Mark a comment as settled; it stays readable.  UsageError when there is no such comment."""
-    if all(comment.number != number for comment in comments_on(store, project_id, criteria_id)):
-        raise UsageError("There is no such comment on these criteria.")
-    settled = CommentSettled(number, subject=criteria_id)
-    store.events.add(project_id, settled, store.actor, form=f"settled:{number}")
 
 
 # ── what is typed and not saved ──────────────────────────────────────────────────────────────────────────────

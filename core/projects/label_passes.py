@@ -1,4 +1,4 @@
-"""Labelling passes for reviewers: start, follow, decide disagreements, and freeze into a golden set."""
+"""Labelling passes for reviewers: start, progress, decisions on disagreements, freezing into a golden set."""
 
 from __future__ import annotations
 
@@ -9,24 +9,20 @@ from typing import Literal
 
 import numpy as np
 
-from core.comparison.sureness import expected_errors
 from core.errors import AccessError, UsageError
 from core.project_records import GoldenSummary
 from core.projects.judge_line import judge_line
 from core.projects.labelling import (
     ORDERS,
-    PICKING,
     Adjudicated,
     LabelAspect,
     LabelPass,
     LabelPlan,
     LabelsFrozen,
+    frozen_from,
     get_pass,
-    list_passes,
-    rated_in,
     still_rating,
 )
-from core.projects.project_judges import judges_shown
 from core.projects.project_list import given_reason
 from core.projects.reasons import Triage, list_triage
 from core.records import AspectLabels, FloatArray, GoldenSet, Interval, Rating, visible_name
@@ -42,16 +38,16 @@ Which = tuple[str, str]
 _LONGEST_NAME = 120
 
 
-# ── begin a pass ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── start a pass ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @requires("reviewer")
 def start_pass(
     store: Store, project_id: str, golden_id: str, name: str, plan: LabelPlan, *, limit: int | None = None
 ) -> str:
-    """Begin a labelling pass over the first `limit` items (None: all) in `plan.order`, and return its id.
+    """Start a labelling pass over the first `limit` items (None: all) in `plan.order`, and return its id.
 
-    UsageError for a name, limit or order that makes no sense, NotFoundError for an unknown project or golden set.
+    UsageError for a bad name, limit or order; NotFoundError for an unknown project or golden set.
     """
     store.projects.get(project_id)
     golden = store.goldens.load(golden_id)
@@ -60,37 +56,14 @@ def start_pass(
         raise UsageError(f"A labelling pass has a name of 1 to {_LONGEST_NAME} characters.")
     if limit is not None and limit < 1:
         raise UsageError("A labelling pass needs at least one item.")
-    positions = _in_order(store, project_id, golden, plan)[:limit]
-    plan = replace(plan, positions=tuple(positions), instructions=plan.instructions.strip())
+    if plan.order not in ORDERS:
+        raise UsageError(f"The order is one of {', '.join(ORDERS)}, not {plan.order!r}.")
+    n = len(golden.items)
+    positions = range(n) if plan.order == "file" else np.random.default_rng(0).permutation(n).tolist()
+    plan = replace(plan, positions=tuple(positions[:limit]), instructions=plan.instructions.strip())
     pass_id = f"l{uuid.uuid4().hex[:12]}"
     store.events.add(project_id, LabelPass(name, golden_id, plan, subject=pass_id), store.actor)
     return pass_id
-
-
-def _in_order(store: Store, project_id: str, golden: GoldenSet, plan: LabelPlan) -> list[int]:
-    """Positions of all items; "unsure" takes those without a label first, and of these where a judge errs most.
-
-    Ties come at random.  UsageError for an order that needs a judge or labels that are not there.
-    """
-    if plan.order not in ORDERS:
-        raise UsageError(f"The order is one of {', '.join(ORDERS)}, not {plan.order!r}.")
-    n, aspect = len(golden.items), plan.aspects[0].aspect
-    positions = np.arange(n) if plan.order == "file" else np.random.default_rng(0).permutation(n)
-    if plan.order == "unsure":
-        shown = judges_shown(store, project_id, golden.digest, aspect)
-        rows = sorted(shown.entries, key=lambda row: row.judge_id != shown.own)  # ours first
-        judges = [row.judge for row in rows] if aspect in golden.aspects else []
-        errors = (expected_errors(golden, aspect, judge) for judge in judges)
-        expected = next((own for own in errors if not np.isnan(own).all()), None)
-        if expected is None:
-            raise UsageError(
-                "To label the least sure first, a judge must have scored these items, and there must be enough labels "
-                "to estimate its error. Calibrate a judge first, or choose the random order."
-            )
-        unsure = np.where(np.isnan(expected), -np.inf, expected)[positions]
-        positions = positions[np.lexsort((-unsure, ~np.isnan(golden.labels(aspect)[positions])))]
-    found: list[int] = positions.tolist()
-    return found
 
 
 def label_planning(
@@ -103,15 +76,14 @@ def label_planning(
     n_ratings: int,
     n_sources: int = 0,
 ) -> LabelPlanning:
-    """What `n_items` labels from `n_ratings` ratings would tell, by the judge in use where it was measured on this set.
+    """Plan how much `n_items` labels from `n_ratings` ratings would show, given the judge measured on this golden set.
 
-    They are of `n_sources` sources; 0: of as many as a random draw has on average.
+    `n_sources` is the number of their sources; 0 takes that of a random draw on average.
     """
     n_raters, n_items = max(1, round(n_ratings / max(1, n_items))), max(1, min(n_items, golden.n_items))
     per_source = golden.n_items / max(1, golden.n_sources)
     n_sources = n_sources or round(golden.n_sources * (1.0 - (1.0 - n_items / golden.n_items) ** per_source))
-    line = judge_line(store, project_id, aspect)
-    version = line.default or (line.versions[-1] if line.versions else None)
+    version = judge_line(store, project_id, aspect).default
     measured = version and version.on(golden.golden_id)
     held_out = measured.held_out if measured else None
     if held_out is not None and held_out.level == "system":  # its n counts systems, not items
@@ -119,11 +91,11 @@ def label_planning(
     return plan_labels(n_items, max(1, min(n_sources, n_items)), n_raters, measured=held_out)
 
 
-# ── follow it ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── progress ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def ratings_of(golden: GoldenSet, labels: Sequence[Label], aspect: str) -> RaterTable:
-    """The labels of one aspect over the golden set's items, raters in the order of their first label.
+    """Tabulate the labels of an aspect: raters in the order of their first label × items of the golden set.
 
     Labels of items that the golden set does not have are left out.
     """
@@ -138,9 +110,9 @@ def ratings_of(golden: GoldenSet, labels: Sequence[Label], aspect: str) -> Rater
 
 @dataclass(frozen=True)
 class AspectAgreement:
-    """How raters agree on an aspect so far; `alpha` None is undefined, `n_double` items have two labels or more.
+    """Agreement of raters on an aspect: Krippendorff's alpha, None where it is undefined.
 
-    `interval` is None where alpha is undefined or the items come from too few sources.
+    `n_double` items have two labels or more.  `interval` is None without alpha, or with too few sources.
     """
 
     aspect: str
@@ -152,7 +124,7 @@ class AspectAgreement:
 
 
 def agreement(golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect) -> AspectAgreement:
-    """Agreement of raters on an aspect so far."""
+    """Measure the agreement of raters on an aspect."""
     ratings, metric = ratings_of(golden, labels, aspect.aspect), alpha_metric(aspect.scale)
     return AspectAgreement(
         aspect=aspect.aspect,
@@ -165,7 +137,7 @@ def agreement(golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect) -
 
 
 def _by_item(labels: Sequence[Label]) -> dict[Which, list[Label]]:
-    """The labels of each aspect and item, those without a value left out."""
+    """Group labels by aspect and item, without those that have no value."""
     by_item: dict[Which, list[Label]] = {}
     for label in labels:
         if label.value is not None:
@@ -176,9 +148,9 @@ def _by_item(labels: Sequence[Label]) -> dict[Which, list[Label]]:
 def disagreements(
     golden: GoldenSet, labels: Sequence[Label], aspects: Sequence[LabelAspect]
 ) -> dict[Which, list[Label]]:
-    """The labels of items whose raters lie more than a step apart (a tenth of the range where there are no steps).
+    """Find the items whose raters are more than a step apart, or a tenth of the range on a scale without steps.
 
-    Furthest apart first, relative to the scale; on a scale of two steps any difference counts.
+    Returns their labels, furthest apart first relative to the scale.  On a scale of two steps any difference counts.
     """
     by_item, apart_by = _by_item(labels), dict[Which, float]()
     for aspect in aspects:
@@ -194,11 +166,10 @@ def disagreements(
 
 @dataclass(frozen=True)
 class PassSummary:
-    """A pass from above: progress by rater (name → items done, items to rate), agreement by aspect, what to decide.
+    """Progress of a pass: rater → (items done, items to rate), agreement by aspect, and the items to decide.
 
-    `n_touched` of its items have a label, of `n_sources` sources.
-    `queue` holds the labels of the items to decide, first where raters disagree, then what triage called mislabelled;
-    `flagged` is that triage, `decided` the adjudicated values.
+    `n_touched` items, of `n_sources` sources, have a label.  `queue` maps the items to decide to their labels: first
+    where raters disagree, then the wrong labels that triage found (`flagged`).  `decided` are the decided values.
     """
 
     done: Mapping[str, tuple[int, int]]
@@ -212,10 +183,7 @@ class PassSummary:
 
 @requires("reviewer")
 def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
-    """A pass from above: who has done how much, agreement, and the items to decide.
-
-    To decide are the items on which raters disagree, and those of the golden set that triage called mislabelled.
-    """
+    """Summarise a pass: progress of each rater, agreement, and the items to decide."""
     labelling = get_pass(store, project_id, pass_id)
     golden, plan = store.goldens.load(labelling.golden_id), labelling.plan
     labels, decided = _labels(store, labelling, golden), decisions(store, project_id, pass_id)
@@ -249,7 +217,7 @@ def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
 
 
 def _labels(store: Store, labelling: LabelPass, golden: GoldenSet) -> list[Label]:
-    """What everybody thinks now of the items of the pass, each label with its rater's newest comment."""
+    """The newest labels of all raters of a pass, each with the rater's newest comment."""
     now = store.labels.current(labelling.project_id, labelling.pass_id)
     items = {golden.items[k].item_id for k in labelling.plan.positions}
     comments = {(label.rater, label.item_id): label.comment for label in now}
@@ -264,10 +232,10 @@ def _labels(store: Store, labelling: LabelPass, golden: GoldenSet) -> list[Label
 def adjudicate(
     store: Store, project_id: str, pass_id: str, item_id: str, *, aspect: str, value: float, reason: str, form: str
 ) -> None:
-    """Decide the gold label of an item on which raters disagree; the raters' own labels stay as they are.
+    """Decide the label of an item; the raters' own labels stay as they are.
 
-    UsageError for an item that the golden set does not have, a value outside the scale or an empty reason; AccessError
-    for whoever has items left to rate (`still_rating`).
+    UsageError for an unknown item, a value outside the scale or an empty reason.  AccessError for somebody who has
+    items left to rate.
     """
     labelling = get_pass(store, project_id, pass_id)
     if rating := still_rating(store, project_id, labelling.golden_id, labelling.aspects):
@@ -283,12 +251,12 @@ def adjudicate(
 
 
 def decisions(store: Store, project_id: str, pass_id: str) -> dict[Which, float]:
-    """Aspect and item id → adjudicated value; a later decision replaces an earlier one."""
+    """Map (aspect, item id) to the decided value; the last decision counts."""
     made = store.events.all(project_id, Adjudicated, pass_id)
     return {(decision.aspect, decision.item_id): decision.value for decision in made}
 
 
-# ── freeze it into a golden set ──────────────────────────────────────────────────────────────────────────────
+# ── freeze into a golden set ──────────────────────────────────────────────────────────────────────────────
 
 
 def labelled_golden(
@@ -300,44 +268,42 @@ def labelled_golden(
     combine: Combine = "fill",
     decided: Mapping[Which, float] | None = None,
 ) -> GoldenSet:
-    """A new golden set with these labels: single ratings kept, gold = their mean or what was `decided`.
+    """Make a golden set with new labels: an item gets the decided value, else the mean of its ratings.
 
-    Golden labels stay with "fill", which only fills gaps; "replace" puts decisions and new labels in their place.
-    Single ratings that were there before stay only where none of the new ones counts.  UsageError when nothing was
-    labelled or decided.
+    "fill" keeps old labels and fills gaps; "replace" prefers the new ones.  Old single ratings of an aspect go where
+    new ones count.  UsageError without any label or decision.
     """
     if not decided and not any(label.value is not None for label in labels):
         raise UsageError("Nobody has given a label yet, so there is nothing to freeze.")
     gold, ratings = dict(golden.aspects), list(golden.ratings)
-    for aspect in aspects:
-        means = np.ma.masked_invalid(ratings_of(golden, labels, aspect.aspect).values).mean(axis=0)
-        new: list[float | None] = means.tolist()  # None without a rating
-        old = golden.aspects.get(aspect.aspect)
-        before = old.values if old is not None else (None,) * len(golden.items)
-        agreed = [(decided or {}).get((aspect.aspect, item.item_id)) for item in golden.items]
-        order = (before, agreed, new) if combine == "fill" else (agreed, new, before)
-        rows = zip(*order, strict=True)
-        values = tuple(next((value for value in three if value is not None), None) for three in rows)
-        if values != before:
-            known = old or AspectLabels(aspect.aspect, aspect.scale, ())
-            gold[aspect.aspect] = replace(known, scale=replace(aspect.scale, given=True), values=values)
-        pairs = zip(golden.item_ids, before, strict=True)
-        taken = {item_id for item_id, had in pairs if combine == "replace" or had is None}
+    for scale, aspect in ((each.scale, each.aspect) for each in aspects):
+        old = golden.aspects.get(aspect, AspectLabels(aspect, scale, (None,) * len(golden.items)))
+        rated = np.ma.masked_invalid(ratings_of(golden, labels, aspect).values)
+        means: list[float | None] = rated.mean(axis=0).tolist()
+        values: list[float | None] = []
+        replaced = set()
+        for item_id, before, mean in zip(golden.item_ids, old.values, means, strict=True):
+            new = (decided or {}).get((aspect, item_id), mean)
+            keeps = before is not None and (combine == "fill" or new is None)
+            values.append(before if keeps else new)
+            if combine == "replace" or before is None:
+                replaced.add(item_id)
+        if tuple(values) != old.values:
+            gold[aspect] = replace(old, scale=replace(scale, given=True), values=tuple(values))
         own = [
-            Rating(label.item_id, label.rater, aspect.aspect, label.value, label.comment)
+            Rating(label.item_id, label.rater, aspect, label.value, label.comment)
             for label in labels
-            if label.aspect == aspect.aspect and label.value is not None and label.item_id in taken
+            if label.aspect == aspect and label.value is not None and label.item_id in replaced
         ]
         if own:
-            ratings = [*(rating for rating in ratings if rating.aspect != aspect.aspect), *own]
+            ratings = [*(rating for rating in ratings if rating.aspect != aspect), *own]
     return replace(golden, name=name, aspects=gold, ratings=tuple(ratings))
 
 
 @requires("reviewer")
 def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, combine: Combine = "fill") -> str:
-    """A new golden set with the labels of a pass, its single ratings and its decisions; returns its id.
+    """Store a new golden set with the labels and decisions of a pass (`labelled_golden`), and return its id.
 
-    Golden labels are kept unless `combine` says otherwise.  The golden set that was labelled stays as it is.
     UsageError when nobody has labelled anything, or nothing would change.
     """
     labelling = get_pass(store, project_id, pass_id)
@@ -355,48 +321,38 @@ def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, com
             "Every item that was labelled or decided has a golden label already, and those are kept, so freezing would "
             "change nothing. Choose to replace golden labels, or label items that have none."
         )
-    origins = {}
-    for aspect in frozen.aspects:
-        ratings = {rating for rating in frozen.ratings if rating.aspect == aspect}
-        if ratings - set(golden.ratings):
-            origins[aspect] = labelling.name
-        elif ratings:
-            origins[aspect] = rated_in(store, project_id, golden.digest, aspect)
 
     def keep() -> str:
         golden_id = store.goldens.add(project_id, frozen)
-        store.events.add(project_id, LabelsFrozen(labelling.name, pass_id, origins, subject=golden_id), store.actor)
+        store.events.add(project_id, LabelsFrozen(labelling.name, pass_id, subject=golden_id), store.actor)
         return golden_id
 
     return store.together(keep)
 
 
-# ── labels that are no random draw ─────────────────────────────────────────
+# ── labels that are not a random draw ────────────────────────────────────────────────────────────────────────
+
+_PICKING = ("unsure", "disagreement")
+"""Orders of earlier versions, whose first items say nothing of a mean."""
 
 
 def picked_labels(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[int, ...]:
-    """Positions in a golden set whose labels of an aspect are no random draw, as far as passes gave them.
+    """Find labels of an aspect that are not a random draw: positions in the golden set, ascending.
 
-    Such are those of a pass that began where judges disagree or one is least sure; none once every item has a label.
+    Passes of earlier versions could begin where judges disagree.  None once every item has a label.
     """
     if not np.isnan(_labels_on(store, golden_id, aspect)).any():
         return ()
-    passes = {labelling.pass_id: labelling for labelling in list_passes(store, project_id)}
-    picked: set[int] = set()
-    later: set[int] = set()
-    while frozen := store.events.all(project_id, LabelsFrozen, golden_id):
-        labelling = passes.pop(frozen[-1].pass_id, None)
-        if labelling is None:
-            break
-        now, before = (_labels_on(store, which, aspect) for which in (golden_id, labelling.golden_id))
+    picked, later = set[int](), set[int]()
+    for frozen_id, labelling in frozen_from(store, project_id, golden_id):
+        now, before = (_labels_on(store, which, aspect) for which in (frozen_id, labelling.golden_id))
         own = set(np.flatnonzero(~np.isnan(now) & (now != before)).tolist()) - later
-        picked |= own if labelling.plan.order in PICKING else set()
+        picked |= own if labelling.plan.order in _PICKING else set()
         later |= own
-        golden_id = labelling.golden_id
     return tuple(sorted(picked))
 
 
 def _labels_on(store: Store, golden_id: str, aspect: str) -> FloatArray:
-    """(n_items,) labels, NaN for none, as where the golden set lacks the aspect."""
+    """(n_items,) labels, NaN for none."""
     golden = store.goldens.load(golden_id)
     return golden.labels(aspect) if aspect in golden.aspects else np.full(len(golden.items), np.nan)

@@ -1,30 +1,27 @@
-"""Labelling passes for raters: who rates which items, what levels mean, labels and marked words, joining and stopping.
+"""Labelling passes for raters: assigned items, meanings of levels, labels, and marked words.
 
-The first `shared` items go to every rater, so that their agreement shows early; each further item goes to `overlap`
-of them, in turns.  The plan is fixed when the pass begins, so that nobody's work moves while they do it.
+Every rater gets the first `shared` items, so that their agreement shows early.  Each further item goes to `overlap`
+raters in turn.  The plan is fixed when the pass begins, so that nobody's work changes while they do it.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
 from core.errors import NotFoundError, UsageError
 from core.records import Anchor, Scale
-from core.store.labels import REMARK, RESTORED, WITHDRAWN, Label
+from core.store.labels import REMARK, WITHDRAWN, Label
 from core.store.log import Entry
 from core.store.store import Store, requires
 
-Order = Literal["random", "file", "unsure"]
-ORDERS: tuple[Order, ...] = ("random", "file", "unsure")
-PICKING = ("unsure", "disagreement")
-"""Orders, one of an earlier version, whose first items are no random draw: their labels say nothing of a mean."""
+Order = Literal["random", "file"]
+ORDERS: tuple[Order, ...] = ("random", "file")
 MOST_RATERS = 100
 MOST_KEYS = 11
 """A scale of up to this many steps is labelled with single keys."""
@@ -32,33 +29,29 @@ MOST_KEYS = 11
 
 @dataclass(frozen=True, slots=True)
 class LabelAspect:
-    """What to rate: an aspect, its scale, and a sentence on what it means."""
+    """An aspect to rate, its scale, and its definition in a sentence."""
 
     aspect: str
     scale: Scale
     definition: str = ""
 
     def takes(self, value: float) -> bool:
-        """Whether a rater may give `value`: within the scale, and on one of its steps where it has steps."""
-        step = self.scale.step
-        if not self.scale.holds(value):
-            return False
-        return not step or abs((value - self.scale.low) / step - round((value - self.scale.low) / step)) < 1e-9
+        """Check that a label is within the scale and, on a scale with steps, on one of them."""
+        low, step = self.scale.low, self.scale.step
+        return self.scale.holds(value) and (not step or abs(math.remainder(value - low, step)) < 1e-9 * step)
 
     def choices(self) -> tuple[float, ...]:
-        """The labels to choose from, lowest first; empty for a continuous scale (a number is typed)."""
-        step = self.scale.step
-        if step is None or step <= 0:
-            return ()
-        count = round((self.scale.high - self.scale.low) / step) + 1
-        return tuple(self.scale.low + k * step for k in range(count)) if count <= MOST_KEYS else ()
+        """The labels to choose from, lowest first; empty for a scale on which raters type a number."""
+        low, high, step = self.scale.low, self.scale.high, self.scale.step
+        count = round((high - low) / step) + 1 if step else 0
+        return tuple(low + k * step for k in range(count)) if step and count <= MOST_KEYS else ()
 
 
 @dataclass(frozen=True, slots=True)
 class LabelPlan:
-    """A labelling pass: `positions` (into the golden set) in the order of rating, for `n_raters` people.
+    """Plan of a labelling pass: aspects, and the `positions` in the golden set in the order of rating.
 
-    `order` is how `start_pass` finds the positions.
+    `start_pass` fills in the positions by `order`.  Passes of earlier versions can have other orders.
     """
 
     aspects: tuple[LabelAspect, ...]
@@ -67,7 +60,7 @@ class LabelPlan:
     shared: int = 20
     overlap: int = 1
     instructions: str = ""
-    order: str = "random"  # an earlier version had more of them
+    order: str = "random"
 
     def __post_init__(self) -> None:
         names = [aspect.aspect.strip() for aspect in self.aspects]
@@ -75,35 +68,28 @@ class LabelPlan:
             raise UsageError("A labelling pass rates at least one aspect, each with its own name.")
         if any(not aspect.scale.low < aspect.scale.high for aspect in self.aspects):
             raise UsageError("A scale runs from a lower to a higher number.")
-        if not 1 <= self.n_raters <= MOST_RATERS:
-            raise UsageError(f"A pass is for 1 to {MOST_RATERS} raters, not {self.n_raters}.")
-        if not 1 <= self.overlap <= self.n_raters or self.shared < 0:
-            raise UsageError(f"Each item goes to 1 to {self.n_raters} raters, and 0 or more to all of them.")
+        if not 1 <= self.overlap <= self.n_raters <= MOST_RATERS or self.shared < 0:
+            raise UsageError(f"A pass has 1 to {MOST_RATERS} raters. Each item goes to at least one and at most all.")
 
     def assigned(self, rater: int) -> tuple[int, ...]:
-        """Positions that a rater (0, 1, … in the order of joining) rates, in order.
+        """The positions that a rater (numbered from 0 in the order of joining) rates, in order.
 
-        Who joins beyond `n_raters` gets the items of an earlier rater and adds overlap.
+        A rater beyond `n_raters` gets the items of an earlier one.
         """
-        rater %= self.n_raters
-        head = self.positions[: self.shared]
-        tail = (
-            position
-            for k, position in enumerate(self.positions[self.shared :])
-            if (rater - k * self.overlap) % self.n_raters < self.overlap
-        )
-        return (*head, *tail)
+        head, tail = self.positions[: self.shared], self.positions[self.shared :]
+        turn = (rater - k * self.overlap for k in range(len(tail)))
+        return (*head, *(position for position, k in zip(tail, turn, strict=True) if k % self.n_raters < self.overlap))
 
 
 _LONGEST_COMMENT = 5_000
 LONGEST_ANCHOR, MOST_ANCHORS = 200, 100
 
 
-# ── what is logged of a pass ─────────────────────────────────────────────────────────────────────────────────
+# ── log entries of a pass ─────────────────────────────────────────────────────────────────────────────────
 
 
 class PassEntry(Entry):
-    """An event of a labelling pass (the subject): somebody began, joined or left it."""
+    """A log entry about a labelling pass, which is its subject."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +106,7 @@ class RaterStopped(RaterJoined):
 
 @dataclass(frozen=True)
 class Adjudicated(Entry):
-    """The gold label of an item on which the raters of a pass, the subject, disagree."""
+    """A decided label of an item in a labelling pass, which is the subject."""
 
     kind = "adjudicated"
     does = "decided a label"
@@ -132,33 +118,20 @@ class Adjudicated(Entry):
 
 @dataclass(frozen=True)
 class LabelsFrozen(Entry):
-    """The labels of a pass frozen into a golden set, the subject; `rated_in` names the pass per aspect with ratings."""
+    """A golden set, the subject, was made with the labels of a pass."""
 
     kind = "labels frozen"
     does = "froze the labels of {0.name}"
     name: str
     pass_id: str
-    rated_in: Mapping[str, str] = field(default_factory=dict)
 
 
-def rated_in(store: Store, project_id: str, golden_id: str, aspect: str) -> str:
-    """The name of the labelling pass whose single ratings of an aspect a golden set holds; "" is its file.
-
-    Ceiling and Alt-Test on the golden set use these ratings.
-    """
-    entries = store.events.all(project_id, LabelsFrozen, golden_id)
-    return entries[-1].rated_in.get(aspect, "") if entries else ""
-
-
-# ── a pass ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── passes ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class LabelPass(PassEntry):
-    """A labelling pass over a golden set, as it was begun.
-
-    `raters` are those who joined, in that order, `stopped` those of them who rate no more.
-    """
+    """A labelling pass over a golden set; `raters` are in the order of joining, `stopped` are those who left."""
 
     kind = "labelling pass"
     does = "began the labelling pass {0.name}"
@@ -178,16 +151,16 @@ class LabelPass(PassEntry):
         return tuple(planned.aspect for planned in self.plan.aspects)
 
     def assigned(self, rater: str) -> tuple[int, ...]:
-        """Positions in the golden set that somebody who joined has to rate, in order."""
+        """The positions in the golden set that a rater of the pass rates, in order."""
         return self.plan.assigned(self.raters.index(rater))
 
 
 @dataclass(frozen=True)
 class AnnotationSession:
-    """One rater's work in a pass: the `assigned` item ids in order, and what they have said of them so far.
+    """The work of a rater in a pass: `assigned` item ids in order, labels and comments.
 
-    `labels` maps (item id, aspect) to the newest label (value None: cannot tell), `comments` item id to the comment;
-    `version` is the number of the newest label in it.
+    `labels` maps (item id, aspect) to the newest label, whose value None means "cannot tell".  `comments` maps item id
+    to the comment.  `version` is the number of the newest label.
     """
 
     pass_id: str
@@ -200,22 +173,22 @@ class AnnotationSession:
 
     @cached_property
     def done(self) -> frozenset[str]:
-        """The items that have a label on every aspect."""
+        """The ids of items with a label on every aspect."""
         n_given = Counter(item_id for item_id, _ in self.labels)
         return frozenset(item_id for item_id, n in n_given.items() if n == len(self.aspects))
 
     @property
     def first_open(self) -> str | None:
-        """The first item that is not done; None when all are."""
+        """The id of the first unfinished item; None when all are done."""
         return next((item_id for item_id in self.assigned if item_id not in self.done), None)
 
     def values(self, item_id: str) -> dict[str, float | None]:
-        """Aspect → the label of an item, done or not."""
-        given = {aspect: self.labels.get((item_id, aspect)) for aspect in self.aspects}
-        return {aspect: label.value for aspect, label in given.items() if label is not None}
+        """Map aspect to the label of an item, for the aspects that have one."""
+        keys = ((item_id, aspect) for aspect in self.aspects)
+        return {key[1]: self.labels[key].value for key in keys if key in self.labels}
 
     def updated(self, new: Sequence[Label]) -> AnnotationSession:
-        """The session with newer labels of the rater, oldest first; itself if there are none."""
+        """Return the session with newer labels of the rater, oldest first; itself if there are none."""
         if not new:
             return self
         assigned, labels, comments = set(self.assigned), dict(self.labels), dict(self.comments)
@@ -229,27 +202,38 @@ class AnnotationSession:
 
 
 def list_passes(store: Store, project_id: str, golden_id: str | None = None) -> list[LabelPass]:
-    """The project's labelling passes (of one golden set), newest first, with those who joined and stopped."""
-    entries, passes = store.events.all(project_id, PassEntry), dict[str, LabelPass]()
-    for entry in entries:
+    """List the labelling passes of a project (over one golden set), newest first."""
+    passes: dict[str, LabelPass] = {}
+    for entry in store.events.all(project_id, PassEntry):
+        labelling = passes.get(entry.subject)
         if isinstance(entry, LabelPass):
             passes[entry.pass_id] = entry
-        elif (labelling := passes.get(entry.subject)) is None:
-            continue
-        elif isinstance(entry, RaterStopped):
+        elif labelling is not None and isinstance(entry, RaterStopped):
             passes[entry.subject] = replace(labelling, stopped=(*labelling.stopped, entry.actor))
-        else:
-            raters = tuple(dict.fromkeys((*labelling.raters, entry.actor)))
-            passes[entry.subject] = replace(labelling, raters=raters)
+        elif labelling is not None and entry.actor not in labelling.raters:
+            passes[entry.subject] = replace(labelling, raters=(*labelling.raters, entry.actor))
     return [labelling for labelling in reversed(passes.values()) if golden_id in (None, labelling.golden_id)]
 
 
 def get_pass(store: Store, project_id: str, pass_id: str) -> LabelPass:
-    """NotFoundError for an unknown id."""
-    labelling = next((each for each in list_passes(store, project_id) if each.pass_id == pass_id), None)
-    if labelling is None:
-        raise NotFoundError(f"There is no labelling pass {pass_id[:24]!r} in this project.")
-    return labelling
+    """Return a labelling pass by its id; NotFoundError for an unknown one."""
+    for labelling in list_passes(store, project_id):
+        if labelling.pass_id == pass_id:
+            return labelling
+    raise NotFoundError(f"Labelling pass {pass_id[:24]!r} not found in this project.")
+
+
+def frozen_from(store: Store, project_id: str, golden_id: str) -> Iterator[tuple[str, LabelPass]]:
+    """Follow a golden set back through the passes whose labels were frozen: (golden set, its pass), newest first."""
+    passes: dict[str, LabelPass] | None = None
+    while frozen := store.events.all(project_id, LabelsFrozen, golden_id):
+        if passes is None:
+            passes = {labelling.pass_id: labelling for labelling in list_passes(store, project_id)}
+        labelling = passes.pop(frozen[-1].pass_id, None)  # each once, for an imported log may run in a circle
+        if labelling is None:
+            return
+        yield golden_id, labelling
+        golden_id = labelling.golden_id
 
 
 # ── a rater in a pass ────────────────────────────────────────────────────────────────────────────────────────
@@ -259,19 +243,16 @@ def get_pass(store: Store, project_id: str, pass_id: str) -> LabelPass:
 def join_pass(
     store: Store, project_id: str, pass_id: str, *, seen: AnnotationSession | None = None
 ) -> AnnotationSession:
-    """The user's items and saved labels in a pass; the first call makes them a rater.
+    """Return the user's items and labels in a pass; the first call makes them a rater.
 
-    `seen` is what an earlier call gave: only what was saved since is read then, so that a press costs the same on the
-    first item and on the thousandth, and the same comes back where that is nothing.  UsageError when nobody said who
-    they are.
+    With `seen`, the result of an earlier call, only newer labels are read.  UsageError without a name.
     """
     rater = _named_rater(store)
     if seen is not None and (seen.pass_id, seen.rater) == (pass_id, rater):
         return seen.updated(store.labels.since(project_id, pass_id, rater, seen.version))
     labelling = get_pass(store, project_id, pass_id)
     if rater not in labelling.raters:
-        form = _once("joined", pass_id, rater)
-        store.events.add(project_id, RaterJoined(labelling.name, subject=pass_id), store.actor, form=form)
+        store.events.add(project_id, RaterJoined(labelling.name, subject=pass_id), store.actor)
         labelling = get_pass(store, project_id, pass_id)
     return _session(store, labelling, rater)
 
@@ -280,7 +261,13 @@ def _session(store: Store, labelling: LabelPass, rater: str) -> AnnotationSessio
     item_ids = store.goldens.load(labelling.golden_id).item_ids
     assigned = tuple(item_ids[k] for k in labelling.assigned(rater))
     session = AnnotationSession(labelling.pass_id, rater, labelling.aspects, assigned)
-    return session.updated(store.labels.since(labelling.project_id, session.pass_id, rater, 0))
+    return session.updated(store.labels.since(labelling.project_id, labelling.pass_id, rater, 0))
+
+
+def _named_rater(store: Store) -> str:
+    if not store.actor.name.strip():
+        raise UsageError("Enter your name first. Labels are stored by rater.")
+    return store.actor.name
 
 
 @requires("annotator")
@@ -294,122 +281,95 @@ def save_label(
     comment: str = "",
     form: str,
 ) -> None:
-    """Save the user's labels of an item in a pass: aspect → label, None = cannot tell.
+    """Save the user's labels of an item in a pass: aspect → label, None for "cannot tell".
 
-    The comment takes the place of the one before; without `values` it alone is kept.  `form` is the id of the form that
-    was sent: sent twice it counts once.  Other raters' labels are never touched, and earlier ones of the same rater
-    stay in the history.  UsageError for a label off the scale, an aspect or item that is no part of the pass, an
-    endless comment, or somebody who has not joined it or has stopped rating in it.
+    The comment replaces the one before; without `values` only the comment is saved.  A second call with the same `form`
+    id changes nothing.  Earlier labels stay in the history.  UsageError for an unknown aspect or item, a label off the
+    scale, a comment of over 5,000 characters, and somebody who does not rate in the pass.
     """
     labelling = get_pass(store, project_id, pass_id)
     if set(values) - set(labelling.aspects):
         raise UsageError(f"A label is for {', '.join(labelling.aspects)}; got {', '.join(values)}.")
     remark = Label(_named_rater(store), item_id, REMARK, None, comment.strip(), pass_id)
+    for aspect in labelling.plan.aspects:
+        value = values.get(aspect.aspect)
+        if value is not None and not aspect.takes(value):
+            steps = f" in steps of {aspect.scale.step:g}" if aspect.scale.step else ""
+            raise UsageError(f"The label of {aspect.aspect} is {value:g}; the scale is {aspect.scale}{steps}.")
+    if (length := len(remark.comment)) > _LONGEST_COMMENT:
+        raise UsageError(f"A comment may have {_LONGEST_COMMENT:,} characters; this one has {length:,}.")
     labels = [replace(remark, aspect=aspect, value=value) for aspect, value in values.items()]
     _save(store, labelling, labels or [remark], form)
 
 
 def _save(store: Store, labelling: LabelPass, labels: Sequence[Label], form: str) -> None:
-    """Keep labels of one item; UsageError for what cannot be saved in this pass."""
-    golden, planned = store.goldens.load(labelling.golden_id), {each.aspect: each for each in labelling.plan.aspects}
-    item_ids = {golden.item_ids[k] for k in labelling.plan.positions}
-    for label in labels:
-        aspect = planned.get(label.aspect)
-        if aspect is not None and label.value is not None and not aspect.takes(label.value):
-            steps = f" in steps of {aspect.scale.step:g}" if aspect.scale.step else ""
-            raise UsageError(f"The label of {aspect.aspect} is {label.value:g}; the scale is {aspect.scale}{steps}.")
-        if label.item_id not in item_ids:
-            raise UsageError(f"Item {label.item_id[:60]!r} is not in {labelling.name}.")
-        if (length := len(label.comment)) > _LONGEST_COMMENT:
-            raise UsageError(f"A comment may have {_LONGEST_COMMENT:,} characters; this one has {length:,}.")
-        if label.rater not in labelling.raters:
-            raise UsageError(f"Join {labelling.name} first. Only its raters can save labels there.")
-        if label.rater in labelling.stopped:
-            raise UsageError(f"You have stopped rating in {labelling.name}; no more labels of yours are stored there.")
+    """Store labels of one item by one rater of the pass.  UsageError for anybody else, and for other items."""
+    rater, item_id = labels[0].rater, labels[0].item_id
+    item_ids = store.goldens.load(labelling.golden_id).item_ids
+    if item_id not in {item_ids[k] for k in labelling.plan.positions}:
+        raise UsageError(f"Item {item_id[:60]!r} is not in {labelling.name}.")
+    if rater not in labelling.raters:
+        raise UsageError(f"Join {labelling.name} first. Only its raters can save labels there.")
+    if rater in labelling.stopped:
+        raise UsageError(f"You have stopped rating in {labelling.name}; no more labels of yours are stored there.")
     store.labels.add(labelling.project_id, labelling.golden_id, labels, form=form)
 
 
 @requires("annotator")
 def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str | None:
-    """Undo the user's newest label in a pass; None if there is none.
+    """Undo the user's newest label in a pass, so that its item is open again; return the item, None without a label.
 
-    Returns its item, which has on that aspect what it had before: an earlier label, or none.  Called again it takes
-    back the one before.  All of it stays in the history.  `form` and errors as `save_label`.
+    The next call undoes the label before.  The history keeps all of them.  `form` and errors as `save_label`.
     """
-    rater, labelling = _named_rater(store), get_pass(store, project_id, pass_id)
+    rater, labelling, undoing = _named_rater(store), get_pass(store, project_id, pass_id), WITHDRAWN + form
     said = store.labels.since(project_id, pass_id, rater, 0)
-    sent = next((label for label in said if label.form in (WITHDRAWN + form, RESTORED + form)), None)
-    if sent is not None:
+    if sent := next((label for label in said if label.form == undoing), None):  # a second call of the same form
         return sent.item_id
-    # labels that are not undone, each with the one before it; a comment is no such step
-    steps: list[tuple[Label, Label | None]] = []
-    now: dict[tuple[str, str], Label | None] = {}
-    for label in [label for label in said if label.aspect != REMARK]:
-        which = (label.item_id, label.aspect)
-        if label.undoes:
-            del steps[-1:]
-        else:
-            steps.append((label, now.get(which)))
-        now[which] = None if label.is_withdrawn else label
-    if not steps:
+    given = [label for label in store.labels.current(project_id, pass_id, rater) if label.aspect != REMARK]
+    if not given:
         return None
-    last, before = steps[-1]
+    last = given[-1]
     comment = next(label.comment for label in reversed(said) if label.item_id == last.item_id)
-    undone = replace(before or replace(last, value=None), comment=comment)
-    _save(store, labelling, [undone], (RESTORED if before else WITHDRAWN) + form)
-    return undone.item_id
+    _save(store, labelling, [replace(last, value=None, comment=comment)], undoing)
+    return last.item_id
 
 
 @requires("annotator")
 def stop_rating(store: Store, project_id: str, pass_id: str) -> None:
-    """Stop the user's rating in a pass for good; their labels count.
+    """Stop the user's rating in a pass for good, so that they may see the labels of others; their own labels count.
 
-    From then on they may see what others said.  UsageError for somebody who does not rate in it.
+    UsageError for somebody who does not rate in the pass.
     """
     rater, labelling = _named_rater(store), get_pass(store, project_id, pass_id)
     if rater not in labelling.raters:
         raise UsageError(f"{rater} does not rate in {labelling.name}.")
-    form = _once("stopped", pass_id, rater)
-    store.events.add(project_id, RaterStopped(labelling.name, subject=pass_id), store.actor, form=form)
+    if rater not in labelling.stopped:
+        store.events.add(project_id, RaterStopped(labelling.name, subject=pass_id), store.actor)
 
 
 def still_rating(
     store: Store, project_id: str, golden_id: str, aspects: Sequence[str] | None = None
 ) -> list[tuple[LabelPass, int]]:
-    """The passes over a golden set (and these aspects) in which the person who acts has items left, and how many.
+    """List the passes over a golden set (on these aspects) with items left for the user, and how many.
 
-    Whoever does should see neither golden labels nor what others said of its items.
+    Until then, hide golden labels and the labels of others from them.
     """
-    rater = store.actor.name
-    rating = []
+    rater, rating = store.actor.name, []
     for labelling in list_passes(store, project_id, golden_id) if rater else []:
         concerned = aspects is None or {*labelling.aspects} & {*aspects}
-        if not concerned or rater not in labelling.raters or rater in labelling.stopped:
-            continue
-        session = _session(store, labelling, rater)
-        if n_open := len(session.assigned) - len(session.done):
-            rating.append((labelling, n_open))
+        if concerned and rater in labelling.raters and rater not in labelling.stopped:
+            session = _session(store, labelling, rater)
+            if n_open := len(session.assigned) - len(session.done):
+                rating.append((labelling, n_open))
     return rating
 
 
-def _named_rater(store: Store) -> str:
-    """The name of who acts; UsageError when nobody said who they are."""
-    if not store.actor.name.strip():
-        raise UsageError("Enter your name first. Labels are stored by rater.")
-    return store.actor.name
-
-
-def _once(what: str, pass_id: str, rater: str) -> str:
-    """The id of the form by which a rater does something in a pass that can be done once."""
-    return f"{what}:{uuid.uuid5(uuid.NAMESPACE_OID, f'{pass_id}:{rater}').hex}"
-
-
-# ── what the levels of a scale mean ──────────────────────────────────────────────────────────────────────────
+# ── meanings of the levels of a scale ──────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class AnchorsSet(Entry):
-    """The anchors of an aspect of a golden set, the subject, as a person wrote them; the newest entry counts."""
+    """The meanings of the levels of an aspect of a golden set, the subject; the newest entry counts."""
 
     kind = "anchors"
     does = "wrote what the levels of the scale mean"
@@ -426,27 +386,26 @@ class AnchorsSet(Entry):
 
     @property
     def texts(self) -> dict[float, str]:
-        """Level → what it means."""
+        """Map level to its meaning."""
         return {anchor.value: anchor.text for anchor in self.anchors if anchor.text}
 
 
 def get_anchors(store: Store, project_id: str, golden_id: str, aspect: str) -> AnchorsSet:
-    """The meaning of each level of the aspect; empty if nobody has written it.
+    """Return the meanings of the levels of an aspect; empty if nobody has written any.
 
-    A golden set that was frozen from a labelling pass keeps what was written of the one that was labelled, until
-    somebody writes anew.  `number` is that of the newest entry about the golden set, of any aspect (0 for none):
-    `set_anchors` takes it as `expected`.
+    A golden set that was frozen from a labelling pass starts with those of the labelled one.  Pass the `number` of the
+    result to `set_anchors` as `expected`: it is that of the newest entry about the golden set, of any aspect.
     """
-    newest = store.events.all(project_id, AnchorsSet, golden_id)[-1:]
-    number, seen = newest[0].number if newest else 0, set[str]()
-    while golden_id not in seen:
-        seen.add(golden_id)
-        for entry in reversed(store.events.all(project_id, AnchorsSet, golden_id)):
+    entries = store.events.all(project_id, AnchorsSet, golden_id)
+    number, passes = entries[-1].number if entries else 0, frozen_from(store, project_id, golden_id)
+    while True:
+        for entry in reversed(entries):
             if entry.aspect == aspect:
                 return replace(entry, number=number)
-        if frozen := store.events.all(project_id, LabelsFrozen, golden_id):
-            golden_id = get_pass(store, project_id, frozen[-1].pass_id).golden_id
-    return AnchorsSet(aspect, (), number=number)
+        _, labelling = next(passes, (golden_id, None))
+        if labelling is None:
+            return AnchorsSet(aspect, (), number=number)
+        entries = store.events.all(project_id, AnchorsSet, labelling.golden_id)
 
 
 @requires("reviewer")
@@ -459,9 +418,9 @@ def set_anchors(
     *,
     expected: int | None = None,
 ) -> AnchorsSet:
-    """Write what the levels of an aspect mean, in place of what was written before; an empty text is none.
+    """Replace the meanings of the levels of an aspect; an empty text removes one.
 
-    `expected` is the `number` of the anchors that the person saw: ConflictError where somebody was faster.  UsageError
+    `expected` is the `number` of the anchors that the user saw.  ConflictError if somebody else was faster, UsageError
     for a text that is too long.
     """
     store.projects.get(project_id)
@@ -471,14 +430,14 @@ def set_anchors(
     return get_anchors(store, project_id, golden_id, aspect)
 
 
-# ── words that raters mark ───────────────────────────────────────────────────────────────────────────────────
+# ── highlighted words ───────────────────────────────────────────────────────────────────────────────────
 
 MOST_SPANS, LONGEST_SPAN = 50, 2_000
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """Words of the judged text: `text[start:end] == words`, counted in characters."""
+    """A highlighted part of the judged text: `text[start:end] == words`, in characters."""
 
     start: int
     end: int
@@ -491,7 +450,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Highlighted(Entry):
-    """All that a rater, the actor, has marked in an item of a pass, the subject; their newest entry counts."""
+    """All highlights of a rater, the actor, in an item of a pass, the subject; the newest entry counts."""
 
     kind = "highlights"
     does = "marked words of an item"
@@ -504,7 +463,7 @@ class Highlighted(Entry):
 
 
 def find_span(text: str, words: str, near: int) -> Span:
-    """The place of `words` in `text` that begins nearest to `near`.  UsageError where they do not stand there."""
+    """Find the occurrence of `words` in `text` that begins nearest to `near`.  UsageError if there is none."""
     if not words.strip():
         raise UsageError("Select words of the text first, then mark them.")
     starts = [found.start() for found in re.finditer(f"(?={re.escape(words)})", text)]
@@ -514,29 +473,34 @@ def find_span(text: str, words: str, near: int) -> Span:
     return Span(start, start + len(words), words)
 
 
-def my_highlights(store: Store, project_id: str, pass_id: str) -> dict[str, tuple[Span, ...]]:
-    """Item id → the words of its text that the person who acts has marked in a pass."""
+def highlights(store: Store, project_id: str, pass_id: str) -> dict[tuple[str, str], Highlighted]:
+    """Map (rater, item id) to the newest highlights in a pass."""
     entries = store.events.all(project_id, Highlighted, pass_id)
-    marked = {entry.item_id: entry.spans for entry in entries if entry.actor == store.actor.name}
-    return {item_id: spans for item_id, spans in marked.items() if spans}
+    newest = {(entry.actor, entry.item_id): entry for entry in entries}
+    return {which: entry for which, entry in newest.items() if entry.spans}
+
+
+def my_highlights(store: Store, project_id: str, pass_id: str) -> dict[str, tuple[Span, ...]]:
+    """Map item id to the user's highlights in a pass."""
+    marked = highlights(store, project_id, pass_id)
+    return {item_id: entry.spans for (rater, item_id), entry in marked.items() if rater == store.actor.name}
 
 
 @requires("reviewer")
 def item_highlights(store: Store, project_id: str, pass_id: str, item_id: str) -> dict[str, tuple[Span, ...]]:
-    """Rater → the words that they have marked in an item."""
-    entries = store.events.all(project_id, Highlighted, pass_id)
-    marked = {entry.actor: entry.spans for entry in entries if entry.item_id == item_id}
-    return {rater: spans for rater, spans in marked.items() if spans}
+    """Map rater to their highlights in an item."""
+    marked = highlights(store, project_id, pass_id)
+    return {rater: entry.spans for (rater, other), entry in marked.items() if other == item_id}
 
 
 @requires("annotator")
 def mark_words(
     store: Store, project_id: str, pass_id: str, item_id: str, words: str, *, near: int = 0, form: str
 ) -> tuple[Span, ...]:
-    """Mark words of the judged text, where they stand nearest to character `near`; all marked there come back.
+    """Highlight words of the judged text, at the occurrence nearest to character `near`; return all highlights.
 
-    UsageError for words that the text does not have, an item that is no part of the pass, or somebody who has no part
-    in it.  `form` as `save_label`.
+    UsageError for words that are not in the text, an item that is not in the pass, or somebody who does not rate in it.
+    `form` as `save_label`.
     """
     labelling, rater = get_pass(store, project_id, pass_id), store.actor.name
     golden = store.goldens.load(labelling.golden_id)
@@ -545,7 +509,7 @@ def mark_words(
         raise UsageError(f"{rater or 'Nobody'} does not rate item {item_id[:60]!r} in {labelling.name}.")
     new = find_span(golden.items[position].target, words, near)
     before = my_highlights(store, project_id, pass_id).get(item_id, ())
-    kept = [span for span in before if not (new.start <= span.start and span.end <= new.end)]  # else marked twice
+    kept = [span for span in before if not new.start <= span.start < span.end <= new.end]  # else marked twice
     entry = Highlighted(item_id, tuple(sorted([*kept, new])), subject=pass_id)
     store.events.add(project_id, entry, store.actor, form=form)
     return entry.spans
@@ -555,7 +519,7 @@ def mark_words(
 def unmark_words(
     store: Store, project_id: str, pass_id: str, item_id: str, span: Span, *, form: str
 ) -> tuple[Span, ...]:
-    """Take a highlight away; what is left comes back."""
+    """Remove a highlight of the user, and return the others."""
     before = my_highlights(store, project_id, pass_id).get(item_id, ())
     entry = Highlighted(item_id, tuple(known for known in before if known != span), subject=pass_id)
     store.events.add(project_id, entry, store.actor, form=form)

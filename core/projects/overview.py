@@ -11,7 +11,7 @@ from typing import Literal
 
 from core.project_records import GoldenSummary, Role, Run
 from core.projects.calibration import version_asked
-from core.projects.criteria import Comment, CommentSettled, ProposalDecided
+from core.projects.criteria import ProposalDecided
 from core.projects.judge_line import JudgeLine, judge_line
 from core.projects.labelling import Adjudicated, LabelPass, still_rating
 from core.projects.method_runs import list_rechecks
@@ -23,7 +23,7 @@ from core.store.store import Store, requires
 from core.wording import counted
 
 StageName = Literal["golden set", "labels", "calibration", "review", "approved", "in use"]
-ToDo = Literal["label", "sign off", "decide", "vote", "triage", "comment", "measure", "grow"]
+ToDo = Literal["label", "sign off", "decide", "vote", "triage", "measure", "grow"]
 NEEDS: dict[ToDo, Role] = {"label": "annotator", "vote": "annotator"}
 """The least role of those for whom something waits; of all others it is reviewer."""
 
@@ -71,7 +71,7 @@ def overview(store: Store, project_id: str, golden_id: str, aspect: str) -> Over
     labelled, n_done = golden.aspect(aspect), sum(run.status == "done" for run in runs)
     n_labelled = 0 if labelled is None else labelled.n_labelled
     versions = counted(len(line.versions), "version") if line.versions else f"{n_done:,} finished" if n_done else ""
-    to_review = sum(each.n for each in waiting if each.task in ("decide", "comment", "sign off"))
+    to_review = sum(each.n for each in waiting if each.task in ("decide", "sign off"))
     reviewed = line.default is not None and line.default.in_force and not to_review
     approved = next((version for version in reversed(line.versions) if version.in_force), None)
     use = ""
@@ -113,12 +113,6 @@ def _waiting(
         yield Waiting("vote", len(review.points), words, "review")
     for run_id, n in Counter(point.run_id for point in review.points if point.run_id).items():
         yield Waiting("decide", n, f"{counted(n, 'proposal')} of a round to accept or reject", run_id)
-    settled = {entry.comment for entry in store.events.all(project_id, CommentSettled)}
-    criteria = {criteria.criteria_id for criteria, _ in store.criteria.texts(project_id, line.aspect)}
-    remarks = [each for each in store.events.all(project_id, Comment) if each.number not in settled]
-    if comments := [each for each in remarks if each.subject in criteria]:
-        words = f"{counted(len(comments), 'comment')} on criteria, not settled yet"
-        yield Waiting("comment", len(comments), words, comments[-1].subject)
     if line.default is not None and line.default.on(golden.golden_id) is None:
         words = f"{line.default.name} was measured on other labels, not on {golden.name}"
         if line.default.number not in measuring:

@@ -22,7 +22,6 @@ from core.metrics import MetricScores, as_judge, kept, make_metric, readable, sc
 from core.progress import Stage
 from core.project_records import JUDGES, JudgeEntry
 from core.projects.judge_line import JudgeLine, JudgeVersion, compared_before, judge_line
-from core.projects.labelling import rated_in
 from core.projects.project_list import require_aspect
 from core.projects.run_control import KINDS, Kind, RunWork, list_held_out_accesses, load_calibration
 from core.records import GoldenSet, IntArray, JudgeScores, Measure
@@ -85,8 +84,7 @@ class JudgesShown:
     `version` is the one among them (None where none was measured on this golden set), `own` its judge's id, `baseline`
     the id of the same judge without criteria ("" where it is not here).  `aside` are the other versions, and the
     judges without criteria of their calibrations.  `looks`: how often the held-out items were looked
-    at.  `no_p`: why no comparison with ours on them is tested.  `rated_in`: the labelling pass that ceiling and
-    annotator test are of, "" for the file.
+    at.  `no_p`: why no comparison with ours on them is tested.
     """
 
     line: JudgeLine
@@ -97,7 +95,6 @@ class JudgesShown:
     baseline: str = ""
     looks: int = 0
     no_p: str = ""
-    rated_in: str = ""
 
     @property
     def measure(self) -> Measure | None:
@@ -112,7 +109,7 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
 
     Where that was not measured on this golden set the newest version that was stands for it, a retired one last.
     """
-    line, rated = judge_line(store, project_id, aspect), rated_in(store, project_id, golden_id, aspect)
+    line = judge_line(store, project_id, aspect)
     of_version: dict[str, JudgeVersion] = {}
     entries = []
     for entry in store.judges.all(project_id, golden_id, aspect):
@@ -122,7 +119,7 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
             judge = replace(judge, name=version.label.capitalize())
         entries.append(replace(entry, judge=judge))
     if not of_version:
-        return JudgesShown(line, tuple(entries), rated_in=rated)
+        return JudgesShown(line, tuple(entries))
     shown = max(of_version.values(), key=lambda version: (version.state != "retired", version.number))
     if line.default in of_version.values() and line.default is not None:
         shown = line.default
@@ -150,7 +147,6 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
         baseline,
         len(accesses),
         compared_before(line, golden_id, accesses, before=measured.number if measured else None),
-        rated,
     )
 
 

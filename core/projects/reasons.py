@@ -1,4 +1,4 @@
-"""Why people rate as they do: what they found on misaligned items (*triage*), and reasons for drafting and refining."""
+"""Triage of misaligned items, and the reasons for labels that drafting and refining read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from core.projects.labelling import Highlighted, LabelsFrozen, list_passes
+from core.projects.labelling import frozen_from, highlights
 from core.records import GoldenSet
 from core.store.log import Entry
 from core.store.store import Store
@@ -17,10 +17,9 @@ TRIAGE_VERDICTS: tuple[TriageVerdict, ...] = ("judge wrong", "label wrong", "amb
 
 @dataclass(frozen=True)
 class Triage(Entry):
-    """A verdict on a misaligned item (the subject); `picked` items are shown in the next round.
+    """A verdict on a misaligned item, the subject; the next round learns from `picked` items.
 
-    `subject_id` is the criteria or judge that was looked at; `verdict` is "" where nobody has decided yet, as on an
-    item that was only picked, or whose verdict was taken back.
+    `subject_id` is the criteria or judge that scored the item.  `verdict` is "" while nobody has decided.
     """
 
     kind = "triage"
@@ -38,7 +37,7 @@ class Triage(Entry):
 
     @property
     def is_blank(self) -> bool:
-        """Whether it is empty because everything was undone."""
+        """Whether everything in it was undone."""
         return not (self.verdict or self.picked or self.note)
 
     @property
@@ -51,7 +50,7 @@ class Triage(Entry):
 
 
 def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:
-    """Item id → what was found last, by anybody; items of which all was taken back are left out."""
+    """Map item id to its newest triage, by anybody, without those that were undone."""
     said = store.events.all(project_id, Triage)
     found = {triage.item_id: triage for triage in said if (triage.golden_id, triage.aspect) == (golden_id, aspect)}
     return {item_id: triage for item_id, triage in found.items() if not triage.is_blank}
@@ -60,26 +59,17 @@ def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> d
 def with_reasons(
     store: Store, project_id: str, golden: GoldenSet, aspect: str, before: datetime | None = None
 ) -> GoldenSet:
-    """`golden` with all reasons for its labels of `aspect`: triage notes, and words marked in passes that it came from.
+    """Add to a golden set all reasons for its labels of `aspect`: triage notes, and highlights of the passes behind it.
 
-    What was written after `before` is left out, so that a resumed run reads what it read before.  The digest of what
-    comes back differs from that of `golden` where there is anything to add.
+    Reasons after `before` are left out, so that a resumed run reads what it read before.  The digest changes with them.
     """
     found: dict[str, list[str]] = {}
-    passes = {labelling.pass_id: labelling for labelling in list_passes(store, project_id)}
-    golden_id = golden.digest
-    while (frozen := store.events.all(project_id, LabelsFrozen, golden_id)) and frozen[-1].pass_id in passes:
-        labelling = passes.pop(frozen[-1].pass_id)
-        marked = {
-            (entry.actor, entry.item_id): entry
-            for entry in store.events.all(project_id, Highlighted, labelling.pass_id)
-        }
-        for entry in marked.values() if aspect in labelling.aspects else ():
-            if entry.spans and (before is None or entry.at <= before):
-                found.setdefault(entry.item_id, []).append(
-                    "Marked: " + ", ".join(f"“{span.words}”" for span in entry.spans)
-                )
-        golden_id = labelling.golden_id
+    for _, labelling in frozen_from(store, project_id, golden.digest):
+        marked = highlights(store, project_id, labelling.pass_id) if aspect in labelling.aspects else {}
+        for (_, item_id), entry in marked.items():
+            if before is None or entry.at <= before:
+                words = ", ".join(f"“{span.words}”" for span in entry.spans)
+                found.setdefault(item_id, []).append(f"Marked: {words}")
     for item_id, triage in list_triage(store, project_id, golden.digest, aspect).items():
         if triage.note and (before is None or triage.at <= before):
             found.setdefault(item_id, []).append(f"{triage.verdict}: {triage.note}" if triage.verdict else triage.note)

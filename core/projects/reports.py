@@ -14,7 +14,7 @@ from core.errors import JobError, JudgeError, NotFoundError, UsageError
 from core.fusion.fusion_settings import FusionRequest, FusionRunView, FusionSettings
 from core.project_records import Run
 from core.projects.calibration import calibration_asked, judge_runs
-from core.projects.criteria import Comment, criteria_names
+from core.projects.criteria import criteria_names
 from core.projects.judge_line import JudgeVersion, as_claimed, judge_line, learnt_from, seen_labels, used_before
 from core.projects.label_passes import picked_labels
 from core.projects.method_runs import RepEvalOutcome, steadiness_of
@@ -142,7 +142,6 @@ def judge_file(store: Store, run_id: str) -> str:
     calibration, run = as_claimed(store, run_id, load_calibration(store, run_id)), store.runs.get(run_id)
     golden, aspect = store.goldens.load(run.golden_id), calibration.task.aspect
     entries = store.criteria.all(run.project_id, aspect)
-    ours = {entry.criteria_id for entry in entries}
     line = judge_line(store, run.project_id, aspect)
     version = line.of_run(run_id)
     known = known_of(golden, calibration)
@@ -154,7 +153,6 @@ def judge_file(store: Store, run_id: str) -> str:
     known["people"] = {
         "raters": len({rating.rater_id for rating in golden.ratings if rating.aspect == aspect}),
         "edits": sum(entry.origin == "edit" for entry in entries),
-        "comments": sum(comment.subject in ours for comment in store.events.all(run.project_id, Comment)),
         "decisions": sum(len(version.decisions) for version in line.versions),
     }
     return judge_yaml(calibration, **known)

@@ -23,8 +23,8 @@ from core.store.log import UNWRITTEN
 
 REMARK = ""
 """Stands in an aspect's place for a comment, which is of the item and not of one label."""
-WITHDRAWN, RESTORED = "undone:", "undone-to:"
-"""How the forms of labels begin that undo one: nothing is said any more, or what was said before."""
+WITHDRAWN = "undone:"
+"""Begins the form of a row that undoes a label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,8 @@ class Label:
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether it undoes the only label there was: the item is open again on this aspect."""
+        """Whether it undoes the label before: the item is open again on this aspect."""
         return self.form.startswith(WITHDRAWN)
-
-    @property
-    def undoes(self) -> bool:
-        return self.is_withdrawn or self.form.startswith(RESTORED)
 
 
 class LabelStore(StorePart):

@@ -31,7 +31,13 @@ from core.store.database import (
 
 ENTRY_KINDS: dict[str, type[Entry]] = {}
 """Name in the store → record; every kind of entry enters itself."""
-RETIRED = {"lock": "locked or unlocked criteria", "fusion plan": "kept a plan of a fusion"}
+RETIRED = {
+    "lock": "locked or unlocked criteria",
+    "fusion plan": "kept a plan of a fusion",
+    "comment": "commented on criteria",
+    "comment settled": "settled a comment",
+    "criteria name": "named criteria",
+}
 """Kinds that earlier versions wrote → what was done."""
 UNWRITTEN = datetime.fromtimestamp(0, UTC)
 IMPORTED = " (imported)"

@@ -19,7 +19,7 @@ import re
 import uuid
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 import sqlalchemy as sa
@@ -64,7 +64,6 @@ LAYOUT: dict[str, dict[str, str]] = {
 `drafts` is none of them: what somebody has typed and not saved is theirs, and no part of what a project hands on.
 """
 RUN_ID = re.compile(r"(?<![0-9A-Za-z])r[0-9a-f]{12}(?![0-9A-Za-z])")
-_SETTLED = "comment settled"  # the one kind of event that names another event by its number
 _ROWS = 200
 _SHARED = ("goldens", "golden_items")  # known by the hash of their content: what is there already is the same
 _OF_RUNS = ("runs", "run_documents")
@@ -126,7 +125,7 @@ class Transfers(StorePart):
 
         Runs that are not over come as cancelled; without `replies` the table of replies is empty.
         """
-        numbers: dict[int, int] = {}
+        numbers = count(1)
 
         def leaving(name: str, query: sa.Select[Any]) -> Iterator[dict[str, Any]]:
             with in_our_words():
@@ -136,8 +135,7 @@ class Transfers(StorePart):
                         row |= {"status": "cancelled", "message": "was not over when the project was exported"}
                         row["finished_at"] = row["updated_at"]
                     if name == "events":
-                        numbers[row["number"]] = len(numbers) + 1
-                        row = _renumbered(row, numbers) | {"number": numbers[row["number"]]}
+                        row["number"] = next(numbers)
                     yield _of_project(row, "") if name in _OF_RUNS else row
 
         with self._db.read("REPEATABLE READ") as transaction:
@@ -167,7 +165,7 @@ class Transfers(StorePart):
         ships with Concord, as trusted as the program, and does not count as imported.  Also what `tables` raises while
         it is read leaves nothing behind.  StoreError for two rows with one key.
         """
-        new_id, numbers = project_id or f"p{uuid.uuid4().hex[:12]}", dict[int, int]()
+        new_id = project_id or f"p{uuid.uuid4().hex[:12]}"
 
         def arriving(table: str, row: Row) -> dict[str, Any]:
             """The row to store: of this project, with the ids that its runs have here."""
@@ -190,11 +188,11 @@ class Transfers(StorePart):
                 transaction.execute(sa.insert(schema.projects), project)
                 for table, rows in tables:
                     into = sa.insert(schema.metadata.tables[table])
-                    if table == "events":  # one by one: each gets a number here that later ones refer to
+                    if table == "events":  # one by one, so that they are numbered in their order
                         for row in rows:
-                            stored = arriving(table, _renumbered(row, numbers))
-                            number = stored.pop("number")
-                            (numbers[number],) = transaction.execute(into, stored).inserted_primary_key or (0,)
+                            stored = arriving(table, row)
+                            del stored["number"]
+                            transaction.execute(into, stored)
                         continue
                     left = iter(rows)
                     while chunk := [arriving(table, row) for row in islice(left, _ROWS)]:
@@ -240,12 +238,3 @@ def _of_project(row: Row, project_id: str) -> dict[str, Any]:
         return [put(item) for item in value] if isinstance(value, list) else value
 
     return {name: put(value) if name in ("request", "body") else value for name, value in row.items()}
-
-
-def _renumbered(row: Row, numbers: Mapping[int, int]) -> dict[str, Any]:
-    """The event; one that settles a comment names it by the comment's other number."""
-    if row["kind"] != _SETTLED:
-        return dict(row)
-    comment = numbers[row["body"]["comment"]]
-    form = f"settled:{comment}" if row["form"].startswith("settled:") else row["form"]
-    return {**row, "body": row["body"] | {"comment": comment}, "form": form}

@@ -82,8 +82,7 @@ def draw(compared: Compared) -> None:
         "ρ": Column(digits=2, help="how often the judge does as well or better; for information only"),
     }
     grid.draw(pd.DataFrame(rows), columns, alt=f"Judges compared with a rater by {compared.measure}", rows=12)
-    rated = f"Raters: the single ratings of {compared.shown.rated_in or 'the file'}."
-    st.caption(plain(f"{rated} {margin_words()} {READING}"))
+    st.caption(plain(f"{margin_words()} {READING}"))
     with st.expander("By rater", icon=":material/group:"):
         _draw_raters(compared, tests)
 

@@ -8,7 +8,7 @@ from core import projects
 from core.errors import ConcordError, UsageError
 from core.findings.agreement import label_planning_words
 from core.project_records import GoldenSummary
-from core.projects.labelling import MOST_RATERS, PICKING, LabelAspect, LabelPlan, Order
+from core.projects.labelling import MOST_RATERS, LabelAspect, LabelPlan, Order
 from core.records import Scale, visible_name
 from core.report.figures.svg import shortened
 from core.wording import counted
@@ -19,7 +19,6 @@ from pages.ui.screens import plain
 ORDER_WORDS: dict[Order, str] = {
     "random": "random",
     "file": "as in the file",
-    "unsure": "where the judge is least sure first",
 }
 STEPS = {"whole numbers": 1.0, "halves": 0.5, "any number": None}
 USUAL_ITEMS, USUAL_SHARED = 50, 20
@@ -147,10 +146,6 @@ def _choose_rest(
         format_func=ORDER_WORDS.__getitem__,
         key=state.widget("label_order"),
     )
-    if order in PICKING:
-        st.caption(
-            "These items are not a random draw. Corrected means of systems leave them out until every item has a label."
-        )
     draft = _instructions(page)
     instructions = st.text_area(
         "Instructions for all raters", value=draft.text, height=90, max_chars=5_000, key=draft.key

@@ -33,7 +33,6 @@ TASKS: dict[ToDo, tuple[Screen, str, str]] = {
     "measure": ("overview", "Measure it", "version"),
     "decide": ("misaligned", "Go through the proposals", "round"),
     "vote": ("criteria", "Join the review", "section"),
-    "comment": ("criteria", "Read the last comment", "criteria"),
     "triage": ("misaligned", "Look at them", ""),
     "grow": ("overview", "", ""),
 }

@@ -194,20 +194,14 @@ def _refine(build: Build) -> None:
 def _edit(build: Build) -> None:
     """A person adds the rule that no draft found, and has the text scored beside the old one on calibration items."""
     before = build.store.criteria.get(DEMO_PROJECT, build.best)
-    ask = "Nothing here says that the result comes first. It is the first thing we teach at the desk."
-    projects.add_comment(build.as_(ADA), DEMO_PROJECT, build.best, ask, line=1)
     note = "Added what the desk teaches first: the result comes first."
     build.edited = projects.save_edit(
         *(build.as_(CHI), DEMO_PROJECT, build.best, f"{before.text}\n{NEW_RULE}", CHI),
         note=note,
         expected_head=before.head,
     )
-    projects.rename_criteria(build.as_(CHI), DEMO_PROJECT, build.edited, "House style, result first")
     request = RescoreRequest(*build.where, build.edited, build.best, build.run_id)
     build.rescore_id = build.done(projects.start_run(build.as_(CHI), build.settings, request))
-    projects.add_comment(build.as_(BEN), DEMO_PROJECT, build.edited, "It mends more than it breaks. I would take it.")
-    comment = projects.comments_on(build.store, DEMO_PROJECT, build.best)[0]
-    projects.settle_comment(build.as_(CHI), DEMO_PROJECT, build.best, comment.number)
 
 
 def _review(build: Build) -> None:

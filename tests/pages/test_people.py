@@ -17,8 +17,7 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.errors import AccessError
 from core.project_records import Actor
-from core.projects.criteria import Comment
-from core.records import Criteria
+from core.projects.labelling import Adjudicated
 from core.settings import Settings
 from core.store.log import Action, Entry
 from core.store.store import Store
@@ -109,17 +108,6 @@ def test_the_first_change_asks_for_a_name_and_is_then_carried_out(store: Store, 
     assert len(store.runs.all(project)) == 1  # once
 
 
-def test_a_form_keeps_its_text_while_it_asks_for_a_name(store: Store, project: str) -> None:
-    criteria = Criteria("Be plain.", "coherence")
-    store.criteria.add(project, store.goldens.all(project)[0].golden_id, [criteria])
-    screen = run(prepared("4_criteria", project=project, criteria=criteria.criteria_id))
-    write(screen, "Comment", "too short")
-    press(screen, "Add comment")
-    enter_name(screen, "Ada")
-    (comment,) = store.events.all(project, Comment)
-    assert (comment.actor, comment.text) == ("Ada", "too short")
-
-
 def test_a_new_project_is_named_by_the_person(store: Store, project: str) -> None:
     screen = run(prepared("10_runs", project=project))
     press(screen, "New project")
@@ -137,7 +125,7 @@ def test_a_new_project_is_named_by_the_person(store: Store, project: str) -> Non
 def test_what_needs_more_than_reading_needs_a_name_at_a_screen(store: Store, project: str) -> None:
     nobody, golden = store.acting(Actor(at_screen=True)), store.goldens.all(project)[0].golden_id
     for change in (
-        lambda: projects.add_comment(nobody, project, "c", "text"),
+        lambda: projects.save_edit(nobody, project, "c", "text"),
         lambda: projects.cast_vote(nobody, project, golden, "coherence", "edit:c", choice="for"),
         lambda: projects.create_project(nobody, "mine"),
     ):
@@ -361,10 +349,10 @@ def log_of(screen: AppTest) -> list[tuple[str, str, str]]:
 
 
 def test_the_log_shows_who_did_what_newest_first(store: Store, project: str) -> None:
-    store.events.add(project, Comment("why\nso?", subject="c1"), Actor("<b>Ann</b>", "annotator"))
+    store.events.add(project, Adjudicated("i1", "a", 2.0, "why\nso?", subject="p1"), Actor("<b>Ann</b>", "annotator"))
     screen = open_log(run(prepared("10_runs", project=project)))
     assert log_of(screen) == [
-        ("<b>Ann</b>", "annotator", "commented on criteria"),
+        ("<b>Ann</b>", "annotator", "decided a label (a)"),
         ("nobody named", "admin", "added a golden set"),
         ("nobody named", "admin", "made the project"),
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import core
-from core.comparison.sureness import calibrated_sureness, expected_errors
+from core.comparison.sureness import calibrated_sureness
 from core.records import AspectLabels, FloatArray, GoldenSet, Item, JudgeScores, Scale
 
 SCALE = Scale(0, 10)
@@ -45,15 +45,3 @@ def test_of_a_calibration_on_held_out_items(repository: Path) -> None:
     none = calibrated_sureness(golden, bare)
     assert (none.held, none.width, none.fifth) == (None, None, None)
     assert "no map" in none.reason
-
-
-def test_errors_are_expected_of_items_without_a_label_too() -> None:
-    golden, judge = judged()
-    half = (*golden.aspects["wit"].values[:200], *[None] * 200)
-    labels = AspectLabels("wit", SCALE, half)
-    errors = expected_errors(replace(golden, aspects={"wit": labels}), "wit", judge)
-    assert not np.isnan(errors).any()
-    high, low = judge.values[200:] >= 6.5, judge.values[200:] < 3.5
-    assert errors[200:][high].mean() > 2 * errors[200:][low].mean()
-    few = AspectLabels("wit", SCALE, (5.0, 6.0, *[None] * 398))
-    assert np.isnan(expected_errors(replace(golden, aspects={"wit": few}), "wit", judge)).all()

@@ -98,7 +98,7 @@ def test_a_run_gives_what_the_inline_driver_gives(
     card = yaml.safe_load(projects.judge_file(store, run_id))
     assert card["golden"]["digest"] == golden.digest
     assert card["held_out_opened"] == 1  # the calibration itself
-    assert set(card["people"]) == {"raters", "edits", "comments", "decisions"}
+    assert set(card["people"]) == {"raters", "edits", "decisions"}
     scores = projects.load_scores(store, run_id)
     best = inline.chosen[0].criteria_id
     labelled = list(inline.split.calibration)

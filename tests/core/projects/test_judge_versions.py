@@ -7,19 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 
 from core import projects
 from core.comparison.given_verdicts import calibration_items
-from core.comparison.sureness import expected_errors
 from core.data.split import text_digest
 from core.errors import ConflictError, CriteriaError, JobError, NotFoundError, UsageError
 from core.project_records import Actor
 from core.projects.calibration import CalibrationRequest, VersionRequest, sides_of
 from core.projects.judge_line import JudgeLine, VersionState
-from core.projects.labelling import LabelAspect, LabelPlan
 from core.records import AspectLabels, GoldenSet
 from core.store.store import Store
 from tests.core.projects.conftest import ASPECT, QUICK, World
@@ -263,14 +260,3 @@ def test_an_edit_takes_the_place_of_its_parent_in_an_ensemble(versions: Versions
     assert projects.in_place_of_parent(*where, versions.edited) == (versions.edited, beside)
     again = versions.edit("Shorter.")  # an edit of the edit
     assert projects.in_place_of_parent(*where, again) == (again, beside)
-
-
-def test_labelling_the_least_sure_first_asks_the_current_version(versions: Versions, golden: GoldenSet) -> None:
-    shown = versions.shown()
-    aspect = LabelAspect(ASPECT, golden.aspects[ASPECT].scale)
-    where, plan = (versions.project_id, versions.golden_id), LabelPlan((aspect,), order="unsure")
-    pass_id = projects.start_pass(versions.store, *where, "unsure", plan, limit=5)
-    judge = next(entry.judge for entry in shown.entries if entry.judge_id == shown.own)
-    first = projects.get_pass(versions.store, versions.project_id, pass_id).plan.positions[0]
-    errors = expected_errors(golden, ASPECT, judge)
-    assert errors[first] == np.nanmax(errors)

@@ -47,8 +47,7 @@ def test_every_item_reaches_as_many_raters_as_planned(
         ({"aspects": (LabelAspect(" ", Scale(1, 5)),)}, "its own name"),
         ({"aspects": (LabelAspect("a", Scale(5, 5)),)}, "lower to a higher"),
         ({"n_raters": 0}, "1 to 100 raters"),
-        ({"overlap": 4}, "1 to 3 raters"),
-        ({"shared": -1}, "0 or more to all"),
+        ({"overlap": 4}, "at least one and at most all"),
     ],
 )
 def test_plans_that_make_no_sense(changes: dict[str, object], words: str) -> None:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from core import projects
 from core.project_records import Actor
-from core.projects.criteria import Comment, CommentSettled, CriteriaNamed, ProposalDecided
+from core.projects.criteria import ProposalDecided
 from core.projects.judge_line import VersionDecided, VersionMade, VersionMeasured
 from core.projects.labelling import (
     Adjudicated,
@@ -44,16 +44,13 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (RaterJoined("p"), "joined p"),
     (RaterStopped("p"), "stopped rating in p"),
     (Adjudicated("i", "a", 2.5, "r"), "decided a label (a)"),
-    (LabelsFrozen(ODD, "p1", {"a": "p"}), f"froze the labels of {ODD}"),
+    (LabelsFrozen(ODD, "p1"), f"froze the labels of {ODD}"),
     (Triage("g", "a", "c1", "judge wrong", ODD, True), "triaged an item: judge wrong (a)"),
     (HeldOutAccess("a", "a calibration ended"), "opened the held-out items: a calibration ended (a)"),
-    (Comment(ODD, 3), "commented on criteria"),
-    (CommentSettled(4), "settled a comment"),
     (ProposalDecided("rejected", "r", "c2"), "rejected a proposal"),
     (VersionMade("r1", ("c1", "c2"), "edit", 2, ODD), f"made a version of the judge ({ODD})"),
     (VersionMeasured(3, "r1", "g", FOUND), f"measured version 3 ({ODD})"),
     (VersionDecided(3, "approved", ODD), f"approved version 3 ({ODD})"),
-    (CriteriaNamed("<b>{0.subject}</b> {} % 'x'; -- 🙂"), "named criteria “<b>{0.subject}</b> {} % 'x'; -- 🙂”"),
     (ReviewJoined("g", "a"), "joined the review (a)"),
     (ReviewLeft("g", "a"), "left the review (a)"),
     (Vote("g", "a", ODD, "abstain"), "voted abstain (a)"),
@@ -102,7 +99,6 @@ def test_what_entries_are_about_in_words(store: Store, project: str, golden_id: 
     ann = store.acting(Actor("Ann"))
     one = Criteria(HOSTILE, "a")
     store.criteria.add(project, golden_id, [one])
-    projects.add_comment(ann, project, one.criteria_id, "why?")
     run_id = store.runs.add(project, golden_id, "rescore", "t", "a", "offline", "{}")
     for entry in (
         Triage(golden_id, "a", one.criteria_id, "ambiguous", subject="i3"),
@@ -115,7 +111,6 @@ def test_what_entries_are_about_in_words(store: Store, project: str, golden_id: 
     assert about(store, project) == {
         "made the project": "“p”",
         "added a golden set": "golden set “g”",
-        "commented on criteria": criteria,
         "triaged an item: ambiguous (a)": "item “text 3 <b>”",
         "started a thing": "scoring of an edit of a",
         "edited criteria": criteria,

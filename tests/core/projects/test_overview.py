@@ -49,18 +49,16 @@ def test_the_way_from_a_golden_set_to_a_current_judge(world: World, golden: Gold
     assert now(world.store.acting(Actor("Cy", "annotator"))).waiting == ()  # nothing for those who only label
 
 
-def test_what_waits_when_comments_labels_and_edits_come(world: World, golden: GoldenSet) -> None:
+def test_what_waits_when_labels_and_edits_come(world: World, golden: GoldenSet) -> None:
     ann = world.store.acting(Actor("Ann", "reviewer"))
     labels = golden.aspects[ASPECT]
     corrected = replace(labels, values=tuple(reversed(labels.values)))
     grown = projects.add_golden(ann, world.project_id, replace(golden, aspects={ASPECT: corrected}))
     (criteria_id,) = projects.judge_line(ann, world.project_id, ASPECT).versions[0].criteria_ids
-    projects.add_comment(ann, world.project_id, criteria_id, "Too long.", line=1)
 
     def waiting(on: str) -> set[str]:
         return {each.task for each in projects.overview(ann, world.project_id, on, ASPECT).waiting}
 
-    assert "comment" in waiting(world.golden_id)
     assert "grow" in waiting(grown)
     run_id = projects.measure_version(ann, world.settings, world.project_id, ASPECT, 1, golden_id=grown)
     assert "grow" not in waiting(grown)  # while it is being measured nobody is asked to

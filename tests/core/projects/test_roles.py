@@ -27,7 +27,7 @@ READING = """
     item_changes item_scores judge_file
     list_held_out_accesses list_passes list_proposals list_triage
     as_claimed load_calibration
-    load_scores unread_replies comments_on round_cost run_view
+    load_scores unread_replies round_cost run_view
     estimate_styles styles_so_far
     estimate_version in_place_of_parent judge_line judge_lines judge_runs overview version_run
     analyse_candidates calibrations_of estimate_ablation last_run_on
@@ -41,17 +41,17 @@ READING = """
     criteria_names draft_of
     usual_measure measured_judges judges_shown readable_judges keeping_sides as_compared calibration_behind
     still_rating get_anchors my_highlights picked_labels
-    seen_labels rated_in label_planning repeval_file
+    seen_labels label_planning repeval_file
 """
 SPEAKING = """
-    add_comment cast_vote join_review leave_review save_label save_triage settle_comment
+    cast_vote join_review leave_review save_label save_triage
     join_pass stop_rating triage_items undo_label mark_words unmark_words
 """
 CHANGING = """
     add_golden add_judge add_sample adjudicate
     cancel_run check_connection decide_point
     freeze_labels pass_summary
-    remove_judge rename_criteria
+    remove_judge
     resume_run save_edit start_run
     start_pass
     import_judge preview_import read_recording read_upload

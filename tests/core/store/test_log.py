@@ -9,8 +9,8 @@ import pytest
 
 from core.errors import ConflictError
 from core.project_records import Actor
-from core.projects.criteria import Comment
 from core.projects.judge_line import VersionDecided
+from core.projects.labelling import RaterJoined
 from core.projects.review import Vote
 from core.store.log import Entry
 from core.store.store import Store
@@ -28,7 +28,7 @@ def test_an_event_sent_twice_is_written_once(store: Store, project: str) -> None
 def test_who_decides_on_what_has_changed_is_told(store: Store, project: str) -> None:
     proposed = VersionDecided(1, "proposed", "r", subject="c1")
     seen = store.events.add(project, proposed, ANN, expected=0)
-    store.events.add(project, Comment("another kind is no conflict", subject="c1"), ANN)
+    store.events.add(project, RaterJoined("another kind is no conflict", subject="c1"), ANN)
     store.events.add(project, replace(proposed, state="approved"), BO, expected=seen)
     with pytest.raises(ConflictError, match="Bo decided") as raised:
         store.events.add(project, replace(proposed, state="retired"), ANN, expected=seen)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from core.errors import LostConnectionError, StoreError
 from core.project_records import Actor
-from core.projects.criteria import Comment
+from core.projects.labelling import RaterJoined
 from core.store import database as patience
 from core.store.database import in_our_words
 from core.store.log import Entry
@@ -58,7 +58,7 @@ def test_reads_and_writes_wait_for_a_server_that_is_away(
     back = server.be_away_meanwhile(1.5)
     with caplog.at_level(logging.WARNING, "concord"), ThreadPoolExecutor() as pool:
         reads = [pool.submit(away.projects.get, project) for _ in range(4)]
-        writes = [pool.submit(away.events.add, project, Comment("", subject=f"c{k}"), ANN) for k in range(12)]
+        writes = [pool.submit(away.events.add, project, RaterJoined("", subject=f"c{k}"), ANN) for k in range(12)]
         assert [read.result().name for read in reads] == ["p"] * 4
         assert len({write.result() for write in writes}) == 12
     back.join()
@@ -71,7 +71,7 @@ def test_a_commit_whose_answer_is_lost_is_done_once(server: GoingAway, away: Sto
     """Before: the server undoes it, so it is done again.  After: it stands, so it is not."""
     project = away.projects.add("p")
     server.lose_commit = lost  # type: ignore[assignment]
-    number = away.events.add(project, Comment("", subject="c"), ANN)
+    number = away.events.add(project, RaterJoined("", subject="c"), ANN)
     assert not server.lose_commit, "no commit was lost"
     assert [event.number for event in away.events.all(project, Entry)] == [number]
 
@@ -85,7 +85,7 @@ def test_where_nobody_can_tell_it_says_so(
     away.say_waiting_by(lambda: told.append("waiting") or server.go())  # type: ignore[func-returns-value]
     server.lose_commit = "after"
     with pytest.raises(StoreError, match="has not said whether it was") as raised:
-        away.events.add(project, Comment("", subject="c"), ANN)
+        away.events.add(project, RaterJoined("", subject="c"), ANN)
     assert not isinstance(raised.value, LostConnectionError)
     assert told == ["waiting"]
     with Store(postgres_url) as there:

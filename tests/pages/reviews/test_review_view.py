@@ -15,11 +15,8 @@ from tests.pages.screen import (
     HOSTILE,
     frame_with,
     harmless,
-    labelled,
     open_screen,
-    press,
     texts,
-    write,
 )
 
 Open = Callable[..., AppTest]
@@ -36,24 +33,6 @@ def test_the_button_for_the_judge_file_shows_whether_it_is_approved(
     ann, line = store.acting(Actor("Ann")), projects.judge_line(store, reviewed.project_id, "coherence")
     projects.use_version(ann, reviewed.project_id, "coherence", 1, reason="it holds", decided=line.decided)
     assert label() == "Download judge.yaml"
-
-
-def test_comments_by_line(store: Store, reviewed: Any, open_criteria: Open) -> None:
-    def comments() -> Any:
-        return projects.comments_on(store, reviewed.project_id, reviewed.best)
-
-    screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
-    assert "1 to 5,000" in texts(press(screen, "Add comment"))
-    labelled(screen.selectbox, "On").set_value(1)
-    press(write(screen, "Comment", HOSTILE), "Add comment")
-    assert [(each.line, each.text, each.actor) for each in comments()] == [(1, HOSTILE, "Ann")]
-    assert HOSTILE in [text.value for text in screen.text]
-    assert "1 open comment" in texts(screen)
-    harmless(screen)
-    assert labelled(screen.text_input, "Comment").value == ""
-    press(screen, "Settle")
-    assert comments()[0].settled_by == "Ann"
-    assert "open comment" not in texts(screen)
 
 
 def test_a_refined_version_shows_the_items_it_was_made_from(store: Store, reviewed: Any, open_criteria: Open) -> None:

@@ -103,11 +103,6 @@ def _criteria(store: Store, project_id: str, golden_id: str, run_id: str) -> Non
 def _people(store: Store, project_id: str, golden_id: str, run_id: str) -> None:
     ann, bo = store.acting(Actor("Ann", "annotator")), store.acting(BO)
     criteria_id = Criteria("Reward order.", "coherence").criteria_id
-    projects.add_comment(ann, project_id, criteria_id, "Unclear <b>", line=1)
-    projects.add_comment(ann, project_id, criteria_id, "Second")
-    projects.rename_criteria(bo, project_id, criteria_id, "What counts <b>")
-    (first, _) = projects.comments_on(store, project_id, criteria_id)
-    projects.settle_comment(bo, project_id, criteria_id, first.number)
     measured = Alignment("spearman", "sample", 0.4, 3)
     for entry in (
         VersionMade(run_id, (criteria_id,), "calibration", subject="coherence"),

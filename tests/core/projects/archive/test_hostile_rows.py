@@ -57,7 +57,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "a reply": (_put("run_replies", "body", {"text": 5}), "it is not a reply"),
     "a plan that makes no sense": (
         lambda t: _event(t, "labelling pass")["body"]["plan"].update(overlap=9),
-        "Each item goes to 1 to 3 raters",
+        "A pass has 1 to 100 raters",
     ),
     "an entry of no kind": (_put("events", "kind", "made up"), "'made up'"),
     "a role that does not exist": (_put("events", "role", "owner"), "by the role 'owner'"),

@@ -11,10 +11,9 @@ import pytest
 
 from core import projects
 from core.project_records import Actor
-from core.projects.criteria import Comment
 from core.projects.project_files import VERSION
 from core.providers.cached import reply_from_json
-from core.records import Criteria, content_digest
+from core.records import content_digest
 from core.settings import Settings
 from core.store.database import metadata
 from core.store.log import Entry
@@ -63,26 +62,6 @@ def test_what_comes_in_is_what_went_out(
     assert all(one[table] for table in one), "a table of the test's project is empty"
     assert (exported.holds, exported.unfinished, came.renamed, came.runs_renamed) == (came.file.holds, 0, False, 0)
     assert again.holds["log"] == (exported.holds["log"] or 0) + 1
-
-
-def test_numbers_of_events_follow(
-    store: Store, elsewhere: Store, settings: Settings, fill: Fill, tmp_path: Path
-) -> None:
-    """Elsewhere numbers have run on, so no event keeps its own; the settled comment must still be the first."""
-    other = elsewhere.projects.add("other")
-    for _ in range(20):
-        elsewhere.events.add(other, Comment("", subject="c"), ADA)
-    projects.export_project(store, settings, fill(store), tmp_path / "p.zip")
-    new = projects.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
-    criteria_id = Criteria("Reward order.", "coherence").criteria_id
-    comments = projects.comments_on(elsewhere, new, criteria_id)
-    assert [(comment.text, comment.settled_by) for comment in comments] == [
-        ("Unclear <b>", "Bo \x00"),
-        ("Second", ""),
-    ]
-    assert min(comment.number for comment in comments) > 20
-    projects.settle_comment(elsewhere, new, criteria_id, comments[1].number)
-    assert all(comment.settled_by for comment in projects.comments_on(elsewhere, new, criteria_id))
 
 
 def test_an_import_beside_the_original_changes_nothing_of_it(
