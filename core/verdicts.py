@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -149,3 +151,40 @@ class Scores(ScoreMatrix):
                 for key, row in zip(keys, rows, strict=True)
             },
         )
+
+
+# ── verdict files ────────────────────────────────────────────────────────────────────────────────────────────────
+
+CALIBRATED, CALIBRATION_ITEM = "calibrated", "calibration_item"
+"""Columns of verdict files: the score on the raters' scale, and whether the label chose or fitted the judge."""
+BY_ORDER = ("score_a_first", "score_b_first")
+"""Columns with the score of a pair for each order of its texts; a high score prefers text B in both."""
+
+
+def verdict_row(verdict: Verdict) -> dict[str, Any]:
+    """Return one line of a verdict file, for a pair that was asked in both orders with the score of each order.
+
+    `CALIBRATION_ITEM` is in the line only where the item's label chose or fitted the judge.
+    """
+    row: dict[str, Any] = {"item_id": verdict.item_id}
+    if isinstance(verdict, Unscored):
+        row |= {"score": None, "reason": verdict.reason, "detail": verdict.detail, "raw": list(verdict.raw)}
+    else:
+        row |= {
+            "score": verdict.value,
+            CALIBRATED: verdict.calibrated,
+            "n_read": verdict.n_read,
+            "n_unread": verdict.n_unread,
+            "explanation": verdict.explanation,
+        }
+    if verdict.calibration_item:
+        row[CALIBRATION_ITEM] = True
+    if isinstance(verdict, Scored) and verdict.turned is not None:
+        row |= zip(BY_ORDER, (2.0 * verdict.value - verdict.turned, verdict.turned), strict=True)
+    return row
+
+
+def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
+    """Yield the lines of a verdict file, each with its line end."""
+    for verdict in verdicts:
+        yield json.dumps(verdict_row(verdict), ensure_ascii=False, allow_nan=False) + "\n"

@@ -73,7 +73,7 @@ def align(
     from core.findings.agreement import contradiction_words
 
     loaded = golden.load()
-    table, unknown, off = read_table(loaded, verdicts, aspect, golden.values)
+    table, unknown, off = read_table(loaded, verdicts, aspect)
     if everything:
         report = align_all(loaded, table, aspect, measured, judge_file=seen.judge_file, all_items=seen.all_items)
         body, alignment = report.as_json(), report.alignments[0]
@@ -106,8 +106,8 @@ def compare(
     from core.findings.agreement import bar_words
 
     loaded = golden.load()
-    a, _, off_a = read_table(loaded, verdicts_a, aspect, golden.values)
-    b, _, off_b = read_table(loaded, verdicts_b, aspect, golden.values)
+    a, _, off_a = read_table(loaded, verdicts_a, aspect)
+    b, _, off_b = read_table(loaded, verdicts_b, aspect)
     comparison = measure(loaded, a, b, aspect, measured, judge_file=seen.judge_file, all_items=seen.all_items)
     off = [*(f"a: {words}" for words in off_a), *(f"b: {words}" for words in off_b)]
     sides = comparison.difference.a, comparison.difference.b
@@ -148,7 +148,7 @@ def ceiling(
     people = measure(loaded, aspect, measured)
     body, lines = people.as_json(), _ceiling_words(people)
     if verdicts is not None:
-        table, unknown, off = read_table(loaded, verdicts, aspect, golden.values)
+        table, unknown, off = read_table(loaded, verdicts, aspect)
         axis = people.leave_one_out
         on_axis, judge_file, all_items = MeasureSettings(axis.statistic, axis.level), seen.judge_file, seen.all_items
         paired = beside_people(loaded, table, aspect, on_axis, judge_file=judge_file, all_items=all_items)
@@ -219,7 +219,7 @@ def examine(
     from core.findings.weak_spots import bias_finding, controls_finding, examination_finding
 
     loaded = golden.load()
-    table, _, off = read_table(loaded, verdicts, aspect, golden.values)
+    table, _, off = read_table(loaded, verdicts, aspect)
     examination = examined(
         loaded,
         table,
@@ -277,7 +277,7 @@ def threshold(
     from core.findings.agreement import yes_no_finding
 
     loaded = golden.load()
-    table, _, off = read_table(loaded, verdicts, aspect, golden.values)
+    table, _, off = read_table(loaded, verdicts, aspect)
     chosen = choose_threshold(
         loaded,
         table,
@@ -307,7 +307,7 @@ def preferences(
 
     loaded, table, off = golden.load(), None, list[str]()
     if verdicts is not None:
-        table, _, off = read_table(loaded, verdicts, aspect, golden.values)
+        table, _, off = read_table(loaded, verdicts, aspect)
     outcome = preferred(loaded, aspect, table, judge_file=seen.judge_file, all_items=seen.all_items)
     strengths = strength_lines("raters", outcome.by_people)
     if outcome.by_judge is not None:
@@ -350,8 +350,8 @@ def read_ratings(
     as_json: JsonFlag = False,
 ) -> None:
     """Read the ratings out of a judge's replies, and count what is unreadable."""
+    from core.data.judge_results import read_replies_file
     from core.files import require_new
-    from core.judge_files import read_replies_file
 
     require_new([out] if out else [], force=force)
     body = read_replies_file(replies, read_scale(scale), out, aspect=aspect)

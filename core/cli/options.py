@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -283,15 +283,12 @@ def settings_and_store() -> tuple[Settings, Store]:
     return settings, projects.open_store(settings)
 
 
-def read_table(
-    golden: GoldenSet, file: Path, aspect: str, values: Sequence[str] | None
-) -> tuple[Verdicts, int, list[str]]:
+def read_table(golden: GoldenSet, file: Path, aspect: str) -> tuple[Verdicts, int, list[str]]:
     """The verdicts of a file, how many are for items beyond the golden set, and what to say of scores off the scale."""
-    from core.comparison.given_verdicts import in_records, off_scale_words
-    from core.data.columns import Values
+    from core.data.judge_results import in_records, off_scale_words
     from core.data.split import task_of
 
     task, item_ids = task_of(golden, aspect), frozenset(golden.item_ids)
-    verdicts = in_records(file, task, Values.of(values or None).verdicts)
+    verdicts = in_records(file, task)
     unknown = sum(verdict.item_id not in item_ids for verdict in verdicts)
     return verdicts, unknown, off_scale_words(verdicts, task.scale)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, calibration_items, in_records
+from core.comparison.given_verdicts import JudgeFiles, calibration_items
 from core.data import load_items
 from core.data.golden import repeated_texts
-from core.data.labels import off_scale
-from core.data.reply_files import ScoredRows, read_groups, read_scored
+from core.data.judge_results import AnyVerdicts, ScoredRows, in_records, read_groups
 from core.data.split import task_of
 from core.errors import UsageError
 from core.records import GoldenSet, IntArray, Item, Task
@@ -149,7 +148,7 @@ def estimate_means(
     task, picked = task_of(golden, aspect), frozenset(picked)
     if golden.kind == "pair":
         raise UsageError(PAIRS.format(name=golden.name, aspect=aspect))
-    rows, n_off = _rows(verdicts, aspect, task)
+    rows, n_off = _rows(verdicts, task)
     behind = calibration_items(golden, rows.calibration_items, judge_file, map_too=False)
     loaded = load_items(items) if isinstance(items, Path | str) else items
     judged, left_out = judged_items(
@@ -173,12 +172,9 @@ def estimate_means(
     )
 
 
-def _rows(verdicts: AnyVerdicts, aspect: str, task: Task) -> tuple[ScoredRows, int]:
+def _rows(verdicts: AnyVerdicts, task: Task) -> tuple[ScoredRows, int]:
     """Verdicts in columns, with the systems and sources beside them in a file; and how many are off the scale."""
     file = Path(verdicts) if isinstance(verdicts, (Path, str)) else None
-    if file is not None and (rows := read_scored(file, aspect)) is not None:
-        off, _ = off_scale(rows.scores, task.scale)
-        return replace(rows, scores=np.where(off, np.nan, rows.scores)), int(off.sum())
     read = in_records(verdicts, task)
     ids = [verdict.item_id for verdict in read]
     groups = {} if file is None else read_groups(file)

@@ -23,7 +23,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, labelled_verdicts
+from core.comparison.given_verdicts import JudgeFiles, labelled_verdicts
+from core.data.judge_results import AnyVerdicts
 from core.errors import AspectError
 from core.judge_files.documents import read_card
 from core.records import (

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, calibration_items, in_records, labelled_verdicts
+from core.comparison.given_verdicts import JudgeFiles, calibration_items, labelled_verdicts
 from core.comparison.supervised import plain_regression
+from core.data.judge_results import AnyVerdicts, in_records
 from core.data.reshape import systems_of
 from core.data.split import task_of
 from core.errors import UsageError

@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from core.comparison.given_verdicts import AnyVerdicts, in_records
 from core.comparison.measures import align
+from core.data.judge_results import AnyVerdicts, in_records
 from core.data.split import task_of, text_digest, texts_behind
 from core.errors import GoldenError, JudgeError
 from core.judge_files import CalibratedJudge

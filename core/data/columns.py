@@ -3,8 +3,8 @@
 Roles of a golden file: ``item_id source_id system_id source context target references split annotator_id``, for labels
 ``human_<aspect>`` (the gold label), ``ann_<aspect>`` or ``ann_<panel>_<aspect>`` (lists of individual ratings),
 ``annotators`` and ``annotators_<aspect>`` (who gave them, in the same order), ``reason`` and ``reason_<aspect>`` (why;
-a list has a reason for each rating), ``metric_<name>``, and for long files ``aspect`` and ``value``.  Files of verdicts
-have roles of their own (`core.data.reply_files`).
+a list has a reason for each rating), ``metric_<name>``, and for long files ``aspect`` and ``value``.
+Files of other judges' results have roles of their own (`core.data.judge_results`).
 
 A person's answers to what values mean are texts, once for each::
 
@@ -12,7 +12,6 @@ A person's answers to what values mean are texts, once for each::
     missing=none        every number is a label
     pairs=1/2/0         first text / second text / tie; the tie can be left out
     pairs=scale         the numbers are a scale, and high ones prefer the second text
-    verdicts=1/2/0      as pairs, for the scores in a file of verdicts on pairs
     best=low            the lowest label is the best; best=quality:low for one aspect
     best=high           the highest label is the best
     aspect=OLD:NEW      the aspect that a long file calls OLD is called NEW
@@ -109,11 +108,10 @@ Codes = tuple[float, float, float | None]
 Best = Literal["low", "high"]
 
 _ANSWERS = (
-    "missing=99, missing=none, pairs=1/2/0, pairs=scale, verdicts=1/2/0, best=low, best=high, ids=number, ids=first, "
-    "aspect=OLD:NEW"
+    "missing=99, missing=none, pairs=1/2/0, pairs=scale, best=low, best=high, ids=number, ids=first, aspect=OLD:NEW"
 )
 
-_IDS = {("ids", "number"), ("ids", "first")}
+_WORDS = {("ids", "number"), ("ids", "first"), ("pairs", "scale")}
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,6 @@ class Values:
 
     missing: tuple[tuple[str, float | None], ...] = ()
     pairs: Codes | Literal["scale"] | None = None
-    verdicts: Codes | Literal["scale"] | None = None
     best: tuple[tuple[str, Best], ...] = ()
     ids: Literal["number", "first"] | None = None
     names: tuple[tuple[str, str], ...] = ()
@@ -149,9 +146,9 @@ class Values:
                     said["names"] = (*said.get("names", ()), *words)
                 elif name == "best" and {word for _, word in words} <= {"low", "high"}:
                     said[name] = (*said.get(name, ()), *words)
-                elif (name in ("pairs", "verdicts") and given == "scale") or (name, given) in _IDS:
+                elif (name, given) in _WORDS:
                     said[name] = given
-                elif name in ("pairs", "verdicts"):
+                elif name == "pairs":
                     first, second, *tie = map(_number, given.split("/"))
                     if len({first, second, *tie}) < 2 + len(tie) or len(tie) > 1:
                         raise ValueError
@@ -170,10 +167,9 @@ class Values:
             f"missing={aspect and aspect + ':'}{'none' if number is None else f'{number:g}'}"
             for aspect, number in self.missing
         ]
-        for name, codes in (("pairs", self.pairs), ("verdicts", self.verdicts)):
-            if codes is not None:
-                words = codes if codes == "scale" else "/".join(f"{n:g}" for n in codes if n is not None)
-                said.append(f"{name}={words}")
+        if self.pairs is not None:
+            codes = self.pairs if self.pairs == "scale" else "/".join(f"{n:g}" for n in self.pairs if n is not None)
+            said.append(f"pairs={codes}")
         said += [f"best={aspect and aspect + ':'}{end}" for aspect, end in self.best]
         said += [f"aspect={old}:{new}" for old, new in self.names]
         return (*said, f"ids={self.ids}") if self.ids else tuple(said)

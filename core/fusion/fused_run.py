@@ -37,7 +37,7 @@ from core.fusion.plan_and_criteria import (
 )
 from core.fusion.stack import Agreement, FusionSplit, cross_fitted, require_systems, seen_sources, side_by_side
 from core.fusion.stack import fuse as fuse_parts
-from core.judge_files import judge_card, verdict_lines
+from core.judge_files import judge_card
 from core.judge_files.documents import FusedPart, kind_of, read_card
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_writing import golden_entry, task_entry, written, yaml_text
@@ -49,7 +49,7 @@ from core.progress import SILENT, Progress, Stage
 from core.providers.completions import ReplyStore
 from core.records import Alignment, FloatArray, GoldenSet, Item, JudgeScores, Scored, Split, Verdict
 from core.settings import Settings
-from core.verdicts import Verdicts
+from core.verdicts import Verdicts, verdict_lines
 from core.wording import price_words
 
 MODEL_WRITES = "model"

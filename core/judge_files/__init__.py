@@ -3,7 +3,6 @@
 from core.judge_files.documents import read_card
 from core.judge_files.judge_writing import final_verdicts, judge_card, judge_yaml, summary, write_run
 from core.judge_files.loaded import CalibratedJudge
-from core.judge_files.verdict_files import read_replies_file, read_verdicts, verdict_lines, verdict_row
 
 __all__ = [
     "CalibratedJudge",
@@ -11,10 +10,6 @@ __all__ = [
     "judge_card",
     "judge_yaml",
     "read_card",
-    "read_replies_file",
-    "read_verdicts",
     "summary",
-    "verdict_lines",
-    "verdict_row",
     "write_run",
 ]

@@ -26,13 +26,12 @@ from core.errors import AspectError, hide
 from core.files import json_lines, write_json, write_text
 from core.judge_files.documents import FORMATS, VERSION, Kind, digest_of, document_of, with_leaves
 from core.judge_files.loaded import joined_verdicts, with_reasons
-from core.judge_files.verdict_files import verdict_row
 from core.judging.judge_protocol import ITEM_PARTS, Judge, parts_read
 from core.judging.parse import PARSER
 from core.records import VERSION as CONCORD
 from core.records import Alignment, GoldenSet, Scale, Unscored, Verdict, content_digest
 from core.stats import MeasureSettings
-from core.verdicts import Verdicts
+from core.verdicts import Verdicts, verdict_row
 from core.wording import VERSION_ORIGINS, percent
 
 if TYPE_CHECKING:

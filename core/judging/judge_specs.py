@@ -14,8 +14,8 @@ that came with an imported project asks nobody (`core.projects.run_control.requi
 and says nothing gets the careful gate.
 
 A recorded judge replays a file of replies or scores: for judges run elsewhere, and for published responses.  It scores
-by item id, whatever the criteria; it cannot draft.  The file is whatever `core.data.reply_files` reads, with `item_id`
-and either `responses` (replies) or `score` (a number, or empty for unscored), or aliases of these.  Several rows of one
+by item id, whatever the criteria; it cannot draft.  `core.data.judge_results` reads the file, which has `item_id` and
+either `responses` (replies) or `score` (a number, or empty for unscored), or other usual names.  Several rows of one
 item are its samples where a column numbers them.
 """
 
@@ -31,22 +31,20 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from core.data.reply_files import (
+from core.data.judge_results import (
     OWN_NAMES,
-    RecordedRow,
-    Use,
-    entries,
-    load_recording,
-    number_in,
+    ResultRow,
+    open_results,
+    out_of_range,
     propose_columns,
     readings_of,
+    rows_of,
+    score_in,
     verdict_of,
-    words_of,
 )
 from core.errors import AuthError, BadReplyError, ConsentError, GoldenError, JudgeError, UsageError
 from core.judging.judge_protocol import NO_TEXT, DraftBatch, DraftRequest, Judge, OnProgress, has_texts
 from core.judging.llm_judge import LLMJudge
-from core.judging.parse import read_rating
 from core.judging.scoring_styles import Asking, Style
 from core.providers import simulated_reader
 from core.providers.cached import RecordedProvider, with_cache
@@ -58,8 +56,6 @@ from core.records import Criteria, Item, Task, Unscored, Usage, Verdict
 from core.settings import Settings
 from core.verdicts import Scores
 
-_MOST_MB = 4096
-
 
 class RecordedJudge(Judge):
     """Replays the file at `path`; made by `from_file`."""
@@ -67,34 +63,27 @@ class RecordedJudge(Judge):
     is_llm = False
 
     def __init__(
-        self, path: Path, recorded: Mapping[str, Sequence[RecordedRow]], aliases: Mapping[str, str] | None = None
+        self, path: Path, recorded: Mapping[str, Sequence[ResultRow]], aliases: Mapping[str, str] | None = None
     ) -> None:
-        """`recorded`: item id → its rows; `aliases`: part → the column taken for it under another name."""
+        """`recorded`: item id → its rows; `aliases`: role → the column read for it under another name."""
         self.path = path
         self.recorded = recorded
         self._aliases = aliases or {}
 
     @classmethod
     def from_file(cls, path: Path) -> Self:
-        """Reads the whole file.  UsageError names the row that cannot be used."""
+        """Read the whole file.  UsageError names the row that cannot be used."""
+        rows: dict[str, list[ResultRow]] = {}
         try:
-            recording = load_recording(path, max_mb=_MOST_MB)
-            columns = propose_columns(recording)
-            rows: dict[str, list[RecordedRow]] = {}
-            for entry in entries(recording, columns, once=True):
-                rows.setdefault(entry.item_id, []).append(entry)
+            results = open_results(path)
+            columns = propose_columns(results)
+            for row in rows_of(results, columns):
+                if row.replies is None and (detail := score_in(row.score, pairs=True).detail):
+                    raise GoldenError(f"{detail} A score is a number or empty.", file=path.name, row=row.row)
+                rows.setdefault(row.item_id, []).append(row)
         except GoldenError as error:
             raise UsageError(str(error)) from error
-        aliases = {OWN_NAMES[role]: columns.roles[role] for role, how in columns.found.items() if how == "alias"}
-        for claims in rows.values():
-            if any(entry.replies for entry in claims):
-                continue
-            if not any(entry.has_score for entry in claims):
-                raise UsageError(f"{path}, row {claims[0].row}: expected responses (a list of texts) or score.")
-            for entry in claims:
-                if isinstance(problem := number_in(entry.score), str):
-                    raise UsageError(f"{path}, row {entry.row}: the score must be a number or empty: {problem}.")
-        return cls(path, rows, aliases)
+        return cls(path, rows, {OWN_NAMES[role]: columns.roles[role] for role in columns.found_by("alias")})
 
     @property
     def spec(self) -> str:
@@ -130,16 +119,18 @@ class RecordedJudge(Judge):
         )
 
     def _verdict(self, task: Task, item: Item) -> Verdict:
-        """What the rows of an item come to: the mean of all its replies that can be read, or of its scores."""
+        """Average the replies to an item that can be read, or its scores."""
         if not has_texts(task, item):
             return Unscored(item.item_id, "missing input", NO_TEXT)
         rows = self.recorded.get(item.item_id)
         if rows is None:
             return Unscored(item.item_id, "missing input", f"{self.path.name} holds no row for this item.")
-        use: Use = "replies" if any(entry.replies for entry in rows) else "scores"
-        answered = [entry for entry in rows if (entry.replies if use == "replies" else entry.has_score)]
-        read = [readings_of(entry, use, task.scale, task.aspect, read_rating) for entry in answered]
-        return verdict_of(answered, [reading for found in read for reading, _ in found], words_of(answered, use))
+        read = [reading for row in rows for reading in readings_of(row, task)]
+        on_scale = [
+            out_of_range(one.value, task.scale) if one.value is not None and not task.scale.holds(one.value) else one
+            for one in read
+        ]
+        return verdict_of(rows, on_scale)
 
 
 # ── what a SPEC says ─────────────────────────────────────────────────────────────────────────────────────────

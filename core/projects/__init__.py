@@ -96,8 +96,8 @@ from core.projects.project_judges import (
     judges_shown,
     keep_fusion,
     kept_fusion,
+    open_results,
     preview_import,
-    read_recording,
     readable_judges,
     remove_judge,
 )

@@ -32,8 +32,7 @@ from core.store.runs import RESULT
 from core.store.store import Store, requires
 
 if TYPE_CHECKING:
-    from core.data.reply_files import Recording
-    from core.data.verdict_imports import ImportChoices, ImportPreview
+    from core.data.judge_results import ImportPreview, ResultFile, Role
     from core.fusion.model_rating import FusionJudge, ModelResult
     from core.fusion.stack import Fusion
 
@@ -179,42 +178,25 @@ def calibration_behind(store: Store, project_id: str, judge_id: str) -> Calibrat
 
 
 @requires("reviewer", reads=True)
-def read_recording(store: Store, data: bytes, name: str, *, max_mb: float) -> Recording:
-    """A file of replies or scores that somebody sent; its table is read as `core.data.read_upload`.
+def open_results(store: Store, data: bytes, name: str, *, max_mb: float = 200) -> ResultFile:
+    """Open an uploaded file of replies or scores.  GoldenError for a file that cannot be read."""
+    from core.data import judge_results
 
-    GoldenError for a file that cannot be read.
-    """
-    from core.data import read_upload
-    from core.data.reply_files import MAX_ROWS, load_recording
-    from core.data.tables import LIMITS
-
-    most = max(MAX_ROWS, LIMITS.items)
-    return load_recording(data, name, max_mb=max_mb, max_rows=most, read=read_upload)
+    return judge_results.open_results(data, name, max_mb=max_mb)
 
 
 @requires("reviewer", reads=True)
 def preview_import(
-    store: Store,
-    golden_id: str,
-    aspect: str,
-    file: bytes | Recording,
-    name: str = "",
-    *,
-    choices: ImportChoices | None = None,
-    max_mb: float = 200,
+    store: Store, golden_id: str, aspect: str, results: ResultFile, corrected: Mapping[Role, str | None] | None = None
 ) -> ImportPreview:
-    """How a file would come in as a judge of `aspect`; nothing is stored.
+    """Show how a file would come in as a judge of `aspect`; nothing is stored.
 
-    `file` is its content (then `name` gives its ending) or what `load_recording` made of it.  NotFoundError for an
-    unknown golden set, GoldenError for a file that cannot be read, AspectError and UsageError as
-    `core.data.verdict_imports`.
+    `corrected` maps a role to the column that a person chose.  NotFoundError for an unknown golden set; the errors of
+    `core.data.judge_results.preview`.
     """
-    from core.data.verdict_imports import match
-    from core.judging.parse import read_rating
+    from core.data import judge_results
 
-    golden = store.goldens.load(golden_id)
-    recording = read_recording(store, file, name, max_mb=max_mb) if isinstance(file, bytes) else file
-    return match(recording, golden, aspect, choices, read_reply=read_rating)
+    return judge_results.preview(results, store.goldens.load(golden_id), aspect, corrected)
 
 
 @requires("reviewer")

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from core.data.reply_files import CALIBRATION_ITEM
 from core.data.split import KnownTexts, task_of
 from core.errors import AspectError, UsageError
 from core.files import json_lines, write_json, write_text
@@ -36,7 +35,7 @@ from core.repeval.search import (
 from core.repeval.states import Extraction, States, extract, n_lacking, present_parts
 from core.settings import Settings
 from core.stats import LabelledItems, fit_isotonic
-from core.verdicts import Verdicts
+from core.verdicts import CALIBRATION_ITEM, Verdicts
 
 NOTE = (
     "A judge that reads text quality out of a model's hidden states (RepEval), fitted with Concord. Its directions "

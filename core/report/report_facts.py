@@ -22,7 +22,7 @@ from core.comparison.examination import Examination, examine_judge
 from core.comparison.steadiness import Steadiness
 from core.comparison.supervised import plain_regression
 from core.data import load_golden
-from core.data.reply_files import ScoredRows
+from core.data.judge_results import ScoredRows
 from core.errors import AspectError, UsageError
 from core.records import Alignment, Criteria, FloatArray, GoldenSet, IntArray, Interval, JudgeScores
 from core.stats import (

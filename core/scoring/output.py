@@ -21,15 +21,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from core.data.reply_files import BY_ORDER, CALIBRATION_ITEM
 from core.data.tables import FileProblem
 from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.files import FULL, json_lines, replacing, write_json
-from core.judge_files import CalibratedJudge, verdict_row
+from core.judge_files import CalibratedJudge
 from core.judge_files.loaded import LoadedJudge
 from core.records import Item, Usage, Verdict
 from core.spreadsheets import csv_line
 from core.stats.on_scale import Abstention, abstain_over
+from core.verdicts import BY_ORDER, CALIBRATION_ITEM, verdict_row
 from core.wording import in_short
 
 INTERVAL_COLUMNS = ("low", "high", "width", "expected_error")

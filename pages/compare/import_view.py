@@ -8,8 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.data.reply_files import Columns, Role, Use, propose_columns
-from core.data.verdict_imports import ImportChoices, ImportPreview
+from core.data.judge_results import Columns, ImportPreview, Role, propose_columns
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.wording import counted
@@ -30,11 +29,10 @@ ROLE_WORDS: dict[Role, str] = {
 }
 HOW_WORDS = {"exact": "by its name", "alias": "by another usual name", "corrected": "chosen here"}
 MOST_NAMED = 30
-AS_ASPECT, OWN = "the scale of the aspect", "another, taken as they are"
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    """Upload → columns → scale → what matched and what did not → name → "Add this judge"; for reviewers."""
+    """Draw the upload, its columns, what matched and what did not, and the press that adds the judge; for reviewers."""
     if not people.may(page, "reviewer"):
         st.info(f"Importing judges needs the role reviewer. Your role is {page.actor.role}.", icon=":material/lock:")
         return
@@ -54,14 +52,11 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     data, store, max_mb = upload.getvalue(), page.store, page.settings.max_upload_mb
     key = (hashlib.sha256(data).hexdigest(), upload.name)
     try:
-        recording = cached(
-            ("recording", *key), lambda: projects.read_recording(store, data, upload.name, max_mb=max_mb)
-        )
-        columns = propose_columns(recording, aspect, [known.aspect for known in golden.aspects])
-        choices = _choose(golden, aspect, columns, f"import_{key[0][:12]}_{aspect}")
+        results = cached(("results", *key), lambda: projects.open_results(store, data, upload.name, max_mb=max_mb))
+        corrected = _correct(propose_columns(results, aspect), f"import_{key[0][:12]}_{aspect}")
         preview = cached(
-            ("preview", *key, golden.golden_id, aspect, str(choices)),
-            lambda: projects.preview_import(store, golden.golden_id, aspect, recording, choices=choices),
+            ("preview", *key, golden.golden_id, aspect, str(corrected)),
+            lambda: projects.preview_import(store, golden.golden_id, aspect, results, corrected),
         )
     except ConcordError as error:
         st.error(f"This file cannot be imported with these columns.  \n{plain(str(error))}", icon=":material/error:")
@@ -70,8 +65,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     _add(page, preview, key[0][:12])
 
 
-def _choose(golden: GoldenSummary, aspect: str, columns: Columns, key: str) -> ImportChoices:
-    """The roles of columns, and how scores are read, as a person decides."""
+def _correct(columns: Columns, key: str) -> dict[Role, str | None]:
+    """Draw the column of each role; return those that a person changed."""
     st.markdown("**Columns and their roles**")
     changes: dict[Role, str | None] = {}
     options: list[str | None] = [None, *columns.columns]
@@ -87,25 +82,7 @@ def _choose(golden: GoldenSummary, aspect: str, columns: Columns, key: str) -> I
         )
         if picked != proposed:
             changes[role] = picked
-    for role, column in changes.items():
-        columns = columns.with_role(role, column)
-    roles = columns.roles
-    use: Use | None = None
-    view = golden.aspect(aspect)
-    left, middle, right = st.columns([2, 3, 2], gap="large")
-    with left:
-        if roles.keys() >= {"replies", "score"}:
-            default = 0 if columns.found.get("replies") == "exact" else 1
-            uses: list[Use] = ["replies", "scores"]
-            use = st.radio("Take the", uses, default, key=widget(f"{key}_use"), horizontal=True)
-    with middle:
-        named = {AS_ASPECT: f"{view.scale}, as the raters" if view else AS_ASPECT, OWN: OWN}
-        picked = st.selectbox(
-            "Scale that the judge was given", list(named), key=widget(f"{key}_scale"), format_func=named.__getitem__
-        )
-    with right:
-        lower = st.checkbox("Lower is better", key=widget(f"{key}_lower"), help="For error counts and distances.")
-    return ImportChoices(changes, use, picked == OWN, not lower)
+    return changes
 
 
 def _show(preview: ImportPreview) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 from core import projects
 from core.comparison.corrected_means import judged_items
 from core.comparison.measures import preferred
-from core.data.reply_files import ScoredRows
+from core.data.judge_results import ScoredRows
 from core.findings.system_quality import (
     difference_words,
     is_shown,

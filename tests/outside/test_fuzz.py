@@ -17,10 +17,8 @@ import pytest
 from core import projects
 from core.__main__ import main
 from core.data import as_check_json, build_golden, load_golden, propose_mapping, read_upload, tables
-from core.data.reply_files import load_recording, propose_columns
-from core.data.verdict_imports import match
+from core.data.judge_results import open_results, preview
 from core.errors import ConcordError
-from core.judging.parse import read_rating
 from core.settings import Settings
 from core.store.store import Store
 from tests.outside.fuzz_files import KINDS, SAMPLE, file_of
@@ -48,11 +46,9 @@ def upload(path: Path) -> None:
 
 def import_judge(path: Path) -> None:
     """What the screen does with a file of a judge's replies or scores."""
-    recording = load_recording(path.read_bytes(), path.name, read=read_upload)
-    propose_columns(recording, ASPECT, [ASPECT])
-    preview = match(recording, load_golden(SAMPLE), ASPECT, read_reply=read_rating)
-    if preview.n_scored:
-        preview.as_judge("fuzz")
+    shown = preview(open_results(path.read_bytes(), path.name), load_golden(SAMPLE), ASPECT)
+    if shown.n_scored and not shown.problems:
+        shown.as_judge("fuzz")
 
 
 def peak_megabytes() -> float:

@@ -18,7 +18,7 @@ from typing import Literal
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import core
-from core.judge_files.verdict_files import read_replies
+from core.data.judge_results import read_replies
 from core.judging.parse import read_rating, read_rating_as_paper
 from core.records import GoldenSet, Measure, Scale
 from core.stats import LabelledItems, align

@@ -8,8 +8,9 @@ import pytest
 
 from core.data import check_file, load_golden, load_items, read_upload
 from core.data.golden import build_golden, golden_table
-from core.data.reply_files import load_recording, read_scored
+from core.data.judge_results import open_results, read_verdicts
 from core.errors import GoldenError
+from core.records import Scale, Task
 from core.scoring.item_file import validate_items
 
 HEADER = "item_id,target,human_quality\n"
@@ -75,6 +76,6 @@ def test_a_verdict_file(name: str, text: str, row: int, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(text, "utf-8")
     with pytest.raises(GoldenError) as raised:
-        read_scored(path)
+        read_verdicts(path, Task("q", "single", Scale(1, 5)))
     assert raised.value.row == row
-    assert [number for number, _ in load_recording(path).numbered()] == [row - (1 if row == 2 else 2), row]
+    assert [number for number, _ in open_results(path).numbered()] == [row - (1 if row == 2 else 2), row]

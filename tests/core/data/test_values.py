@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +11,8 @@ import pytest
 import core
 from core.data import check_file, load_golden
 from core.data.columns import Values
-from core.data.reply_files import load_recording
-from core.data.verdict_imports import ImportChoices, match
+from core.data.judge_results import open_results, preview
 from core.errors import GoldenError, UsageError
-from core.judging.parse import read_rating
 from core.records import GoldenSet, Scale
 
 FILES = Path(__file__).parent / "values"
@@ -115,10 +112,8 @@ def test_codes_among_scores_are_unread_everywhere(code: str, tmp_path: Path) -> 
         assert core.compare(golden, verdicts, clean, "q").n_common == 8
         assert core.choose_threshold(golden, verdicts, "q", yes_from=4).n == 8
         assert core.estimate_means(golden, verdicts, "q").left_out["scores off the scale of the labels"] == 4
-    preview = match(load_recording(path), golden, "q", read_reply=read_rating)
-    assert (preview.n_scored, preview.unread.total()) == (8, 4)
-    own = match(load_recording(path), golden, "q", ImportChoices(own_scale=True), read_reply=read_rating)
-    assert (own.n_scored, own.unread.total()) == (8, 4)
+    shown = preview(open_results(path), golden, "q")
+    assert (shown.n_scored, shown.unread.total()) == (8, 4)
 
 
 def scored_without(place: Path, scores: list[str]) -> Path:
@@ -133,14 +128,8 @@ def test_scores_of_pairs_in_all_their_forms(tmp_path: Path) -> None:
     assert core.preferences(golden, "preference", FILES / "v12.csv").agreement.n == 8  # type: ignore[union-attr]
     words = scored(tmp_path, ["A", "B", "B", "A", "B", "tie", "A", "B"])
     assert core.align(golden, words, "preference").n == 8
-    with pytest.raises(GoldenError, match=r"none is 3, which prefers the second text.*--values verdicts=1/2/0"):
+    with pytest.raises(GoldenError, match=r"none is 3, which prefers the second text. Write A, B and tie"):
         core.align(golden, scored(tmp_path, list("12212212")), "preference")
-    columns = tmp_path / "alpaca.json"
-    rows = json.loads((FILES / "alpaca12.json").read_text())
-    columns.write_text(
-        json.dumps([row | {"item_id": f"{k}", "score": row["preference"]} for k, row in enumerate(rows)])
-    )
-    assert core.align(golden, columns, "preference").value == pytest.approx(1.0)
 
 
 def test_an_aspect_of_a_long_file_gets_a_name_that_is_kept(tmp_path: Path) -> None:

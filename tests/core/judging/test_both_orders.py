@@ -7,14 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.data.reply_files import BY_ORDER
-from core.judge_files import verdict_row
 from core.judging.llm_judge import LLMJudge
 from core.judging.offline.judge import OfflineJudge
 from core.judging.scoring_styles import Style
 from core.providers.completions import Completion, Reply, Request
 from core.providers.scripted import ScriptedProvider
 from core.records import Criteria, Item, Scale, Scored, Task, Unscored, Usage
+from core.verdicts import BY_ORDER, verdict_row
 
 TASK = Task("preference", "pair", Scale(1, 3, 1.0))
 PLAIN = Criteria("", "preference")

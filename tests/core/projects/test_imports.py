@@ -32,7 +32,7 @@ def golden_id(store: Store, project: str) -> str:
 
 
 def test_a_file_becomes_a_judge_with_its_replies(store: Store, project: str, golden_id: str) -> None:
-    preview = projects.preview_import(store, golden_id, "wit", FILE, "r.jsonl")
+    preview = projects.preview_import(store, golden_id, "wit", projects.open_results(store, FILE, "r.jsonl"))
     assert (preview.n_matched, len(preview.judge.values)) == (2, 4)
     assert store.judges.all(project) == [], "a preview stores nothing"
     judge_id = projects.import_judge(store, project, preview, "GPT")
@@ -55,7 +55,7 @@ def test_verdicts_of_a_judge_of_the_project_have_seen_the_labels_that_it_has(sto
 
     def brought(scores: list[float]) -> JudgeScores:
         file = "".join(json.dumps({"item_id": f"new{k}", "score": score}) + "\n" for k, score in enumerate(scores))
-        preview = projects.preview_import(store, ids[1], "wit", file.encode(), "v.jsonl")
+        preview = projects.preview_import(store, ids[1], "wit", projects.open_results(store, file.encode(), "v.jsonl"))
         return store.judges.get(where, projects.import_judge(store, where, preview, "v")).judge
 
     assert brought(values).seen == (0, 3, 5)
@@ -68,7 +68,9 @@ def test_real_gpt4_replies_on_summeval(store: Store, project: str, shared_data: 
     """1,200 of the 1,600 items have a reply; alignment is what `core.align` says of the file, and what scipy says."""
     path = shared_data / "summeval_responses" / "coherence_gpt4_rts.jsonl.gz"
     golden_id = projects.add_golden(store, project, summeval)
-    preview = projects.preview_import(store, golden_id, "coherence", path.read_bytes(), path.name)
+    preview = projects.preview_import(
+        store, golden_id, "coherence", projects.open_results(store, path.read_bytes(), path.name)
+    )
     assert (preview.n_rows, preview.n_matched, preview.n_scored) == (1200, 1200, 1200)
     extractive = {"M0", "M1", "M2", "M5"}
     judge_id = projects.import_judge(store, project, preview, "GPT-4, reason then score")
@@ -99,5 +101,10 @@ def test_what_cannot_be_added_is_refused_in_words(
     store: Store, project: str, golden_id: str, file: bytes, aspect: str, name: str, error: type, words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        projects.import_judge(store, project, projects.preview_import(store, golden_id, aspect, file, "r.jsonl"), name)
+        projects.import_judge(
+            store,
+            project,
+            projects.preview_import(store, golden_id, aspect, projects.open_results(store, file, "r.jsonl")),
+            name,
+        )
     assert store.judges.all(project) == []

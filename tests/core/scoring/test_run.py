@@ -18,12 +18,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import core
-from core.data.reply_files import read_scored
+from core.data.judge_results import read_groups, read_verdicts
 from core.errors import JobError, UsageError
-from core.judge_files import CalibratedJudge, read_verdicts, verdict_lines
+from core.judge_files import CalibratedJudge
 from core.progress import Shown
 from core.records import Item
 from core.scoring import ScoreRequest, run, score_file
+from core.verdicts import verdict_lines
 
 WriteItems = Callable[[Path, int], Path]
 
@@ -67,10 +68,7 @@ def test_verdicts_name_the_system_and_source_so_that_means_need_no_other_file(
     rows = [row | {"source_id": item.source_id} for row, item in zip(rows, items, strict=True)]
     request_.items.write_text("".join(json.dumps(row) + "\n" for row in rows))
     score_file(replace(request_, out=out))
-    read = read_scored(out)
-    assert read is not None
-    assert list(read.systems) == [item.system_id for item in items]
-    assert list(read.sources) == [item.source_id for item in items]
+    assert read_groups(out) == {item.item_id: (item.system_id, item.source_id) for item in items}
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -179,4 +177,4 @@ def test_csv_output_is_safe_and_reads_back(tmp_path: Path, judge_file: Path, sam
     assert (result[1]["score"], result[1]["reason"]) == ("", "missing input")
     judge = loaded(judge_file)
     values = {one.item_id: getattr(one, "value", None) for one in judge.score(core.load_items(items).items)}
-    assert read_verdicts(out).aligned(["c"]) == [values["c"]]
+    assert read_verdicts(out, judge.task).aligned(["c"]) == [values["c"]]

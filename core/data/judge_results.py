@@ -1,0 +1,665 @@
+"""Read the results of another judge: its scores or replies, by item id.
+
+::
+
+    open_results(file) ── ResultFile ── propose_columns(results, aspect) ── Columns (correctable)
+                              └── rows_of(results, columns) ── ResultRow of each row ── verdict_of the rows of an item
+    read_verdicts(path, task)         what every command does with VERDICTS
+    in_records(verdicts, task)        the same for all forms that Python callers use
+    preview(results, golden, aspect)  what the import screen shows before anything is stored
+    read_replies_file(path, scale)    the command `read-ratings`
+
+A file has any format of `core.data.tables`, with one row per item, or per item and sample. Nested objects become
+columns with dotted names.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from numbers import Real
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from core.data.cells import (
+    CellError,
+    aspect_key,
+    clean_text,
+    folded,
+    is_no_value,
+    read_id,
+    read_list,
+    read_number,
+    shown,
+)
+from core.data.columns import ColumnRoles, How, by_name, first_named
+from core.data.labels import off_scale
+from core.data.reshape import PREFERENCES, side_named
+from core.data.split import task_of
+from core.data.tables import (
+    LIMITS,
+    MAX_COLUMNS,
+    USUAL_MB,
+    FileProblem,
+    Row,
+    Severity,
+    Table,
+    TableFile,
+    open_table,
+    read_upload,
+    suffix_of,
+)
+from core.errors import GoldenError, UsageError
+from core.files import json_lines, write_text
+from core.judging.parse import ends_otherwise, read_rating
+from core.records import FloatArray, GoldenSet, JudgeScores, Scale, Scored, Task, Unscored, UnscoredReason, Verdict
+from core.verdicts import BY_ORDER, CALIBRATED, CALIBRATION_ITEM, Reading, Verdicts, mean_verdict
+from core.wording import counted
+
+MAX_ROWS = 400_000
+"""Rows of an uploaded file, unless golden sets may have more items."""
+HEAD_ROWS = 1_000
+"""Rows that are read to find the columns of a file of any length."""
+
+
+# ── files and their columns ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class ResultFile:
+    """A file of results: its columns in order, and a table whose rows can be read again and again."""
+
+    name: str
+    columns: tuple[str, ...]
+    table: Table | TableFile = field(repr=False)
+
+    def numbered(self) -> Iterator[tuple[int, Row]]:
+        """Every row with its number in the file; an absent key is an empty cell."""
+        return ((number, flattened(row)) for number, row in self.table.numbered())
+
+
+def open_results(file: Path | str | bytes, name: str = "", *, max_mb: float = USUAL_MB) -> ResultFile:
+    """Open a file of replies or scores; an unknown ending is taken for JSON lines, plain or gzip.
+
+    Args:
+        file: A path, read row by row whatever its length, or the bytes of an upload, read whole.
+        name: The file name of an upload.
+        max_mb: The largest upload, packed and unpacked.
+
+    Raises:
+        GoldenError: The file cannot be read.
+    """
+    label = name or (Path(file).name if not isinstance(file, bytes) else "")
+    suffix = (suffix_of(label) or ".jsonl").removesuffix(".gz")
+    table: Table | TableFile
+    if isinstance(file, bytes):
+        most = max(MAX_ROWS, LIMITS.items)
+        table = read_upload(file, label, suffix=suffix, max_mb=max_mb, max_rows=most)
+        rows: Iterable[Row] = table.rows
+    else:
+        table = open_table(file, suffix=suffix, max_mb=None)
+        rows = islice(table.rows(), HEAD_ROWS)
+    columns = tuple(dict.fromkeys(column for row in rows for column in flattened(row)))
+    if len(columns) > MAX_COLUMNS:
+        raise GoldenError(f"{len(columns)} columns are too many; at most {MAX_COLUMNS} are read.", file=label)
+    return ResultFile(label, columns, table)
+
+
+def flattened(row: Row, prefix: str = "") -> dict[str, Any]:
+    """Turn objects within objects into columns with dotted names."""
+    flat: dict[str, Any] = {}
+    for name, cell in row.items():
+        if isinstance(cell, Mapping) and cell:
+            flat |= flattened(cell, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = cell
+    return flat
+
+
+Role = Literal["item_id", "replies", "score", "reason", "sample", "aspect"]
+ROLES: tuple[Role, ...] = get_args(Role)
+OWN_NAMES: Mapping[str, str] = {role: role for role in ROLES} | {"replies": "responses"}
+_ALIASES: Mapping[Role, str] = {
+    "item_id": "id custom_id example_id instance_id uid item key sample_id row_id idx index",
+    "replies": "response replies reply judge_response judge_reply judge_output raw_response raw_responses raw_output "
+    "raw completions completion outputs output output_text generations generation answer text content message",
+    "score": "rating value judge_score judge_rating llm_score scores grade points stars mark verdict prediction",
+    "reason": "explanation feedback rationale justification critique comment reasoning analysis",
+    "sample": "seed sample_index sample_number sample_no sample_idx repetition repeat trial draw run_index",
+}
+_PLAIN_REPLIES = frozenset(
+    "responses response replies reply judge_response judge_reply judge_output raw_response raw_responses "
+    "raw_output".split()
+)
+"""Reply columns that count next to a score; `output` or `text` may be what was judged."""
+_AROUND_ASPECT = re.compile("^(?:judge_|llm_|(?:score|rating|grade|value)s?_)+|_(?:score|rating|grade|value)s?$")
+
+
+@dataclass(frozen=True)
+class Columns(ColumnRoles):
+    """The roles of the columns of a result file."""
+
+    def check_role(self, role: str) -> None:
+        """Raise UsageError for a name that is not a role in a result file."""
+        if role not in ROLES:
+            raise UsageError(f"{role!r} is not a role in a file of results; the roles are {', '.join(ROLES)}.")
+
+    @property
+    def replies_first(self) -> bool:
+        """Whether replies count where a row also has a score: they do if named `responses`, or chosen by a person."""
+        return "score" not in self.roles or self.found.get("replies") in ("exact", "corrected")
+
+
+def propose_columns(results: ResultFile, aspect: str = "") -> Columns:
+    """Find the columns by name: the usual name of a role first, then other names in their order.
+
+    A column of scores named after `aspect` (coherence, score_coherence, scores.coherence) precedes a general one.
+    Without any column of scores or replies, none named after another aspect is taken.
+    """
+    shallow = sorted(results.columns, key=lambda column: column.count("."))
+    found = {role: by_name(shallow, (OWN_NAMES[role], *_ALIASES.get(role, "").split()), _last) for role in ROLES}
+    named = (column for column in shallow if aspect and folded(column.split(".")[0]) not in _PLAIN_REPLIES)
+    own = [column for column in named if _AROUND_ASPECT.sub("", _last(column)) == folded(aspect)]
+    found["score"] = own[:1] + found["score"]
+    if found["score"]:
+        found["replies"] = [name for name in found["replies"] if _last(name) in _PLAIN_REPLIES]
+    roles: dict[str, str] = {}
+    for role in ROLES:
+        if free := [column for column in found[role] if column not in roles.values()]:
+            roles[role] = free[0]
+    if "replies" in roles and "score" not in roles:
+        roles.pop("reason", None)  # without a score it may be the reply itself
+    how: dict[str, How] = {
+        role: "exact" if name.lower() == OWN_NAMES[role] else "alias" for role, name in roles.items()
+    }
+    return Columns(roles, results.columns, how)
+
+
+def _last(column: str) -> str:
+    return folded(column.rsplit(".", 1)[-1])
+
+
+# ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """One row: its number in the file and its `cells`.
+
+    `replies` is None where the `score` counts, which is as it came.  `words` are the judge's words: its replies, or the
+    reason next to a score.  `sample` is "" where no column numbers samples.
+    """
+
+    row: int
+    item_id: str
+    replies: tuple[str, ...] | None
+    score: Any
+    words: tuple[str, ...]
+    sample: str
+    cells: Row
+
+
+def rows_of(results: ResultFile, columns: Columns, aspect: str = "") -> Iterator[ResultRow]:
+    """Yield the rows in file order; only those of `aspect` where a column names the aspect of each row.
+
+    Raises:
+        GoldenError: There are no ids, no replies or scores, or no rows on `aspect`; an id is missing, or comes twice
+            without a sample number.
+    """
+    roles, name = columns.roles, results.name
+    listed = f"The file has {', '.join(columns.columns)[:300]}."
+    if "item_id" not in roles:
+        raise GoldenError(f"There is no item_id: no column has this or a similar name. {listed}", file=name, row=1)
+    if not roles.keys() & {"replies", "score"}:
+        wanted = "replies (responses, reply, output …) or scores (score, rating, value …)"
+        raise GoldenError(f"No column holds {wanted}. {listed}", file=name)
+    replies, score, reason, sample = (roles.get(role, "") for role in ("replies", "score", "reason", "sample"))
+    of_aspect = roles.get("aspect", "") if aspect else ""
+    first: dict[tuple[str, str], int] = {}
+    others: dict[str, None] = {}
+    for row, cells in results.numbered():
+        if of_aspect and aspect_key(about := text_of(cells.get(of_aspect))) != aspect_key(aspect):
+            others[about[:60]] = None
+            continue
+        cell = cells.get(roles["item_id"])
+        item_id = "" if isinstance(cell, bool | list | dict) else read_id(cell)
+        if not item_id:
+            raise GoldenError("There is no item_id.", file=name, row=row, column=roles["item_id"])
+        number = read_id(cells.get(sample)) if sample else ""
+        if (before := first.setdefault((item_id, number), row)) != row:
+            message = (
+                f"Item {shown(item_id)} appears twice, in rows {before} and {row}. Keep one row per item, or number"
+            )
+            raise GoldenError(f"{message} its samples in a column `sample`.", file=name, row=row)
+        texts = replies_in(cells[replies]) if replies in cells else ()
+        use_replies = replies in cells and (columns.replies_first or score not in cells)
+        words = texts if use_replies else tuple(filter(None, texts or [text_of(cells.get(reason))]))
+        yield ResultRow(row, item_id, texts if use_replies else None, cells.get(score), words, number, cells)
+    if not first and of_aspect:
+        names = ", ".join(sorted(others)[:10]) or "nothing"
+        raise GoldenError(f"No row is about {aspect!r}: the column {of_aspect!r} names {names}.", file=name)
+
+
+def replies_in(cell: Any) -> tuple[str, ...]:
+    """Read the replies in a cell: a text, a list (or JSON text of one), a chat message; null is an empty reply."""
+    return ("",) if cell is None or cell == "" else tuple(map(text_of, read_list(cell)))
+
+
+def text_of(value: Any) -> str:
+    """Return the words in a JSON value: the value, the content of a message, or the joined texts of its parts."""
+    if value is None or isinstance(value, str):
+        return clean_text(value or "")
+    if isinstance(value, Mapping) and (name := next((n for n in ("content", "text", "output_text") if n in value), "")):
+        return text_of(value[name])
+    if isinstance(value, list) and value and all(isinstance(part, Mapping) for part in value):
+        return "".join(map(text_of, value))
+    return clean_text(json.dumps(value, ensure_ascii=False, default=str))
+
+
+# ── verdicts ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def score_in(cell: Any, *, pairs: bool = False) -> Reading:
+    """Read the score in a cell: a number, or with `pairs` also A, B or a tie in words.
+
+    Empty cells, NaN and N/A have no value; anything else that is not a number also has a `detail`.
+    """
+    if pairs and isinstance(cell, str) and (side := side_named(cell)) is not None:
+        return Reading(side)
+    if is_no_value(cell) or (isinstance(cell, float) and math.isnan(cell)):
+        return Reading(None, "no verdict")
+    try:
+        number = read_number(cell)
+    except CellError:
+        return Reading(None, "no verdict", detail=f"{shown(cell)} is not a number.")
+    return Reading(number, None if number is not None else "no verdict")
+
+
+def out_of_range(number: float, scale: Scale) -> Reading:
+    """Make the reading of a number outside the scale."""
+    return Reading(None, "out of range", detail=f"The score {number:g} lies outside {scale}.")
+
+
+def readings_of(row: ResultRow, task: Task) -> list[Reading]:
+    """Read each reply of a row on the scale of `task`, or its score as it is."""
+    if row.replies is None:
+        return [score_in(row.score, pairs=task.kind == "pair")]
+    return [read_rating(reply, task.scale, task.aspect) for reply in row.replies]
+
+
+def verdict_of(rows: Sequence[ResultRow], readings: Sequence[Reading]) -> Verdict:
+    """Combine the `rows` of one item: the mean of their `readings`, and what our own files say next to it.
+
+    That is the mapped score, the calibration mark, and the score of each order of a pair.
+    """
+    words, cells = tuple(text for row in rows for text in row.words), rows[0].cells
+    verdict = mean_verdict(rows[0].item_id, readings, explanation=words[0] if words else "", raw=words)
+    marked = str(cells.get(CALIBRATION_ITEM)).strip().lower() in ("true", "1", "1.0", "yes")
+    if not isinstance(verdict, Scored):
+        return replace(verdict, calibration_item=marked)
+    mapped, first, second = (score_in(cells.get(name)).value for name in (CALIBRATED, *BY_ORDER))
+    orders = (
+        first is not None and second is not None and math.isclose((first + second) / 2, verdict.value, abs_tol=1e-9)
+    )
+    alone = verdict.n_read + verdict.n_unread == 1
+    turned, calibrated = second if orders else None, mapped if alone else None
+    return replace(verdict, turned=turned, calibrated=calibrated, calibration_item=marked)
+
+
+Read = list[tuple[ResultRow, list[Reading]]]
+
+
+def read_rows(results: ResultFile, rows: Iterable[ResultRow], task: Task) -> tuple[Read, bool]:
+    """Read all rows; scores that are codes for "unread", or slips off the scale, become "out of range".
+
+    Also returns whether the scores have a scale of their own (`off_scale`).  GoldenError where the scores of pairs are
+    codes whose meaning is not clear.
+    """
+    read = [(row, readings_of(row, task)) for row in rows]
+    codes = {
+        reading.value
+        for row, readings in read
+        if row.replies is None and side_named(str(row.score)) is None
+        for reading in readings
+        if reading.value is not None
+    }
+    unclear = codes and codes <= {-1, 0, 0.5, 1, 1.5, 2} and "n_read" not in results.columns  # our files have 1 to 3
+    if task.kind == "pair" and task.scale == PREFERENCES and unclear:
+        numbers = ", ".join(f"{number:g}" for number in sorted(codes))
+        message = f"The scores are {numbers}, and none is 3, which prefers the second text."
+        raise GoldenError(f"{message} Write A, B and tie in the file, or 1, 3 and 2.", file=results.name)
+    values = np.array([reading.value for _, readings in read for reading in readings], dtype=np.float64)
+    off, own = off_scale(values, task.scale)
+    is_off = iter(off.tolist())
+    marked = [
+        (row, [out_of_range(one.value or 0.0, task.scale) if next(is_off) else one for one in readings])
+        for row, readings in read
+    ]
+    return marked, own
+
+
+def by_item(read: Read) -> Verdicts:
+    """Combine the rows of each item, in the order of their first rows."""
+    items: dict[str, tuple[list[ResultRow], list[Reading]]] = {}
+    for row, readings in read:
+        rows, found = items.setdefault(row.item_id, ([], []))
+        rows.append(row)
+        found += readings
+    return Verdicts(verdict_of(rows, found) for rows, found in items.values())
+
+
+def read_verdicts(path: Path | str, task: Task) -> Verdicts:
+    """Read verdicts from a file of scores or replies; an item's score is the mean of its samples or readable replies.
+
+    GoldenError as `rows_of` and `read_rows`, and for a score that is not a number.
+    """
+    results = open_results(path)
+    rows = list(rows_of(results, propose_columns(results, task.aspect), task.aspect))
+    for row in rows:
+        if row.replies is None and (detail := score_in(row.score, pairs=task.kind == "pair").detail):
+            message = f"{detail} Leave the cell empty if there is no score."
+            raise GoldenError(message, file=results.name, row=row.row)
+    return by_item(read_rows(results, rows, task)[0])
+
+
+AnyVerdicts = Path | str | Sequence[Verdict] | Mapping[str, float]
+"""A file of scores or replies, `Verdicts` or other records, or scores by item id (a Mapping or a pandas Series)."""
+
+FORMS = (
+    "Pass a path to a file, Verdicts, a list of Verdict records, a mapping from item id to number, or a pandas "
+    "Series of numbers indexed by item id."
+)
+
+
+def in_records(verdicts: AnyVerdicts, task: Task) -> Verdicts:
+    """Turn any form of verdicts into `Verdicts`; codes and slips off the scale of the labels become Unscored.
+
+    UsageError for anything that does not give a number, or None, for each item id.
+    """
+    if isinstance(verdicts, Path | str):
+        return read_verdicts(verdicts, task)
+    given: Any = verdicts
+    if hasattr(given, "to_dict") and hasattr(given, "index"):  # pandas, which need not be loaded
+        if not given.index.is_unique:
+            raise UsageError(f"The index of the Series must hold each item id once. {FORMS}")
+        given = given.to_dict()
+    if isinstance(given, Mapping):
+        numbers: dict[str, float] = {}
+        for item_id, score in given.items():
+            fits = score is None or (isinstance(score, Real) and not isinstance(score, bool | np.bool_))
+            if not isinstance(item_id, str) or not fits or (score is not None and math.isinf(score)):
+                message = f"{item_id!r:.60} with the score {score!r:.60} is not a text id with a finite number."
+                raise UsageError(f"{message} Use None for unscored. {FORMS}")
+            numbers[item_id] = math.nan if score is None else float(score)
+        records = Verdicts.of_scores(numbers)
+    else:
+        listed = list(given) if isinstance(given, Iterable) else [given]
+        if strange := [one for one in listed if not isinstance(one, Scored | Unscored)]:
+            raise UsageError(f"{type(strange[0]).__name__} is not a verdict with an item id. {FORMS}")
+        records = Verdicts(listed)
+    off, _ = off_scale(records.values, task.scale)
+    return Verdicts(
+        Unscored(
+            one.item_id,
+            "out of range",
+            out_of_range(one.value, task.scale).detail,
+            calibration_item=one.calibration_item,
+        )
+        if is_off and isinstance(one, Scored)
+        else one
+        for one, is_off in zip(records, off.tolist(), strict=True)
+    )
+
+
+def off_scale_words(verdicts: Verdicts, scale: Scale) -> list[str]:
+    """Say how many scores are not used because they lie off the scale, and whether the others have another scale."""
+    lost = [verdict for verdict in verdicts.unscored if verdict.reason == "out of range" and verdict.detail]
+    words = []
+    if lost:
+        words.append(f"Not used: {len(lost):,} of {len(verdicts):,} scores. {lost[0].detail}")
+    known = verdicts.values[~np.isnan(verdicts.values)]
+    if off_scale(known, scale)[1] and verdicts.mapped is None:  # mapped scores are compared on the raters' scale
+        words.append(
+            f"The scores run from {known.min():g} to {known.max():g}, and the labels from {scale}. Correlations hold; "
+            "errors and bias do not."
+        )
+    return words
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """One row per item: ids, `scores` (n,) with NaN for unscored, and the names of its system and source.
+
+    `systems` and `sources` are empty where nothing names them.  `calibration_items` are the ids that the file marks:
+    their labels chose or fitted the judge.
+    """
+
+    item_ids: Sequence[str]
+    scores: FloatArray
+    systems: Sequence[str] = ()
+    sources: Sequence[str] = ()
+    calibration_items: frozenset[str] = frozenset()
+
+
+def read_groups(path: Path) -> dict[str, tuple[str, str]]:
+    """Map each item id of a file to its system and source, "" where not named; empty where no column names either."""
+    results = open_results(path)
+    item = propose_columns(results).roles.get("item_id")
+    system, source = ("".join(first_named(results.columns, role)) for role in ("system_id", "source_id"))
+    if not item or not system + source:
+        return {}
+    return {
+        read_id(row.get(item)): (read_id(row.get(system)), read_id(row.get(source))) for _, row in results.numbered()
+    }
+
+
+# ── the import screen ────────────────────────────────────────────────────────────────────────────────────────────
+
+_EXAMPLES, _EXAMPLE_TEXT = 3, 200
+
+
+@dataclass(frozen=True)
+class ImportPreview:
+    """How a result file fits a golden set on one aspect, and the `judge` that it would make, not yet named.
+
+    `n_rows` counts the rows read, `n_matched` the items that have one.  Of `n` replies or scores the `unread` are
+    counted by reason, with `examples`: item, row, and how it begins.  `replies` are by item id; next to scores these
+    are the reasons.  Errors among the `findings` forbid the import.
+    """
+
+    file: str
+    golden_id: str
+    columns: Columns
+    n_rows: int
+    n_matched: int
+    n: int
+    unread: Counter[UnscoredReason]
+    examples: Mapping[UnscoredReason, Sequence[tuple[str, int, str]]]
+    judge: JudgeScores
+    replies: Mapping[str, tuple[str, ...]]
+    findings: tuple[FileProblem, ...]
+
+    @property
+    def use(self) -> Literal["replies", "scores"]:
+        return "replies" if self.columns.replies_first else "scores"
+
+    @property
+    def n_scored(self) -> int:
+        return int(np.isfinite(self.judge.values).sum())
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why it cannot be added, in words; empty if it can."""
+        return tuple(finding.message for finding in self.findings if finding.severity == "error")
+
+    def as_judge(self, name: str) -> JudgeScores:
+        """Return the judge under a name.  UsageError with the first of `problems`."""
+        if self.problems:
+            raise UsageError(f"{self.file} cannot be added: {self.problems[0]}")
+        return replace(self.judge, name=name.strip())
+
+
+def preview(
+    results: ResultFile, golden: GoldenSet, aspect: str, corrected: Mapping[Role, str | None] | None = None
+) -> ImportPreview:
+    """Match results with the items of `golden`, and list what a user should know before they are stored.
+
+    `corrected` maps a role to the column that a person chose, or to None.  AspectError for an unknown aspect,
+    UsageError for an unknown column, GoldenError as `rows_of` and `read_rows`.
+    """
+    task, columns = task_of(golden, aspect), propose_columns(results, aspect)
+    for role, column in (corrected or {}).items():
+        columns = columns.with_role(role, column)
+    rows, known = list(rows_of(results, columns, aspect)), frozenset(golden.item_ids)
+    read, own_scale = read_rows(results, (row for row in rows if row.item_id in known), task)
+    verdicts = by_item(read)
+    unread = Counter[UnscoredReason]()
+    examples: dict[UnscoredReason, list[tuple[str, int, str]]] = {}
+    for row, readings in read:
+        for reading, text in zip(readings, row.replies or [shown(row.score)], strict=True):
+            if reading.reason is not None:
+                unread[reading.reason] += 1
+                of_reason = examples.setdefault(reading.reason, [])
+                of_reason += [(row.item_id, row.row, text[:_EXAMPLE_TEXT])] * (len(of_reason) < _EXAMPLES)
+    use, n = "replies" if columns.replies_first else "scores", sum(len(readings) for _, readings in read)
+    of_items = verdicts.of_items(golden.item_ids)
+    how = "as they are, on a scale of their own" if own_scale else f"on {task.scale}"
+    judge = JudgeScores(
+        name=results.name,
+        kind="imported",
+        aspect=aspect,
+        values=of_items.values,
+        unscored=verdicts.unscored,
+        on_scale=not own_scale,
+        note=f"{use.capitalize()} recorded in {results.name[:80]}, {how}.",
+        calls_per_item=n / len(verdicts) if use == "replies" and verdicts else None,
+        turned=of_items.turned,
+        seen=tuple(k for k, verdict in enumerate(of_items) if verdict.calibration_item),
+        mapped=of_items.mapped,
+    )
+    unknown = list(dict.fromkeys(row.item_id for row in rows if row.item_id not in known))
+    findings = [*results.table.findings, *_import_findings(judge, verdicts, unknown, golden, task)]
+    others = {reason: count for reason, count in unread.most_common() if reason != "out of range"}
+    if others and verdicts:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in others.items())
+        message = f"No number was found in {sum(others.values()):,} of {n:,} {use}: {reasons}."
+        findings.append(FileProblem("warning", message))
+    taken = columns.found_by("alias")
+    findings += [FileProblem("note", f"is read as {OWN_NAMES[role]}", column=columns.roles[role]) for role in taken]
+    return ImportPreview(
+        file=results.name,
+        golden_id=golden.digest,
+        columns=columns,
+        n_rows=len(rows),
+        n_matched=len(verdicts),
+        n=n,
+        unread=unread,
+        examples=examples,
+        judge=judge,
+        replies={verdict.item_id: verdict.raw for verdict in verdicts if verdict.raw},
+        findings=tuple(findings),
+    )
+
+
+def _import_findings(
+    judge: JudgeScores, verdicts: Verdicts, unknown: Sequence[str], golden: GoldenSet, task: Task
+) -> Iterator[FileProblem]:
+    """Yield findings on ids that only one side has, on scores off the scale, and on scores that say nothing."""
+    without = [item_id for item_id in golden.item_ids if item_id not in verdicts.by_id]
+    found: list[tuple[Severity, str]] = []
+    if not verdicts:
+        message = (
+            f"None of the {len(unknown):,} item ids in the file is in the golden set. The file has "
+            f"{_listed(unknown[:3])}; the golden set has {_listed(without[:3])}. Choose the column that holds the "
+            "golden set's ids."
+        )
+        found.append(("error", message))
+    else:
+        if unknown:
+            what = counted(len(unknown), "item id of the file is", "item ids of the file are")
+            found.append(("warning", f"{what} not in the golden set and left out: {_listed(unknown)}"))
+        if without:
+            message = f"{len(without):,} of the {len(golden.items):,} items of the golden set have no row and stay"
+            found.append(("warning", f"{message} unscored: {_listed(without)}"))
+    found += [("warning", words) for words in off_scale_words(verdicts, task.scale)]
+    scored = judge.values[~np.isnan(judge.values)]
+    if verdicts and not scored.size:
+        found.append(("error", "No item got a score, so there is nothing to compare. See the reasons and examples."))
+    elif scored.size > 1 and scored.min() == scored.max():
+        message = f"All {scored.size:,} scores are {scored[0]:g}: a judge that gives everything the same number has no"
+        found.append(("warning", f"{message} correlation with anybody."))
+    if judge.seen:
+        message = f"The file says that the judge was calibrated on {counted(len(judge.seen), 'item')}."
+        found.append(("note", f"{message} Comparisons leave them out."))
+    return (FileProblem(severity, message) for severity, message in found)
+
+
+def _listed(names: Collection[str], most: int = 10) -> str:
+    return ", ".join(name[:60] for name in list(names)[:most]) + (" …" if len(names) > most else "")
+
+
+# ── replies → ratings ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_replies_file(
+    path: Path | str, scale: Scale, out: Path | str | None = None, *, aspect: str = ""
+) -> dict[str, Any]:
+    """Read every reply in `path`; write one line per item to `out`, whole or not at all; return the counts.
+
+    Returns ``{"n_items", "n_replies", "n_read", "n_unread", "reasons": {reason: count}, "n_contradicting"}``; the last
+    counts replies that end with another rating than the one that was read.  GoldenError names the row that cannot be
+    used.
+    """
+    n_contradicting = 0
+
+    def read(reply: str) -> Reading:
+        nonlocal n_contradicting
+        reading = read_rating(reply, scale, aspect)
+        n_contradicting += reading.value is not None and ends_otherwise(reply, reading.value, scale, aspect)
+        return reading
+
+    rows = read_replies(path, read)
+    if out is not None:
+        write_text(Path(out), json_lines(rows))
+    n_read, reasons = sum(row["n_read"] for row in rows), Counter(reason for row in rows for reason in row["unread"])
+    return {
+        "n_items": len(rows),
+        "n_replies": n_read + reasons.total(),
+        "n_read": n_read,
+        "n_unread": reasons.total(),
+        "reasons": dict(reasons.most_common()),
+        "n_contradicting": n_contradicting,
+    }
+
+
+def read_replies(path: Path | str, read: Callable[[str], Reading]) -> list[dict[str, Any]]:
+    """Return one line of a ratings file per item: the mean of the replies that `read` can read, and why others fail."""
+    results = open_results(path)
+    columns = propose_columns(results)
+    readings: dict[str, list[Reading]] = {}
+    for row in rows_of(results, columns):
+        if row.replies is None:
+            column = columns.roles.get("replies", "responses")
+            raise GoldenError("Expected a list of texts.", file=results.name, row=row.row, column=column)
+        readings.setdefault(row.item_id, []).extend(map(read, row.replies))
+    lines = []
+    for item_id, of_item in readings.items():
+        verdict = mean_verdict(item_id, of_item)
+        unread = [reading.reason or "no verdict" for reading in of_item if reading.value is None]
+        lines.append(
+            {
+                "item_id": item_id,
+                "score": verdict.value if isinstance(verdict, Scored) else None,
+                "n_read": len(of_item) - len(unread),
+                "n_unread": len(unread),
+                "unread": unread,
+            }
+        )
+    return lines
