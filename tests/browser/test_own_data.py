@@ -136,6 +136,8 @@ def test_a_teams_file_becomes_an_approved_judge_in_few_presses(
     enter(text, edited)
     press(button("Save and re-score"))
     settle("fixed, ")
+    for metric in page.get_by_test_id("stMetric").all():  # agreement before and after, in view without scrolling
+        expect(metric).to_be_in_viewport()
     press(button("Make this the judge"))
     press(button("Measure it"))
     settle("version 1.")
