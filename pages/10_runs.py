@@ -45,16 +45,16 @@ def draw(page: Opened, runs: list[Run]) -> None:
 
 
 def draw_worker(page: Opened) -> None:
-    """Which workers are alive; what to do where none is."""
+    """Draw the running workers, or what to do without one."""
     if workers := page.store.workers.alive():
-        words = "a worker is alive" if len(workers) == 1 else f"{len(workers)} workers are alive"
+        words = "A worker is running" if len(workers) == 1 else f"{len(workers)} workers are running"
         names = ", ".join(worker.worker_id for worker in workers)
         st.markdown(f":material/check_circle: {plain(f'{words}: {names}')}")
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.badge("no worker is alive", icon=":material/error:", color="red")
+        st.badge("No worker is running", icon=":material/error:", color="red")
         if page.settings.worker == "auto":
-            st.text("One is being started; this takes a few seconds. If it stays so, read worker.log in CONCORD_HOME.")
+            st.text("One starts within seconds. If none does, read worker.log in CONCORD_HOME.")
         else:
             st.text("Workers run elsewhere (CONCORD_WORKER=external). Start one with: python -m core worker")
 

@@ -88,7 +88,7 @@ def finding(runs: Sequence[Run]) -> str:
         last = runs[0]
         ended = {"done": "finished", "budget": "stopped at its budget"}.get(last.status, last.status)
         when = tables.when(last.finished_at or last.updated_at)
-        said.append(f"Nothing is running; the newest run, {named(last)}, {ended} {when}")
+        said.append(f"Nothing is running. The last run, {named(last)}, {ended} {when}")
     if stopped:
         said.append(f"{counted(len(stopped), 'run')} failed and can be resumed")
     return ". ".join(said) + "."

@@ -30,7 +30,7 @@ SCREEN = "10_runs"
 def test_no_runs_yet(place: Place) -> None:
     screen = open_screen(SCREEN)
     assert "Nothing has been run" in texts(screen)
-    assert "a worker is alive: w" in texts(screen)
+    assert "A worker is running: w" in texts(screen)
 
 
 def test_no_worker_alive_is_told_and_an_external_one_named_as_such(
@@ -38,12 +38,12 @@ def test_no_worker_alive_is_told_and_an_external_one_named_as_such(
 ) -> None:
     place.store.workers.leave("w")
     screen = open_screen(SCREEN)
-    assert "no worker is alive" in texts(screen)
+    assert "No worker is running" in texts(screen)
     assert "python -m core worker" in texts(screen)
     monkeypatch.setenv("CONCORD_WORKER", "auto")
     monkeypatch.setattr(projects, "ensure_worker", lambda settings: None)
     st.cache_resource.clear()
-    assert "One is being started" in texts(open_screen(SCREEN))
+    assert "One starts within seconds" in texts(open_screen(SCREEN))
 
 
 def test_every_state_is_listed_with_its_cost_and_error(place: Place) -> None:
@@ -71,7 +71,7 @@ def test_every_state_is_listed_with_its_cost_and_error(place: Place) -> None:
 def test_the_finding_comes_first_and_the_run_that_matters_with_it(place: Place) -> None:
     place.add_run("done")
     screen = open_screen(SCREEN)
-    assert "Nothing is running; the newest run, a calibration of coherence, finished" in texts(screen)
+    assert "Nothing is running. The last run, a calibration of coherence, finished" in texts(screen)
     place.add_run("failed", error="The endpoint is down.")
     place.add_run("done")
     screen = open_screen(SCREEN)
@@ -185,7 +185,7 @@ def test_which_worker_has_a_run(place: Place) -> None:
     place.add_run("running", request)
     screen = open_screen(SCREEN, run=waits)
     assert sorted(grids(screen)[0]["worker"].fillna("—")) == ["other", "w", "—"]
-    assert "2 workers are alive" in texts(screen)
+    assert "2 workers are running" in texts(screen)
 
 
 def test_what_could_not_be_read_is_counted(place: Place) -> None:
