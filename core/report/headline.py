@@ -213,7 +213,9 @@ def sign_off(report: Report) -> str:
             why += f" {by} approved it where the project came from; that approval does not count here."
         return why
     by, reason = bounded(approval.actor, 80) or "Somebody", bounded(approval.reason, 300)
-    words = f"{by} approved {report.judge_name} on {day(approval.at)}" + (f": “{reason.rstrip('.')}”." if reason else ".")
+    words = f"{by} approved {report.judge_name} on {day(approval.at)}" + (
+        f": “{reason.rstrip('.')}”." if reason else "."
+    )
     if (measured := version.evidence_of(approval)) is not None:
         side, alignment = measured.evidence
         rests = f"{estimate(alignment)} on {side} items ({measure(alignment)}, {basis_words(alignment)})"
