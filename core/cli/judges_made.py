@@ -153,12 +153,12 @@ def fuse(
     as_json: JsonFlag = False,
 ) -> None:
     """Combine several judges and metrics into one, and measure it next to its parts."""
-    from core.fusion.fused_run import CALIBRATED, MODEL_WRITES
+    from core.fusion.fused_run import MODEL_WRITES
     from core.fusion.fused_run import fuse as join
     from core.progress import Shown, Snapshot
 
     plan = _text_of(settings.plan, "--plan", MODEL_WRITES)
-    settings = replace(settings, plan=plan, criteria=_text_of(settings.criteria, "--criteria", CALIBRATED))
+    settings = replace(settings, plan=plan, criteria=_text_of(settings.criteria, "--criteria"))
     with stages_shown() as bar:
 
         def show(now: Snapshot) -> None:
@@ -251,11 +251,11 @@ def repeval(
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _text_of(said: str, option: str, word: str) -> str:
-    """The text of the file that `said` names; itself where it is empty, "none" or the `word`."""
+def _text_of(said: str, option: str, *words: str) -> str:
+    """Return the text of the file that `said` names, or `said` itself if it is empty, "none" or one of `words`."""
     from core.files import small_text
 
-    return said if said in ("", "none", word) else small_text(Path(said), option)
+    return said if said in ("", "none", *words) else small_text(Path(said), option)
 
 
 def _calibration_words(run: CalibratedRun, body: dict[str, Any], *, verbose: bool) -> list[str]:
@@ -283,6 +283,10 @@ def _figure(alignment: dict[str, Any]) -> str:
     return number(alignment["value"]) + interval_words(alignment["interval"])
 
 
+ORIGINS = {"model": "written by the model", "person": "as given", "none": "none"}
+"""Where the criteria of a fusion by a model come from."""
+
+
 def _fusion_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
     fused, system = body["fused"], body["fused"]["level"] == "system"
     n = "; n counts systems, and the intervals hold for these systems alone" if system else ""
@@ -295,10 +299,9 @@ def _fusion_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
         lines.append(alignment_line(name, part, ", left out" if name in body["left_out"] else ""))
     if (test := body["against_best"]) is not None:
         lines.append(f"fusion minus {body['best_part']}, the best part on calibration: {_minus(test)}")
-    lines += [alignment_line(f"{name}, in the same calls", other) for name, other in body.get("also", {}).items()]
     if "requests" in body:
         calls = f"{body['calls']:,} calls: {body['requests']:,} sent, {body['cached']:,} from the cache"
-        lines += [f"criteria: {body['criteria_words']}", f"{calls}; {body['tokens']:,} tokens{spent(body)}"]
+        lines += [f"criteria: {ORIGINS[body['criteria_origin']]}", f"{calls}; {body['tokens']:,} tokens{spent(body)}"]
     for name, rest in body.get("without", {}).items():
         lines.append(alignment_line(f"without {name}", rest, f"; {_minus(rest['fused_minus_this'])} (after Holm)"))
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]

@@ -1,9 +1,8 @@
-"""Fusion: several judges and metrics joined into one, measured next to its parts on held-out items."""
+"""Fuse several judges and metrics into one judge, and measure it next to its parts on held-out items."""
 
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -19,23 +18,9 @@ from core.comparison import usual_level
 from core.data.split import KnownTexts, calibration_digests, inner_fold, task_of, text_digest
 from core.errors import ConcordError, UsageError
 from core.files import write_json, write_text
-from core.fusion.fusion_settings import CALIBRATED, FusionSettings
-from core.fusion.model_rating import (
-    FusionJudge,
-    estimate_rating,
-    fusion_state,
-    measured_plan,
-    measured_ratings,
-    rate_by_model,
-)
-from core.fusion.plan_and_criteria import (
-    AspectCriteria,
-    FusionCriteria,
-    UnusableTextError,
-    read_criteria,
-    read_plan,
-)
-from core.fusion.stack import Agreement, FusionSplit, cross_fitted, require_systems, seen_sources, side_by_side
+from core.fusion.fusion_settings import FusionSettings
+from core.fusion.model_rating import NONE, FusionJudge, estimate_rating, is_none, measured_plan, rate_by_model
+from core.fusion.stack import Agreement, FusionSplit, cross_fitted, require_systems, seen_sources
 from core.fusion.stack import fuse as fuse_parts
 from core.judge_files import judge_card
 from core.judge_files.documents import FusedPart, kind_of, read_card
@@ -55,8 +40,7 @@ from core.wording import price_words
 MODEL_WRITES = "model"
 """In the place of a plan: the model writes one."""
 
-__all__ = ["CALIBRATED", "MODEL_WRITES", "FusedRun", "FusionSettings", "fuse"]
-
+__all__ = ["MODEL_WRITES", "FusedRun", "FusionSettings", "fuse"]
 
 NOTE = (
     "A judge fused with Concord from several parts. Its weights belong to the data they were fitted on: on other data "
@@ -66,49 +50,43 @@ NOTE = (
 
 @dataclass(frozen=True)
 class FusedRun:
-    """A fusion as it was measured next to its parts.
+    """A fusion, measured next to its parts.
 
-    `summary` is what `fuse --json` prints, `document` the content of `fused.yaml`.  `verdicts` are by aspect, and under
-    ``"overall"`` where a model rated all in all.  `texts` are the other files by name.
+    `summary` is what `fuse --json` prints, `document` the content of `fused.yaml`, and `texts` the further files by
+    name.
     """
 
     aspect: str
     summary: Mapping[str, Any]
     document: Mapping[str, Any] = field(repr=False)
-    verdicts: Mapping[str, Sequence[Verdict]] = field(repr=False)
+    verdicts: Sequence[Verdict] = field(repr=False)
     texts: Mapping[str, str] = field(repr=False)
     here: Settings = field(repr=False)
     replies: ReplyStore | None = field(repr=False)
 
     @cached_property
     def judge(self) -> FusedJudge:
-        """The fused judge, made at the first use: it scores as `core.load_judge` does with the saved `fused.yaml`."""
+        """The fused judge, which scores as `core.load_judge` of the saved `fused.yaml` does."""
         return FusedJudge.of(self.document, self.here, self.replies, gate=NAMED, where="fusion")
 
     def score(self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None) -> Verdicts:
-        """One verdict per item, in order; `metrics` are the numbers for parts that are handed in.
+        """Return one verdict per item, in order; `metrics` are the scores of parts that cannot be computed.
 
-        `judge.marks` must be shown with the verdicts.  UsageError when no part can be computed on these items.
+        Show `judge.marks` with the verdicts.  UsageError if no part can be computed on these items.
         """
         return self.judge.score(items, metrics=metrics)
 
     def as_json(self, out: str = "") -> dict[str, Any]:
-        """What `fuse --json` prints; `out` is the folder it was written to."""
+        """Return what `fuse --json` prints; `out` is the folder it was written to."""
         return {**self.summary, "out": out}
 
     def save(self, folder: Path | str) -> dict[str, Any]:
-        """Write `fused.yaml`, verdicts (a file per aspect), `summary.json` and the texts; return the summary."""
+        """Write `fused.yaml`, `verdicts.jsonl`, `summary.json` and the texts into `folder`; return the summary."""
         out, body = Path(folder), self.as_json(str(folder))
         write_text(out / "fused.yaml", yaml_text(self.document))
         for name, text in self.texts.items():
             write_text(out / name, text + "\n")
-        taken: set[str] = set()
-        for k, (name, rows) in enumerate(self.verdicts.items()):
-            slug = "-".join(re.findall(r"[a-z0-9]+", name.lower()))[:60]
-            slug = f"{slug}-{k}" if not slug or slug in taken else slug
-            taken.add(slug)
-            file = "verdicts.jsonl" if name == self.aspect else f"verdicts-{slug}.jsonl"
-            write_text(out / file, "".join(verdict_lines(rows)))
+        write_text(out / "verdicts.jsonl", "".join(verdict_lines(self.verdicts)))
         write_json(out / "summary.json", body)
         return body
 
@@ -124,93 +102,86 @@ def fuse(
     out: Path | str | None = None,
     progress: Progress = SILENT,
 ) -> FusedRun:
-    """Fuse `parts` on one aspect and report the fusion next to them on held-out items.
+    """Fuse `parts` on one aspect, and measure the fusion next to them on held-out items.
 
-    `parts` are names such as "offline", "overlap", "chrf", "metric_<name>" or "judge:FILE"; one that cannot work is
-    left out with its reason.  `judge` is the SPEC of the model that rates where the method is "llm"; `replies` caches
-    its replies.  `out` saves the result there.  `progress` receives each part, then what the model will be asked (phase
-    "estimate") before it is asked, and how far it has come.  UsageError for unknown parts or too few usable ones,
-    AspectError for labels that rank nothing, or under 3 systems at their level.
+    Args:
+        golden: The golden set.
+        aspect: The aspect of its labels.
+        parts: Names such as "offline", "repeval", "overlap", "chrf", "metric_<name>" or "judge:FILE".  A part that
+            cannot be computed is left out with its reason.
+        settings: Method, measure and split.
+        judge: The SPEC of the model that rates, for the method "llm" only.
+        replies: Caches the replies of language models.
+        out: Save the result in this folder.
+        progress: Receives each part, the estimate of the calls (phase "estimate") and the calls.
+
+    Raises:
+        UsageError: Unknown parts, or fewer than two that can be used.
+        AspectError: The labels rank nothing, or fewer than 3 systems at system level.
     """
-    settings = settings or FusionSettings()
-    if (settings.method == "llm") != bool(judge):
+    how = settings or FusionSettings()
+    if (how.method == "llm") != bool(judge):
         raise UsageError("--method llm needs --judge (judge= in Python), and no other method takes one.")
-    settings.require_no_model_options()
     task_of(golden, aspect)
-    settings = replace(settings, level=settings.level or usual_level(golden, aspect))
-    made = Parts(golden, aspect, parts, settings, replies=replies, progress=progress)
-    try:
-        fused = _rated(made, judge) if settings.method == "llm" else _joined(made)
-    except UnusableTextError as error:
-        if out is not None:
-            for what, text in (("criteria", error.criteria), ("plan", error.plan)):
-                if text:
-                    write_text(Path(out) / f"{what}.txt", text + "\n")
-            what = "plan" if error.plan else "criteria"
-            error.add_note(f"It is in {Path(out) / what}.txt: edit it there, and give it back as --{what}.")
-        raise
+    how = replace(how, level=how.level or usual_level(golden, aspect))
+    made = _Parts(golden, aspect, how, Settings.from_environment(), replies, progress)
+    made.compute(parts)
+    fused = _rated(made, judge) if how.method == "llm" else _joined(made)
     if out is not None:
         fused.save(out)
     return fused
 
 
-# ── the parts by name ────────────────────────────────────────────────────────────────────────────────────────────
+# ── the parts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Parts:
-    """The parts that `names` mean, over all items of the golden set: metrics, judges fitted here, verdicts of files.
+@dataclass
+class _Parts:
+    """The parts of a fusion over all items of the golden set.
 
     Parts that learn (offline, repeval) are fitted on the calibration items of `split` and cross-fitted there.
-    `recipes` by name say how a part is computed elsewhere, `left_out` why one could not be.  UsageError for unknown
-    names, before anything is computed.
+    `recipes` say by name how a part is computed elsewhere, `left_out` why one could not be computed.
     """
 
-    def __init__(
-        self,
-        golden: GoldenSet,
-        aspect: str,
-        names: Sequence[str],
-        how: FusionSettings,
-        *,
-        replies: ReplyStore | None,
-        progress: Progress,
-    ) -> None:
-        if len(names) < 2:
+    golden: GoldenSet
+    aspect: str
+    how: FusionSettings
+    here: Settings
+    replies: ReplyStore | None
+    progress: Progress
+    split: Split = field(init=False)
+    scores: list[JudgeScores] = field(default_factory=list)
+    recipes: dict[str, FusedPart] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def compute(self, names: Sequence[str]) -> None:
+        """Compute the parts of these names.  UsageError for unknown names, before anything is computed."""
+        if len(names) < 2 or len(set(names)) < len(names):
             raise UsageError(
-                f"A fusion needs at least two parts in --with; got {len(names)}: e.g. offline,overlap,chrf."
+                f"A fusion needs at least two different parts in --with, e.g. offline,overlap; got {','.join(names)}."
             )
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise UsageError(f"Name each part only once. Repeated: {', '.join(twice)}.")
-        self.golden, self.aspect, self.how, self.replies, self.progress = golden, aspect, how, replies, progress
-        self.here, seen = Settings.from_environment(), set[int]()
+        seen = set[int]()
         for name in names:
-            kind, _, file = name.partition(":")
-            if kind == "judge":
-                if not file.strip():
-                    raise UsageError("judge needs its file: judge:FILE.")
+            if name.startswith("judge:"):
+                with suppress(ConcordError):  # an unreadable file is reported below
+                    seen.update(self.calibrated_on(read_card(Path(name.removeprefix("judge:")))))
             elif name not in ("offline", "repeval") and not name.startswith("metric_"):
                 make_metric(name)
-            if kind == "judge":
-                with suppress(ConcordError):  # unreadable files are reported below
-                    seen.update(self._calibrated_on(read_card(Path(file))))
-        self.split = self._split(sorted(seen))
-        self.parts: list[JudgeScores] = []
-        self.recipes: dict[str, FusedPart] = {}
-        self.left_out: dict[str, str] = {}
-        self.notes: list[str] = []
+        self.split = self.split_beside(sorted(seen))
         for k, name in enumerate(names):
-            progress.publish(Stage("parts", name, k, len(names)))
+            self.progress.publish(Stage("parts", name, k, len(names)))
             try:
-                part, recipe = self._made(name)
+                part, recipe = self.part(name)
             except ConcordError as error:
                 self.left_out[name] = str(error)
             else:
-                self.parts.append(part)
-                self.recipes[part.name] = recipe
+                self.scores.append(part)
+                self.recipes[part.name] = FusedPart(name=part.name, **recipe)
 
     @property
-    def _calibration(self) -> CalibrationSettings:
-        """The settings of a calibration that splits and measures in the same way."""
+    def calibration(self) -> CalibrationSettings:
+        """The settings of a calibration that splits and measures like this fusion."""
         how = self.how
         return CalibrationSettings(
             statistic=how.statistic,
@@ -220,68 +191,44 @@ class Parts:
             seed=how.seed,
         )
 
-    def _split(self, seen: list[int]) -> Split:
-        """By source; where a file's part has seen sources, hold out others only, and leave as many to fit on.
+    def split_beside(self, seen: Sequence[int]) -> Split:
+        """Split by source; if a part has `seen` items, divide the other sources into some to fit on and some held out.
 
-        Otherwise a judge calibrated on this very half would leave nothing to fit on.  Parts fitted here learn from all
-        sources that are not held out.
+        Otherwise a judge calibrated on the calibration half would leave nothing to fit on.
         """
         codes, labelled = self.golden.source_codes, ~np.isnan(self.golden.labels(self.aspect))
-        fresh = np.flatnonzero(labelled & ~np.isin(codes, codes[seen]))
+        fresh = np.flatnonzero(labelled & ~np.isin(codes, codes[list(seen)]))
         if not seen or self.how.split != "sources" or np.unique(codes[fresh]).size < 2:
-            return self._calibration.split_of(self.golden, self.aspect)
+            return self.calibration.split_of(self.golden, self.aspect)
         _, held_out = inner_fold(fresh.tolist(), codes, self.how.fit_share, self.how.seed)
         calibration = np.setdiff1d(np.flatnonzero(labelled), held_out)
         return Split(tuple(calibration.tolist()), held_out, self.how.split, self.how.seed)
 
-    def fit_and_report(self) -> FusionSplit:
-        """Labelled calibration items to fit on, held-out items to report on, none of a source that a part has seen."""
-        labelled, seen = ~np.isnan(self.golden.labels(self.aspect)), seen_sources(self.golden, self.parts)
-        halves = [np.array(half, dtype=np.intp) for half in (self.split.calibration, self.split.held_out)]
-        fit, report = (half[labelled[half] & ~seen[half]] for half in halves)
-        notes = list(self.notes)
-        if lost := sum(int((labelled & seen)[half].sum()) for half in halves):
-            notes.append(f"{lost} labelled items are left out because a part was calibrated on their sources.")
-        if min(fit.size, report.size) < 2:
-            took = [
-                f"{part.name} was calibrated on {int(labelled[list(part.seen)].sum())} of them."
-                for part in self.parts
-                if part.seen
-            ]
-            raise UsageError(
-                f"{fit.size} items are left to fit on and {report.size} to report on, of {int(labelled.sum())} "
-                f"labelled for {self.aspect}. A fusion needs 2 of each, from sources that no part was "
-                f"calibrated on. {' '.join(took)} Use offline or repeval instead, which are fitted here, or "
-                "label other sources."
-            )
-        return FusionSplit(fit, report, tuple(notes))
-
-    def _made(self, name: str) -> tuple[JudgeScores, FusedPart]:
-        """Compute the part of that name."""
-        kind, _, file = name.partition(":")
+    def part(self, name: str) -> tuple[JudgeScores, dict[str, Any]]:
+        """Compute one part; returns its scores, and the fields of its recipe."""
         if name == "offline":
-            return self._offline()
+            return self.offline()
         if name == "repeval":
-            return self._repeval()
-        if kind == "judge":
-            return self._judge_file(name, Path(file))
+            return self.repeval()
+        if name.startswith("judge:"):
+            return self.judge_of_file(name, Path(name.removeprefix("judge:")))
         metric = kept(make_metric(name, golden=self.golden), ScoreFolder(self.here.home))
         scores = score_or_reason(metric, self.golden.items)
         if isinstance(scores, str):
             raise UsageError(scores)
-        recipe = FusedPart(name=name, higher_is_better=metric.higher_is_better, assistant=name)
+        recipe = {"higher_is_better": metric.higher_is_better, "assistant": name}
         return as_judge(metric, scores, self.aspect), recipe
 
-    def _calibrated_on(self, card: Mapping[str, Any]) -> tuple[int, ...]:
+    def calibrated_on(self, card: Mapping[str, Any]) -> tuple[int, ...]:
         """Positions of the items that the judge of a file was calibrated on."""
         texts = calibration_digests(card)
         return tuple(k for k, item in enumerate(self.golden.items) if text_digest(item) in texts)
 
-    def _offline(self) -> tuple[JudgeScores, FusedPart]:
+    def offline(self) -> tuple[JudgeScores, dict[str, Any]]:
         golden, task, cards = self.golden, task_of(self.golden, self.aspect), list[dict[str, Any]]()
 
         def fit_and_score(split: Split) -> FloatArray:
-            found = calibrate(golden, task, OfflineJudge(), self._calibration, split=split)
+            found = calibrate(golden, task, OfflineJudge(), self.calibration, split=split)
             cards.append(judge_card(found))
             ready = OfflineJudge.from_state(found.judge_state)
             return np.asarray(ready.score(task, golden.items, list(found.chosen)).values.mean(axis=0))
@@ -289,9 +236,9 @@ class Parts:
         values = cross_fitted(golden, self.split, fit_and_score)
         note = f"The offline judge, calibrated on {len(self.split.calibration)} items and scored out of fold there."
         judge = JudgeScores("offline", "calibrated", self.aspect, values, note=note, calls_per_item=0.0)
-        return judge, FusedPart(name="offline", higher_is_better=True, judge=cards[0])  # fitted on all of them
+        return judge, {"higher_is_better": True, "judge": cards[0]}  # the first was fitted on all of them
 
-    def _repeval(self) -> tuple[JudgeScores, FusedPart]:
+    def repeval(self) -> tuple[JudgeScores, dict[str, Any]]:
         from core.repeval import EMBEDDED, Extraction, RepEvalSettings, extract, run, scorer_of, usual_texts
 
         golden, how, here = self.golden, self.how, self.here
@@ -303,10 +250,9 @@ class Parts:
         judge = JudgeScores(
             "repeval", "repeval", self.aspect, result.scores, on_scale=False, note=note, calls_per_item=0.0
         )
-        recipe = scorer_of(golden, states, result).as_json()
-        return judge, FusedPart(name="repeval", higher_is_better=True, repeval=recipe)
+        return judge, {"higher_is_better": True, "repeval": scorer_of(golden, states, result).as_json()}
 
-    def _judge_file(self, name: str, path: Path) -> tuple[JudgeScores, FusedPart]:
+    def judge_of_file(self, name: str, path: Path) -> tuple[JudgeScores, dict[str, Any]]:
         card = read_card(path)
         kind = kind_of(card)
         if kind == "fusion":
@@ -317,145 +263,134 @@ class Parts:
             verdicts = judge.score(
                 self.golden.items, on_progress=lambda done, of: self.progress.publish(Stage("judge", name, done, of))
             )
-        is_judge = kind == "judge"
         part = JudgeScores(
             name,
-            "calibrated" if is_judge else "repeval",
+            "calibrated" if kind == "judge" else "repeval",
             self.aspect,
             verdicts.values,
             verdicts.unscored,
-            self._calibrated_on(card),
-            on_scale=is_judge,
+            self.calibrated_on(card),
+            on_scale=kind == "judge",
             note=f"The judge of {path.name}.",
         )
-        if is_judge:
-            return part, FusedPart(name=name, higher_is_better=True, judge=dict(card))
-        return part, FusedPart(name=name, higher_is_better=True, repeval=card["scorer"])
+        content = {"judge": dict(card)} if kind == "judge" else {"repeval": card["scorer"]}
+        return part, {"higher_is_better": True} | content
+
+    def fit_and_report(self) -> FusionSplit:
+        """Labelled items to fit on and to report on, none of a source that a part has seen.  UsageError if too few."""
+        labelled, seen = ~np.isnan(self.golden.labels(self.aspect)), seen_sources(self.golden, self.scores)
+        halves = [np.array(half, dtype=np.intp) for half in (self.split.calibration, self.split.held_out)]
+        fit, report = (half[labelled[half] & ~seen[half]] for half in halves)
+        notes = list(self.notes)
+        if lost := sum(int((labelled & seen)[half].sum()) for half in halves):
+            notes.append(f"{lost} labelled items are left out because a part was calibrated on their sources.")
+        if min(fit.size, report.size) < 2:
+            saw = [
+                f"{part.name} was calibrated on {int(labelled[list(part.seen)].sum())} of them."
+                for part in self.scores
+                if part.seen
+            ]
+            raise UsageError(
+                f"{fit.size} items are left to fit on and {report.size} to report on, of {int(labelled.sum())} "
+                f"labelled for {self.aspect}; a fusion needs 2 of each from sources that no part was calibrated on. "
+                f"{' '.join(saw)} Use offline or repeval instead, which are fitted here, or label other sources."
+            )
+        return FusionSplit(fit, report, tuple(notes))
 
 
-# ── what is made of them ─────────────────────────────────────────────────────────────────────────────────────────
+# ── the fusions ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _joined(made: Parts) -> FusedRun:
-    """The fusion without calls.  UsageError, with what could not be computed, where too few parts are usable."""
-    golden, aspect, settings, split = made.golden, made.aspect, made.how, made.split
+def _joined(made: _Parts) -> FusedRun:
+    """Fuse without calls.  UsageError, with what could not be computed, if too few parts can be used."""
+    golden, aspect, split = made.golden, made.aspect, made.split
     try:
-        fusion = fuse_parts(golden, aspect, made.parts, settings, made.fit_and_report())
+        fusion = fuse_parts(golden, aspect, made.scores, made.how, made.fit_and_report())
     except UsageError as error:
         reasons = [f"{name}: {reason.rstrip('.')}." for name, reason in made.left_out.items()]
         raise UsageError(" ".join([str(error), *reasons])) from error
     body = {"aspect": aspect} | fusion.as_json()
     body["left_out"] = {**made.left_out, **body["left_out"]}
-    rows = {"fusion": fusion.judge.values} | {part.name: part.upward for part in made.parts}
-    body |= side_by_side(Agreement(golden, aspect, settings), rows, np.array(fusion.report, dtype=np.intp))
     unscored = {verdict.item_id: verdict for verdict in fusion.judge.unscored}
     seen = {*split.calibration, *fusion.judge.seen}
     verdicts = [
         replace(unscored.get(item_id) or Scored(item_id, value), calibration_item=k in seen)
         for k, (item_id, value) in enumerate(zip(golden.item_ids, fusion.judge.values.tolist(), strict=True))
     ]
-    card = fused_card(
-        golden,
-        aspect,
-        texts=KnownTexts.of(golden, split.calibration, split.held_out),
-        state=fusion.state,
-        parts=list(made.recipes.values()),
-        alignment=fusion.fused,
-        measured={name: body[name] for name in ("parts", "left_out", "n_fit", "notes")},
-    )
-    return FusedRun(aspect, body, card, {aspect: verdicts}, {}, made.here, made.replies)
+    return _fused_run(made, body, fusion.state, fusion.fused, verdicts)
 
 
-def _rated(made: Parts, spec: str) -> FusedRun:
-    """The fusion by a model, on the held-out items alone; each call rates the aspect and those in `also`."""
-    if not made.parts:
+def _rated(made: _Parts, spec: str) -> FusedRun:
+    """Let a model rate the held-out items."""
+    if not made.scores:
         raise UsageError(f"No part is usable: {'; '.join(made.left_out.values())}")
-    golden, aspect, settings, parts = made.golden, made.aspect, made.how, tuple(made.parts)
+    golden, aspect, how = made.golden, made.aspect, made.how
     split = made.fit_and_report()
-    report = split.report.tolist()
-    require_systems(golden, settings.measure.level, split.report)
-    aspects = tuple(dict.fromkeys((aspect, *settings.also)))
-    tasks = tuple(task_of(golden, name) for name in aspects)
-    criteria = _given_criteria(settings.criteria, aspects, made)
+    fit, report = split.fit.tolist(), split.report.tolist()
+    require_systems(golden, how.measure.level, split.report)
+    plan = "" if how.plan == MODEL_WRITES else how.plan or measured_plan(golden, aspect, made.scores, fit, how)
+    asked = FusionJudge(task_of(golden, aspect), tuple(made.scores), plan, how.criteria)
     with closing(language_model(spec, made.here, made.replies, gate=NAMED)) as model:
-        if settings.plan == MODEL_WRITES:
-            plan = None
-        elif settings.plan:
-            plan = read_plan(settings.plan, aspects, [part.name for part in parts])
-        else:
-            plan = measured_plan(golden, dict.fromkeys(aspects, parts), split.fit.tolist(), settings)
-        asked = FusionJudge(tasks, parts, plan, criteria=criteria)
-        estimate = estimate_rating(asked, golden.items, report, settings, cost_of=model.cost_of)
+        estimate = estimate_rating(asked, golden.items, report, how, cost_of=model.cost_of)
         made.progress.publish(Stage("estimate", f"{estimate.words}{price_words(estimate.cost)}", 0, estimate.calls))
-        ratings = rate_by_model(model, golden.items, asked, report, settings, progress=made.progress)
-    rated = {name: ratings.values(name, len(golden.items)) for name in ratings.verdicts}
-    result = measured_ratings(golden, tasks, rated, split.report, settings)
-    usage, left = ratings.usage, ratings.n_left
-    remarks = [f"The budget of {settings.budget} calls left {left} items out."] if left else []
+        ratings = rate_by_model(model, golden.items, asked, report, how, progress=made.progress)
+    judge, usage, agreement = ratings.judge, ratings.usage, Agreement(golden, aspect, how)
+    matrix, values = np.array([part.upward for part in made.scores]), ratings.values(len(golden.items))
+    fused, *aligned = agreement.align(np.vstack([values, matrix]), split.report)
+    names, on_fit = [part.name for part in made.scores], agreement.align(matrix, split.fit)
+    known = [k for k, found in enumerate(on_fit) if found.value is not None]
+    best = max(known, key=lambda k: on_fit[k].value or 0.0, default=None)
+    notes = [f"The budget of {how.budget} calls left {ratings.n_left} items out."] if ratings.n_left else []
     body: dict[str, Any] = {
         "aspect": aspect,
         "method": "llm",
         "judge": spec,
-        "fused": result.aspects[aspect].as_json(),
+        "fused": fused.as_json(),
+        "parts": {name: alignment.as_json() for name, alignment in zip(names, aligned, strict=True)},
+        "best_part": None if best is None else names[best],
+        "against_best": None if best is None else agreement.difference(values, matrix[best], split.report).as_json(),
         "left_out": dict(made.left_out),
-        "plan": ratings.plan.text,
-        "plan_origin": ratings.plan.origin,
-        "criteria": {each.aspect: {"text": each.text, "origin": each.origin} for each in ratings.criteria.entries},
-        "criteria_words": ratings.criteria.words,
-        **result.as_json(),
-        **_next_to_parts(made, split, rated[aspect]),
+        "plan": judge.plan,
+        "plan_origin": _origin(how.plan, "measured", MODEL_WRITES),
+        "criteria": judge.criteria,
+        "criteria_origin": _origin(how.criteria, "model"),
         "calls": ratings.calls,
         "requests": usage.requests,
         "cached": usage.cached,
         "tokens": usage.prompt_tokens + usage.completion_tokens,
         "cost": usage.cost,
-        "unscored": {name: ratings.unread(name) for name in ratings.verdicts},
-        "n_fit": len(split.fit),
-        "n_report": len(split.report),
-        "notes": [*split.notes, *remarks, *([] if model.is_llm else [model.notice])],
+        "unscored": ratings.unread,
+        "n_fit": len(fit),
+        "n_report": len(report),
+        "notes": [*split.notes, *notes, *([] if model.is_llm else [model.notice])],
     }
+    texts = {"plan.txt": judge.plan, "criteria.txt": judge.criteria}
+    return _fused_run(made, body, judge.state(model.as_state()), fused, ratings.verdicts, texts=texts)
+
+
+def _origin(said: str, if_empty: str, *words: str) -> str:
+    """Where a plan or criteria come from: `if_empty`, "none", one of `words`, or a person."""
+    if is_none(said):
+        return NONE
+    return if_empty if not said else said if said in words else "person"
+
+
+def _fused_run(
+    made: _Parts,
+    body: dict[str, Any],
+    state: Mapping[str, Any],
+    fused: Alignment,
+    verdicts: Sequence[Verdict],
+    *,
+    texts: Mapping[str, str] | None = None,
+) -> FusedRun:
+    measured = {name: body[name] for name in ("parts", "left_out", "n_fit", "notes")}
+    known = KnownTexts.of(made.golden, made.split.calibration, made.split.held_out)
+    recipes = list(made.recipes.values())
     card = fused_card(
-        golden,
-        aspect,
-        texts=KnownTexts.of(golden, made.split.calibration, made.split.held_out),
-        state=fusion_state(model.as_state(), parts, ratings.plan, tasks, ratings.criteria),
-        parts=list(made.recipes.values()),
-        alignment=result.aspects[aspect],
-        measured={name: body[name] for name in ("parts", "left_out", "n_fit", "n_report", "notes")},
+        made.golden, made.aspect, texts=known, state=state, parts=recipes, alignment=fused, measured=measured
     )
-    texts = {"plan.txt": ratings.plan.text, "criteria.txt": ratings.criteria.text}
-    return FusedRun(aspect, body, card, ratings.verdicts, texts, made.here, made.replies)
-
-
-def _next_to_parts(made: Parts, split: FusionSplit, fused: FloatArray) -> dict[str, Any]:
-    """The parts' alignments, the rating compared with the best of them, and every coefficient."""
-    agreement, names = Agreement(made.golden, made.aspect, made.how), [part.name for part in made.parts]
-    matrix = np.array([part.upward for part in made.parts])
-    on_fit = np.array([found.value for found in agreement.align(matrix, split.fit)], dtype=np.float64)
-    best = None if np.isnan(on_fit).all() else int(np.nanargmax(on_fit))  # None: no part is defined on these items
-    against = None if best is None else agreement.difference(fused, matrix[best], split.report)
-    aligned = agreement.align(matrix, split.report)
-    return {
-        "parts": {name: alignment.as_json() for name, alignment in zip(names, aligned, strict=True)},
-        "best_part": None if best is None else names[best],
-        "against_best": None if against is None else against.as_json(),
-        **side_by_side(agreement, dict(zip(("fusion", *names), (fused, *matrix), strict=True)), split.report),
-    }
-
-
-def _given_criteria(said: str, aspects: Sequence[str], made: Parts) -> FusionCriteria:
-    """The criteria that are not left to the model: of a text, or the best of each calibrated part by its aspect."""
-    if said != CALIBRATED:
-        return read_criteria(said, aspects)
-    cards = [recipe.judge for recipe in made.recipes.values() if recipe.judge is not None]
-    best = {str(card["task"]["aspect"]): str(card["criteria"][0]["text"]) for card in reversed(cards)}
-    known = [AspectCriteria(aspect, best[aspect], "calibrated") for aspect in aspects if best.get(aspect)]
-    if not known:
-        raise UsageError(
-            f"No part has calibrated criteria of {', '.join(aspects)}: name offline or judge:FILE in --with, or leave "
-            "--criteria out, and the model writes them."
-        )
-    return FusionCriteria(tuple(known))
+    return FusedRun(made.aspect, body, card, verdicts, texts or {}, made.here, made.replies)
 
 
 def fused_card(
@@ -469,18 +404,16 @@ def fused_card(
     measured: Mapping[str, Any],
     created: dt.datetime | None = None,
 ) -> dict[str, Any]:
-    """The content of the file of a fusion fitted on `golden`, with its digest; `yaml_text` makes text of it.
+    """Return the content of `fused.yaml` for a fusion fitted on `golden`, with its digest.
 
-    `texts` tells the items that parts or weights were fitted on, and the other labelled ones; `state` is the
-    estimator's, with the parts' names in order; `measured` what else is known of it (``notes`` become warnings).
-    UsageError when a part of the state has no recipe.
+    `texts` are those of the items that parts or weights were fitted on and of the other labelled items.  `state` is
+    the estimator's or the model's, with the names of the parts.  `measured` is what else was measured; its ``notes``
+    become warnings.
     """
-    recipes, scale = {part.name: part for part in parts}, golden.aspects[aspect].scale
-    if lacking := [name for name in state["parts"] if name not in recipes]:
-        raise UsageError(f"The fusion has parts without a recipe: {', '.join(lacking)}.")
+    recipes = {part.name: part for part in parts}
     body = {
         "aspect": aspect,
-        "task": task_entry(aspect, golden.kind, scale),
+        "task": task_entry(aspect, golden.kind, golden.aspects[aspect].scale),
         "fusion": dict(state),
         "parts": [recipes[name].as_json() for name in state["parts"]],
         "alignment": alignment.as_json() if isinstance(alignment, Alignment) else dict(alignment),

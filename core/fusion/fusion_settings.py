@@ -1,7 +1,4 @@
-"""The settings of a fusion, and what a run of LLM fusion in a project is asked for, costs, and comes to.
-
-Command-line options, arguments in Python and the request of a run are the fields of the settings.
-"""
+"""The settings of a fusion, and the request, estimate and result of a fusion by a language model in a project."""
 
 from __future__ import annotations
 
@@ -17,21 +14,20 @@ from core.wording import counted
 
 FusionMethod = Literal["average", "ridge", "nnls"]
 METHODS: tuple[FusionMethod, ...] = ("average", "ridge", "nnls")
-CALIBRATED = "calibrated"
-"""In the place of criteria: those of the calibrated parts."""
+LONGEST_PLAN, LONGEST_CRITERIA = 8_000, 20_000
+"""Most characters of a plan and of criteria."""
 
 
 @dataclass(frozen=True, slots=True)
 class FusionSettings:
-    """How to fuse, and how to measure it.
+    """How to fuse, and how to measure the fusion.
 
-    `method` "llm" lets a model rate by a plan; the others join scores without any call.  `level` None is the usual one.
-    `fit_share` of the unseen sources is fitted on, the rest is reported on.
+    With `method` "llm" a language model rates by a plan; the other methods combine scores without calls.  `level` None
+    is the aspect's usual level.  Weights are fitted on `fit_share` of the unseen sources and measured on the rest.
 
-    Of method "llm" alone: `plan` is a plan's text, "model" to let the model write one, "none" to rate without, "" for
-    one that is measured.  `criteria` are a text of criteria by aspect, "calibrated" for those of the calibrated parts,
-    "none" to rate without; the model writes those of every aspect that has none said.  `also` are aspects rated in the
-    same calls.
+    For "llm" only: `plan` is the text of a plan, "model" to let the model write it, "none" for no plan, or "" for a
+    plan from measured agreement.  `criteria` are the text of criteria, "none" for no criteria, or "" to let the model
+    write them.  `budget` is the largest number of calls.
     """
 
     method: Literal["average", "ridge", "nnls", "llm"] = setting(
@@ -44,46 +40,36 @@ class FusionSettings:
         0.5, "Share of the sources to fit on; the others measure it.", low=0.1, high=0.9, flag="--calibration-share"
     )
     seed: int = setting(0, "Seed of every random choice.", low=0)
-    plan: str = setting("", "For llm: a plan's file, 'model' to let it write one, or 'none'; else measured.")
-    criteria: str = setting(
-        "",
-        "For llm: a file of criteria by aspect, 'calibrated' for those of the calibrated parts, 'none'; else the "
-        "model writes them.",
-    )
-    also: tuple[str, ...] = setting((), "For llm: another aspect to rate in the same calls; may be repeated.")
+    plan: str = setting("", "For llm: a file with a plan, 'model' to let it write one, or 'none'; else measured.")
+    criteria: str = setting("", "For llm: a file with criteria, or 'none'; else the model writes them.")
     budget: int | None = setting(None, "For llm: most calls.", low=1)
 
     def __post_init__(self) -> None:
         check_settings(self)
+        if len(self.plan) > LONGEST_PLAN or len(self.criteria) > LONGEST_CRITERIA:
+            raise UsageError(
+                f"A plan may have {LONGEST_PLAN:,} characters and criteria {LONGEST_CRITERIA:,}; these have "
+                f"{len(self.plan):,} and {len(self.criteria):,}. Shorten them."
+            )
+        if self.method != "llm" and (self.plan or self.criteria or self.budget):
+            raise UsageError(f"--plan, --criteria and --budget are for the method llm, not for {self.method}.")
 
     @property
     def measure(self) -> Measure:
         return Measure(self.statistic, self.level or "dataset")
 
-    def require_no_model_options(self) -> None:
-        """UsageError for an option of the method llm where another method is chosen."""
-        given = {
-            "--also": self.also,
-            "--criteria": self.criteria,
-            "--plan": self.plan,
-            "--budget": self.budget,
-        }
-        if self.method != "llm" and (option := next((name for name, value in given.items() if value), "")):
-            raise UsageError(f"{option} is for the method llm, by which a model rates; got {self.method}.")
-
 
 @dataclass(frozen=True, slots=True)
 class FusionRequest:
-    """Let a language model fuse the judges `judge_ids` of the project on `aspects`, all of them in one call an item.
+    """Let a language model fuse the judges `judge_ids` of a project on one aspect, with one call for each item.
 
-    Of `settings` an empty `plan` lets the model write it first.  `n_items` None rates all items, else
-    about so many, of whole sources.
+    The model writes plan and criteria that are empty in `settings`.  `n_items` is about how many items to rate, in
+    whole sources; None rates all.
     """
 
     project_id: str
     golden_id: str
     aspect: str
-    aspects: tuple[str, ...]
     judge_ids: tuple[str, ...]
     judge_spec: str
     settings: FusionSettings = field(default_factory=lambda: FusionSettings(method="llm"))
@@ -92,29 +78,23 @@ class FusionRequest:
 
 @dataclass(frozen=True, slots=True)
 class FusionEstimate(CallEstimate):
-    """What an LLM fusion will ask for: a call for each of `n_items`, one for the plan where there is none, and one for
-    the criteria of the aspects `to_write` that have none said."""
+    """The calls of a fusion by a model: one for each of `n_items`, and one for each text that it writes first."""
 
     n_items: int
     to_write: tuple[str, ...] = ()
-    writes_plan: bool = False
 
     @property
     def words(self) -> str:
-        """E.g. ``73 calls: 72 items, 1 for the criteria of coherence``."""
-        parts = [counted(self.n_items, "item")]
-        parts += [f"1 for the criteria of {', '.join(self.to_write)}"] if self.to_write else []
-        parts += ["1 for the plan"] if self.writes_plan else []
+        """E.g. ``73 calls: 72 items, 1 for the criteria``."""
+        parts = [counted(self.n_items, "item"), *(f"1 for the {what}" for what in self.to_write)]
         return f"{counted(self.calls, 'call')}: {', '.join(parts)}"
 
 
 @dataclass(frozen=True)
 class FusionRunView:
-    """Result of an LLM fusion: judges by aspect, plan and criteria used, and unreadable replies by aspect and reason.
+    """The result of a fusion by a model: judge ids and unreadable replies (by reason), both by aspect; the texts used.
 
-    `criteria_origins` says of each aspect who wrote its criteria (an older run rated without any).  `overall` is the
-    judge of the overall score, entered on the aspect of that name or else on the first.  `judge_state` restores the
-    model that rated (empty where an older run kept none).
+    Runs of earlier versions have several aspects.  `judge_state` restores the model that rated.
     """
 
     judges: Mapping[str, str]
@@ -124,4 +104,3 @@ class FusionRunView:
     stopped_early: str = ""
     judge_state: Mapping[str, Any] = field(default_factory=dict)
     criteria: str = ""
-    criteria_origins: Mapping[str, str] = field(default_factory=dict)

@@ -25,17 +25,9 @@ from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from core.data.split import TO_STACK, inner_fold, too_few_to_stack
 from core.errors import AspectError, UsageError
-from core.fusion.fusion_settings import METHODS, FusionMethod, FusionSettings
-from core.records import STATISTICS, Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Level, Split, Unscored
-from core.stats import (
-    LEAST_SOURCES,
-    Difference,
-    LabelledItems,
-    align_each,
-    alignment_values,
-    holm,
-    paired_difference,
-)
+from core.fusion.fusion_settings import FusionMethod, FusionSettings
+from core.records import Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Level, Split, Unscored
+from core.stats import LEAST_SOURCES, Difference, LabelledItems, align_each, holm, paired_difference
 from core.wording import number
 
 PENALTIES = np.logspace(-1, 3, 13)
@@ -199,7 +191,7 @@ def seen_sources(golden: GoldenSet, parts: Sequence[JudgeScores]) -> NDArray[np.
 
 
 def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) -> FloatArray:
-    """(n_items,) scores: calibration items by a fit without their source, all others by the fit on all of them.
+    """Score calibration items by a fit without their source, and all others by the fit on all of them: (n_items,).
 
     `fit_and_score` is called `PART_FOLDS` + 1 times, with the whole `split` first.  UsageError with fewer calibration
     sources than folds.
@@ -213,8 +205,6 @@ def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) ->
             f"own score; there are {sources.size}."
         )
     scores = np.array(fit_and_score(split), dtype=np.float64)
-    if scores.shape != (len(golden.items),):
-        raise UsageError(f"Got scores of shape {scores.shape} for {len(golden.items)} items.")
     fold = np.random.default_rng([split.seed, 4]).permutation(sources.size) % PART_FOLDS
     for k in range(PART_FOLDS):
         left_out = np.isin(codes, sources[fold == k])
@@ -229,13 +219,12 @@ def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) ->
 
 @dataclass(frozen=True)
 class Fusion:
-    """A fused judge next to its parts, all on the same `report` items.
+    """A fused judge next to its parts, all measured on the same `report` items.
 
-    `against_best` is the fusion minus the part that aligned best on the *fit* items (so that nothing is picked on the
-    report).  `weights` by part are in points of the label for one standard deviation (shares for the average).
-    `left_out` says which parts were not used, and why.  `without` are the fusions without one part, by its name, each
-    with the whole fusion minus it on the same items; their p share one Holm correction.  `state` holds all that scoring
-    new items needs.
+    `weights` by part are in points of the label for one standard deviation (shares for the average).  `left_out` says
+    why a part was not used.  `without` has by part the fusion of the others, and the whole fusion minus that one; their
+    p share one Holm correction.  `against_best` is the fusion minus the part that aligned best on the *fit* items, so
+    that nothing is chosen on the report items.  `state` holds what scoring new items needs.
     """
 
     method: FusionMethod
@@ -245,7 +234,7 @@ class Fusion:
     left_out: Mapping[str, str]
     weights: Mapping[str, float]
     without: Mapping[str, tuple[Alignment, Difference]]
-    against_best: Difference | None
+    against_best: Difference
     best_part: str
     fit: tuple[int, ...]
     report: tuple[int, ...]
@@ -253,7 +242,7 @@ class Fusion:
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON of `fuse`."""
+        """Return what `fuse --json` prints of it."""
         return {
             "method": self.method,
             "fused": self.fused.as_json(),
@@ -265,7 +254,7 @@ class Fusion:
                 for name, (alignment, lost) in self.without.items()
             },
             "best_part": self.best_part,
-            "against_best": None if self.against_best is None else self.against_best.as_json(),
+            "against_best": self.against_best.as_json(),
             "n_fit": len(self.fit),
             "n_report": len(self.report),
             "notes": list(self.notes),
@@ -274,28 +263,23 @@ class Fusion:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement of scores with the raters on one aspect of a golden set, at any positions.
-
-    `other_labels` (n_items,) replace the aspect's own.
-    """
+    """Measures the agreement of scores with the raters on one aspect, at any positions of a golden set."""
 
     golden: GoldenSet
     aspect: str
     settings: FusionSettings
-    other_labels: FloatArray | None = None
 
     @cached_property
     def items(self) -> LabelledItems:
-        own = LabelledItems.of(self.golden, self.aspect)
-        return own if self.other_labels is None else own.labelled(self.other_labels)
+        return LabelledItems.of(self.golden, self.aspect)
 
     def align(self, matrix: FloatArray, at: IntArray, *, stream: int = 1) -> list[Alignment]:
-        """One alignment for each row of `matrix` (n_judges, n_items), at the positions `at`."""
+        """Return the alignment of each row of `matrix` (n_judges, n_items) at the positions `at`."""
         how, items = self.settings, self.items.take(at)
         return align_each(matrix[:, at], items, how.measure, seed=[how.seed, stream])
 
     def difference(self, a: FloatArray, b: FloatArray, at: IntArray) -> Difference:
-        """The alignment of `a` minus that of `b`, both (n_items,), on the items of `at` that both scored."""
+        """Return the alignment of `a` minus that of `b`, both (n_items,), on the items of `at` that both scored."""
         how, items = self.settings, self.items.take(at)
         return paired_difference(a[at], b[at], items, how.measure, seed=[how.seed, 2])
 
@@ -307,25 +291,19 @@ def fuse(
     settings: FusionSettings,
     split: FusionSplit | None = None,
 ) -> Fusion:
-    """Fuse `parts` (judges of this golden set, of any scales) on one aspect, without further calls to a model.
+    """Fuse `parts` (judges of this golden set, on any scales, under different names) on one aspect, without calls.
 
-    With a `split` the items to fit and to report on are given, and the caller has seen to what the parts have `seen`:
-    their scores on the fit items must then be cross-fitted (`cross_fitted`).
+    With a `split` the caller guarantees that the scores of the parts on its fit items are cross-fitted
+    (`cross_fitted`).  With too few labels to learn weights from, the parts are averaged, and `notes` says so.
 
-    On fewer labels than weights can be learnt from, the parts are averaged instead, and `notes` says so.
-
-    A part that is constant, that has no scores, or (for the average) that does not beat chance on the fit items is left
-    out with its reason; where these are too few to show it (fewer than 50 labels or `LEAST_SOURCES` sources), only a
-    part that is shown to disagree with the raters.  UsageError with fewer than two usable parts, AspectError when too
-    few items are unseen.
+    A part is left out if it is constant or has no scores.  For the average it is also left out if it does not beat
+    chance on the fit items; with fewer than 50 labels or `LEAST_SOURCES` sources there, only if it disagrees with the
+    raters beyond chance.  UsageError with fewer than two usable parts, AspectError when too few items are unseen.
     """
     names = [part.name for part in parts]
-    if len(set(names)) < len(names):
-        raise UsageError("Two parts have the same name; rename one, so that their names differ.")
     split = split or unseen_split(golden, aspect, parts, fit_share=settings.fit_share, seed=settings.seed)
     fit, report, notes = split.fit, split.report, list(split.notes)
-    if settings.method == "llm":
-        raise UsageError(f"A fusion without calls is one of {', '.join(METHODS)}.")
+    assert settings.method != "llm"
     method: FusionMethod = settings.method
     if method != "average" and (few := too_few_to_stack(fit.size)):
         notes.append(f"{few}. The parts are averaged instead of joined by {method}.")
@@ -337,7 +315,7 @@ def fuse(
     agreement, matrix = Agreement(golden, aspect, settings), np.array([part.upward for part in parts])
     on_fit, left_out = _choose_parts(agreement, names, matrix, fit, averaged=method == "average")
     usable = [k for k, name in enumerate(names) if name not in left_out]
-    used, used_names = matrix[usable], [names[k] for k in usable]
+    used, joined = matrix[usable], [parts[k] for k in usable]
 
     def fitted(rows: FloatArray) -> Estimator:
         return fit_estimator(method, rows[:, fit], agreement.items.labels[fit], golden.source_codes[fit])
@@ -352,7 +330,22 @@ def fuse(
         lost.append(agreement.difference(values, scores, report))
     fused, *of_parts = agreement.align(np.vstack([values, matrix]), report)
     best = max(usable, key=lambda k: float(-np.inf if (value := on_fit[k].value) is None else value))
-    judge = _fused_judge(golden, aspect, [parts[k] for k in usable], values, fit, method=method)
+    used_names = [part.name for part in joined]
+    costs = [part.calls_per_item for part in joined]
+    judge = JudgeScores(
+        name=f"fusion ({method}) of {len(joined)}",
+        kind="fused",
+        aspect=aspect,
+        values=values,
+        unscored=tuple(
+            Unscored(golden.item_ids[k], "missing input", "No part of the fusion has a score.")
+            for k in np.flatnonzero(np.isnan(values))
+        ),
+        seen=tuple(sorted({*fit.tolist()}.union(*(part.seen for part in joined)))),
+        on_scale=method != "average",
+        note=f"{method} of {', '.join(used_names)}, fitted on {fit.size} items.",
+        calls_per_item=None if None in costs else float(sum(cost or 0.0 for cost in costs)),
+    )
     return Fusion(
         method=method,
         judge=judge,
@@ -370,39 +363,13 @@ def fuse(
     )
 
 
-def _fused_judge(
-    golden: GoldenSet,
-    aspect: str,
-    joined: Sequence[JudgeScores],
-    values: FloatArray,
-    fit: IntArray,
-    *,
-    method: FusionMethod,
-) -> JudgeScores:
-    """Return the fused `values` (n_items,) as a judge that has seen the items to fit on and all that a part has."""
-    costs = [part.calls_per_item for part in joined]
-    return JudgeScores(
-        name=f"fusion ({method}) of {len(joined)}",
-        kind="fused",
-        aspect=aspect,
-        values=values,
-        unscored=tuple(
-            Unscored(golden.item_ids[k], "missing input", "No part of the fusion has a score.")
-            for k in np.flatnonzero(np.isnan(values))
-        ),
-        seen=tuple(sorted({*fit.tolist()}.union(*(part.seen for part in joined)))),
-        on_scale=method != "average",
-        note=f"{method} of {', '.join(part.name for part in joined)}, fitted on {fit.size} items.",
-        calls_per_item=None if None in costs else float(sum(cost or 0.0 for cost in costs)),
-    )
-
-
 def _choose_parts(
     agreement: Agreement, names: Sequence[str], matrix: FloatArray, fit: IntArray, *, averaged: bool
 ) -> tuple[list[Alignment], dict[str, str]]:
-    """Return each part's alignment on the items to fit on, and name → reason of the parts that are left out.
+    """Return each part's alignment on the fit items, and by name the reasons of the parts that are left out.
 
-    `matrix` is (n_parts, n_items).  UsageError where fewer than two parts are usable.
+    `matrix` is (n_parts, n_items).  Fitted weights handle parts that disagree with the raters; the average cannot.
+    UsageError if fewer than two parts are usable.
     """
     golden, settings = agreement.golden, agreement.settings
     # a dozen systems are too few to find which parts beat chance
@@ -410,55 +377,22 @@ def _choose_parts(
     gate = replace(settings, level=level)
     on_fit = replace(agreement, settings=gate).align(matrix, fit)
     few = fit.size < TO_STACK or np.unique(golden.source_codes[fit]).size < LEAST_SOURCES
-    reasons = [
-        _unusable(row[fit], alignment, averaged=averaged, few=few)
-        for row, alignment in zip(matrix, on_fit, strict=True)
-    ]
-    left_out = {name: reason for name, reason in zip(names, reasons, strict=True) if reason}
+    left_out = {}
+    for name, row, alignment in zip(names, matrix[:, fit], on_fit, strict=True):
+        scores, interval = row[~np.isnan(row)], alignment.interval
+        where = f"on the {alignment.n} items to fit on ({number(alignment.value)})"
+        if not scores.size:
+            left_out[name] = "it has no score on the items to fit on"
+        elif scores.min() == scores.max():
+            left_out[name] = "all its scores are equal on the items to fit on"
+        elif averaged and few and interval is not None and interval.high < 0:
+            left_out[name] = f"it disagrees with raters beyond chance {where}"
+        elif averaged and not few and not beats_chance(alignment):
+            left_out[name] = f"it does not beat chance {where}"
     if (n_usable := len(names) - len(left_out)) < 2:
-        why = [f"{name}: {reason.rstrip('.')}." for name, reason in left_out.items()]
+        why = [f"{name}: {reason}." for name, reason in left_out.items()]
         raise UsageError(" ".join([f"A fusion needs at least two usable parts; got {n_usable}.", *why]))
     return on_fit, left_out
-
-
-def _unusable(row: FloatArray, alignment: Alignment, *, averaged: bool, few: bool) -> str:
-    """Why a part cannot be used; "" for one that can.  Fitted weights handle parts that disagree with raters.
-
-    `row` are its scores on the items to fit on, `alignment` its own over these items, not over systems.
-    """
-    scores, interval = row[~np.isnan(row)], alignment.interval
-    where = f"on the {alignment.n} items to fit on"
-    value = "undefined" if alignment.value is None else number(alignment.value)
-    if not scores.size:
-        return "it has no score on the items to fit on"
-    if scores.min() == scores.max():
-        return "all its scores are equal on the items to fit on"
-    if averaged and few and interval is not None and interval.high < 0:
-        return f"it disagrees with raters beyond chance {where} ({value})"
-    if averaged and not few and not beats_chance(alignment):
-        return f"it does not beat chance {where} ({value})"
-    return ""
-
-
-def side_by_side(agreement: Agreement, rows: Mapping[str, FloatArray], at: IntArray) -> dict[str, Any]:
-    """Every coefficient of each of `rows` (name to (n_items,) scores, more is better), and those between them.
-
-    ``coefficients`` are with the labels, at the level of `agreement`, by name and statistic.  ``between`` are over the
-    items at `at` that both scored, a row and a column for each name.  None stands for an undefined value.
-    """
-    import pandas as pd
-
-    frame, coefficients, between = pd.DataFrame(rows), dict[str, dict[str, Any]](), dict[str, Any]()
-    seen = frame.iloc[at]
-    varied = seen.loc[:, seen.nunique() > 1].reindex(columns=frame.columns)  # nothing is defined for a constant
-    for statistic in STATISTICS:
-        measure, items = replace(agreement.settings.measure, statistic=statistic), agreement.items.take(at)
-        values = alignment_values(frame.to_numpy().T[:, at], items, measure).tolist()
-        for name, value in zip(rows, values, strict=True):
-            coefficients.setdefault(name, {})[statistic] = None if np.isnan(value) else value
-        table = varied.corr(statistic, min_periods=2)
-        between[statistic] = table.astype(object).where(table.notna(), None).to_numpy().tolist()
-    return {"coefficients": coefficients, "between": {"names": list(rows)} | between}
 
 
 def beats_chance(alignment: Alignment) -> bool:
@@ -467,6 +401,6 @@ def beats_chance(alignment: Alignment) -> bool:
 
 
 def holm_corrected(differences: Sequence[Difference]) -> list[Difference]:
-    """The same differences with Holm's p over those that have one."""
+    """Correct the p of those differences that have one, by Holm."""
     corrected = holm([np.nan if test.p is None else test.p for test in differences])
     return [replace(test, p=None if np.isnan(p) else float(p)) for test, p in zip(differences, corrected, strict=True)]

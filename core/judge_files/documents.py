@@ -333,28 +333,24 @@ class FusionEntry(FilePart):
             raise ValueError(f"there are {n_weights} weights for {len(self.parts)} parts.")
 
 
-@dataclass(frozen=True)
-class CriteriaOfAspect(FilePart):
-    """Criteria by which a fusion's model rates an aspect; an aspect not listed has none."""
-
-    aspect: Aspect
-    text: str
-    origin: Literal["person", "calibrated", "model"] = "person"
+def _rate_prompt(name: str) -> str:
+    if name != "fusion_rate.v2":
+        raise ValueError("this fusion rates several aspects per call, which Concord no longer does; fuse again")
+    return name
 
 
 @dataclass(frozen=True)
 class ModelFusionEntry(FilePart):
-    """A language model that rates each item by a plan and the parts' numbers, all aspects in one call."""
+    """A language model that rates each item by a plan and the parts' numbers; "none" is no plan, or no criteria."""
 
     method: Literal["llm"]
+    prompt: Annotated[str, AfterValidator(_rate_prompt)]
     parts: Names
     judge: JudgeDescription
-    prompt: Literal["evaluate.v1", "evaluate_unplanned.v1"]
     plan: Annotated[str, Field(min_length=1, max_length=8_000)]
     introduced: Annotated[str, Field(max_length=100_000)]
     """The parts as the model reads of them, a line each."""
-    aspects: Annotated[tuple[TaskEntry, ...], Field(min_length=1, max_length=50)]
-    criteria: Annotated[tuple[CriteriaOfAspect, ...], Field(max_length=50)] = ()
+    criteria: Annotated[str, Field(min_length=1, max_length=20_000)]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ import numpy as np
 from core.errors import ConcordError, ConsentError, GoldenError, JudgeError, UsageError
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.model_rating import FusionJudge, rate_by_model
-from core.fusion.plan_and_criteria import FusionCriteria, no_criteria, read_plan
 from core.fusion.stack import restore_estimator
 from core.judge_files.documents import FusedPart, FusionDocument, document_of
 from core.judge_files.loaded import CalibratedJudge, LoadedJudge, Metrics, allowed_repeval, restored
@@ -196,25 +195,18 @@ class FusedJudge(LoadedJudge):
         return self._model
 
     def _rated(self, golden: GoldenSet, numbers: FloatArray) -> Verdicts:
-        """Return the model's verdicts on the aspect, by the plan of the file."""
+        """Return the model's verdicts, by the plan of the file."""
         how: Any = self.document.fusion
         model = self._rater()
         if not isinstance(model, LLMJudge):
             raise JudgeError("The judge of this fusion is not a language model that can be asked here.")
-        if model.sampling.references:
-            raise JudgeError(
-                "This fusion was made with references in its prompts, which fusions no longer show. Fuse again."
-            )
-        tasks = tuple(entry.as_task() for entry in how.aspects)
-        names = [task.aspect for task in tasks]
         parts = tuple(
             JudgeScores(part.name, "metric", self.task.aspect, values, higher_is_better=part.higher_is_better)
             for part, values in zip(self.parts, numbers, strict=True)
         )
-        criteria = FusionCriteria(how.criteria).with_more(no_criteria(names), names)
-        asked = FusionJudge(tasks, parts, read_plan(how.plan, names, how.parts), how.introduced, criteria)
+        asked = FusionJudge(self.task, parts, how.plan, how.criteria, how.introduced)
         rated = rate_by_model(model, golden.items, asked, range(len(golden.items)), FusionSettings(method="llm"))
-        verdicts = dict(zip(rated.positions, rated.verdicts[self.task.aspect], strict=True))
+        verdicts = dict(zip(rated.positions, rated.verdicts, strict=True))
         return Verdicts(
             verdicts.get(k) or Unscored(item.item_id, "missing input", model.lacking(self.task, item))
             for k, item in enumerate(golden.items)

@@ -134,20 +134,20 @@ def score_frame(
     if not prompt.startswith("score_"):
         raise JudgeError(f"{prompt[:80]!r} is not a scoring prompt; their names begin with score_.")
     values = {
-        **_task_values(task),
+        **task_values(task),
         "item": item_block(task.kind, item, SCORING),
         "steps": neutral(steps),
         "levels": levels_block(task),
         "examples": _examples_block(task.kind, task.scale, examples_for(item, examples)),
     }
-    before, after = _fill(prompt, {**values, "criteria": _CRITERIA_HERE}).split(_CRITERIA_HERE)
-    leading = () if persona == "none" else (Message("system", _fill(f"persona_{persona}.v1", {})),)
-    return ScoreFrame(before, after, _fill(prompt, {**values, "criteria": ""}), leading)
+    before, after = filled(prompt, {**values, "criteria": _CRITERIA_HERE}).split(_CRITERIA_HERE)
+    leading = () if persona == "none" else (Message("system", filled(f"persona_{persona}.v1", {})),)
+    return ScoreFrame(before, after, filled(prompt, {**values, "criteria": ""}), leading)
 
 
 def steps_messages(task: Task, criteria: str) -> tuple[Message, ...]:
     """Ask for the evaluation steps that lead a judge to its number (auto-CoT; G-Eval)."""
-    return (Message("user", _fill(STEPS_PROMPT, {**_task_values(task), "criteria": neutral(criteria)})),)
+    return (Message("user", filled(STEPS_PROMPT, {**task_values(task), "criteria": neutral(criteria)})),)
 
 
 def score_messages(task: Task, item: Item, criteria: str, form: OutputForm = "rate_explain") -> tuple[Message, ...]:
@@ -176,11 +176,11 @@ def draft_messages(
         if shown.reasons:
             lines += ["Reasons of the people:", *map(_on_one_line, shown.reasons[:MOST_REASONS])]
         blocks.append("\n".join(lines))
-    values = {**_task_values(task), "examples": "\n\n".join(blocks)}
+    values = {**task_values(task), "examples": "\n\n".join(blocks)}
     if request.criteria is not None:
         prompt = refine_prompt
         values["criteria"] = neutral(request.criteria.text) or "(none yet: the judge had only the name of the aspect)"
-    return (Message("user", _fill(prompt if says_why else _WITHOUT_REASONS.get(prompt, prompt), values)),)
+    return (Message("user", filled(prompt if says_why else _WITHOUT_REASONS.get(prompt, prompt), values)),)
 
 
 def _on_one_line(text: str) -> str:
@@ -311,7 +311,7 @@ def whole_words(scale: Scale) -> str:
     return f"from {ratings[0]} (lowest) to {ratings[-1]} (highest): one of {', '.join(map(str, ratings))}"
 
 
-def _task_values(task: Task) -> dict[str, str]:
+def task_values(task: Task) -> dict[str, str]:
     aspect, questions = " ".join(plain(task.aspect).split()), _questions()
     own: str | None = questions.get(task.kind, {}).get(aspect.lower())
     return {
@@ -346,7 +346,7 @@ def _text_of(prompt: str) -> str:
     return known[prompt].read_text(encoding="utf-8")
 
 
-def _fill(prompt: str, values: Mapping[str, str]) -> str:
+def filled(prompt: str, values: Mapping[str, str]) -> str:
     """The sections of a prompt, without those that would hold an empty value; values are never read as templates.
 
     A line that begins with "?name " is there where the value of that name is not empty, one with "!name " where it is.

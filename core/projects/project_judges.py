@@ -5,7 +5,6 @@ A fusion joins judges without calls, or a language model rates by their scores, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -24,16 +23,15 @@ from core.project_records import JUDGES, JudgeEntry
 from core.projects.judge_line import JudgeLine, JudgeVersion, compared_before, judge_line
 from core.projects.project_list import require_aspect
 from core.projects.run_control import KINDS, Kind, RunWork, list_held_out_accesses, load_calibration
-from core.records import GoldenSet, IntArray, JudgeScores, Measure
+from core.records import Alignment, GoldenSet, IntArray, JudgeScores, Measure
 from core.settings import Settings
-from core.store.database import unpack
 from core.store.log import Entry
 from core.store.runs import RESULT
 from core.store.store import Store, requires
 
 if TYPE_CHECKING:
     from core.data.judge_results import ImportPreview, ResultFile, Role
-    from core.fusion.model_rating import FusionJudge, ModelResult
+    from core.fusion.model_rating import FusionJudge
     from core.fusion.stack import Fusion
 
 _LONGEST_NAME = 120
@@ -396,60 +394,36 @@ def readable_judges(store: Store, project_id: str, entries: Sequence[JudgeEntry]
     return [replace(judge, name=name) for judge, name in zip(judges, unique_names(judges), strict=True)]
 
 
-# ── by a model: plan and criteria ────────────────────────────────────────────────────────────────────────────
+# ── by a model ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def asked_fusion(
-    store: Store, request: FusionRequest, *, texts: bool = True, needs_plan: bool = False
-) -> tuple[GoldenSet, FusionJudge, tuple[int, ...]]:
-    """The golden set, what is asked (with the plan and criteria of the request, for `texts`), and which items to rate.
+def asked_fusion(store: Store, request: FusionRequest) -> tuple[GoldenSet, FusionJudge, tuple[int, ...]]:
+    """The golden set, what the model is asked, and positions of the items to rate.
 
-    A metric serves all aspects, so it is one assistant; any other judge is named with its aspect.  NotFoundError for an
-    unknown aspect or judge, UsageError for none at all, for a plan that does not fit (or `needs_plan` and it is empty)
-    or for criteria that cannot be read.
+    NotFoundError for an unknown aspect or judge, UsageError for no judge at all.
     """
     from core.data.split import task_of, whole_sources
     from core.fusion.model_rating import FusionJudge
-    from core.fusion.plan_and_criteria import read_criteria, read_plan
 
     store.projects.get(request.project_id)
-    golden, said = store.goldens.load(request.golden_id), request.settings
-    if not request.aspects or not request.judge_ids:
-        raise UsageError("An LLM fusion needs at least one aspect and one assistant.")
-    unknown = [aspect for aspect in request.aspects if aspect not in golden.aspects]
-    if unknown:
-        raise NotFoundError(f"{golden.name} has no aspect {unknown[0]!r}.")
-    rows = [store.judges.get(request.project_id, judge_id) for judge_id in request.judge_ids]
-    if any(row.golden_id != request.golden_id for row in rows):
-        raise UsageError("An assistant belongs to another golden set.")
-    parts: dict[str, JudgeScores] = {}
-    for judge in [row.judge for row in rows]:
-        shared = judge.kind == "metric"
-        name = judge.name if shared or len(request.aspects) == 1 else f"{judge.name} on {judge.aspect}"
-        name = re.sub(r"[,;:\s]+", " ", name).strip()
-        if name in parts and not shared:
-            name = f"{name} ({len(parts) + 1})"
-        parts.setdefault(name, replace(judge, name=name))
+    require_aspect(store, request.golden_id, request.aspect)
+    where = (request.project_id, request.golden_id, request.aspect)
+    golden, aspect, parts = _judges(store, *where, request.judge_ids)
+    if not parts:
+        raise UsageError("A fusion by a model needs at least one part.")
     positions = np.arange(len(golden.items))
     if request.n_items is not None:
-        rng = np.random.default_rng([said.seed, 6])
+        rng = np.random.default_rng([request.settings.seed, 6])
         positions = whole_sources(golden.source_codes, positions, request.n_items, rng)
-    judge_asked = FusionJudge(
-        tuple(task_of(golden, aspect) for aspect in request.aspects),
-        tuple(parts.values()),
-        read_plan(said.plan, request.aspects, list(parts)) if texts and (said.plan or needs_plan) else None,
-        criteria=read_criteria(said.criteria if texts else "", request.aspects),
-    )
-    return golden, judge_asked, tuple(positions.tolist())
-
-
-# ── by a model: the run ──────────────────────────────────────────────────────────────────────────────────────
+    said = request.settings
+    judge = FusionJudge(task_of(golden, aspect), tuple(parts), said.plan, said.criteria)
+    return golden, judge, tuple(positions.tolist())
 
 
 def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) -> FusionEstimate:
-    """Calls, tokens and price of an LLM fusion before it starts; asks no endpoint.
+    """Calls, tokens and price of a fusion by a model before it starts; asks no endpoint.
 
-    UsageError for a judge that is no language model or a plan that does not fit; AuthError without a key.
+    UsageError for a judge that is no language model; AuthError without a key.
     """
     from core.fusion.model_rating import estimate_rating
     from core.judging.judge_specs import language_model
@@ -461,53 +435,43 @@ def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) ->
 
 def _check_fusion(store: Store, settings: Settings, request: FusionRequest) -> tuple[FusionRequest, str, str]:
     estimate_fusion(store, settings, request)
-    return request, f"LLM fusion · {', '.join(request.aspects)} · {request.judge_spec}", request.judge_spec
+    return request, f"LLM fusion · {request.aspect} · {request.judge_spec}", request.judge_spec
 
 
 def run_fusion(work: RunWork) -> FusionRunView:
-    """Rate item by item by the plan, and enter a judge for each aspect and one of the overall score.
-
-    With a budget the rest stays unasked.
-    """
+    """Rate item by item, as far as the budget reaches, and enter the scores as a judge."""
     from core.fusion.model_rating import rate_by_model
-    from core.fusion.plan_and_criteria import OVERALL, folded
     from core.judging.judge_specs import NAMED, language_model
 
     request = work.request(FusionRequest)
-    settings, aspects, spec = request.settings, request.aspects, request.judge_spec
+    settings, spec = request.settings, request.judge_spec
     golden, judge, positions = asked_fusion(work.store, request)
     with closing(language_model(spec, work.settings, work.replies, gate=NAMED)) as model:
         ratings = rate_by_model(model, golden.items, judge, positions, settings, progress=work.progress)
-    judges = {}
-    for name in ratings.verdicts if ratings.positions else ():
-        overall = name == OVERALL and OVERALL not in aspects
-        labelled = next((own for own in golden.aspects if folded(own) == OVERALL), aspects[0])
-        what = "all in all" if overall else name
-        fused = JudgeScores(
-            name=f"LLM fusion · {spec}{' · overall' if overall else ''}",
-            kind="fused",
-            aspect=labelled if overall else name,
-            values=ratings.values(name, len(golden.items)),
-            unscored=ratings.verdicts[name].unscored,
-            seen=tuple(sorted(set().union(*(part.seen for part in judge.parts)))),
-            note=f"{spec} rates {what} by {len(judge.parts)} assistants, all aspects in one call.",
-            run_id=work.run.run_id,
-            calls_per_item=1.0 / len(aspects),
-        )
-        judges[name] = work.add_judge(fused, ratings.replies)
+    fused = JudgeScores(
+        name=f"LLM fusion · {spec}",
+        kind="fused",
+        aspect=request.aspect,
+        values=ratings.values(len(golden.items)),
+        unscored=ratings.verdicts.unscored,
+        seen=tuple(sorted(set().union(*(part.seen for part in judge.parts)))),
+        note=f"{spec} rates {request.aspect} with the numbers of {len(judge.parts)} parts.",
+        run_id=work.run.run_id,
+        calls_per_item=1.0,
+    )
+    replies = {verdict.item_id: verdict.raw for verdict in ratings.verdicts if verdict.raw}
     return FusionRunView(
-        judges,
-        settings.plan or ratings.plan.text,
+        {request.aspect: work.add_judge(fused, replies)},
+        ratings.judge.plan,
         ratings.calls,
-        {name: counts for name in ratings.verdicts if (counts := ratings.unread(name))},
+        {request.aspect: ratings.unread} if ratings.unread else {},
         f"The budget of {settings.budget} calls left {ratings.n_left} items out." if ratings.n_left else "",
         model.as_state(),
-        ratings.criteria.text,
-        ratings.criteria.origins,
+        ratings.judge.criteria,
     )
 
 
-# ── what a fusion by a model is worth ────────────────────────────────────────────────────────────────────────
+# ── how well a fusion by a model agrees ──────────────────────────────────────────────────────────────────────
 
 
 def unseen_and_asked(golden: GoldenSet, judge: JudgeScores) -> IntArray:
@@ -516,30 +480,25 @@ def unseen_and_asked(golden: GoldenSet, judge: JudgeScores) -> IntArray:
     return np.flatnonzero(asked & ~seen_sources(golden, [judge]))
 
 
-def fusion_result(store: Store, run_id: str, settings: FusionSettings) -> ModelResult | None:
-    """What a finished LLM fusion is worth at the statistic and level of `settings`: every aspect, the score all in
-    all.
+def fusion_result(store: Store, run_id: str, settings: FusionSettings) -> Alignment | None:
+    """The alignment of a finished fusion by a model, at the statistic and level of `settings`.
 
-    On labelled items of sources that neither plan, criteria nor assistants have seen; None where a judge of it or an
-    assistant is gone.
+    On labelled items of sources that no part has seen; None if its judge was deleted.
     """
-    from core.fusion.model_rating import measured_ratings
-    from core.fusion.plan_and_criteria import OVERALL
-    from core.fusion.stack import require_systems
+    from core.fusion.stack import Agreement, require_systems
 
     run = store.runs.get(run_id)
     outcome = store.results.read(run_id, RESULT, FusionRunView)
-    if outcome is None or not outcome.judges:
+    if outcome is None or run.aspect not in outcome.judges:
         return None
     try:
-        golden, judge, _ = asked_fusion(store, unpack(FusionRequest, run.request_json))
-        judges = {name: store.judges.get(run.project_id, key).judge for name, key in outcome.judges.items()}
+        judge = store.judges.get(run.project_id, outcome.judges[run.aspect]).judge
     except NotFoundError:
         return None
-    at = unseen_and_asked(golden, judges[OVERALL])
+    golden = store.goldens.load(run.golden_id)
+    at = unseen_and_asked(golden, judge)
     require_systems(golden, settings.measure.level, at)
-    rated = {name: each.values for name, each in judges.items()}
-    return measured_ratings(golden, judge.tasks, rated, at, settings)
+    return Agreement(golden, run.aspect, settings).align(judge.values[None, :], at)[0]
 
 
 KINDS["fusion"] = Kind(FusionRequest, FusionRunView, "started an LLM fusion", _check_fusion, run_fusion)

@@ -24,7 +24,6 @@ from core.projects.run_control import list_held_out_accesses, load_calibration
 from core.report.headline import day
 from core.report.report_facts import Report, ReportedJudge, is_simulated, raters_of
 from core.store.database import unpack
-from core.store.projects import judge_id_of
 from core.store.runs import RESULT
 from core.store.store import Store
 from core.wording import VERSION_STATES
@@ -227,31 +226,31 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
     from core.comparison import usual_level
     from core.data.split import KnownTexts
     from core.fusion.fused_run import fused_card
-    from core.fusion.model_rating import fusion_state
-    from core.fusion.plan_and_criteria import read_criteria
     from core.fusion.stack import Agreement
 
     judge = store.judges.get(project_id, judge_id).judge
     run = store.runs.get(judge.run_id)
     outcome = store.results.read(run.run_id, RESULT, FusionRunView)
-    if outcome is None or not outcome.judge_state or outcome.judges.get(judge.aspect) != judge_id:
+    if outcome is None or not outcome.judge_state or outcome.judges != {judge.aspect: judge_id}:
         raise NotFoundError(f"{judge.name}: its run kept no fusion of {judge.aspect} that rates other items.")
     request = unpack(FusionRequest, run.request_json)
     said = replace(request.settings, plan=outcome.plan, criteria=outcome.criteria)
-    golden, asked, _ = asked_fusion(store, replace(request, settings=said), needs_plan=True)
-    criteria = read_criteria(outcome.criteria, request.aspects, outcome.criteria_origins)
+    golden, asked, _ = asked_fusion(store, replace(request, settings=said))
     at = unseen_and_asked(golden, judge)
     report = at[~np.isnan(golden.labels(judge.aspect)[at])]
     matrix = np.vstack([judge.values, *(part.upward for part in asked.parts)])
     agreement = Agreement(golden, judge.aspect, FusionSettings(level=usual_level(golden, judge.aspect)))
     own, *others = agreement.align(matrix, report)
     of_parts = {part.name: alignment.as_json() for part, alignment in zip(asked.parts, others, strict=True)}
-    facts = [part_facts(part.name, part, judge_id_of(run.golden_id, part)) for part in asked.parts]
+    facts = [
+        part_facts(part.name, store.judges.get(project_id, part_id).judge, part_id)
+        for part, part_id in zip(asked.parts, request.judge_ids, strict=True)
+    ]
     return fused_card(
         golden,
         judge.aspect,
         texts=KnownTexts.of(golden, judge.seen, report),
-        state=fusion_state(outcome.judge_state, asked.parts, asked.planned, asked.tasks, criteria),
+        state=asked.state(outcome.judge_state),
         parts=[_recipe(store, part) for part in facts],
         alignment=own,
         measured={"parts": of_parts, "n_fit": len(judge.seen), "n_report": len(report)},

@@ -45,7 +45,7 @@ class ScriptedProvider:
 def reply_to(request: Request, seed: int = 0) -> Completion:
     """Reply to a request; at temperature 0 all samples of a prompt are the same.
 
-    The prompts of `core/judging/prompts` and `core/fusion/prompts` are recognised by their headings. Any other prompt
+    The prompts of `core/judging/prompts` are recognised by their headings. Any other prompt
     is answered with a rating.
     """
     sections, chance = sections_in(request), chance_of(str(seed), key_of(request))
@@ -217,7 +217,6 @@ def _mean(measured: dict[str, float], names: Iterable[str]) -> float:
 # ── replies ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 _LISTED = re.compile(r"(?m)^- ([^:\n]+):")
-_FORM = re.compile(r"(?m)^Aspect: (?P<name>.+)\nExplanation: .*\n(?P<form>Score: .*)$")
 
 
 def _logprobs(text: str, at: int, value: float, scale: Scale, most: int) -> tuple[TokenLogprobs, ...]:
@@ -252,16 +251,7 @@ def _refine(sections: Sections, chance: random.Random) -> str:
 
 
 def _plan_fusion(sections: Sections, _chance: random.Random) -> str:
-    """Give all assistants to every aspect."""
-    aspects, assistants = (_LISTED.findall(sections.get(part, "")) for part in ("Aspects", "Assistants"))
-    names = ", ".join(assistants) or "none"
-    return "\n\n".join(f"{aspect}: {names}\nRead the item first, then these numbers." for aspect in aspects)
-
-
-def _criteria_of_fusion(sections: Sections, chance: random.Random) -> str:
-    aspects = _LISTED.findall(sections.get("Aspects", ""))
-    rules = [_rules(chance.sample([*PROPERTIES], 2), chance) for _ in aspects]
-    return "\n\n".join("\n".join([f"{aspect}:", *two]) for aspect, two in zip(aspects, rules, strict=True))
+    return f"Read the item first, then these numbers: {', '.join(_LISTED.findall(sections['Assistants']))}."
 
 
 def _write_steps(sections: Sections, chance: random.Random) -> str:
@@ -271,23 +261,11 @@ def _write_steps(sections: Sections, chance: random.Random) -> str:
     return "\n".join(f"{k}. {step}" for k, step in enumerate(steps, 1))
 
 
-def _fuse(sections: Sections, chance: random.Random) -> str:
-    """Rate each aspect of a fusion by the properties that its name means."""
-    measured, blocks = _measured(sections), []
-    for match in _FORM.finditer(sections.get("Answer", "")):
-        named = _named_in(match["name"]) or [*PROPERTIES]
-        share, scale = _mean(measured, named) + chance.gauss(0.0, 0.06), scale_in({"Answer": match["form"]})
-        looked_at, said = " and ".join(named[:2]), number(scale, at_share(scale, share))
-        blocks.append(f"Aspect: {match['name']}\nExplanation: This looks at {looked_at}.\nScore: {said}")
-    return "\n\n".join(blocks)
-
-
 _WRITERS: dict[str, Callable[[Sections, random.Random], str]] = {
     "Present": _refine,
     "Examples": _draft,
     "Plan": _plan_fusion,
-    "Rubric": _criteria_of_fusion,
+    "Rubric": _draft,
     "Task": _write_steps,
-    "Numbers": _fuse,
 }
 """The heading that only one kind of prompt has → its answer."""

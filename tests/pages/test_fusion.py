@@ -120,38 +120,14 @@ def test_parts_that_saw_nearly_everything_are_refused_in_words(shelf: Place) -> 
     assert "no part has seen" in page_text
 
 
-def test_the_cost_of_a_plan_is_shown(full: Place) -> None:
+def test_the_cost_of_a_fusion_by_a_model_is_shown(full: Place) -> None:
     screen = choose_section(open_screen(SCREEN, **full.ids), "Set up")
     choose(screen, "Model", "scripted")
-    assert "122 calls: 120 items, 1 for the criteria of coherence, 1 for the plan" in texts(screen)
-    choose(screen, "Plan", "coherence: one")
+    assert "122 calls: 120 items, 1 for the criteria, 1 for the plan" in texts(screen)
+    choose(screen, "Plan", "Trust one.")
     assert "121 calls" in texts(screen)
-    choose(screen, "Criteria", "coherence:\n- It hangs together.")
+    choose(screen, "Criteria", "- It hangs together.")
     assert "120 calls" in texts(screen)
-    choose(screen, "Criteria", "Be strict.\ncoherence:\n- It hangs together.")
-    assert "is under no aspect" in texts(screen)
-    choose(screen, "Criteria", "")
-    choose(screen, "Plan", "coherence: bleurt")
-    assert "not a chosen assistant" in texts(screen)
-
-
-def test_every_labelled_aspect_is_rated_in_the_same_call(full: Place) -> None:
-    aspects = ("coherence", "fluency", "relevance")
-    full.add_golden(golden_of(30, 4, name="three aspects", labels=full.labels, aspects=aspects))
-    for name in ("one", "two"):
-        for aspect in aspects:
-            add(full, name, 2.0, aspect=aspect)
-    screen = choose_section(open_screen(SCREEN, **full.ids), "Set up")
-    offered = labelled(screen.multiselect, "Rated in each call")
-    assert (offered.options, offered.value) == (["fluency", "relevance"], ["fluency", "relevance"])
-    offered.set_value(["relevance"]).run()
-    choose(screen, "Model", "scripted")
-    choose(screen, "Plan", "coherence: one\nrelevance: one")
-    choose(screen, "Criteria", "relevance:\n- Cover the main point.\ncoherence: none")
-    assert "120 calls" in texts(screen)  # no more than for one aspect
-    offered = labelled(screen.multiselect, "Rated in each call")
-    offered.set_value(["fluency"]).run()
-    assert labelled(screen.text_area, "Plan").value == ""  # another plan's aspects
 
 
 def test_the_parts_say_what_they_are(full: Place) -> None:
@@ -161,19 +137,17 @@ def test_the_parts_say_what_they_are(full: Place) -> None:
     assert (kinds["hidden"], kinds["plain"]) == ("hidden states", "baseline")
 
 
-def test_what_a_fusion_by_a_model_is_worth_stands_below_its_run(full: Place, drive: Callable[..., str]) -> None:
-    """Every figure with n and interval; nothing to hold the overall beside."""
+def test_the_agreement_of_a_fusion_by_a_model_is_shown_below_its_run(full: Place, drive: Callable[..., str]) -> None:
     ids = tuple(
         judge.judge_id
         for judge in full.store.judges.all(full.project_id)
         if judge.judge.kind == "metric" and HOSTILE not in judge.name
     )
     request = FusionRequest(
-        *(full.project_id, full.golden_id, "coherence", ("coherence",), ids, "scripted"),
-        settings=FusionSettings(method="llm", criteria="coherence: none"),
+        *(full.project_id, full.golden_id, "coherence", ids, "scripted"),
+        settings=FusionSettings(method="llm", criteria="none"),
     )
     drive(full.store, full.settings, projects.start_run(full.store, full.settings, request))
-    screen = choose_section(open_screen(SCREEN, **full.ids), "Set up")
-    worth = frame_with(screen, "rated")
-    assert (list(worth["rated"]), list(worth["n"])) == (["coherence"], [120])
-    assert "The overall score is compared with nothing: the raters gave no overall label" in texts(screen)
+    said = texts(choose_section(open_screen(SCREEN, **full.ids), "Set up"))
+    assert "Agreement with raters:" in said
+    assert "n = 120 items" in said

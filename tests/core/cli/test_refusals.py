@@ -30,14 +30,12 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     ("adapt {judge}", USAGE, "Name one tool with --to (deepeval, inspect"),
     ("adapt {judge} --to excel", USAGE, "Unknown adapter 'excel'"),
     ("adapt {judge} --to mlflow --out /proc/none/x.py", USAGE, "cannot be written"),
-    (f"{FUSE} overlap", USAGE, "at least two parts"),
+    (f"{FUSE} overlap", USAGE, "at least two different parts"),
     (f"{FUSE} overlap,chrf", USAGE, "chrf: no item of this golden set has references."),
-    (f"{FUSE} overlap,overlap", USAGE, "Repeated: overlap"),
     (f"{FUSE} overlap,bleurtish", USAGE, "No assistant is called"),
     (f"{FUSE} overlap,overlap_pairs --method llm", USAGE, "needs --judge"),
-    (f"{FUSE} overlap,overlap_pairs --also fluency", USAGE, "--also is for the method llm"),
+    (f"{FUSE} overlap,overlap_pairs --budget 3", USAGE, "are for the method llm"),
     (f"{FUSE} overlap,overlap_pairs --method llm --judge scripted --plan none.txt", USAGE, "none.txt cannot be read"),
-    (f"{FUSE} overlap,overlap_pairs --method llm --judge scripted --plan plan.txt", USAGE, "not a chosen assistant"),
     (f"{REPEVAL} --template 'Rate this.'", USAGE, "must hold {hypothesis}"),
     (f"{REPEVAL} --model ./nothing", (1, "ModelNotFoundError"), "Model folder not found"),
     (f"{REPEVAL} --aspect flat", ASPECT, "are 3"),
@@ -59,7 +57,6 @@ def files(verdict_files: None) -> None:
     newer = [{"item_id": f"n{k}", "source": "s", "target": f"text {k}", "human_relevance": k % 5} for k in range(9)]
     write_rows("newer.jsonl", newer)
     write_rows("model_annotations.aligned.jsonl", [{"id": "x"}, {"id": "y"}])
-    Path("plan.txt").write_text("coherence: bleurt\n", "utf-8")
 
 
 @pytest.mark.usefixtures("files")

@@ -1,4 +1,4 @@
-"""LLM fusion: the plan written or given, judges entered aspect by aspect, budget, faults, resumed unpaid, its cost."""
+"""Fusion by a model in a project: plan and criteria in versions, the judge it enters, its file and its cost."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from core.settings import Settings
 from core.store.store import Store
 from tests.fake_openai import RunningServer
 
-ASPECTS = ("coherence", "relevance")
-PLAN = "coherence: overlap\nMore is better.\n\nrelevance: overlap, overlap_pairs"
+ASPECT, PLAN = "coherence", "Trust overlap before the rest."
 
 
 @pytest.fixture
@@ -35,12 +34,11 @@ def request_(store: Store, golden: GoldenSet) -> FusionRequest:
     ids = []
     for name in ("overlap", "overlap_pairs"):
         assistant = make_metric(name)
-        scores = assistant.score(golden.items)
-        ids += [
-            projects.add_judge(store, project, golden_id, as_judge(assistant, scores, aspect)) for aspect in ASPECTS
-        ]
+        ids.append(
+            projects.add_judge(store, project, golden_id, as_judge(assistant, assistant.score(golden.items), ASPECT))
+        )
     return FusionRequest(
-        *(project, golden_id, ASPECTS[0], ASPECTS, tuple(ids), "scripted"),
+        *(project, golden_id, ASPECT, tuple(ids), "scripted"),
         settings=FusionSettings(method="llm", plan=PLAN, criteria="none"),
         n_items=30,
     )
@@ -75,47 +73,35 @@ def outcome(store: Store, run_id: str) -> FusionRunView:
     return found
 
 
-def test_one_call_an_item_enters_a_judge_for_each_aspect_whose_file_rates_others_alike(
+def test_the_scores_enter_as_a_judge_whose_file_rates_alike(
     store: Store, settings: Settings, request_: FusionRequest, fuse: Fuse, tmp_path: Path
 ) -> None:
     view = fuse(request_)
     project, golden = request_.project_id, store.goldens.load(request_.golden_id)
-    assert set(view.judges) == {*ASPECTS, "overall"}
-    overall = store.judges.get(project, view.judges["overall"]).judge
-    rated = np.flatnonzero(np.isfinite(overall.values))
+    judge = store.judges.get(project, view.judges[ASPECT]).judge
+    rated = np.flatnonzero(np.isfinite(judge.values))
     assert view.calls == len(rated) == projects.estimate_fusion(store, settings, request_).calls >= 30
     sources = {golden.items[k].source_id for k in rated}
     assert {k for k, item in enumerate(golden.items) if item.source_id in sources} == set(rated)  # whole sources
-    assert len(store.judges.replies(project, view.judges["overall"])) == len(rated)
-    for aspect in ASPECTS:
-        judge = store.judges.get(project, view.judges[aspect]).judge
-        assert (judge.kind, judge.aspect, judge.n_scored, judge.calls_per_item) == ("fused", aspect, len(rated), 0.5)
-        assert 1 <= np.nanmin(judge.values) <= np.nanmax(judge.values) <= 5
-        place = tmp_path / f"{aspect}.yaml"
-        place.write_text(projects.fused_file(store, project, view.judges[aspect]), "utf-8")
-        restored = FusedJudge.of(read_card(place, "fusion"), settings)
-        again = restored.score([golden.items[k] for k in rated]).values  # asked the same by the file
-        np.testing.assert_array_equal(again, judge.values[rated])
-        assert yaml.safe_load(place.read_text("utf-8"))["alignment"]["n"] == len(rated)
-    with pytest.raises(NotFoundError, match="rates other items"):  # the score all in all has no file
-        projects.fused_file(store, project, view.judges["overall"])
+    assert len(store.judges.replies(project, view.judges[ASPECT])) == len(rated)
+    assert (judge.kind, judge.aspect, judge.n_scored, judge.calls_per_item) == ("fused", ASPECT, len(rated), 1.0)
+    place = tmp_path / "fused.yaml"
+    place.write_text(projects.fused_file(store, project, view.judges[ASPECT]), "utf-8")
+    restored = FusedJudge.of(read_card(place, "fusion"), settings)
+    again = restored.score([golden.items[k] for k in rated]).values  # asked the same by the file
+    np.testing.assert_array_equal(again, judge.values[rated])
+    assert yaml.safe_load(place.read_text("utf-8"))["alignment"]["n"] == len(rated)
 
 
-def test_the_model_writes_the_criteria_where_none_are_given(
+def test_the_model_writes_criteria_if_none_are_given(
     store: Store, settings: Settings, request_: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One call more, for the aspects of which nothing is said; its text is in the prompt of every item."""
     asked = asking(monkeypatch)
-    request = changed(request_, criteria="relevance:\n- Cover the main point.", n_items=6)
+    request = changed(request_, criteria="", n_items=6)
     estimate = projects.estimate_fusion(store, settings, request)
-    assert (estimate.calls, estimate.to_write) == (7, ("coherence",))
+    assert (estimate.calls, estimate.to_write) == (7, ("criteria",))
     view = fuse(request)
-    assert (view.calls, view.criteria_origins) == (7, {"coherence": "model", "relevance": "person"})
-    assert "- relevance: a number" not in asked[0], "the criteria of relevance are given"
-    written = view.criteria.split("\n\nrelevance:")[0].splitlines()[1:]
-    assert len(written) == 2
-    for prompt in asked[1:]:
-        assert all(f"    {line}" in prompt for line in (*written, "- Cover the main point."))
+    assert all(view.criteria in prompt and PLAN in prompt for prompt in asked[1:])
     edited = changed(request, criteria=view.criteria)
     assert projects.estimate_fusion(store, settings, edited).calls == 6
     assert fuse(edited).criteria == view.criteria
@@ -135,11 +121,9 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_what_is_refused(store: Store, settings: Settings, request_: FusionRequest) -> None:
     for changes, error, words in (
-        ({"criteria": "Be strict."}, UsageError, "is under no aspect"),
-        ({"criteria": "coherence:\n\nrelevance: none"}, UsageError, "There are no criteria beneath coherence"),
-        ({"plan": "coherence: bleurt\nrelevance: none"}, UsageError, "is not a chosen assistant"),
-        ({"aspects": ("nobody",)}, NotFoundError, "no aspect"),
-        ({"judge_ids": ()}, UsageError, "at least one aspect and one assistant"),
+        ({"aspect": "nobody"}, NotFoundError, "no aspect"),
+        ({"aspect": "relevance"}, UsageError, "another golden set or aspect"),
+        ({"judge_ids": ()}, UsageError, "at least one part"),
         ({"judge_spec": "offline"}, UsageError, "not a language model"),
         ({"judge_spec": "openai:m@http://a:b@host/v1"}, UsageError, "password"),
         ({"budget": 0}, UsageError, "at least 1"),
@@ -169,7 +153,6 @@ def test_the_cost_is_counted_and_a_second_run_sends_nothing(
     first, usage = run()
     sent = N + 1  # the plan too
     assert server.fake.requests == sent
-    assert all(f"- {aspect}: a number" in str(server.fake.bodies[-1]) for aspect in ASPECTS)
     assert (usage.requests, usage.cached) == (sent, 0)
     # $2 a million tokens read, $10 a million written
     assert usage.cost == pytest.approx((2 * usage.prompt_tokens + 10 * usage.completion_tokens) / 1e6)
