@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import chain, count
+from itertools import chain, combinations, count
 from textwrap import shorten
 from typing import Literal
 
@@ -51,7 +51,7 @@ class ProposalDecided(Entry):
 
 # ── names ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_LONGEST_POINT = 44
+_LONGEST_POINT, _LONGEST_NAME = 44, 80
 _END = re.compile(r"[.;:!?](?=\s|$)|[。！？；：\n\r]+")
 _LEAD = re.compile(
     r"^[\W\d_]*(?:(?:above all|most of all|very|strongly|slightly|always|to some extent|finally),?\s+)*"
@@ -79,9 +79,9 @@ def _points(text: str) -> tuple[str, ...]:
 
 
 def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[Criteria] = ()) -> Mapping[str, str]:
-    """Name all criteria of an aspect: map their id to the first point of the text that no earlier ones are named after.
+    """Name all criteria of an aspect: id → a point of the text, or two, that no earlier criteria are named after.
 
-    Points that the parents lack come first, and a number tells equal names apart.  Later criteria rename nothing.
+    Points that the parents lack come first.  Later criteria rename nothing.
     `beside` are criteria of an unfinished run, which the project does not have yet.
     """
     kept = sorted(store.criteria.texts(project_id, aspect), key=lambda pair: (pair[1], pair[0].criteria_id))
@@ -93,6 +93,9 @@ def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[
     for criteria_id, criteria in texts.items():
         before = {point for each in criteria.provenance.parents if each in texts for point in _points(texts[each].text)}
         points = sorted(_points(criteria.text), key=lambda point: point in before)
+        telling = [point for point in points if not _FRAME.match(point)][:20]
+        pairs = (f"{one} + {other[0].lower()}{other[1:]}" for one, other in combinations(telling, 2))
+        points += [pair for pair in pairs if len(pair) <= _LONGEST_NAME]
         points = points or ["Criteria" if criteria.text.strip() else "Baseline"]
         numbered = (f"{points[0]} ({number})" for number in count(2))
         name = next(each for each in chain(points, numbered) if each.casefold() not in taken)

@@ -39,9 +39,9 @@ def named(store: Store) -> Named:
     return names_of
 
 
-def test_a_name_that_is_taken_gets_a_number(named: Named) -> None:
+def test_a_name_that_is_taken_gets_a_second_point_before_a_number(named: Named) -> None:
     texts = ("Be short.", "Be clear.", "Be short. Be clear.", "Be clear. Be short.")
-    assert named(*texts) == ["Be short", "Be clear", "Be short (2)", "Be clear (2)"]
+    assert named(*texts) == ["Be short", "Be clear", "Be short + be clear", "Be clear + be short"]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_version_is_named_after_what_is_new_and_renames_nothing(named: Named) 
 def test_names_are_short_one_line_and_never_alike(named: Named, texts: list[str]) -> None:
     names = named(*texts)
     assert len({name.casefold() for name in names}) == len(names)
-    assert all(name.strip() and len(name.splitlines()) == 1 and len(name) <= 60 for name in names)
+    assert all(name.strip() and len(name.splitlines()) == 1 and len(name) <= 80 for name in names)
 
 
 # ── kept ─────────────────────────────────────────────────────────────────────────────────────────────────────────
