@@ -3,7 +3,7 @@
 ::
 
     base         what a metric is; scored or left out with a reason; numbers kept   Metric score_or_reason kept as_judge
-    registry     names → metrics; columns, scores from elsewhere, RepEval           make_metric metrics_for
+    registry     names to metrics; columns, RepEval                                make_metric metrics_for
     word_metrics overlap with the source; ROUGE, BLEU, chrF
     checkpoints  entailment, learned regression, likelihood, BERTScore, cosines of MiniLM; safe loading
 
@@ -13,7 +13,6 @@ torch, transformers, rouge_score, nltk and bert_score are imported when a metric
 from core.metrics.base import Metric, MetricScores, ScoreFolder, as_judge, kept, score_or_reason
 from core.metrics.registry import (
     fitted_repeval,
-    given_scores,
     make_metric,
     metric_column,
     metrics_for,
@@ -27,7 +26,6 @@ __all__ = [
     "MetricScores",
     "as_judge",
     "fitted_repeval",
-    "given_scores",
     "kept",
     "make_metric",
     "metric_column",

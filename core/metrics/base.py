@@ -1,8 +1,7 @@
-"""What a metric is: a named number per item, with its direction, needs and cost in words; and scoring with it.
+"""Metrics: a named number for each item, with direction, needs and cost in words; scoring with them, and their cache.
 
-A metric never judges an item it cannot read: such an item is `Unscored` with its reason and NaN in the array.  Numbers
-are kept in the store or in a folder, so that no text is scored twice by a model.  A block of items and what decides its
-numbers make its key; what cannot be read counts as not there.
+An item that a metric cannot read is `Unscored` with a reason, and NaN in the array.  Numbers are cached in the store or
+in a folder, so that no text is scored twice by a model.  The key of a block hashes its items and the metric.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from operator import attrgetter
 from pathlib import Path
 from typing import Literal, Protocol
 
 import numpy as np
 
-from core.errors import ConcordError, JobError, JudgeError, StoreError
+from core.errors import ConcordError, JobError, StoreError
 from core.files import make_private, replacing
 from core.judging.judge_protocol import OnProgress
 from core.records import FloatArray, GoldenSet, Item, JudgeScores, Unscored, content_digest, is_blank
@@ -26,12 +24,10 @@ Need = Literal["source", "references", "context", "model"]
 Field = Literal["source", "references", "context"]
 Against = Literal["source", "references"]
 VERSION = 1
-"""To be raised when a metric's numbers change, so that kept ones are not taken for new ones."""
+"""To be raised when a metric's numbers change, so that cached ones are computed again."""
 
 BLOCK = 200
-"""Items kept together: what a killed process may have to score again."""
-_written_out = attrgetter(*(each.name for each in fields(Item)))
-
+"""Items cached together: what a killed process may have to score again."""
 NO_TEXT = "The target holds no text."
 FIELDS: tuple[Field, ...] = ("source", "references", "context")
 
@@ -40,7 +36,7 @@ FIELDS: tuple[Field, ...] = ("source", "references", "context")
 class MetricScores:
     """One number per item: `values` (n_items,) float64, NaN exactly where `unscored` has the item; never ±inf.
 
-    `note` tells a person what else to know (inputs cut to a model's length, say); empty when there is nothing.
+    `note` is for people: that inputs were cut to a model's length, for example; else empty.
     """
 
     values: FloatArray
@@ -56,9 +52,7 @@ class Metric:
     """One way to put a number on an item.
 
     `measures` is one plain sentence.  `needs` are the parts of an item it reads next to the target, and "model" when it
-    loads one that is not part of the installation.  `cost` is in words.
-    `scorer` computes.
-    `settings` tells apart what the name and the sentence do not (numbers handed in).
+    loads one that is not part of the installation.  `cost` is in words.  `scorer` computes.
     """
 
     name: str
@@ -67,20 +61,11 @@ class Metric:
     cost: str
     scorer: Scorer = field(repr=False, compare=False)
     higher_is_better: bool = True
-    settings: str = ""
-
-    @property
-    def identity(self) -> str:
-        """Content hash of what decides its numbers next to the items: the key under which they can be kept.
-
-        A folder given as MODEL counts by its path, an id by its name: weights that change under it are not seen.
-        """
-        return content_digest("assistant", [VERSION, self.name, self.measures, self.settings])
 
     def missing(self, golden: GoldenSet | Sequence[Item]) -> str:
-        """Why it cannot run on these items, in words; "" if it can (on at least one of them).
+        """Say why the metric cannot run on these items; "" if it can on at least one of them.
 
-        Cheap: looks at the items alone; whether a model can be loaded shows only in `score`.
+        Looks at the items alone; whether a model can be loaded shows only in `score`.
         """
         items = golden.items if isinstance(golden, GoldenSet) else golden
         if not items:
@@ -91,38 +76,35 @@ class Metric:
         return ""
 
     def score(self, items: Sequence[Item], on_progress: OnProgress = lambda done, of: None) -> MetricScores:
-        """A number for each of `items`, in their order, and a reason for each that is missing.
+        """Return a number for each of `items`, in their order, and a reason for each that is missing.
 
-        `on_progress` is called as (items done, items asked for) and may raise to stop.  JudgeError when a model or
-        data it needs cannot be loaded, when the model does not fit its use, or numbers are not one per item.
+        `on_progress` is called as (items done, items in all) and may raise to stop.  JudgeError when a model or data it
+        needs cannot be loaded, or when the model does not fit its use.
         """
         scores = self.scorer(items, on_progress)
-        if scores.values.shape != (len(items),):
-            raise JudgeError(f"{self.name} returned numbers of shape {scores.values.shape} for {len(items)} items.")
         known = {unscored.item_id for unscored in scores.unscored}
-        blank = np.array([is_blank(item.target) for item in items], dtype=np.bool_)
-        finite = np.isfinite(scores.values) & ~blank
-        added = tuple(
-            Unscored(items[k].item_id, "missing input", NO_TEXT)
-            if blank[k]
-            else Unscored(items[k].item_id, "no verdict", "No finite number came out.")
-            for k in np.flatnonzero(~finite).tolist()
-            if items[k].item_id not in known
-        )
-        return replace(scores, values=np.where(finite, scores.values, np.nan), unscored=(*scores.unscored, *added))
+        values, added = scores.values.copy(), list[Unscored]()
+        for k, item in enumerate(items):
+            blank = is_blank(item.target)
+            if blank or not np.isfinite(values[k]):
+                values[k] = np.nan
+                lost = Unscored(item.item_id, "no verdict", "No finite number came out.")
+                if item.item_id not in known:
+                    added.append(replace(lost, reason="missing input", detail=NO_TEXT) if blank else lost)
+        return replace(scores, values=values, unscored=(*scores.unscored, *added))
 
 
 # ── what scorers are built from ──────────────────────────────────────────────────────────────────────────────
 
 
 def texts_of(item: Item, name: Field) -> tuple[str, ...]:
-    """The texts of that field which hold anything but white space."""
+    """Texts of that field of an item, without blank ones."""
     given = item.references if name == "references" else (item.source if name == "source" else item.context,)
     return tuple(text for text in given if not is_blank(text))
 
 
 def lacking(items: Sequence[Item], needs: Iterable[Need]) -> dict[int, str]:
-    """The missing parts of each item (target or `needs`), by position, as a sentence."""
+    """Say, by position, what each item lacks of the target and `needs`; complete items are left out."""
     wanted = [name for name in FIELDS if name in needs]
     reasons = {}
     for k, item in enumerate(items):
@@ -134,16 +116,16 @@ def lacking(items: Sequence[Item], needs: Iterable[Need]) -> dict[int, str]:
 
 
 def scores_of(items: Sequence[Item], values: FloatArray, reasons: Mapping[int, str], note: str = "") -> MetricScores:
-    """`values` (n_items,) as scores; `reasons` say, by position, what an item without a number lacks."""
+    """Make scores of `values` (n_items,); `reasons` say, by position, what an item without a number lacks."""
     unscored = tuple(Unscored(items[k].item_id, "missing input", reasons[k]) for k in sorted(reasons))
     return MetricScores(values, unscored, note)
 
 
 def item_by_item(needs: frozenset[Need], prepare: Callable[[], Callable[[Item], float | str]]) -> Scorer:
-    """A scorer that takes one item after the other.
+    """Make a scorer that takes one item after the other.
 
-    `prepare` makes, once for each call of `score`, the function from an item to its number, or to the sentence that
-    says why it has none; what that function remembers is forgotten afterwards.
+    `prepare` is called once for each call of `score`.  It makes the function from an item to its number, or to the
+    sentence that says why the item has none.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -169,7 +151,7 @@ def text_by_text(
     texts: Callable[[Item], Sequence[str]],
     rate: Callable[[list[tuple[str, str]]], FloatArray],
 ) -> MetricScores:
-    """The best number of each item over the texts next to its target.
+    """Score each item by the best number over the texts next to its target.
 
     `rate` gives (n_pairs,) numbers for all pairs of a text and a target at once.
     """
@@ -187,7 +169,7 @@ def text_by_text(
 
 
 def scaled(on_progress: OnProgress, n_items: int) -> OnProgress:
-    """Turns inputs done (of any number) into items done (of `n_items`)."""
+    """Report progress in items (of `n_items`) where a model counts inputs."""
     return lambda done, of: on_progress(done * n_items // max(of, 1), n_items)
 
 
@@ -197,16 +179,16 @@ def scaled(on_progress: OnProgress, n_items: int) -> OnProgress:
 def score_or_reason(
     metric: Metric, items: Sequence[Item], on_progress: OnProgress = lambda done, of: None
 ) -> MetricScores | str:
-    """The metric's numbers for `items`, or the reason, in words, why they cannot serve.
+    """Score `items`, or say in words why the numbers would be of no use.
 
-    That is: needs that no item meets, a model or data that is not there, an error, no finite number at all, the same
-    number for every item.  A cancelled run and an error of the store pass through.
+    Reasons are needs that no item meets, a model that is missing, an error, no finite number, or the same number for
+    every item.  A cancelled run and an error of the store are raised.
     """
     if reason := metric.missing(items):
         return reason
     try:
         scores = metric.score(items, on_progress)
-    except Exception as error:  # one metric must not end the others; its reason is reported
+    except Exception as error:  # one metric must not end the others
         if isinstance(error, (JobError, StoreError)):
             raise
         if isinstance(error, ConcordError):
@@ -225,7 +207,7 @@ def score_or_reason(
 
 
 def as_judge(metric: Metric, scores: MetricScores, aspect: str) -> JudgeScores:
-    """The metric as a judge of `aspect`.  It names no run: the same metric computed again is the same judge."""
+    """Make the metric a judge of `aspect`.  It names no run: the same metric computed again is the same judge."""
     return JudgeScores(
         name=metric.name,
         kind="metric",
@@ -257,7 +239,7 @@ class ScoreFolder:
         self.home = home
 
     def get(self, key: str) -> str | None:
-        """The text under `key`; None also where it cannot be read."""
+        """Read the text under `key`; None also where it cannot be read."""
         try:
             return self._place(key).read_text(encoding="utf-8")
         except (OSError, ValueError):
@@ -277,19 +259,27 @@ class ScoreFolder:
 
 
 def kept(metric: Metric, blocks: Blocks) -> Metric:
-    """The same metric, which looks into `blocks` first and leaves there what it has computed.
+    """Return the same metric with a cache: it looks into `blocks` first and stores there what it computes.
 
-    Numbers that were handed in (columns, scores from elsewhere) are not kept, nor is what fails.
+    Numbers of a column are not stored, nor is anything that fails.
     """
     if not metric.needs:
         return metric
-    identity = content_digest("kept scores", [metric.identity, _weights(metric)])
+    # a model's id counts by its name; weights in a folder by their content, since they can change there
+    identity = content_digest("assistant", [VERSION, metric.name, metric.measures, ""])
+    place, weights = Path(metric.name.partition(":")[2]).expanduser(), ""
+    if "model" in metric.needs and place.is_dir():
+        from core.repeval.model import folder_digest
+
+        weights = folder_digest(place)
+    identity = content_digest("kept scores", [identity, weights])
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
         parts = []
         for start in range(0, len(items), BLOCK):
             block = items[start : start + BLOCK]
-            key = content_digest("block", [identity, [_written_out(item) for item in block]])
+            written_out = [tuple(getattr(item, each.name) for each in fields(Item)) for item in block]
+            key = content_digest("block", [identity, written_out])
             scores = _read(blocks.get(key), block)
             if scores is None:
 
@@ -309,37 +299,19 @@ def kept(metric: Metric, blocks: Blocks) -> Metric:
     return replace(metric, scorer=scorer)
 
 
-def _weights(metric: Metric) -> str:
-    """What tells the weights of a model in a folder apart from others put there later; "" for any other."""
-    if "model" not in metric.needs:
-        return ""
-    from core.repeval.model import folder_digest
-
-    named = metric.name.partition(":")[2]
-    places = [Path(name).expanduser() for name in (named, named.rpartition("@")[0]) if name]
-    return next((folder_digest(place) for place in places if place.is_dir()), "")
-
-
 def _read(text: str | None, block: Sequence[Item]) -> MetricScores | None:
-    if text is None:
-        return None
+    """Read what `_written` wrote; None for what is absent or damaged."""
     try:
-        body = json.loads(text)
+        body = json.loads(text or "")
         values = np.array(body["values"], dtype=np.float64)
         unscored = tuple(Unscored(block[k].item_id, reason, detail) for k, reason, detail in body["unscored"])
-        scores = MetricScores(values, unscored, str(body["note"]))
+        return MetricScores(values, unscored, str(body["note"])) if values.shape == (len(block),) else None
     except (ValueError, KeyError, TypeError, IndexError):
         return None
-    return scores if values.shape == (len(block),) else None
 
 
 def _written(scores: MetricScores, block: Sequence[Item]) -> str:
     place = {item.item_id: k for k, item in enumerate(block)}
-    body = {
-        "values": [None if np.isnan(value) else float(value) for value in scores.values],
-        "unscored": [
-            [place[lost.item_id], lost.reason, lost.detail] for lost in scores.unscored if lost.item_id in place
-        ],
-        "note": scores.note,
-    }
-    return json.dumps(body, allow_nan=False)
+    values = [None if np.isnan(value) else float(value) for value in scores.values]
+    unscored = [[place[lost.item_id], lost.reason, lost.detail] for lost in scores.unscored]
+    return json.dumps({"values": values, "unscored": unscored, "note": scores.note}, allow_nan=False)

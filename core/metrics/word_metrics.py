@@ -1,14 +1,14 @@
-"""Words in common: shares found in the source; ROUGE, and BLEU and chrF of sacrebleu.
+"""Metrics of words in common: shares found in the source; ROUGE; BLEU and chrF of sacrebleu.
 
 ROUGE-N and ROUGE-L (Lin 2004) have rouge_score's tokens, stems and counts; every text is tokenised once.
 
-Of several references the score is the *mean*, which is what ROUGE-1.5.5 does and the papers' SummEval rows (11
-references) show.  Words are stemmed (Porter), as `ROUGE-1.5.5 -m`.  The original tokenizer keeps a-z and 0-9 only.
-Here words of other scripts count too, and each character of a script without spaces is a word.
+Of several references the score is the *mean*, as in ROUGE-1.5.5 and in the papers' SummEval rows (11 references).
+Words are stemmed (Porter), as `ROUGE-1.5.5 -m` does.  The original tokenizer keeps a-z and 0-9 only.  Here words of
+other scripts count too, and each character of a script without spaces is a word.
 
-ROUGE-L is that of the whole text.  (ROUGE-1.5.5 on texts split into sentences unites the matches of each sentence,
-which rouge_score calls rougeLsum: another number.)  Its longest common subsequence is our own, a bit-parallel one
-(Hyyrö 2004): rouge_score's table takes seconds for one long source, and two long uploads would hold a worker for hours.
+ROUGE-L is that of the whole text, not rougeLsum, which unites the matches of each sentence.  Its longest common
+subsequence is bit-parallel (Hyyrö 2004): rouge_score's table needs seconds for one long source, and two long uploads
+would hold a worker for hours.
 """
 
 from __future__ import annotations
@@ -16,20 +16,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.judging.offline.text import cut
 from core.metrics.base import Field, Metric, Need, item_by_item, texts_of
 from core.records import Item, with_spaces, words_of
 
-if TYPE_CHECKING:
-    from rouge_score.scoring import Score
-
 MAX_CHARS = 60_000
 """Texts are compared with references up to here (about 10,000 words): chrF counts every run of six characters."""
 
 _APOSTROPHE = re.compile("['’]")
-_NO_WORDS = "The {} holds no words."
 
 
 def _of_words(
@@ -44,7 +40,7 @@ def _of_words(
 
 
 def overlap(name: str, *, pairs: bool = False) -> Metric:
-    """The share of the target's words (`pairs`: of its pairs of neighbouring words) that occur in the source.
+    """Share of the target's words (`pairs`: of its pairs of neighbouring words) that occur in the source.
 
     Words are compared by their stems; each occurrence in the target counts.  A target of one word has no pair and is
     Unscored there.
@@ -73,38 +69,31 @@ def overlap(name: str, *, pairs: bool = False) -> Metric:
 # ── with references ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def bleu(name: str = "bleu") -> Metric:
-    """Sentence BLEU (Papineni et al. 2002) of sacrebleu, 0 to 100, with effective order: short targets are not 0 for
-    want of 4-grams.  Several references are used together, as BLEU defines it."""
+def sacrebleu(name: str) -> Metric:
+    """Sentence "bleu" or "chrf" of sacrebleu, 0 to 100.
+
+    BLEU (Papineni et al. 2002) takes several references together, and has effective order, so that targets under four
+    words do not score 0.  chrF (Popović 2015) counts recall twice and takes the best reference; it works in any script.
+    """
 
     def prepare() -> Callable[[Item], float | str]:
         from sacrebleu.metrics.bleu import BLEU
-
-        return _sentence_score(BLEU(effective_order=True), with_spaces)
-
-    measures = "Sentence BLEU: runs of up to four words in common with the references."
-    return _of_words(name, measures, "references", prepare)
-
-
-def chrf(name: str = "chrf") -> Metric:
-    """Sentence chrF (Popović 2015) of sacrebleu, 0 to 100: runs of up to six characters, recall counts twice; the best
-    reference.  Works in any script."""
-
-    def prepare() -> Callable[[Item], float | str]:
         from sacrebleu.metrics.chrf import CHRF
 
-        return _sentence_score(CHRF())
+        metric: Any = BLEU(effective_order=True) if name == "bleu" else CHRF()
 
-    measures = "chrF: runs of up to six characters in common with the best reference."
-    return _of_words(name, measures, "references", prepare)
+        def measure(item: Item) -> float | str:
+            texts = [text[:MAX_CHARS] for text in (item.target, *texts_of(item, "references"))]
+            target, *references = map(with_spaces, texts) if name == "bleu" else texts
+            return float(metric.sentence_score(target, references).score)
 
+        return measure
 
-def _sentence_score(metric: Any, separate: Callable[[str], str] = str) -> Callable[[Item], float | str]:
-    def measure(item: Item) -> float | str:
-        references = [separate(text[:MAX_CHARS]) for text in texts_of(item, "references")]
-        return float(metric.sentence_score(separate(item.target[:MAX_CHARS]), references).score)
-
-    return measure
+    runs = {
+        "bleu": "Sentence BLEU: runs of up to four words in common with the references.",
+        "chrf": "chrF: runs of up to six characters in common with the best reference.",
+    }
+    return _of_words(name, runs[name], "references", prepare)
 
 
 # ── ROUGE ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -118,23 +107,26 @@ def rouge(name: str, kind: str, *, source: bool = False) -> Metric:
 
     def prepare() -> Callable[[Item], float | str]:
         from rouge_score.rouge_scorer import RougeScorer
+        from rouge_score.scoring import fmeasure
 
         tokens = Tokens()
-        scorer = None if kind == "L" else RougeScorer([f"rouge{kind}"], tokenizer=tokens)
+        scorer = RougeScorer([f"rouge{kind}"], tokenizer=tokens)
 
         def compared(target: str, reference: str) -> float:
-            if scorer is None:
-                score = lcs_score(tokens.tokenize(reference), tokens.tokenize(target))
-            else:
+            if kind != "L":
                 score = scorer.score(reference, target)[f"rouge{kind}"]
-            return float(score.precision if source else score.fmeasure)
+                return float(score.precision if source else score.fmeasure)
+            words, theirs = tokens.tokenize(target), tokens.tokenize(reference)
+            length = lcs_length(words, theirs)
+            precision = length / len(words)
+            return precision if source else float(fmeasure(precision, length / len(theirs)))
 
         def measure(item: Item) -> float | str:
             if not tokens.tokenize(item.target):
-                return _NO_WORDS.format("target")
+                return "The target holds no words."
             texts = [text for text in texts_of(item, against) if tokens.tokenize(text)]
             if not texts:
-                return _NO_WORDS.format("source" if source else "reference")
+                return f"The {'source' if source else 'reference'} holds no words."
             return sum(compared(item.target, text) for text in texts) / len(texts)
 
         return measure
@@ -143,7 +135,7 @@ def rouge(name: str, kind: str, *, source: bool = False) -> Metric:
 
 
 class Tokens:
-    """ROUGE's tokenizer for any script, with a memory for texts (sources and references are shared by many items).
+    """ROUGE's tokenizer for any script; it remembers texts, since items share sources and references.
 
     Lower-case words, the English ones stemmed (Porter) from four letters on; characters in scripts without spaces.  In
     ASCII these are the tokens of rouge_score.
@@ -151,35 +143,24 @@ class Tokens:
 
     def __init__(self) -> None:
         from nltk.stem.porter import PorterStemmer  # type: ignore[import-untyped]
-        from rouge_score import tokenize
 
         self.stem = lru_cache(maxsize=100_000)(PorterStemmer().stem)
-        self._cut = tokenize.tokenize
         self._known: dict[str, list[str]] = {}
 
     def tokenize(self, text: str) -> list[str]:
+        from rouge_score import tokenize
+
         if text not in self._known:
             if text.isascii():
-                self._known[text] = self._cut(text, self)
+                self._known[text] = tokenize.tokenize(text, self)
             else:
                 words = [part for word in words_of(text) for part in _APOSTROPHE.split(word.lower())]
                 self._known[text] = [self.stem(word) if word.isascii() and len(word) > 3 else word for word in words]
         return self._known[text]
 
 
-def lcs_score(reference: list[str], target: list[str]) -> Score:
-    """ROUGE-L of two token lists: precision, recall and F1 of the longest common subsequence; 0 for an empty list."""
-    from rouge_score import scoring
-
-    if not reference or not target:
-        return scoring.Score(precision=0.0, recall=0.0, fmeasure=0.0)
-    length = lcs_length(reference, target)
-    precision, recall = length / len(target), length / len(reference)
-    return scoring.Score(precision=precision, recall=recall, fmeasure=scoring.fmeasure(precision, recall))
-
-
 def lcs_length(first: list[str], second: list[str]) -> int:
-    """Length of the longest common subsequence: one addition of long integers for each word of the longer list.
+    """Length of the longest common subsequence, by one addition of long integers for each word of the longer list.
 
     Bits of `rows` are words of the shorter list; a zero bit is a step up of the length in the usual table.
     """

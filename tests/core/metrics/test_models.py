@@ -59,15 +59,14 @@ def test_regression_is_the_single_output(regression_model, items):
     assert np.ptp(best) > 0.01
 
 
-@pytest.mark.parametrize("layer", [0, 1, 2])
-def test_bertscore_equals_the_package(encoder_model, items, layer):
+def test_bertscore_equals_the_package(encoder_model, items):
     import bert_score
 
     references = [list(item.references) for item in items]
     _, _, expected = bert_score.score(
-        [item.target for item in items], references, model_type=encoder_model, num_layers=layer, device="cpu"
+        [item.target for item in items], references, model_type=encoder_model, num_layers=2, device="cpu"
     )
-    verdicts = make_metric(f"bertscore:{encoder_model}@{layer}").score(items)
+    verdicts = make_metric(f"bertscore:{encoder_model}").score(items)
     np.testing.assert_allclose(verdicts.values, expected.numpy(), atol=1e-5)
     assert np.ptp(verdicts.values) > 0.01
 

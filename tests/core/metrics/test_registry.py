@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.errors import UsageError
-from core.metrics import given_scores, make_metric, metric_column, metrics_for
+from core.metrics import make_metric, metric_column, metrics_for
 from core.metrics.registry import lower_is_better
 from core.records import Item
 from tests.core.metrics.conftest import ITEMS, golden_of
@@ -40,20 +40,6 @@ def test_directions_by_name():
     higher = "bleu_4 rouge1_f meteor counter character interest certainty cider unieval_overall nist".split()
     assert all(map(lower_is_better, lower))
     assert not any(map(lower_is_better, higher))
-
-
-def test_identity_tells_apart_what_gives_other_numbers():
-    same = {make_metric("rouge1").identity, make_metric("rouge1").identity, make_metric(" rouge1 ").identity}
-    assert len(same) == 1
-    others = [
-        make_metric("rouge2"),
-        make_metric("nli:some/model"),
-        make_metric("nli:another/model"),
-        given_scores("judge", "Verdicts.", {"a": 1.0, "b": None}),
-        given_scores("judge", "Verdicts.", {"a": 1.0, "b": 2.0}),
-    ]
-    assert len(same | {other.identity for other in others}) == 6
-    assert given_scores("judge", "Verdicts.", {"a": 1.0, "b": float("nan")}).identity == others[3].identity
 
 
 def test_listing_and_asking_imports_nothing_heavy(repository):
