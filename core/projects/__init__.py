@@ -25,9 +25,7 @@ from core.projects.criteria import (
     criteria_names,
     draft_of,
     drop_draft,
-    family_tree,
     keep_draft,
-    list_proposals,
     round_cost,
     save_edit,
 )
@@ -37,7 +35,6 @@ from core.projects.judge_line import (
     judge_line,
     judge_lines,
     seen_labels,
-    use_version,
     usual_measure,
 )
 from core.projects.label_passes import (
@@ -119,6 +116,7 @@ from core.projects.review import (
     hidden_votes,
     join_review,
     leave_review,
+    list_proposals,
     open_review,
     review_moved,
 )

@@ -11,42 +11,24 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, combinations, count
 from textwrap import shorten
-from typing import Literal
 
 from core.calibration.calibration_records import RoundSettings
 from core.calibration.proposals import RoundResult
-from core.errors import CriteriaError, JobError, UsageError
+from core.errors import CriteriaError, UsageError
 from core.progress import Stage
-from core.project_records import CriteriaEntry
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.reasons import with_reasons
 from core.projects.run_control import KINDS, Kind, RunWork, judge_run, require_judge
 from core.records import Alignment, Criteria, Interval, Measure, Provenance, Usage
 from core.settings import Settings
-from core.stats import Difference, holm
+from core.stats import Difference
 from core.store.labels import Draft
-from core.store.log import Entry
-from core.store.runs import RESULT
 from core.store.store import Store, requires
 from core.wording import judge_words
 
 LONGEST_TEXT = 20_000
 """Characters of criteria at most."""
 _LONGEST_SUBJECT = 200
-
-
-@dataclass(frozen=True)
-class ProposalDecided(Entry):
-    """A proposal of a refinement round was accepted or rejected; the subject is ``RUN_ID:CRITERIA_ID``.
-
-    `edited_id` names what was accepted in its place, in projects of earlier versions.
-    """
-
-    kind = "proposal"
-    does = "{0.verdict} a proposal"
-    verdict: Literal["accepted", "rejected"]
-    reason: str
-    edited_id: str = ""
 
 
 # ── names ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -169,8 +151,6 @@ def drop_draft(store: Store, project_id: str, subject: str) -> None:
 
 
 # ── with the judge of a run ──────────────────────────────────────────────────────────────────────────────────────
-
-ProposalState = Literal["open", "accepted", "rejected"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,83 +300,6 @@ def run_round(work: RunWork) -> RoundResult:
         alignments[new_id] = work.alignment(new_id, "calibration", measured.a, "proposed")
     work.add_alignments(list(alignments.values()))
     return result
-
-
-@dataclass(frozen=True)
-class ListedProposal:
-    """A proposal next to its parent: differences proposal minus parent, on calibration and on the inner fold.
-
-    Their p values are corrected (Holm) over the proposals of the round.  `decision` is what somebody decided on it,
-    None for nobody.
-    """
-
-    run_id: str
-    criteria: Criteria
-    parent: Criteria
-    calibration: PairedDifference
-    inner: PairedDifference
-    decision: ProposalDecided | None = None
-
-    @property
-    def state(self) -> ProposalState:
-        return "open" if self.decision is None else self.decision.verdict
-
-
-def list_proposals(store: Store, run_id: str) -> list[ListedProposal]:
-    """The proposals of a finished round with the decision on each; empty until it finishes.
-
-    The largest difference on the inner fold comes first.  p is corrected over the proposals.
-    """
-    run = store.runs.get(run_id)
-    if run.kind != "round":
-        raise JobError(f"Run {run_id} is not a refinement round.")
-    result = store.results.read(run_id, RESULT, RoundResult)
-    if result is None:
-        return []
-
-    def corrected(differences: list[Difference]) -> list[PairedDifference]:
-        """With p after Holm; None stays None and does not count."""
-        raised = holm([float("nan") if each.p is None else each.p for each in differences]).tolist()
-        pairs = zip(map(PairedDifference.of, differences), raised, strict=True)
-        return [each if each.p is None else replace(each, p=p) for each, p in pairs]
-
-    decided = {decision.subject: decision for decision in store.events.all(run.project_id, ProposalDecided)}
-    whole = corrected([proposal.calibration for proposal in result.proposals])
-    inner = corrected([proposal.inner for proposal in result.proposals])
-    return [
-        ListedProposal(
-            run_id,
-            proposal.criteria,
-            store.criteria.get(run.project_id, proposal.parent_id).criteria,
-            on_whole,
-            on_inner,
-            decided.get(f"{run_id}:{proposal.criteria.criteria_id}"),
-        )
-        for proposal, on_whole, on_inner in zip(result.proposals, whole, inner, strict=True)
-    ]
-
-
-def open_proposals(store: Store, project_id: str, golden_id: str, aspect: str) -> list[ListedProposal]:
-    """The proposals of rounds that nobody has decided on, newest round first."""
-    about = ("round", golden_id, aspect)
-    rounds = [run.run_id for run in store.runs.all(project_id) if (run.kind, run.golden_id, run.aspect) == about]
-    return [each for run_id in rounds for each in list_proposals(store, run_id) if each.decision is None]
-
-
-def family_tree(store: Store, project_id: str, aspect: str, golden_id: str) -> list[tuple[CriteriaEntry, int]]:
-    """All criteria for an aspect of a golden set, each with its generation from 0, ancestors before descendants.
-
-    A parent that is unknown is skipped.
-    """
-    listed = {entry.criteria_id: entry for entry in store.criteria.all(project_id, aspect, golden_id)}
-    depth = {name: 0 for name, entry in listed.items() if not set(entry.parents) & set(listed) - {name}}
-    waiting = list(depth)
-    for name in waiting:  # grows as it goes; each is reached once, though two texts may name each other as parents
-        new = [child for child, entry in listed.items() if name in entry.parents and child not in depth]
-        depth |= dict.fromkeys(new, depth[name] + 1)
-        waiting += new
-    family = [(entry, depth.get(name, 0)) for name, entry in listed.items()]
-    return sorted(family, key=lambda each: (each[1], each[0].created_at, each[0].criteria_id))
 
 
 KINDS["rescore"] = Kind(RescoreRequest, RescoreResult, "re-scored an edit", _check_rescore, run_rescore)

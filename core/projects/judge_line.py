@@ -32,7 +32,7 @@ VersionState = Literal["draft", "proposed", "approved", "current", "retired"]
 VersionOrigin = Literal["calibration", "edit", "proposal", "merge", "review", "criteria"]
 DECISIONS: dict[VersionState, tuple[VersionState, ...]] = {
     "draft": ("retired",),
-    "proposed": ("approved", "retired"),
+    "proposed": ("approved", "current", "retired"),
     "approved": ("current", "proposed", "retired"),
     "current": ("proposed", "retired"),
     "retired": ("proposed",),
@@ -288,36 +288,34 @@ def usual_measure(store: Store, project_id: str, golden: GoldenSet, aspect: str)
 def decide_version(
     store: Store, project_id: str, aspect: str, number: int, state: VersionState, *, reason: str = "", decided: int
 ) -> None:
-    """Approve a version, make it current, return it for approval (which withdraws an approval), or retire it.
+    """Approve a version, make it current (and approved), return it for approval, or retire it.
 
-    `decided` is `JudgeLine.decided` as the person saw it.  An approval rests on the last measurement: held-out where it
-    was measured, else calibration.
+    Compare, Report and the judge file use the current version.  An approval rests on the last measurement.  `decided`
+    is `JudgeLine.decided` as the user saw it.
 
     Raises:
         ConflictError: somebody was faster.
-        UsageError: a step that a version cannot take, or no reason where one is needed (to withdraw or to retire).
+        UsageError: a step that a version cannot take, or no reason to return or retire it.
         NotFoundError: an unknown version.
     """
     version = judge_line(store, project_id, aspect).get(number)
     if state not in DECISIONS[version.state]:
         allowed = " or ".join(DECISIONS[version.state])
         raise UsageError(f"Version {number} is {version.state}: it can become {allowed}, not {state}.")
-    if state == "approved" and not version.newest:
+    if state in ("approved", "current") and not version.newest:
         raise UsageError(f"Version {number} has not been measured, so there is nothing to approve it on.")
     why = given_reason(reason) if state in ("proposed", "retired") else reason.strip()
-    store.events.add(project_id, VersionDecided(number, state, why, subject=aspect), store.actor, expected=decided)
 
+    def write() -> None:
+        seen = decided
+        steps: tuple[VersionState, ...] = (state,)
+        if (version.state, state) == ("proposed", "current"):
+            steps = ("approved", "current")
+        for step in steps:
+            entry = VersionDecided(number, step, why, subject=aspect)
+            seen = store.events.add(project_id, entry, store.actor, expected=seen)
 
-@requires("reviewer")
-def use_version(store: Store, project_id: str, aspect: str, number: int, *, reason: str = "", decided: int) -> None:
-    """Approve a version if needed, and make it current: Compare, Report and the judge file then use it.
-
-    Going back to an earlier version is the same.  Errors as `decide_version`.
-    """
-    if judge_line(store, project_id, aspect).get(number).state == "proposed":
-        decide_version(store, project_id, aspect, number, "approved", reason=reason, decided=decided)
-        decided = judge_line(store, project_id, aspect).decided
-    decide_version(store, project_id, aspect, number, "current", reason=reason, decided=decided)
+    store.together(write)
 
 
 # ── what may be claimed on held-out items ────────────────────────────────────────────────────────────────────

@@ -11,7 +11,6 @@ from typing import Literal
 
 from core.project_records import GoldenSummary, Role, Run
 from core.projects.calibration import version_asked
-from core.projects.criteria import ProposalDecided
 from core.projects.judge_line import JudgeLine, judge_line
 from core.projects.labelling import Adjudicated, LabelPass, still_rating
 from core.projects.method_runs import list_rechecks
@@ -164,8 +163,6 @@ def log_lines(store: Store, project_id: str, entries: Sequence[Entry]) -> list[t
                 return item(entry.golden_id, entry.item_id)
             case Adjudicated():
                 return item(passes[entry.subject].golden_id, entry.item_id) if entry.subject in passes else ""
-            case ProposalDecided():
-                return words.get(entry.subject.partition(":")[2], "")
             case Action():  # the thing made, else the thing that it was done to; what is gone by the name it had
                 keys = (entry.subject, *(str(entry.about.get(name) or "") for name in _NAMED))
                 name = entry.about.get("name")

@@ -1,36 +1,36 @@
 """Review: the open points of an aspect, one at a time, with votes and decisions.
 
-Open points are proposals of refinement rounds, edits that are no version of the judge yet, and triaged items that
-somebody picked, called ambiguous or called wrongly labelled.  Everybody sees the first of them.  Its votes stay hidden
-until everybody who joined has voted.  A reviewer decides; decision and reason are logged.
+Open points are proposals of refinement rounds, edits that no version of the judge follows yet, and triaged items that
+somebody picked or called ambiguous or wrongly labelled.  Everybody sees the first point.  Its votes stay hidden until
+everybody who joined has voted.  A reviewer decides, and the log keeps decision and reason.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from core.errors import ConflictError, UsageError
-from core.projects.criteria import ProposalDecided, open_proposals
+from core.calibration.proposals import RoundResult
+from core.errors import ConflictError, JobError, UsageError
+from core.projects.criteria import PairedDifference, criteria_names
 from core.projects.judge_line import judge_line
 from core.projects.reasons import list_triage
+from core.records import Criteria
+from core.stats import Difference, holm
 from core.store.log import Entry
+from core.store.runs import RESULT
 from core.store.store import Store, requires
-from core.wording import change_figures, counted
+from core.wording import change_figures
 
 Choice = Literal["for", "against", "abstain"]
 CHOICES: tuple[Choice, ...] = ("for", "against", "abstain")
 Verdict = Literal["accepted", "rejected", "postponed"]
 VERDICTS: tuple[Verdict, ...] = ("accepted", "rejected", "postponed")
 JOINED_FOR = timedelta(hours=12)
-"""Whoever joined earlier than this, and never left, is not waited for."""
+"""Nobody waits for somebody who joined longer ago than this."""
 _LONGEST = 2_000
-_LONGEST_QUOTE = 180
-_BULLET = re.compile(r"^\s*(?:[-*•·]\s+|\d+[.)]\s+)*")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-z]|[\"“‘(])")
 _QUESTIONS = {
     "ambiguous": "Do the criteria need a rule for this?",
     "judge wrong": "Is the judge wrong here?",
@@ -41,7 +41,7 @@ _QUESTIONS = {
 
 @dataclass(frozen=True)
 class ReviewEntry(Entry):
-    """An event in the review of an aspect of a golden set."""
+    """A log entry about the review of an aspect of a golden set."""
 
     golden_id: str
     aspect: str
@@ -59,7 +59,7 @@ class ReviewLeft(ReviewEntry):
 
 @dataclass(frozen=True)
 class Vote(ReviewEntry):
-    """A vote on a point, whose key is the subject; the newest vote of a person counts."""
+    """A vote on a point, whose key is the subject; the newest vote of a user counts."""
 
     kind = "vote"
     does = "voted {0.choice}"
@@ -69,7 +69,7 @@ class Vote(ReviewEntry):
 
 @dataclass(frozen=True)
 class PointDecided(ReviewEntry):
-    """A decision on a point, whose key is the subject; `tally` is how the votes stood, "" without any."""
+    """A decision on a point, whose key is the subject; `tally` counts the votes, "" without any."""
 
     kind = "decision"
     does = "decided: {0.verdict}"
@@ -83,12 +83,11 @@ class PointDecided(ReviewEntry):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """An open point: a disagreement about item `item_id`, or ("") a change.
+    """An open point: a change of criteria, or a disagreement about item `item_id`.
 
-    A change proposes criteria (`subject_id`) in place of `parent_id`; `run_id` is the round that proposed them, "" for
-    an edit by hand.  A disagreement is about the item as the criteria or judge `subject_id` scored it.
-    `seen` is the number of the decision that postponed it, 0 for none.
-    `waiting` are the people who have yet to vote.
+    A change proposes criteria `subject_id` in place of `parent_id`, by the round `run_id` or ("") by an edit.  A
+    disagreement is about an item as the criteria or judge `subject_id` scored it.  `seen` is the number of the decision
+    that postponed the point, 0 for none.  `waiting` are the users who have yet to vote.
     """
 
     key: str
@@ -117,24 +116,21 @@ class Point:
         return f"{n_for} for, {n_against} against, {n_abstained} abstained" if self.votes else ""
 
     def needs_reason(self, verdict: Verdict) -> bool:
-        """Whether this decision differs from the votes, or postpones the point."""
+        """Whether the votes are not reason enough for this decision."""
         lead = len(self.voters("for")) - len(self.voters("against"))
         return verdict != "postponed" and (bool(self.waiting) or lead == 0 or (lead > 0) != (verdict == "accepted"))
 
 
 @dataclass(frozen=True)
 class OpenReview:
-    """The review of an aspect of a golden set: its open `points`, the first of which is to be decided.
-
-    `joined` are the people to wait for, `decided` the decisions so far, newest first.
-    """
+    """The review of an aspect of a golden set: open points, users to wait for, and decisions, newest first."""
 
     points: tuple[Point, ...]
     joined: tuple[str, ...]
     decided: tuple[PointDecided, ...]
 
     def find(self, key: str) -> Point:
-        """An open point.  ConflictError where it was decided, UsageError where there was none."""
+        """Return an open point by its key.  ConflictError for a decided one, UsageError for an unknown one."""
         for point in self.points:
             if point.key == key:
                 return point
@@ -159,7 +155,8 @@ def open_review(store: Store, project_id: str, golden_id: str, aspect: str) -> O
         for entry in store.events.all(project_id, ReviewEntry)
         if (entry.golden_id, entry.aspect) == (golden_id, aspect)
     ]
-    decided = {entry.subject: entry for entry in entries if isinstance(entry, PointDecided)}
+    decisions = [entry for entry in entries if isinstance(entry, PointDecided)]
+    decided = {entry.subject: entry for entry in decisions}
     joined: dict[str, None] = {}
     for entry in entries:
         if isinstance(entry, ReviewLeft):
@@ -168,48 +165,48 @@ def open_review(store: Store, project_id: str, golden_id: str, aspect: str) -> O
             joined[entry.actor] = None
 
     points = []
-    for point in _found(store, project_id, golden_id, aspect, decided):
+    for point in [
+        *_changes(store, project_id, golden_id, aspect, decided),
+        *_items(store, project_id, golden_id, aspect, decided),
+    ]:
         seen = decided[point.key].number if point.key in decided else 0
         cast = (entry for entry in entries if isinstance(entry, Vote) and entry.subject == point.key)
         votes = {entry.actor: entry for entry in cast if entry.number > seen}
         waiting = tuple(name for name in joined if name not in votes)
         points.append(replace(point, seen=seen, votes=tuple(votes.values()), waiting=waiting))
     points.sort(key=lambda point: point.seen)
-    decisions = [entry for entry in entries if isinstance(entry, PointDecided)]
     return OpenReview(tuple(points), tuple(joined), tuple(decisions[::-1]))
 
 
-def _found(
+def _changes(
     store: Store, project_id: str, golden_id: str, aspect: str, decided: Mapping[str, PointDecided]
 ) -> Iterator[Point]:
-    """What is open, votes apart."""
-    # proposals of finished rounds that nobody has decided on, newest round first
-    for proposal in open_proposals(store, project_id, golden_id, aspect):
-        new, old, gain = proposal.criteria.criteria_id, proposal.parent.criteria_id, proposal.inner
-        change = "undefined" if gain.value is None else change_figures(gain.value, gain.interval)
-        yield Point(
-            f"proposal:{proposal.run_id}:{new}",
-            change_question(proposal.parent.text, proposal.criteria.text),
-            f"Change of alignment: {change}, n = {gain.n} items that no refiner saw.",
-            subject_id=new,
-            parent_id=old,
-            run_id=proposal.run_id,
-        )
-    # the newest edits by hand that are no version of the judge yet, and that nobody has decided on
-    taken = {decision.edited_id for decision in store.events.all(project_id, ProposalDecided)}
-    taken |= {decision.criteria_id for decision in decided.values() if decision.verdict != "postponed"}
-    taken |= set(judge_line(store, project_id, aspect).followed)
+    """Proposals and edits that are not decided, as points without votes."""
+    names = criteria_names(store, project_id, aspect)
+    for run in store.runs.all(project_id):  # newest first
+        if (run.kind, run.golden_id, run.aspect) != ("round", golden_id, aspect):
+            continue
+        for proposal in list_proposals(store, run.run_id):
+            new, old, gain = proposal.criteria.criteria_id, proposal.parent.criteria_id, proposal.inner
+            if proposal.decision is None:
+                change = "undefined" if gain.value is None else change_figures(gain.value, gain.interval)
+                text = f"Change of alignment: {change}, n = {gain.n} items that no refiner saw."
+                title = f"Replace “{names[old]}” with “{names[new]}”?"
+                yield Point(f"proposal:{run.run_id}:{new}", title, text, new, old, run.run_id)
+    settled = {decision.criteria_id for decision in decided.values() if decision.verdict != "postponed"}
+    settled |= set(judge_line(store, project_id, aspect).followed)
     listed = {entry.criteria_id: entry for entry in store.criteria.all(project_id, aspect, golden_id)}
     for new, entry in listed.items():
-        if entry.origin == "edit" and not entry.edits and entry.parents[0] in listed and new not in taken:
-            yield Point(
-                f"edit:{new}",
-                change_question(listed[entry.parents[0]].text, entry.text),
-                f"{entry.author or 'Somebody'} changed it by hand" + (f": {entry.note}" if entry.note else "."),
-                subject_id=new,
-                parent_id=entry.parents[0],
-            )
-    # triaged items that somebody picked, called ambiguous or called wrongly labelled, and triaged anew since
+        if entry.origin == "edit" and not entry.edits and entry.parents[0] in listed and new not in settled:
+            text = f"{entry.author or 'Somebody'} changed it by hand" + (f": {entry.note}" if entry.note else ".")
+            title = f"Replace “{names[entry.parents[0]]}” with “{names[new]}”?"
+            yield Point(f"edit:{new}", title, text, new, entry.parents[0])
+
+
+def _items(
+    store: Store, project_id: str, golden_id: str, aspect: str, decided: Mapping[str, PointDecided]
+) -> Iterator[Point]:
+    """Triaged items to talk about, unless they were decided since, as points without votes."""
     for item_id, triage in list_triage(store, project_id, golden_id, aspect).items():
         key = f"item:{golden_id}:{aspect}:{item_id}"
         decision = decided.get(key)
@@ -217,11 +214,61 @@ def _found(
         if not settled and (triage.picked or triage.verdict not in ("", "judge wrong")):
             did = f"called it {triage.verdict}" if triage.verdict else "picked it for the next round"
             text = f"{triage.actor or 'Somebody'} {did}" + (f": {triage.note}" if triage.note else ".")
-            yield Point(key, _QUESTIONS[triage.verdict], text, subject_id=triage.subject_id, item_id=item_id)
+            yield Point(key, _QUESTIONS[triage.verdict], text, triage.subject_id, item_id=item_id)
+
+
+# ── proposals of refinement rounds ───────────────────────────────────────────────────────────────────────────
+
+ProposalState = Literal["open", "accepted", "rejected"]
+
+
+@dataclass(frozen=True)
+class ListedProposal:
+    """A proposal next to its parent, with the decision on it.
+
+    Differences are proposal minus parent, on calibration items and on the inner fold.  Their p values are corrected
+    (Holm) over the proposals of the round.
+    """
+
+    criteria: Criteria
+    parent: Criteria
+    calibration: PairedDifference
+    inner: PairedDifference
+    decision: PointDecided | None = None
+
+    @property
+    def state(self) -> ProposalState:
+        return "open" if self.decision is None or self.decision.verdict == "postponed" else self.decision.verdict
+
+
+def list_proposals(store: Store, run_id: str) -> list[ListedProposal]:
+    """List the proposals of a refinement round, largest difference on the inner fold first; empty until it finishes."""
+    run = store.runs.get(run_id)
+    if run.kind != "round":
+        raise JobError(f"Run {run_id} is not a refinement round.")
+    result = store.results.read(run_id, RESULT, RoundResult)
+    if result is None:
+        return []
+
+    def corrected(differences: Sequence[Difference]) -> list[PairedDifference]:
+        raised = holm([float("nan") if each.p is None else each.p for each in differences]).tolist()
+        pairs = zip(map(PairedDifference.of, differences), raised, strict=True)
+        return [each if each.p is None else replace(each, p=p) for each, p in pairs]
+
+    whole = corrected([proposal.calibration for proposal in result.proposals])
+    inner = corrected([proposal.inner for proposal in result.proposals])
+    decisions = store.events.all(run.project_id, PointDecided)
+    decided = {decision.subject: decision for decision in decisions if decision.verdict != "postponed"}
+    listed = []
+    for proposal, on_whole, on_inner in zip(result.proposals, whole, inner, strict=True):
+        parent = store.criteria.get(run.project_id, proposal.parent_id).criteria
+        decision = decided.get(f"proposal:{run_id}:{proposal.criteria.criteria_id}")
+        listed.append(ListedProposal(proposal.criteria, parent, on_whole, on_inner, decision))
+    return listed
 
 
 def hidden_votes(store: Store, project_id: str) -> set[int]:
-    """The numbers of votes that nobody may see yet: their point is open, and somebody who joined has not voted."""
+    """Find the votes that nobody may see yet: the log numbers of votes on a point that waits for others."""
     entries = store.events.all(project_id, ReviewEntry)
     reviews = {(entry.golden_id, entry.aspect) for entry in entries}
     points = [point for where in reviews for point in open_review(store, project_id, *where).points]
@@ -234,16 +281,16 @@ def hidden_votes(store: Store, project_id: str) -> set[int]:
 
 
 def review_moved(store: Store, project_id: str) -> int:
-    """A number that grows whenever somebody joins, votes or decides in a review of the project."""
+    """Return a number that grows with every change in a review of the project."""
     return max((entry.number for entry in store.events.all(project_id, ReviewEntry)), default=0)
 
 
-# ── what a person does ───────────────────────────────────────────────────────────────────────────────────────
+# ── join, vote and decide ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @requires("annotator")
 def join_review(store: Store, project_id: str, golden_id: str, aspect: str) -> None:
-    """Join: from now on votes are shown only once this person has voted as well.  UsageError without a name."""
+    """Join the review: votes are shown only once this user has voted.  UsageError without a name."""
     if not store.actor.name:
         raise UsageError("Enter your name first. Votes carry a name.")
     if store.actor.name not in open_review(store, project_id, golden_id, aspect).joined:
@@ -252,14 +299,14 @@ def join_review(store: Store, project_id: str, golden_id: str, aspect: str) -> N
 
 @requires("annotator")
 def leave_review(store: Store, project_id: str, golden_id: str, aspect: str) -> None:
-    """Leave: nobody waits for this person's votes any more; those that they gave count."""
+    """Leave the review: nobody waits for this user any more, and their votes count."""
     if store.actor.name in open_review(store, project_id, golden_id, aspect).joined:
         store.events.add(project_id, ReviewLeft(golden_id, aspect, subject=golden_id), store.actor)
 
 
 @requires("annotator")
 def cast_vote(store: Store, project_id: str, golden_id: str, aspect: str, key: str, *, choice: Choice) -> None:
-    """Vote on an open point, and join; a second vote replaces the first.
+    """Vote on an open point, and join the review; a second vote replaces the first.
 
     UsageError without a name or for an unknown choice, ConflictError for a point that was decided meanwhile.
     """
@@ -283,11 +330,10 @@ def decide_point(
     reason: str = "",
     seen: int = 0,
 ) -> None:
-    """Decide on an open point; `seen` is `Point.seen` as the person saw it.
+    """Decide an open point; `seen` is `Point.seen` as the user saw it.
 
-    A decision needs a reason where the votes are not reason enough (`Point.needs_reason`).  A round's proposal is
-    accepted or rejected with it.  What is postponed comes last from then on, without its votes.
-    UsageError without the reason, ConflictError when somebody else decided meanwhile; nothing is written then.
+    A postponed point comes last, without its votes.  UsageError without a reason where `Point.needs_reason`,
+    ConflictError when somebody else decided meanwhile.
     """
     if verdict not in VERDICTS:
         raise UsageError(f"A decision is {', '.join(VERDICTS)}; got {verdict!r}.")
@@ -299,35 +345,4 @@ def decide_point(
     decision = PointDecided(
         golden_id, aspect, point.title, verdict, why, point.tally, point.item_id, criteria_id, subject=key
     )
-
-    def write() -> None:
-        if point.run_id and verdict != "postponed":
-            proposal = ProposalDecided(verdict, why, subject=f"{point.run_id}:{point.subject_id}")
-            store.events.add(project_id, proposal, store.actor)
-        store.events.add(project_id, decision, store.actor, expected=seen)
-
-    store.together(write)
-
-
-def change_question(old: str, new: str) -> str:
-    """The question whether `old` is to become `new`; what came and went is quoted where it is short, else counted."""
-    before, after = _sentences(old), _sentences(new)
-    came = [sentence for sentence in after if sentence not in before]
-    went = [sentence for sentence in before if sentence not in after]
-    quoted = [f"“{sentence.strip(' .;,')}”" for sentence in (*came, *went)]
-    if not quoted:
-        return "Should the criteria be worded like this?"
-    if max(len(came), len(went)) == 1 and sum(map(len, quoted)) <= _LONGEST_QUOTE:
-        if not went:
-            return f"Should the criteria also say {quoted[0]}?"
-        return f"Should the criteria {f'say {quoted[0]} instead of' if came else 'no longer say'} {quoted[-1]}?"
-    counts = [
-        f"{counted(len(listed), 'sentence')} {word}" for word, listed in (("new", came), ("gone", went)) if listed
-    ]
-    return f"Should the criteria be rewritten, {' and '.join(counts)}?"
-
-
-def _sentences(text: str) -> list[str]:
-    """The sentences of criteria without bullets and numbers of lines, in order."""
-    lines = (_BULLET.sub("", line).strip() for line in text.splitlines())
-    return [sentence for line in lines if line for sentence in _SENTENCE_END.split(line)]
+    store.events.add(project_id, decision, store.actor, expected=seen)

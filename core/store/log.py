@@ -37,6 +37,7 @@ RETIRED = {
     "comment": "commented on criteria",
     "comment settled": "settled a comment",
     "criteria name": "named criteria",
+    "proposal": "decided on a proposal",
 }
 """Kinds that earlier versions wrote → what was done."""
 UNWRITTEN = datetime.fromtimestamp(0, UTC)

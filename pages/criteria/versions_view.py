@@ -23,8 +23,9 @@ FROM, TO = state.widget("versions_from"), state.widget("versions_to")
 
 def draw(page: Opened, opened: CriteriaEntry, names: Mapping[str, str]) -> None:
     """Draw two versions next to each other, then all of them; a click on a row makes it the second."""
-    family = projects.family_tree(page.store, page.project.project_id, opened.aspect, opened.golden_id)
-    by_id = {entry.criteria_id: entry for entry, _ in family}
+    family = page.store.criteria.all(page.project.project_id, opened.aspect, opened.golden_id)
+    family.sort(key=lambda entry: (entry.created_at, entry.provenance.round, entry.criteria_id))
+    by_id = {entry.criteria_id: entry for entry in family}
     if len(by_id) > 1:
         _draw_pair(page, by_id, opened, names)
     else:
@@ -40,7 +41,7 @@ def _draw_pair(
         # at first the open version and its parent, else the newest other one
         other = next((parent for parent in opened.parents if parent in by_id), None)
         other = other or next(version for version in ids if version != opened.criteria_id)
-        pair = sorted((other, opened.criteria_id), key=list(by_id).index)  # ancestors first
+        pair = sorted((other, opened.criteria_id), key=list(by_id).index)  # oldest first
         st.session_state[FROM], st.session_state[TO] = pair
         st.session_state[marker] = opened.criteria_id
 
@@ -89,11 +90,11 @@ def _draw_pair(
     )
 
 
-def _draw_table(page: Opened, family: list[tuple[CriteriaEntry, int]], names: Mapping[str, str]) -> None:
+def _draw_table(page: Opened, family: list[CriteriaEntry], names: Mapping[str, str]) -> None:
     """Draw all versions, ancestors first; those never measured in full appear on request."""
     in_full = (tables.MEASURED, tables.REJECTED)
-    followed = judge_view.line_of(page, family[0][0].aspect).followed
-    shown = [each for each in family if each[0].criteria_id in followed or tables.group_of(each[0]) in in_full]
+    followed = judge_view.line_of(page, family[0].aspect).followed
+    shown = [each for each in family if each.criteria_id in followed or tables.group_of(each) in in_full]
     if not shown or (
         len(shown) < len(family)
         and st.toggle(
@@ -105,13 +106,13 @@ def _draw_table(page: Opened, family: list[tuple[CriteriaEntry, int]], names: Ma
         "Agreement on the calibration set in the newest run that scored each version. "
         "Figures on other or fewer items (see n) are not strictly comparable."
     )
-    newest = [tables.newest_calibration(entry) for entry, _ in shown]
+    newest = [tables.newest_calibration(entry) for entry in shown]
     alignments = [None if each is None else each.alignment for each in newest]
     frame = pd.DataFrame(
         {
-            "version": [names[entry.criteria_id] for entry, _ in shown],
-            "made from": [", ".join(names[p] for p in entry.parents if p in names) for entry, _ in shown],
-            "judge": [judge_view.state_words(followed.get(entry.criteria_id)) for entry, _ in shown],
+            "version": [names[entry.criteria_id] for entry in shown],
+            "made from": [", ".join(names[p] for p in entry.parents if p in names) for entry in shown],
+            "judge": [judge_view.state_words(followed.get(entry.criteria_id)) for entry in shown],
             "agreement": pd.Series([tables.value_of(each) for each in alignments], dtype="float64"),
             "95 % interval": [tables.interval_of(each) for each in alignments],
             "n": pd.array([None if each is None else each.n for each in alignments], dtype="Int64"),
@@ -124,8 +125,8 @@ def _draw_table(page: Opened, family: list[tuple[CriteriaEntry, int]], names: Ma
     grid.draw(
         frame,
         {"agreement": Column(digits=2), "version": Column(width=220), "made from": Column(width=160)},
-        alt="All versions, ancestors first",
+        alt="All versions, oldest first",
         rows=8,
         key=state.LINEAGE,
-        pick=grid.Pick([entry.criteria_id for entry, _ in shown], st.session_state.get(TO), pick),
+        pick=grid.Pick([entry.criteria_id for entry in shown], st.session_state.get(TO), pick),
     )

@@ -8,7 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.projects.criteria import ListedProposal, PairedDifference, ProposalState, RoundRequest
+from core.projects.criteria import PairedDifference, RoundRequest
+from core.projects.review import ListedProposal, ProposalState
 from core.projects.run_control import RunDetail
 from core.stats import NO_TEST, claim
 from core.word_diff import word_diff
@@ -137,7 +138,6 @@ def _draw_decision(selection: Selection, proposal: ListedProposal) -> None:
             about = {"golden": selection.run.golden_id, "aspect": selection.run.aspect}
             link_to("criteria", "Decide in the review", icon=":material/groups:", section="review", **about)
         elif made.verdict == "accepted":
-            criteria_id = made.edited_id or proposal.criteria.criteria_id
-            entry = page.store.criteria.get(page.project.project_id, criteria_id)
+            entry = page.store.criteria.get(page.project.project_id, proposal.criteria.criteria_id)
             link_to("criteria", "Open it in Criteria", icon=":material/rule:", criteria=entry.criteria_id)
             criteria_judge.draw(page, entry, "proposal")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -83,8 +82,7 @@ class Build:
     def decide(self, name: str, number: int, state: VersionState, reason: str) -> None:
         """Somebody decides on a version of the judge; what is taken into use is approved first."""
         store, line = self.as_(name), projects.judge_line(self.store, DEMO_PROJECT, ASPECT)
-        act = projects.use_version if state == "current" else partial(projects.decide_version, state=state)
-        act(store, DEMO_PROJECT, ASPECT, number, reason=reason, decided=line.decided)
+        projects.decide_version(store, DEMO_PROJECT, ASPECT, number, state, reason=reason, decided=line.decided)
 
 
 def build_demo(store: Store, settings: Settings, say: Callable[[str], object] = lambda _: None) -> None:

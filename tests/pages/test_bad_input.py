@@ -100,7 +100,9 @@ def test_an_approval_withdrawn_in_another_window_is_told_and_the_way_back_is_the
     store: Store, project_id: str
 ) -> None:
     ann = store.acting(Actor("Ann", "admin"))
-    projects.use_version(ann, project_id, ASPECT, 1, decided=projects.judge_line(store, project_id, ASPECT).decided)
+    projects.decide_version(
+        ann, project_id, ASPECT, 1, "current", decided=projects.judge_line(store, project_id, ASPECT).decided
+    )
     screen = open_screen("0_overview", project=project_id, aspect=ASPECT, version="1")
     line = projects.judge_line(store, project_id, ASPECT)
     projects.decide_version(ann, project_id, ASPECT, 1, "proposed", reason="not after all", decided=line.decided)

@@ -249,7 +249,7 @@ def test_it_opens_on_the_newest_result_and_the_form_is_behind_a_press(place: Pla
 def test_it_opens_on_the_calibration_behind_the_judge_in_use(place: Place) -> None:
     behind = calibrate(place, CalibrationSettings(preset="quick", rounds=0))
     where = (place.store, place.project_id, "coherence")
-    projects.use_version(*where, 1, decided=projects.judge_line(*where).decided)
+    projects.decide_version(*where, 1, "current", decided=projects.judge_line(*where).decided)
     kept = candidates(3, "kept")
     newer = place.add_run("done", shown=standing(kept), outcome=calibration(kept))
     assert open_screen(SCREEN, project=place.project_id).query_params["run"] == behind

@@ -27,7 +27,7 @@ def in_use(store: Store, settings: Settings, calibrated: Calibrated, drive: Call
     made = projects.make_version(ann, settings, VersionRequest(project.project_id, ASPECT, (edit.criteria_id,)))
     assert drive(store, settings, made) == "done"
     line = projects.judge_line(store, project.project_id, ASPECT)
-    projects.use_version(ann, project.project_id, ASPECT, 2, decided=line.decided)
+    projects.decide_version(ann, project.project_id, ASPECT, 2, "current", decided=line.decided)
     return ann
 
 

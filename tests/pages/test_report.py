@@ -100,7 +100,7 @@ def test_a_sign_off_is_there_at_once(
 ) -> None:
     assert "Not signed off" in texts(whole(section="evidence"))
     project_id = store.projects.all()[0].project_id
-    projects.use_version(store, project_id, "coherence", 1, reason=HOSTILE_ASPECT, decided=line().decided)
+    projects.decide_version(store, project_id, "coherence", 1, "current", reason=HOSTILE_ASPECT, decided=line().decided)
     assert "Not signed off" not in texts(whole(section="evidence"))
     again = whole()
     assert "approved version 1" in texts(again)
@@ -124,7 +124,7 @@ def test_the_version_in_use_is_shown_unless_another_is_chosen(
     request = CalibrationRequest(project.project_id, golden_id, "coherence", "offline", chosen)
     newest = projects.start_run(store, settings, request)
     drive(store, settings, newest)
-    projects.use_version(store, project.project_id, "coherence", 1, decided=line().decided)
+    projects.decide_version(store, project.project_id, "coherence", 1, "current", decided=line().decided)
     screen = whole()
     picker = labelled(screen.selectbox, "Judge")
     assert picker.options == ["version 1 (current)", "version 2 (waits for approval)"]

@@ -12,8 +12,9 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.calibration.calibration_records import RoundSettings
 from core.project_records import Actor
-from core.projects.criteria import ListedProposal, PairedDifference, RoundRequest
+from core.projects.criteria import PairedDifference, RoundRequest
 from core.projects.misaligned_items import TriageRequest
+from core.projects.review import ListedProposal
 from core.records import Criteria, Interval
 from core.wording import change_figures
 from pages.ui import tables
@@ -174,10 +175,10 @@ def test_its_items_can_be_read_from_here(opened: Open, round_id: str) -> None:
 
 def test_all_versions_are_listed_ancestors_first(real: Any, round_id: str, best: Criteria) -> None:
     screen = open_screen("4_criteria", project=real.project_id, criteria=best.criteria_id, section="versions")
-    family = projects.family_tree(real.store, real.project_id, ASPECT, real.golden_id)
+    family = real.store.criteria.all(real.project_id, ASPECT, real.golden_id)
     shown = frame_with(screen, "made from")
     names = list(shown["version"])
     for place, parents in enumerate(shown["made from"]):
         assert all(parent not in names or names.index(parent) < place for parent in filter(None, parents.split(", ")))
     assert any("version" in judge for judge in shown["judge"] if judge)
-    assert len(shown) == sum(tables.group_of(entry) != tables.UNMEASURED for entry, _ in family)
+    assert len(shown) == sum(tables.group_of(entry) != tables.UNMEASURED for entry in family)

@@ -76,7 +76,9 @@ def test_an_edit_becomes_the_judge_and_its_file(versions: Versions) -> None:
     assert (second.state, second.made.parent, second.made.origin) == ("proposed", 1, "edit")
     assert second.newest.beside == 1 and second.newest.gain is not None
     store = versions.store.acting(Actor("Ben", "reviewer"))
-    projects.use_version(store, versions.project_id, ASPECT, 2, reason="it counts", decided=versions.line.decided)
+    projects.decide_version(
+        store, versions.project_id, ASPECT, 2, "current", reason="it counts", decided=versions.line.decided
+    )
     assert versions.line.current == versions.line.get(2) == versions.line.default
     where = (versions.store, *versions.where)
     assert [run.run_id for run in projects.judge_runs(*where)] == [run_id, versions.run_id]
@@ -126,7 +128,7 @@ def test_the_current_version_stands_for_all_and_later_comparisons_carry_no_p(ver
     first = versions.shown()
     assert (first.aside, first.no_p) == ((), "")
     versions.make(versions.edited)
-    projects.use_version(*versions.aspect, 2, decided=versions.line.decided)
+    projects.decide_version(*versions.aspect, 2, "current", decided=versions.line.decided)
     shown = versions.shown()
     kinds = {entry.judge_id: entry.judge.kind for entry in shown.entries}
     assert shown.version == versions.line.current
@@ -216,7 +218,7 @@ def test_the_line_goes_on_when_labels_grow(versions: Versions, golden: GoldenSet
     of_map = {k for k in calibration_items(grown, (), file) if k >= n}
     assert of_map == {k for k in after.calibration if k >= n}
     second = versions.make(versions.edited, golden_id=golden_id)
-    projects.use_version(*versions.aspect, 2, decided=versions.line.decided)
+    projects.decide_version(*versions.aspect, 2, "current", decided=versions.line.decided)
     shown = versions.shown(golden_id)
     assert [entry.judge.run_id for entry in shown.entries] == [second, second]
     (judge,) = (entry.judge for entry in shown.entries if entry.judge_id == shown.own)
@@ -256,7 +258,7 @@ def test_an_edit_takes_the_place_of_its_parent_in_an_ensemble(versions: Versions
     beside = next(criteria.criteria_id for criteria in texts if criteria.criteria_id != parent)
     assert projects.in_place_of_parent(*where, versions.edited) == ()  # the judge follows one set of criteria
     versions.do(versions.start(parent, beside))
-    projects.use_version(*where, 2, decided=versions.line.decided)
+    projects.decide_version(*where, 2, "current", decided=versions.line.decided)
     assert projects.in_place_of_parent(*where, versions.edited) == (versions.edited, beside)
     again = versions.edit("Shorter.")  # an edit of the edit
     assert projects.in_place_of_parent(*where, again) == (again, beside)

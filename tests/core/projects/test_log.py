@@ -11,7 +11,6 @@ import sqlalchemy as sa
 
 from core import projects
 from core.project_records import Actor
-from core.projects.criteria import ProposalDecided
 from core.projects.judge_line import VersionDecided, VersionMade, VersionMeasured
 from core.projects.labelling import (
     Adjudicated,
@@ -47,7 +46,6 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (LabelsFrozen(ODD, "p1"), f"froze the labels of {ODD}"),
     (Triage("g", "a", "c1", "judge wrong", ODD, True), "triaged an item: judge wrong (a)"),
     (HeldOutAccess("a", "a calibration ended"), "opened the held-out items: a calibration ended (a)"),
-    (ProposalDecided("rejected", "r", "c2"), "rejected a proposal"),
     (VersionMade("r1", ("c1", "c2"), "edit", 2, ODD), f"made a version of the judge ({ODD})"),
     (VersionMeasured(3, "r1", "g", FOUND), f"measured version 3 ({ODD})"),
     (VersionDecided(3, "approved", ODD), f"approved version 3 ({ODD})"),

@@ -43,7 +43,7 @@ def test_the_way_from_a_golden_set_to_a_current_judge(world: World, golden: Gold
     assert [each.task for each in now().waiting] == ["label", "sign off", "triage"]
     assert [done for done, _ in now().stages.values()] == [True, True, True, False, False, False]
 
-    projects.use_version(ann, project_id, ASPECT, 1, decided=now().line.decided)
+    projects.decide_version(ann, project_id, ASPECT, 1, "current", decided=now().line.decided)
     last = now()
     assert all(done for done, _ in last.stages.values())
     assert now(world.store.acting(Actor("Cy", "annotator"))).waiting == ()  # nothing for those who only label

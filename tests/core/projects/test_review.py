@@ -38,7 +38,7 @@ def acting(store: Store, name: str) -> Store:
 def test_votes_stay_hidden_until_everybody_who_joined_has_voted(
     store: Store, where: tuple[str, str, str], point: Point
 ) -> None:
-    assert point.title == "Should the criteria also say “Be <b>brief</b>”?"
+    assert point.title == "Replace “Be clear” with “Be <b>brief</b>”?"
     assert (point.subject_id != CLEAR.criteria_id, point.parent_id) == (True, CLEAR.criteria_id)
     assert point.text == "Ann changed it by hand: plainer"
     for name in ("Ann", "Bo", "Ann"):

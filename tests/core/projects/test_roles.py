@@ -22,7 +22,7 @@ OPEN = {"open_store", "ensure_worker", "ensure_sample_project"}  # start-up; nob
 OPEN |= {"ensure_demo", "welcome"}
 OPEN |= {"rows_csv", "key_named"}  # of no project
 READING = """
-    decisions estimate explain_item family_tree get_pass
+    decisions estimate explain_item get_pass
     find_project
     item_changes item_scores judge_file
     list_held_out_accesses list_passes list_proposals list_triage
@@ -56,7 +56,7 @@ CHANGING = """
     start_pass
     import_judge preview_import open_results read_upload
     keep_fusion
-    decide_version make_version measure_version use_version
+    decide_version make_version measure_version
     start_replay
     drop_draft keep_draft
     set_anchors item_highlights

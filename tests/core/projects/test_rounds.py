@@ -12,9 +12,10 @@ from core import projects
 from core.calibration.calibration_records import RoundSettings
 from core.errors import ConflictError, JobError, NotFoundError, UsageError
 from core.project_records import Actor
-from core.projects.criteria import ListedProposal, RoundRequest
+from core.projects.criteria import RoundRequest
+from core.projects.review import ListedProposal
 from core.records import GoldenSet
-from tests.core.projects.conftest import ASPECT, World
+from tests.core.projects.conftest import World
 
 SMALL = RoundSettings(sizes=(2,), trials=2)
 ANN, BO = Actor("Ann", "reviewer"), Actor("Bo", "reviewer")
@@ -60,9 +61,6 @@ def listed(world: World, round_id: str) -> dict[str, ListedProposal]:
 
 def test_a_round_ends_in_proposals_that_wait_for_people(world: World, request_: RoundRequest, round_id: str) -> None:
     proposals = projects.list_proposals(world.store, round_id)
-    tree = projects.family_tree(world.store, world.project_id, ASPECT, world.golden_id)
-    generation = {entry.criteria_id: depth for entry, depth in tree}
-    assert list(generation.values()) == sorted(generation.values())
     assert len(proposals) >= 4, "the test below decides on two"
     for proposal in proposals:
         name, parent = proposal.criteria.criteria_id, proposal.parent.criteria_id
@@ -71,7 +69,6 @@ def test_a_round_ends_in_proposals_that_wait_for_people(world: World, request_: 
         assert set(proposal.criteria.provenance.item_ids) <= set(request_.item_ids)
         stood = world.store.criteria.get(world.project_id, name).alignments
         assert [(each.run_id, each.side) for each in stood] == [(round_id, "calibration")]
-        assert generation[name] == generation[parent] + 1
     scores = projects.item_scores(world.store, round_id, proposals[0].criteria.criteria_id)
     assert len(scores) == proposals[0].calibration.n
 

@@ -31,7 +31,9 @@ def test_the_button_for_the_judge_file_shows_whether_it_is_approved(
 
     assert label() == "Download judge.yaml (not approved)"
     ann, line = store.acting(Actor("Ann")), projects.judge_line(store, reviewed.project_id, "coherence")
-    projects.use_version(ann, reviewed.project_id, "coherence", 1, reason="it holds", decided=line.decided)
+    projects.decide_version(
+        ann, reviewed.project_id, "coherence", 1, "current", reason="it holds", decided=line.decided
+    )
     assert label() == "Download judge.yaml"
 
 
