@@ -1,22 +1,14 @@
-"""Analyse a finished calibration: what each part of its judge adds, and what its best candidates have in common.
+"""Ablate a calibrated judge: measure what each of its parts adds.
 
-*Ablations*: the final judge is measured next to the same judge without criteria, without refinement (the best drafts,
-as many as the final judge has members, chosen on calibration among drafts alone), and with its single best criteria
-instead of the mean.  A judge that is shown level descriptions or examples is also measured without each of them, and
-without criteria, levels and examples at once.  Every variant is chosen on calibration items and evaluated on the
-held-out items that the calibration reported on; only scores that nobody has yet are asked for.
-
-*Candidates* are compared by exemplar size and length on *calibration* items, whose labels chose and shaped them: this
-says what made criteria win here, not how good they are (held-out says that).  Racing leaves most candidates on a few
-items, and an alignment on 24 items cannot be compared with one on 800.  So they are compared on the same items alone:
-the most on which at least `ENOUGH` of them were scored.  Where these are the first items of a race, their labels were
-picked to be spread, which raises all values alike.  Candidates are treated as independent; they are not quite (drafts
-of a trial share exemplars, refinements a parent).
+The final judge is measured next to the same judge without criteria, without refinement (the best drafts, as many as
+the final judge has members, chosen on calibration among drafts alone), and with its single best criteria instead of the
+mean.  A judge that is shown level descriptions or examples is also measured without each of them, and without
+criteria, levels and examples at once.  Every variant is chosen on calibration items and evaluated on the held-out items
+that the calibration reported on; only scores that nobody has yet are requested.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -35,17 +27,14 @@ from core.records import (
     FloatArray,
     GoldenSet,
     Interval,
-    Level,
-    Measure,
     Provenance,
     ScoreMatrix,
-    Statistic,
     Task,
     Unscored,
     Usage,
     text_length,
 )
-from core.stats import LabelledItems, align, alignment_values, holm, paired_difference
+from core.stats import LabelledItems, align, holm, paired_difference
 
 VariantKey = Literal[
     "final",
@@ -61,7 +50,7 @@ Part = Literal["levels", "examples"]
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A way to judge: the mean over `criteria`, asked `without` parts of the prompt; `what` sets it apart."""
+    """A judge with a part removed: the mean over `criteria`, asked `without` parts of the prompt."""
 
     key: VariantKey
     criteria: tuple[Criteria, ...]
@@ -73,11 +62,6 @@ class Variant:
         """Names of its scores: criteria asked in another way have scores of their own."""
         asked = "".join(f"without {part}: " for part in self.without)
         return tuple(asked + each.criteria_id for each in self.criteria)
-
-
-Kind = Literal["draft", "fitted strengths", "refinement"]
-ENOUGH = 8
-"""Candidates that a comparison should have."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +103,10 @@ class AblationRow:
 
 @dataclass(frozen=True)
 class Ablation:
-    """The table.  `left_out` names variants that are missing and why.
+    """The ablation table; `left_out` maps variants that are missing to the reason.
 
-    `calibration_positions` are those of the split, whose labels chose the criteria.
-    `scores` holds the variants' scores (rows by key) over all items of the golden set, NaN where not asked for.
+    `calibration_positions` are those of the split, whose labels chose the criteria.  `scores` are (n_variants, n_items)
+    over all items of the golden set, NaN where not requested.
     """
 
     task: Task
@@ -138,36 +122,35 @@ class Ablation:
 
     @property
     def opening(self) -> str:
-        """How the held-out items were used for this table, in words."""
+        """Say how the held-out items were used for this table."""
         names = ", ".join(row.key for row in self.rows if row.first_look)
         if not names:
-            return f"All rows were measured on the {self.n_held_out:,} held-out items before; nothing new was opened."
+            return f"All rows were already measured on the {self.n_held_out:,} held-out items."
         return (
-            f"The {self.n_held_out:,} held-out items were opened for this table. Measured there for the first time: "
-            f"{names}. It shows what each part adds. Choosing a row by these figures would make the held-out "
-            "items part of the choice."
+            f"The {self.n_held_out:,} held-out items were opened for this table, for the first time for: {names}. "
+            "Don't choose a row by these figures, or the held-out items become part of the choice."
         )
 
     def as_json(self, out: str = "") -> dict[str, Any]:
-        """What `ablate --json` prints; `out` is the folder it was written to."""
+        """Return the JSON of `ablate`; `out` is the folder it was written to."""
         rows = [row.as_json() for row in self.rows]
         about = {"aspect": self.task.aspect, "judge": self.judge_spec, "n_held_out": self.n_held_out}
         return about | {"rows": rows, "left_out": dict(self.left_out), "calls": self.calls, "out": out}
 
 
 class _Asked:
-    """The variants of `calibration`, the positions that it reported on, and which scores nobody has yet.
+    """The variants of `calibration`, and the scores that nobody has yet.
 
-    `table` is filled with what the calibration reported and with `scores`.  UsageError when `golden` is not the one
-    that was calibrated on.
+    `sides` are the calibration and held-out positions that were reported on.  `table` holds what the calibration
+    reported and `scores`; `missing` maps parts left out and positions to the criteria to score there, by column.
+    UsageError when `golden` is not the golden set of the calibration.
     """
 
     def __init__(self, calibration: Calibration, golden: GoldenSet, scores: ScoreMatrix | None) -> None:
         if golden.digest != calibration.golden_digest:
             raise UsageError(
-                f"The calibration was made on {calibration.golden_name} ({calibration.golden_digest[:19]}…); "
-                f"{golden.name} ({golden.digest[:19]}…) is a different golden set, or a different version of "
-                "it. Name the one that was used."
+                f"{golden.name} differs from {calibration.golden_name}, which the judge was calibrated on. Name the "
+                "golden set of its calibration."
             )
         self.variants, self.left_out = variants_of(calibration)
         cut = {lost.item_id for lost in calibration.scores.unscored.get("final", ()) if lost.reason == "budget"}
@@ -206,9 +189,8 @@ def estimate_ablation(
 def ablate(judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | None = None) -> Ablation:
     """Measure the variants of `calibration` with `judge`, the prepared judge that was calibrated.
 
-    `scores` are what the run has stored of its candidates (rows by criteria id, any items of the golden set); what
-    neither they nor the calibration hold is asked for, at most once.  UsageError for another golden set; errors of the
-    judge pass through.
+    `scores` are those that the run has stored of its candidates (rows by criteria id); what neither they nor the
+    calibration hold is requested once.  UsageError for another golden set; errors of the judge pass through.
     """
     golden = judge.golden
     asked = _Asked(calibration, golden, scores)
@@ -267,9 +249,9 @@ def ablate(judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | No
 
 
 def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]]:
-    """The final judge and the variants that differ from it; the others with the reason why they are left out.
+    """Return the final judge and the variants that differ from it, and why the others are left out.
 
-    Choosing looks at calibration items only.
+    Only calibration items choose.
     """
     chosen, n_items = calibration.chosen, len(calibration.split.calibration)
     variants = [Variant("final", chosen, "The calibrated judge as exported.")]
@@ -282,7 +264,7 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
         what = f"The judge is shown {' and '.join(shown)}, and no criteria." if shown else name_alone
         variants.append(Variant("without criteria", (bare,), what))
     else:
-        left_out["without criteria"] = "The final judge has no criteria, so it is the same judge."
+        left_out["without criteria"] = "The final judge has no criteria."
     drafts = [
         (candidate.alignment.value, candidate.criteria)
         for candidate in calibration.candidates
@@ -291,7 +273,7 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
     ]
     best = tuple(criteria for _, criteria in sorted(drafts, key=lambda pair: -pair[0])[: len(chosen)])
     if not any(criteria.provenance.origin == "refine" for criteria in chosen):
-        left_out["without refinement"] = "The final judge has no refined criteria, so it is the same judge."
+        left_out["without refinement"] = "The final judge has no refined criteria."
     elif not best:
         left_out["without refinement"] = "No draft was scored on all calibration items, so none can replace it."
     else:
@@ -303,7 +285,7 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
         what = f"The best criteria on calibration alone, instead of the mean of {len(chosen)}."
         variants.append(Variant("single best", chosen[:1], what))
     else:
-        left_out["single best"] = "The final judge is a single set of criteria, so it is the same judge."
+        left_out["single best"] = "The final judge is a single set of criteria."
     same = "The same criteria, and the prompt leaves out"
     if "levels" in shown:
         variants.append(Variant("without levels", chosen, f"{same} what the levels of the scale mean.", ("levels",)))
@@ -315,7 +297,7 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
 
 
 def _asked_without(judge: AskedJudge, without: tuple[Part, ...]) -> AskedJudge:
-    """The judge with parts of its prompt left out; a run keeps none of those scores under its criteria."""
+    """Remove parts of the judge's prompt; a run keeps none of those scores under its criteria."""
     if not without:
         return judge
     model, task = judge.judge, judge.task
@@ -324,55 +306,3 @@ def _asked_without(judge: AskedJudge, without: tuple[Part, ...]) -> AskedJudge:
     if "levels" in without:
         task = replace(task, levels=())
     return replace(judge, judge=model, task=task, keeper=Keeper())
-
-
-# ── the candidates ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedCandidate:
-    """One candidate: its alignment `value`, its length in words, and how many exemplars a draft was drawn from."""
-
-    criteria_id: str
-    kind: Kind
-    exemplars: int
-    words: int
-    value: float
-
-
-@dataclass(frozen=True)
-class Analyses:
-    """Candidates measured on the same `n_items` calibration items, best first; of `n_candidates` with a text.
-
-    `n_undefined` were scored on those items, but their alignment is undefined there.  `by_length` is Spearman's
-    coefficient of length and alignment; NaN where it is undefined.
-    """
-
-    statistic: Statistic
-    level: Level
-    n_items: int
-    n_candidates: int
-    n_undefined: int
-    places: tuple[ComparedCandidate, ...]
-    by_length: float
-
-
-def analyse(calibration: Calibration) -> Analyses:
-    """Compare the candidates of `calibration`; no scores are read."""
-    listed = [candidate for candidate in calibration.candidates if candidate.criteria.text]
-    scored_on = Counter(point.items for candidate in listed for point in candidate.trace)
-    n_items = max(scored_on, key=lambda items: (min(scored_on[items], ENOUGH), items), default=0)
-    places = []
-    for candidate in listed:
-        text, made = candidate.criteria.text, candidate.criteria.provenance
-        value = next((point.value for point in candidate.trace if point.items == n_items), None)
-        if value is not None:
-            exemplars = made.size if made.origin == "draft" else 0
-            kind: Kind = "refinement" if made.origin != "draft" else "draft" if exemplars else "fitted strengths"
-            places.append(ComparedCandidate(candidate.criteria.criteria_id, kind, exemplars, text_length(text), value))
-    places.sort(key=lambda place: -place.value)
-    measure, n_undefined = calibration.calibration, scored_on[n_items] - len(places)
-    pairs = LabelledItems.from_arrays(np.array([place.words for place in places], dtype=np.float64))
-    lengths = alignment_values(np.array([[place.value for place in places]]), pairs, Measure("spearman", "dataset"))
-    by_length = float(lengths[0]) if len(places) > 1 else np.nan
-    return Analyses(measure.statistic, measure.level, n_items, len(listed), n_undefined, tuple(places), by_length)

@@ -1,7 +1,4 @@
-"""Settings and results of a calibration and of a refinement round.
-
-The paper's presets, and the choices that it leaves open; candidates, snapshots of the leaderboard, the result.
-"""
+"""Settings and results of a calibration and of a refinement round."""
 
 from __future__ import annotations
 
@@ -34,6 +31,14 @@ Status = Literal["waiting", "running", "stopped", "kept", "rejected", "chosen", 
 RevisitMode = Literal["racing", "full"]
 PresetName = Literal["summarisation", "data-to-text", "hallucination", "quick"]
 
+# Choices that the paper leaves open, next to its preset values in `PRESETS`
+MISALIGNED_FROM = 0.5
+"""Least |gap| of a misaligned item, in standard deviations of scores and labels."""
+MISALIGNED_POOL = 24
+"""Most misaligned items that refinements sample from."""
+INNER_SHARE = 0.3
+"""Share of the calibration sources that evaluates refinements."""
+
 
 @dataclass(frozen=True, slots=True)
 class Preset:
@@ -45,7 +50,6 @@ class Preset:
     refine_sizes: tuple[int, ...] = (1, 2, 4)
     refine_trials: int = 4
     refine_samples: int = 2
-    max_tokens: int = 768
 
     @property
     def n_drafts(self) -> int:
@@ -61,15 +65,17 @@ PRESETS: Mapping[PresetName, Preset] = {
 
 
 AS_IN_PAPER: Mapping[str, Any] = {"revisit": "full", "refine_gate": False, "ensemble": 1}
-"""The paper to the letter: score every draft on every item, refine without a gate, take the argmax."""
+"""The search of the paper: score every draft on every item, refine without a gate, take the best one."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationSettings:
     """Settings of a calibration: options of the command, fields of the form, part of judge.yaml.
 
-    `level` None takes what the golden set allows.  `budget` None is no limit; a call is one draft, one refinement, or
-    one set of criteria on one item.  `budget_usd` counts retries, thoughts and cached prompt tokens.
+    `level` None takes sample level where the groups allow it, else dataset.  A call is one draft, one refinement, or
+    one set of criteria on one item.  `budget` and `budget_usd` are caps: the search stops in order when one is
+    reached, and None is no limit.  `budget_usd` counts retries, thoughts and cached prompt tokens.  `fit_strengths`
+    lets the offline judge fit the strengths of its clauses to all labels.
     """
 
     preset: PresetName = setting("summarisation", "How many criteria to draft and refine, from how many exemplars.")
@@ -85,18 +91,9 @@ class CalibrationSettings:
     level: Level | None = setting(None, "auto: sample where the groups allow it, else dataset.")
     split: SplitKind = setting("sources", "Hold out sources only, or sources and systems.")
     calibration_share: float = setting(0.5, "Share of the sources to calibrate on.", low=0.05, high=0.95)
-    inner_share: float = setting(0.3, "Share of the calibration sources that tests refinements.", low=0.05, high=0.95)
-    misaligned: int = setting(
-        24, "Each refinement sees a sample of this many of the most misaligned items.", low=1, high=500
-    )
-    min_gap: float = setting(
-        0.5, "Gap from which an item counts as misaligned, in standard deviations.", low=0, high=10
-    )
     refine_gate: bool = setting(True, "Accept a refinement only if it also gains on items that it was not shown.")
-    draft_temperature: float = setting(1.0, "Temperature of drafting.", low=0, high=2)
-    refine_temperature: float = setting(1.0, "Temperature of refining.", low=0, high=2)
     seed: int = setting(0, "Seed of every random choice.", low=0)
-    fit_strengths: bool = setting(True, "Let the offline judge fit the strengths of its clauses to all labels.")
+    fit_strengths: bool = True
     levels: bool = setting(True, "Show the judge what the levels of the scale mean, where somebody wrote that.")
     examples: int = setting(0, "Labelled calibration items that the judging prompt shows.", low=0, high=16)
     reasons: bool = setting(True, "Show drafts and refinements why raters rated as they did.")
@@ -114,12 +111,12 @@ class CalibrationSettings:
 
     @property
     def finalists(self) -> int:
-        """How many criteria are scored to the end of a race."""
+        """Number of criteria that a race scores on all items."""
         return max(self.keep, self.ensemble)
 
     @property
     def refinements(self) -> int:
-        """Refinements asked for in each round."""
+        """Refinements requested in each round."""
         if not self.rounds:
             return 0
         each = len(self.plan.refine_sizes) * self.plan.refine_trials * self.plan.refine_samples
@@ -127,12 +124,9 @@ class CalibrationSettings:
 
     @property
     def words(self) -> str:
-        """The search, the refinement and the choice in words."""
+        """Describe the search, the refinement and the choice in a sentence."""
         gate = "if it gains on an inner fold" if self.refine_gate else "without a gate"
-        refining = (
-            f"{counted(self.rounds, 'round')} of refining the best {self.keep} (K) on up to {self.misaligned} items "
-            f"misaligned by {self.min_gap:g} or more, each refinement taken {gate}"
-        )
+        refining = f"{counted(self.rounds, 'round')} of refining the best {self.keep}, each refinement taken {gate}"
         applied = "the single best" if self.ensemble == 1 else f"the mean of the best {self.ensemble}"
         return (
             f"Search: {self.preset} ({self.plan.n_drafts} drafts), revisited by {self.revisit}; "
@@ -140,34 +134,31 @@ class CalibrationSettings:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """By name; settings that came later only where they are not as usual, so that older files stay the same."""
+        """Return the settings by name; newer ones only where they differ from their defaults, as older files do."""
         later = {"fit_strengths": True, "levels": True, "examples": 0, "budget_usd": None, "reasons": True}
         return {name: value for name, value in asdict(self).items() if later.get(name, ...) != value}
 
     @property
     def budget_words(self) -> str:
-        """E.g. "budget of 700 calls" or "budget of $0.50": the one in dollars where there is one."""
+        """Name the budget: "budget of 700 calls" or "budget of $0.50"."""
         return f"budget of ${self.budget_usd:,g}" if self.budget_usd is not None else f"budget of {self.budget:,} calls"
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> CalibrationSettings:
-        """Read what `as_json` wrote; names that are no settings now are those of earlier versions, and dropped."""
+        """Read what `as_json` wrote; settings of earlier versions that no longer exist are dropped."""
         return cls(**{f.name: body[f.name] for f in fields(cls) if f.name in body})
 
 
 @dataclass(frozen=True, slots=True)
 class RoundSettings:
-    """How many proposals a round asks for: each parent × `sizes` × `trials` × `samples`; `budget` bounds all calls.
+    """How many proposals a round requests: each parent × `sizes` × `trials`.
 
-    With items picked by hand each size samples from the picks; a size that reaches their number shows all of them.
+    Each size samples so many items, of those picked by hand or of the most misaligned.  A size that reaches the number
+    of picks shows all of them.
     """
 
     sizes: tuple[int, ...] = (1, 2, 4)
     trials: int = setting(2, low=1, high=20)
-    samples: int = setting(1, low=1, high=10)
-    temperature: float = 1.0
-    max_tokens: int = 768
-    budget: int | None = setting(None, low=1)
     seed: int = 0
     reasons: bool = True
 
@@ -178,8 +169,8 @@ class RoundSettings:
 
     @property
     def per_parent(self) -> int:
-        """Proposals asked for from each parent."""
-        return len(self.sizes) * self.trials * self.samples
+        """Proposals requested from each parent."""
+        return len(self.sizes) * self.trials
 
 
 # ── what comes out ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -195,12 +186,12 @@ class TracePoint:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Criteria on the leaderboard.  `alignment` is on the calibration items scored so far (None before any).
+    """Criteria on the leaderboard, with their alignment on the calibration items scored so far (None before any).
 
-    Status: waiting (not scored yet), running, stopped (dropped by racing, or by the budget), kept (in the pool),
-    rejected (a refinement that did not gain on the inner fold), chosen (in the final judge), baseline (no criteria).
-    `inner_gain` is a refinement's gain over its parent on the inner validation fold; None for others.  `trace` is its
-    way there: its alignment after each batch of items.
+    Status: waiting (not scored yet), running, stopped (dropped by racing or the budget), kept (in the pool), rejected
+    (a refinement that did not gain on the inner fold), chosen (in the final judge), baseline (no criteria).
+    `inner_gain` is a refinement's gain over its parent on the inner fold; None for others.  `trace` is the alignment
+    after each batch of items.
     """
 
     criteria: Criteria
@@ -213,7 +204,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class LeaderboardSnapshot:
-    """A snapshot for the live leaderboard; `candidates` are ranked, best first, the baseline among them."""
+    """The leaderboard while a calibration runs; `candidates` are ranked, best first, the baseline among them."""
 
     phase: Phase
     round: int
@@ -228,10 +219,9 @@ class LeaderboardSnapshot:
 class WorkDone:
     """Work requested and done; `left_out` lists what was not done, and why.
 
-    Drafts and refinements are asked for by the settings, made (usable and no repetition), and ranked or accepted into
-    the pool.  A round is done when its refinements were made and scored to the end.  Calls are one per draft,
-    refinement, and item with each set of criteria, whether the reply came from the judge or a cache: planned is the
-    most that could be needed.  `budget` None is no limit.
+    Drafts and refinements are requested by the settings, made (usable and not repeated), and ranked or accepted into
+    the pool.  A round is done when its refinements were made and scored on all items.  A call is a draft, a refinement
+    or an item with one set of criteria, cached or not; `calls_planned` is the most that could be needed.
     """
 
     drafts_asked: int
@@ -250,7 +240,7 @@ class WorkDone:
     left_out: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """As `summary.json` and the judge file hold it."""
+        """Return the JSON for `summary.json` and the judge file."""
         return {
             "drafts": {"asked": self.drafts_asked, "made": self.drafts_made, "ranked": self.drafts_ranked},
             "rounds": {"asked": self.rounds_asked, "done": self.rounds_done},
@@ -263,12 +253,12 @@ class WorkDone:
 
     @property
     def words(self) -> str:
-        """The work requested and done, on one line."""
+        """Summarise the work requested and done in one line."""
         allowed = "no limit" if self.budget is None else f"{self.budget:,} allowed"
         return (
-            f"Drafts: {self.drafts_asked:,} asked for, {self.drafts_made:,} made, {self.drafts_ranked:,} ranked. "
-            f"Rounds of refining: {self.rounds_asked} asked for, {self.rounds_done} done. "
-            f"Refinements: {self.refined_asked:,} asked for, {self.refined_made:,} made, "
+            f"Drafts: {self.drafts_asked:,} requested, {self.drafts_made:,} made, {self.drafts_ranked:,} ranked. "
+            f"Rounds of refining: {self.rounds_asked} requested, {self.rounds_done} done. "
+            f"Refinements: {self.refined_asked:,} requested, {self.refined_made:,} made, "
             f"{self.refined_accepted:,} accepted. "
             f"Calls: {allowed}, {self.calls_planned:,} planned, {self.calls_used:,} used."
         )
@@ -276,11 +266,11 @@ class WorkDone:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Cost of a calibration before it starts; tokens and cost None where they cannot be known.
+    """Cost of a calibration before it starts; tokens and cost are None where they cannot be known.
 
-    `calls` is the most that the plan for these settings takes, within the budget.  Tokens and cost take every call
-    for a scoring call, which most are.  `notes` are sentences to show with it (what the budget does not cover, the
-    judge is not an LLM); `few_labels` says what to expect of few calibration labels ("" where there are enough).
+    `calls` is the most that these settings can take, within the budget.  Tokens and cost count every call as a scoring
+    call, which most are.  `notes` are sentences to show with it; `few_labels` is a warning about few calibration
+    labels, "" where there are enough.
     """
 
     calls: int
@@ -303,16 +293,20 @@ class BothSides(JsonRecord):
 
 @dataclass(frozen=True)
 class Calibration:
-    """The result.  `chosen` are the criteria of the final judge (one, or the members of the ensemble).
+    """The result of a calibration.
 
-    `calibration` and `held_out` are alignments of the final judge on the two sides of the split: the first chose it and
-    is optimistic, the second did not.  `best_single` and `no_criteria` have the same two for the single best criteria
-    and for the baseline.  `gain` is the final judge minus the baseline on the held-out items that both scored: its test
-    alone says whether the criteria add anything.  `scores` are the final judge's (first row) and its members' on
-    calibration, then held-out items.  `work` says what was asked for and done; `stopped_early` what the budget cut, ""
-    for nothing.  `texts` recognises the items of both sides elsewhere.  `intervals` are what an interval around a
-    verdict is made of (`core.stats.on_scale`); None in older results.
-    `golden_columns` are the golden set's `columns`.
+    Attributes:
+        chosen: Criteria of the final judge: one, or the members of the ensemble.
+        calibration: Alignment of the final judge on the items that chose it (optimistic).
+        held_out: Its alignment on held-out items.
+        best_single: Both alignments of the single best criteria.
+        no_criteria: Both alignments of the baseline.
+        gain: Final judge minus baseline on the held-out items that both scored.  Its test alone shows whether the
+            criteria add anything.
+        scores: Scores of the final judge (first row) and its members on calibration, then held-out items.
+        stopped_early: What the budget cut, "" for nothing.
+        texts: Recognises the items of both sets elsewhere.
+        intervals: State of the intervals around a verdict (`core.stats.on_scale`); None in older results.
     """
 
     task: Task
@@ -342,12 +336,12 @@ class Calibration:
 
     @property
     def score_map(self) -> IsotonicMap | None:
-        """From the final judge's scores to the human scale; None where the labels gave none."""
+        """Map from the final judge's scores to the human scale; None where none could be fitted."""
         return None if self.isotonic is None else IsotonicMap.from_json(self.isotonic)
 
     @property
     def optimism(self) -> float | None:
-        """Calibration minus held-out of the final judge; None where either is undefined."""
+        """Alignment on calibration minus held-out items; None where either is undefined."""
         if self.calibration.value is None or self.held_out.value is None:
             return None
         return self.calibration.value - self.held_out.value

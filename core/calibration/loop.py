@@ -3,10 +3,14 @@
 What chooses and what reports never share items: drafts see calibration items only, candidates are ranked on
 calibration, refinements pass a gate on an inner fold of calibration, and held-out is scored once, at the end, with
 the final judge, the best of its criteria alone and the baseline (no criteria).
+
+A budget is a cap.  Calls for the held-out items are kept back from it; the search stops in order when the rest is used
+up, and the result says what the budget did not cover.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -31,9 +35,8 @@ from core.calibration.racing import (
     Keeper,
     Order,
     ScoreTable,
-    WorkPlan,
     ensemble_scores,
-    plan_work,
+    race_calls,
     racing_order,
     revisit,
     schedule,
@@ -47,8 +50,8 @@ from core.judging.judge_protocol import Judge, judge_state
 from core.judging.llm_judge import LLMJudge, references_words, require_references, shown_words
 from core.judging.scoring_styles import STEPS_LIKE, Asking
 from core.progress import SILENT, Progress
-from core.records import Criteria, FloatArray, GoldenSet, IntArray, Item, Provenance, ScoreMatrix, Split, Task, Unscored
-from core.stats import LabelledItems, fit_isotonic
+from core.records import Criteria, FloatArray, GoldenSet, Provenance, ScoreMatrix, Split, Task, Unscored
+from core.stats import LabelledItems, fit_isotonic, paired_difference
 from core.stats.correlation import source_folds
 from core.stats.on_scale import fit_intervals
 from core.wording import counted, money
@@ -62,27 +65,28 @@ CROSSED = 10
 
 @dataclass
 class _Run:
-    """What the phases of one calibration share; `fitted` are criteria with crossed scores (n_items,), where there are
-    such."""
+    """What the phases of one calibration share.
+
+    `most` are the calls that all of it can take.  `cut` lists what the budget did not cover, `not_run` what had no
+    reason to run.  `fitted` are criteria with crossed scores (n_items,), of judges that fit strengths.
+    """
 
     pool: CandidatePool
     split: Split
     baseline: Criteria
     order: Order
     held_out: LabelledItems
-    plan: WorkPlan
+    most: int
+    fitting: int = 0
     problems: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
     not_run: list[str] = field(default_factory=list)
     fitted: tuple[Criteria, FloatArray] | None = None
 
-    def out_of_budget(self, when: str) -> None:
-        self.cut.append(f"The {self.pool.settings.budget_words} was used up {when}.")
-
     def none_readable(self, what: str) -> JudgeError:
         reasons = "; ".join(f"{count} × {problem}" for problem, count in self.problems.most_common(3))
-        return JudgeError(f"There is not one {what} that can be read, so there is nothing to calibrate: {reasons}")
+        return JudgeError(f"No {what} could be read, so there is nothing to calibrate: {reasons}")
 
 
 def calibrate(
@@ -96,7 +100,7 @@ def calibrate(
     split: Split | None = None,
     keeper: Keeper | None = None,
 ) -> Calibration:
-    """Make `judge` ready and calibrate it on one aspect of `golden`, publishing the leaderboard as it goes.
+    """Calibrate `judge` on one aspect of `golden`, publishing the leaderboard as it changes.
 
     Args:
         golden: Items and labels.
@@ -105,47 +109,82 @@ def calibrate(
         settings: How to search, measure and split.
         progress: Receives each leaderboard, and may stop the work.
         asking: Whether the judge writes evaluation steps first.
-        split: Calibration and held-out set; by default those that `settings` ask for.
+        split: Calibration and held-out set; by default as `settings` say.
         keeper: Receives the judge made ready, criteria and scores as they come.
 
     Raises:
         AspectError: Before the first call, when the labels cannot rank anything.
+        UsageError: A budget in dollars for a model without a price, or one that pays for no call.
     """
-    task = task_of(golden, aspect) if isinstance(aspect, str) else aspect
-    task = _shown_task(task, judge, settings)
-    split, keeper = split or settings.split_of(golden, task.aspect), keeper or Keeper()
-    items = [golden.items[position] for position in split.calibration]
-    labelled = LabelledItems.of(golden, task.aspect, split.calibration)
-    judge = with_examples(judge, golden, labelled, task.scale, settings.examples)
-    calls_within(settings, judge, task, items)  # refuses a model without a price before it writes anything
-    ready, prepared = judge.made_ready(task, items, writes_steps=asking is not None and asking.writes_steps)
+    task, split, items, judge = _prepared(golden, aspect, judge, settings, split)
+    shown, keeper = [golden.items[position] for position in split.calibration], keeper or Keeper()
+    limit = calls_within(settings, judge, task, golden, split)
+    ready, prepared = judge.made_ready(task, shown, writes_steps=asking is not None and asking.writes_steps)
     keeper.keep_judge(ready, prepared)
-    if settings.budget_usd is not None:  # for this calibration alone: whoever keeps the judge may go on asking it
+    if settings.budget_usd is not None:  # for this calibration alone: the judge may be asked again later
         ready = ready.within(max(0.0, settings.budget_usd - (prepared.usage.cost or 0.0)))
     asked = AskedJudge(ready, golden, task, progress, prepared=prepared, keeper=keeper)
-    run = _start(asked, split, settings, split.held_out)
-    pool, plan = run.pool, run.plan
-    pool.publish("draft", f"drafting {plan.drafts} criteria")
-    requests = spread(draft_requests(golden, task.aspect, pool.items, settings), plan.drafts)
-    drafts = new_criteria(asked.draft, requests, pool.table, run.problems, pool.entries)
-    if requests and not drafts:
+    run = _start(asked, split, settings, opened=split.held_out, limit=limit)
+    pool, order = run.pool, run.order
+
+    # Draft: criteria that explain the labels of sampled exemplars
+    first = schedule(settings, settings.plan.n_drafts, order)[0][1]  # items that every draft is scored on
+    n_drafts = int(min(settings.plan.n_drafts, max(1, (pool.table.left - first) / (1 + first))))
+    if n_drafts < settings.plan.n_drafts:
+        run.cut.append(f"{n_drafts} of {settings.plan.n_drafts} drafts")
+    pool.publish("draft", f"drafting {n_drafts} criteria")
+    requests = spread(draft_requests(golden, task.aspect, pool.items, settings), n_drafts)
+    drafts = new_criteria(asked, requests, pool.table, run.problems, pool.entries)
+    if not drafts:
         raise pool.table.ended or run.none_readable("draft")
     pool.add(drafts)
-    complete, _, ended = revisit(pool, drafts, run.order, phase="revisit", round_=0, share=plan.share)
+
+    # Revisit: keep those that agree best with the raters on calibration items
+    kept, n_items, ended = revisit(pool, drafts, order, phase="revisit", round_=0)
     if ended:
-        run.out_of_budget("while the drafts were scored")
-    pool.mark(complete, "kept")
-    run.fitted = fit_strengths(pool, run.order) if plan.fitting else None
-    for round_ in range(1, plan.rounds + 1):
-        _refine_round(run, round_)
-        if pool.rounds_done < round_:
+        run.cut.append(f"the ranking of the drafts up to {n_items} of {items.n} calibration items")
+    pool.mark(kept, "kept")
+    if run.fitting and pool.table.left < run.fitting:
+        run.cut.append("no strengths fitted to all labels")
+    elif run.fitting:
+        run.fitted = fit_strengths(pool, order)
+
+    # Refine: mend the best ones on items that they get wrong
+    for round_ in range(1, settings.rounds + 1):
+        if not _refine_round(run, round_):
             break
     return _report(run)
 
 
-def _shown_task(task: Task, judge: Judge, settings: CalibrationSettings) -> Task:
-    """`task` with its levels only where the judge reads them."""
-    return task if settings.levels and isinstance(judge, LLMJudge) else replace(task, levels=())
+def _prepared(
+    golden: GoldenSet, aspect: str | Task, judge: Judge, settings: CalibrationSettings, split: Split | None
+) -> tuple[Task, Split, LabelledItems, Judge]:
+    """Return the task as the judge reads it, the split, the calibration items, and the judge with its examples."""
+    task = task_of(golden, aspect) if isinstance(aspect, str) else aspect
+    if not settings.levels or not isinstance(judge, LLMJudge):
+        task = replace(task, levels=())
+    split = split or settings.split_of(golden, task.aspect)
+    items = _usable_items(golden, task, split)
+    return task, split, items, with_examples(judge, golden, items, task.scale, settings.examples)
+
+
+def _usable_items(golden: GoldenSet, task: Task, split: Split) -> LabelledItems:
+    """The calibration items; AspectError, with the way out, when their labels are too few or all equal."""
+    items = LabelledItems.of(golden, task.aspect, split.calibration)
+    if items.n < LEAST:
+        raise AspectError(
+            f"aspect {task.aspect!r} has {golden.aspects[task.aspect].n_labelled} labels, {items.n} of them in "
+            f"the calibration set; at least {LEAST} are required there (we recommend {ENOUGH}). Label more items or "
+            "choose a larger calibration share.",
+            file=golden.name,
+        )
+    if float(np.ptp(items.labels)) == 0.0:
+        raise AspectError(
+            f"all {items.n} calibration labels of aspect {task.aspect!r} equal {items.labels[0]:g}: nothing can "
+            "correlate with a constant. Choose another aspect, or label items on which raters differ.",
+            file=golden.name,
+        )
+    return items
 
 
 def measure(
@@ -158,13 +197,13 @@ def measure(
 ) -> Calibration:
     """Measure `judge` with `criteria` that people chose (the mean of their scores) as the winner of a calibration is.
 
-    Nothing is drafted or refined; the baseline is scored too.  Without `held_out` those items are left alone, and what
-    would be measured on them is undefined.  Settings, split and errors as in `calibrate`; its budget does not apply.
+    Nothing is drafted or refined, and no budget applies; the baseline is scored too.  Without `held_out` those items
+    are left alone, and what would be measured on them is undefined.
     """
     settings = replace(settings, budget=None, budget_usd=None, rounds=0, ensemble=len(criteria))
     held_out_items = [judge.golden.items[position] for position in split.held_out]
     judge = replace(judge, judge=without_examples_of(judge.judge, held_out_items))
-    run = _start(judge, split, settings, split.held_out if held_out else ())
+    run = _start(judge, split, settings, opened=split.held_out if held_out else ())
     pool = run.pool
     pool.add(criteria, "running")
     every = [entry.criteria for entry in pool.entries.values()]
@@ -185,98 +224,92 @@ def measure(
     return replace(result, work=WorkDone(0, 0, 0, 0, 0, 0, 0, 0, asked, n, calls, pool.table.calls))
 
 
-def _start(judge: AskedJudge, split: Split, settings: CalibrationSettings, opened: Sequence[int]) -> _Run:
-    """Plan the work; `opened` are the positions of the held-out items that will be looked at."""
+def _start(
+    judge: AskedJudge, split: Split, settings: CalibrationSettings, *, opened: Sequence[int], limit: float = math.inf
+) -> _Run:
+    """Set up the candidates; `opened` are the positions of the held-out items that will be scored."""
     golden, task, before = judge.golden, judge.task, judge.prepared
-    items, held_out = (LabelledItems.of(golden, task.aspect, part) for part in (split.calibration, opened))
-    require_usable(golden, task, items)
-    limit = calls_within(settings, judge.judge, task, [golden.items[k] for k in split.calibration])
-    within = replace(settings, budget=limit)
-    plan = plan_work(within, items, held_out.n, fitting_calls(judge.judge, settings, items), before.calls)
-    table = ScoreTable(golden.item_ids, limit, reserve=plan.reserve, spent=before)
-    table.dollars = settings.budget_usd
+    items, held_out = _usable_items(golden, task, split), LabelledItems.of(golden, task.aspect, opened)
+    fitting = fitting_calls(judge.judge, settings, items)
+    most = most_calls(settings, items, held_out.n, fitting) + before.calls
+    table = ScoreTable(golden.item_ids, limit, settings.budget_usd)
+    table.spend(before.calls, before.usage)
+    order = racing_order(items, settings, may_end_early=limit < most)
+    if limit < most:
+        table.reserve = min((settings.ensemble + 1) * held_out.n, limit // 2)
     pool = CandidatePool(judge, items, settings, table)
-    pool.calls_expected = plan.calls + before.calls
+    pool.calls_expected = int(min(limit, most))
     baseline = Criteria("", task.aspect, Provenance("none", note="the judge without criteria"))
     pool.add([baseline], "baseline")
-    run = _Run(pool, split, baseline, racing_order(items, settings, plan.share), held_out, plan)
-    run.cut += filter(None, [plan.cut])
+    run = _Run(pool, split, baseline, order, held_out, pool.calls_expected, fitting)
     unseen = (
         few_held_out(held_out.n) if opened else "Not measured on held-out items: the calibration figure is optimistic."
     )
-    run.warnings += filter(None, [few_labels(items.n, refining=plan.rounds > 0), unseen])
+    run.warnings += filter(None, [few_labels(items.n, refining=settings.rounds > 0), unseen])
     if split.dropped:
         run.warnings.append(f"{split.dropped} items are left out because their system belongs to the other set.")
     return run
 
 
-def _refine_round(run: _Run, round_: int) -> None:
-    """One round: parents are the top K, children race, pass the gate, and join the pool (steps 9 to 15)."""
-    pool = run.pool
-    train, inner = folds_of(pool.items, pool.settings, gated=pool.settings.refine_gate)
+def _refine_round(run: _Run, round_: int) -> bool:
+    """Run one round: children of the top K race, pass the gate, and join the pool.  False where it could not end."""
+    pool, table = run.pool, run.pool.table
+    train, inner = folds_of(pool.items, pool.settings.seed, gated=pool.settings.refine_gate)
     parents = pool.ranked(pool.with_status("kept"))[: pool.settings.keep]
-    requests = spread(refine_requests(pool, train, parents, round_), run.plan.refined)
+    requests = refine_requests(pool, train, parents, round_)
     if not requests:
         why = "judge and raters do not disagree enough on any item" if parents else "no draft could be scored"
         run.not_run.append(f"Refinement ended before round {round_}: {why}.")
-        return
-    pool.publish("refine", f"refining {len(parents)} criteria, {len(requests)} proposals", round_)
-    children = new_criteria(pool.judge.draft, requests, pool.table, run.problems, pool.entries)
+        return False
+    n = len(requests)
+    while n and n + race_calls(pool.settings, n, run.order) > table.left:
+        n -= 1
+    if n < len(requests):
+        run.cut.append(f"{n} of {len(requests)} refinements in round {round_}")
+    if not n:
+        return False
+    pool.publish("refine", f"refining {len(parents)} criteria, {n} proposals", round_)
+    children = new_criteria(pool.judge, spread(requests, n), table, run.problems, pool.entries)
     pool.add(children)
     complete, n_items, ended = revisit(pool, children, run.order, phase="refine", round_=round_)
-    if ended:
-        run.out_of_budget(f"in refinement round {round_}")
-    if not children or n_items == pool.items.n:
-        gate(pool, inner, complete)
-        pool.rounds_done = round_
-    else:
+    if children and n_items < pool.items.n:  # a child is compared with its parent on all items
+        run.cut.append(f"part of refinement round {round_}")
         pool.mark(complete, "stopped")
+        return False
+    gate(pool, inner, complete)
+    pool.rounds_done = round_
     pool.publish("refine", f"round {round_} done", round_)
+    return not ended
 
 
 def _report(run: _Run) -> Calibration:
     """Choose the final judge on calibration, then score it and the baseline on held-out, once."""
     pool, table, judge, baseline = run.pool, run.pool.table, run.pool.judge, run.baseline
-    pool.refresh(final=True)
-    # ranks on calibration are optimistic for what was picked there; fitted strengths were shrunk between sources
-    members = pool.ranked(pool.with_status("kept"))[: run.plan.ensemble]
-    if run.fitted is not None:
-        members = [run.fitted[0].criteria_id]
-    if not members:
-        run.warnings.append("No criteria could be scored: the final judge is the one without criteria.")
-    pool.mark(members, "chosen")
-    members = members or [baseline.criteria_id]
+    items, scale, settings = run.pool.items, judge.task.scale, run.pool.settings
+    pool.refresh()
+    members = _final_members(run)
     chosen = tuple(pool.entries[name].criteria for name in members)
+    pool.mark(members, "chosen")
     scored = list({each.criteria_id: each for each in (*chosen, baseline)}.values())
-    held_out = _affordable(run, len(scored))
-    size = step_items(held_out.n, len(scored))
-    if table.dollars is not None:
-        size = min(size, DOLLAR_STEP)
-    for start in range(0, held_out.n, size):
-        if not table.ask(judge, scored, held_out.positions[start : start + size].tolist()):
-            held_out = held_out.take(np.arange(held_out.n) < start)
-            break
-        pool.publish("held-out", f"{min(start + size, held_out.n)} of {held_out.n} held-out items scored")
-    if held_out.n < run.held_out.n:
-        run.out_of_budget(f"when {held_out.n:,} of {run.held_out.n:,} held-out items were scored")
+    held_out = _score_held_out(run, scored)
     # with a budget, fewer than all calibration items may have been scored
     all_asked = np.logical_and.reduce([pool.asked(each.criteria_id) for each in scored])
     final, bare = table.mean(members), table.values[baseline.criteria_id]
-    scores = _final_scores(run, members, final, np.concatenate([pool.items.positions, held_out.positions]))
 
     def aligned(values: FloatArray) -> BothSides:
-        sides = (pool.items.take(all_asked), held_out)
-        return BothSides(*(pool.align(values[None, items.positions], items)[0] for items in sides))
+        sides = (items.take(all_asked), held_out)
+        return BothSides(*(pool.align(values[None, side.positions], side)[0] for side in sides))
 
     of_final, of_baseline, of_best = aligned(final), aligned(bare), aligned(table.values[members[0]])
-    gain = pool.difference(final[held_out.positions], bare[held_out.positions], held_out)
+    at = held_out.positions
+    gain = paired_difference(final[at], bare[at], held_out, pool.measure, seed=[settings.seed, 10])
     if chosen == (baseline,):
         undefined = "the final judge is the one without criteria"
         gain = replace(gain, value=None, interval=None, p=None, reason=undefined)
-    crossed = np.stack([table.values[name] for name in members]) if run.fitted is None else run.fitted[1][None]
-    items, scale = pool.items, judge.task.scale
-    judged = ensemble_scores(crossed[:, items.positions])
+    crossed = table.mean(members) if run.fitted is None else run.fitted[1]
+    judged = crossed[items.positions]
     score_map, no_map = fit_isotonic(judged, items.labels, scale)
+    scores = _final_scores(run, members, final, [*items.positions.tolist(), *at.tolist()])
     run.problems.update(f"unread: {lost.reason}" for reasons in table.unscored.values() for lost in reasons.values())
     if np.isnan(scores.values).all() and run.problems:
         raise run.none_readable("score")
@@ -291,10 +324,11 @@ def _report(run: _Run) -> Calibration:
     run.warnings += judge.judge.remarks
     if no_map:
         run.warnings.append(f"Map to the human scale: {no_map}.")
+    stopped = f"The {settings.budget_words} covered only {'; '.join(run.cut)}." if run.cut else ""
     pool.publish("done", "done")
     return Calibration(
         task=judge.task,
-        settings=pool.settings,
+        settings=settings,
         golden_name=judge.golden.name,
         golden_digest=judge.golden.digest,
         golden_columns=dict(judge.golden.columns),
@@ -311,31 +345,58 @@ def _report(run: _Run) -> Calibration:
         isotonic=None if score_map is None else score_map.as_json(),
         calls=table.calls,
         usage=table.usage,
-        work=_work_done(run, held_out.n),
+        work=_work_done(run, held_out.n, stopped),
         judge_state=judge_state(judge.judge),
         warnings=tuple(run.warnings),
-        stopped_early=" ".join(run.cut),
+        stopped_early=stopped,
         problems=dict(run.problems),
         intervals=fit_intervals(judged, items.labels, items.sources, scale).as_json(),
     )
 
 
-def _affordable(run: _Run, n_criteria: int) -> LabelledItems:
-    """The part of held-out that the budget still covers: whole sources in random order; all without a budget."""
-    items, left = run.held_out, run.pool.table.left(with_reserve=True)
-    if left is None or left >= items.n * n_criteria:
-        return items
-    order = whole_sources(items.sources, run.pool.settings.seed)
-    n_items = max(order.ends[order.ends * n_criteria <= left], default=0)
-    return items.take(np.sort(order.items[:n_items]))
+def _final_members(run: _Run) -> list[str]:
+    """Ids of the criteria of the final judge: the best on calibration, or those with fitted strengths."""
+    pool, n_held_out = run.pool, max(1, run.held_out.n)
+    pool.table.reserve = 0
+    if run.fitted is not None:
+        # ranks on calibration are optimistic for what was picked there; fitted strengths were shrunk between sources
+        return [run.fitted[0].criteria_id]
+    kept, wanted = pool.ranked(pool.with_status("kept")), pool.settings.ensemble
+    if not kept:
+        run.warnings.append("No criteria could be scored: the final judge is the one without criteria.")
+        return [run.baseline.criteria_id]
+    affordable = int(max(1, min(wanted, pool.table.left / n_held_out - 1)))
+    if affordable < min(wanted, len(kept)):
+        run.cut.append(f"{affordable} of {wanted} criteria in the final judge")
+    return kept[:affordable]
 
 
-def _final_scores(run: _Run, members: Sequence[str], final: FloatArray, positions: IntArray) -> ScoreMatrix:
+def _score_held_out(run: _Run, scored: Sequence[Criteria]) -> LabelledItems:
+    """Score the held-out items that the budget covers, whole sources in random order; return those scored."""
+    pool, table, held_out = run.pool, run.pool.table, run.held_out
+    if table.left < held_out.n * len(scored):
+        order = whole_sources(held_out.sources, pool.settings.seed)
+        n_items = max(order.ends[order.ends * len(scored) <= table.left].tolist(), default=0)
+        held_out = held_out.take(np.sort(order.items[:n_items]))
+    size = step_items(held_out.n, len(scored))
+    if table.dollars is not None:
+        size = min(size, DOLLAR_STEP)
+    for start in range(0, held_out.n, size):
+        if not table.ask(pool.judge, scored, held_out.positions[start : start + size].tolist()):
+            held_out = held_out.take(np.arange(held_out.n) < start)
+            break
+        pool.publish("held-out", f"{min(start + size, held_out.n)} of {held_out.n} held-out items scored")
+    if held_out.n < run.held_out.n:
+        run.cut.append(f"{held_out.n:,} of {run.held_out.n:,} held-out items")
+    return held_out
+
+
+def _final_scores(run: _Run, members: Sequence[str], final: FloatArray, positions: Sequence[int]) -> ScoreMatrix:
     """The final judge's scores at `positions` as the first row ("final"), those of its members below."""
     table, items = run.pool.table, run.pool.judge.golden.items
     ids, reasons = tuple(items[k].item_id for k in positions), table.reasons(members)
     missing = tuple(
-        reasons.get(item_id, Unscored(item_id, "budget", "not asked for: the budget was used up"))
+        reasons.get(item_id, Unscored(item_id, "budget", "not requested: the budget was used up"))
         for item_id, value in zip(ids, final[positions], strict=True)
         if np.isnan(value)
     )
@@ -346,7 +407,7 @@ def _final_scores(run: _Run, members: Sequence[str], final: FloatArray, position
     return ScoreMatrix(("final", *members), ids, rows[:, positions], unscored, turned=turned)
 
 
-def _work_done(run: _Run, n_held_out: int) -> WorkDone:
+def _work_done(run: _Run, n_held_out: int, stopped: str) -> WorkDone:
     pool, settings, fitted = run.pool, run.pool.settings, run.fitted and run.fitted[0].criteria_id
     drafts, refinements = (
         [e for name, e in pool.entries.items() if e.criteria.provenance.origin == origin and name != fitted]
@@ -363,49 +424,42 @@ def _work_done(run: _Run, n_held_out: int) -> WorkDone:
         refined_accepted=sum(child.status in ("kept", "chosen") for child in refinements),
         held_out_asked=run.held_out.n,
         held_out_scored=n_held_out,
-        calls_planned=run.plan.calls,
+        calls_planned=run.most,
         calls_used=pool.table.calls,
         budget=settings.budget,
-        left_out=(*run.cut, *run.not_run),
+        left_out=(*filter(None, [stopped]), *run.not_run),
     )
-
-
-def calls_within(settings: CalibrationSettings, judge: Judge, task: Task, items: Sequence[Item]) -> int | None:
-    """The most calls that both budgets allow, the one in dollars at the price of scoring `items`; None for no limit.
-
-    UsageError for a model whose price is not known, and for dollars that pay for no call.
-    """
-    if settings.budget_usd is None:
-        return settings.budget
-    judge.within(settings.budget_usd)
-    once = judge.estimate(task, items, CRITERIA_WORDS)
-    if not once.cost:
-        return settings.budget
-    each = once.cost / max(1, once.calls)
-    calls = int(settings.budget_usd / each)
-    if not calls:
-        raise UsageError(f"The {settings.budget_words} pays for no call: one costs about {money(each)}.")
-    return calls if settings.budget is None else min(calls, settings.budget)
 
 
 # ── before the first call ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def require_usable(golden: GoldenSet, task: Task, items: LabelledItems) -> None:
-    """AspectError, with the way out, when the calibration labels are too few or all equal."""
-    if items.n < LEAST:
-        raise AspectError(
-            f"aspect {task.aspect!r} has {golden.aspects[task.aspect].n_labelled} labels, {items.n} of them in "
-            f"the calibration set; at least {LEAST} are required there (we recommend {ENOUGH}). Label more items or "
-            "choose a larger calibration share.",
-            file=golden.name,
-        )
-    if float(np.ptp(items.labels)) == 0.0:
-        raise AspectError(
-            f"all {items.n} calibration labels of aspect {task.aspect!r} equal {items.labels[0]:g}: nothing can "
-            "correlate with a constant. Choose another aspect, or label items on which raters differ.",
-            file=golden.name,
-        )
+def calls_within(settings: CalibrationSettings, judge: Judge, task: Task, golden: GoldenSet, split: Split) -> float:
+    """The most calls that both budgets allow, dollars at the price of scoring calibration items; infinity for no limit.
+
+    UsageError for a model whose price is not known, and for dollars that pay for no call.
+    """
+    limit = math.inf if settings.budget is None else settings.budget
+    if settings.budget_usd is None:
+        return limit
+    judge.within(settings.budget_usd)
+    once = judge.estimate(task, [golden.items[position] for position in split.calibration], CRITERIA_WORDS)
+    if not once.cost:
+        return limit
+    each = once.cost / max(1, once.calls)
+    calls = int(settings.budget_usd / each)
+    if not calls:
+        raise UsageError(f"The {settings.budget_words} pays for no call: one costs about {money(each)}.")
+    return min(calls, limit)
+
+
+def most_calls(settings: CalibrationSettings, items: LabelledItems, n_held_out: int, fitting: int) -> int:
+    """Count the calls of a whole calibration at most; `fitting` are those of `fitting_calls`."""
+    order, n_drafts, n_refined = racing_order(items, settings), settings.plan.n_drafts, settings.refinements
+    calls = n_drafts + race_calls(settings, n_drafts, order, with_baseline=True) + fitting
+    if settings.rounds:
+        calls += settings.rounds * (n_refined + race_calls(settings, n_refined, order))
+    return calls + (settings.ensemble + 1) * n_held_out
 
 
 def estimate(
@@ -417,39 +471,38 @@ def estimate(
     asking: Asking | None = None,
     split: Split | None = None,
 ) -> Estimate:
-    """Estimate the calls of `calibrate` with the same arguments.  AspectError for labels that cannot rank anything."""
-    task, asking = task_of(golden, aspect) if isinstance(aspect, str) else aspect, asking or Asking()
-    task = _shown_task(task, judge, settings)
-    split = split or settings.split_of(golden, task.aspect)
+    """Estimate the calls of `calibrate` with the same arguments and errors."""
+    asking = asking or Asking()
+    task, split, items, judge = _prepared(golden, aspect, judge, settings, split)
     shown = [golden.items[p] for p in split.calibration]
-    items = LabelledItems.of(golden, task.aspect, split.calibration)
-    judge = with_examples(judge, golden, items, task.scale, settings.examples)
     if isinstance(judge, LLMJudge):
         require_references(judge.sampling, task, shown)
         judge = judge.with_sampling(replace(judge.sampling, steps=STEPS_LIKE)) if asking.writes_steps else judge
-    require_usable(golden, task, items)
     n_held_out = len(split.held_out)
-    within = replace(settings, budget=calls_within(settings, judge, task, shown))
-    plan = plan_work(within, items, n_held_out, fitting_calls(judge, settings, items))
+    most = most_calls(settings, items, n_held_out, fitting_calls(judge, settings, items)) + asking.writes_steps
+    limit = calls_within(settings, judge, task, golden, split)
+    calls = int(min(limit, most))
     once = judge.estimate(task, shown, CRITERIA_WORDS)
     notes = [judge.notice]
     if isinstance(judge, LLMJudge):
         notes.append(reasons_words(golden, task.aspect, split, settings))
         if (samples := judge.sampling.samples) > 1:
-            notes.append(f"Each score is the mean of {samples} replies: up to {samples * plan.calls:,} in all.")
-        notes += [references_words(judge, task, shown, plan.calls), shown_words(judge, task, shown, plan.calls)]
+            notes.append(f"Each score is the mean of {samples} replies: up to {samples * calls:,} in all.")
+        notes += [references_words(judge, task, shown, calls), shown_words(judge, task, shown, calls)]
+    if limit < most:
+        notes.append(f"The {settings.budget_words} may end the search early: all of it takes up to {most:,} calls.")
     return Estimate(
-        plan.calls + asking.writes_steps,
-        *once.scaled(plan.calls / max(1, once.calls)),
+        calls,
+        *once.scaled(calls / max(1, once.calls)),
         n_calibration=items.n,
         n_held_out=n_held_out,
-        notes=tuple(filter(None, (*notes, plan.cut))),
-        few_labels=few_labels(items.n, refining=plan.rounds > 0),
+        notes=tuple(filter(None, notes)),
+        few_labels=few_labels(items.n, refining=settings.rounds > 0),
     )
 
 
 def reasons_words(golden: GoldenSet, aspect: str, split: Split, settings: CalibrationSettings) -> str:
-    """How many calibration items come with reasons, and whether they will be used; "" for none."""
+    """Say how many calibration items have reasons, and whether they will be used; "" for none."""
     reasons = golden.reasons(aspect)
     n = sum(golden.items[position].item_id in reasons for position in split.calibration)
     if not n:
@@ -466,7 +519,7 @@ def reasons_words(golden: GoldenSet, aspect: str, split: Split, settings: Calibr
 
 
 def crossing_calls(judge: Judge, settings: CalibrationSettings, items: LabelledItems) -> int:
-    """Calls that `fitted_again` makes at most; 0 for few labels, and without the gate, as in the paper."""
+    """Count the calls of `fitted_again` at most; 0 for few labels, and without the gate, as in the paper."""
     wanted = judge.fits_strengths and settings.fit_strengths and settings.refine_gate
     if not wanted or too_few_to_stack(items.n):
         return 0
@@ -474,13 +527,13 @@ def crossing_calls(judge: Judge, settings: CalibrationSettings, items: LabelledI
 
 
 def fitting_calls(judge: Judge, settings: CalibrationSettings, items: LabelledItems) -> int:
-    """Calls that `fit_strengths` makes at most on these calibration items; 0 where it is left out."""
+    """Count the calls of `fit_strengths` at most; 0 where it is left out."""
     crossing = crossing_calls(judge, settings, items)
     return crossing + items.n if crossing else 0
 
 
 def fit_strengths(pool: CandidatePool, order: Order) -> tuple[Criteria, FloatArray] | None:
-    """Have criteria fitted, score them on calibration items, and cross them; None where the labels show nothing."""
+    """Fit criteria, score them on calibration items, and cross them; None where the labels show nothing."""
     found = _fitted_to(pool, pool.items)
     if found is None or found.criteria_id in pool.entries:
         return None
@@ -495,7 +548,7 @@ def fit_strengths(pool: CandidatePool, order: Order) -> tuple[Criteria, FloatArr
 
 
 def fitted_again(pool: CandidatePool, criteria: Sequence[Criteria]) -> tuple[Criteria, FloatArray] | None:
-    """`criteria` with crossed scores, where these labels give exactly them; None for any others."""
+    """Cross the scores of `criteria` if these labels give exactly them; None for any others."""
     if len(criteria) != 1 or not crossing_calls(pool.judge.judge, pool.settings, pool.items):
         return None
     found = _fitted_to(pool, pool.items)
@@ -528,11 +581,11 @@ def unread_lines_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
 
 def _fitted_to(pool: CandidatePool, items: LabelledItems) -> Criteria | None:
     request = fitting_request(pool.judge.golden, items, pool.settings)
-    return next(iter(new_criteria(pool.judge.draft, [request], pool.table, Counter())), None)
+    return next(iter(new_criteria(pool.judge, [request], pool.table, Counter())), None)
 
 
 def _crossed(pool: CandidatePool) -> FloatArray:
-    """Scores (n_items,) of calibration items, each fold of sources by criteria fitted to the others; NaN elsewhere."""
+    """Score calibration items, (n_items,), each fold of sources by criteria fitted to the others; NaN elsewhere."""
     items, table = pool.items, pool.table
     folds, scores = source_folds(items.sources, CROSSED, pool.settings.seed), np.full(len(table.places), np.nan)
     for fold in range(int(folds.max()) + 1):

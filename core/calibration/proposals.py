@@ -1,23 +1,28 @@
-"""What the judge is asked to write: drafts from exemplars, refinements from misaligned items; and the gate.
+"""Requests for new criteria: drafts from exemplars, refinements from misaligned items; and rounds of refining.
 
 Exemplars are a stratified Monte-Carlo sample of calibration items.  A refinement is shown items that its parent gets
-wrong, and joins the pool only where it gains on an inner fold as well.
+wrong, and joins the pool only if it also gains on an inner fold.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from core.calibration.calibration_records import CalibrationSettings, RoundSettings
+from core.calibration.calibration_records import (
+    INNER_SHARE,
+    MISALIGNED_FROM,
+    MISALIGNED_POOL,
+    CalibrationSettings,
+    RoundSettings,
+)
 from core.calibration.racing import AskedJudge, CandidatePool, ScoreTable
 from core.data.split import inner_fold
 from core.errors import UsageError
-from core.judging.judge_protocol import DraftBatch, DraftRequest, Exemplar, Judge
+from core.judging.judge_protocol import DraftRequest, Exemplar, Judge
 from core.judging.llm_judge import LLMJudge
 from core.judging.scoring_styles import examples_for, shown_item
 from core.progress import Stage
@@ -38,33 +43,37 @@ from core.records import (
 from core.stats import Difference, LabelledItems, alignment_values, paired_difference
 
 SCORE_BATCH = 40
+MAX_TOKENS = 768
+"""Longest criteria, in tokens (AutoCalibrate, Table 9)."""
+TEMPERATURE = 1.0
+"""Temperature of drafting and refining (AutoCalibrate, Table 9)."""
 
 
 def request_seed(*parts: int) -> int:
-    """A 32-bit seed from the run's seed and a request's place, equal on every machine."""
+    """Hash the run's seed and a request's place to 32 bits, equal on every machine."""
     return int(np.random.SeedSequence(parts).generate_state(1)[0])
 
 
 def new_criteria(
-    ask: Callable[[Sequence[DraftRequest]], DraftBatch],
+    judge: AskedJudge,
     requests: Sequence[DraftRequest],
     table: ScoreTable,
     problems: Counter[str],
     known: Iterable[str] = (),
 ) -> tuple[Criteria, ...]:
-    """Have requests answered: the usable, new criteria in order; `known` ids count as repetitions.
+    """Send requests and return the usable, new criteria in order; `known` ids count as repetitions.
 
-    The calls are added to those of `table`, the reasons why other replies are of no use to `problems`.
+    Adds the calls to those of `table`, and to `problems` why other replies are of no use.
     """
     if not requests:
         return ()
     try:
-        batch, found = ask(requests), dict.fromkeys(known)
+        batch = judge.draft(requests)
     except BudgetSpentError as error:
         table.end(error)
         return ()
     table.spend(len(requests), batch.usage)
-    new: dict[str, Criteria] = {}
+    found, new = set(known), dict[str, Criteria]()
     for drafted in batch.drafted:
         if isinstance(drafted, str):
             problems[drafted] += 1
@@ -76,7 +85,7 @@ def new_criteria(
 
 
 def spread(requests: Sequence[DraftRequest], n: int) -> tuple[DraftRequest, ...]:
-    """`n` of the requests, in their order: of every parent, size and trial some before any gives its second sample."""
+    """Choose `n` of the requests, in their order: first samples of every parent, size and trial before second ones."""
 
     def turn(k: int) -> tuple[int, int, int, int]:
         made = requests[k].provenance
@@ -89,10 +98,10 @@ def spread(requests: Sequence[DraftRequest], n: int) -> tuple[DraftRequest, ...]
 
 
 def stratified_sample(labels: FloatArray, size: int, rng: np.random.Generator) -> IntArray:
-    """`size` distinct indices into `labels` (n,), spread evenly over the label range, in shuffled order.
+    """Draw `size` distinct indices into `labels` (n,), spread evenly over the label range, in shuffled order.
 
-    The items are put in order of label (ties in random order) and cut into `size` runs of equal length; one item
-    is drawn from each.  So every part of the range is seen and no label dominates.  All indices when `size` ≥ n.
+    One item is drawn from each of `size` runs of equal length in order of label (ties in random order), so every part
+    of the range is seen and no label dominates.  All indices when `size` ≥ n.
     """
     n = len(labels)
     if size >= n:
@@ -105,7 +114,7 @@ def stratified_sample(labels: FloatArray, size: int, rng: np.random.Generator) -
 def draft_requests(
     golden: GoldenSet, aspect: str, items: LabelledItems, settings: CalibrationSettings
 ) -> tuple[DraftRequest, ...]:
-    """One request per trial, exemplar size and sample; the samples of a trial share their exemplars."""
+    """Make a draft request for each trial, exemplar size and sample; the samples of a trial share their exemplars."""
     plan, requests, reasons = settings.plan, [], golden.reasons(aspect) if settings.reasons else {}
     for trial in range(plan.draft_trials):
         for size in plan.draft_sizes:
@@ -115,8 +124,8 @@ def draft_requests(
             requests += [
                 DraftRequest(
                     exemplars=exemplars,
-                    temperature=settings.draft_temperature,
-                    max_tokens=plan.max_tokens,
+                    temperature=TEMPERATURE,
+                    max_tokens=MAX_TOKENS,
                     seed=request_seed(settings.seed, 1, size, trial, sample),
                     provenance=Provenance("draft", 0, (), ids, size, trial, sample),
                 )
@@ -126,12 +135,12 @@ def draft_requests(
 
 
 def fitting_request(golden: GoldenSet, items: LabelledItems, settings: CalibrationSettings) -> DraftRequest:
-    """One request that shows all `items`, for judges that fit strengths to labels."""
+    """Make a request that shows all `items`, for judges that fit strengths to labels."""
     exemplars = _exemplars(golden, items, {})
     shown = tuple(each.item.item_id for each in exemplars)
     provenance = Provenance("draft", item_ids=shown, note="strengths fitted to all calibration labels")
     seed = request_seed(settings.seed, 5)
-    return DraftRequest(exemplars, 0.0, settings.plan.max_tokens, seed, provenance, fit=True)
+    return DraftRequest(exemplars, 0.0, MAX_TOKENS, seed, provenance, fit=True)
 
 
 def _exemplars(golden: GoldenSet, items: LabelledItems, reasons: Mapping[str, tuple[str, ...]]) -> tuple[Exemplar, ...]:
@@ -144,10 +153,10 @@ def _exemplars(golden: GoldenSet, items: LabelledItems, reasons: Mapping[str, tu
 
 
 def with_examples(judge: Judge, golden: GoldenSet, items: LabelledItems, scale: Scale, n: int) -> Judge:
-    """`judge` with `n` of the calibration `items` as examples in its prompt, and as many spares.
+    """Show `n` of the calibration `items` as examples in the judge's prompt, with as many spares behind them.
 
-    Their labels lie nearest to `n` evenly spaced points of the scale, each from another source where there are enough.
-    Of equally near ones the item of usual length is taken, so that the choice needs no seed.  0 changes nothing.
+    Their labels lie nearest to `n` evenly spaced points of the scale, each from another source if there are enough.
+    Of equally near items the one of usual length is taken, so the choice needs no seed.
 
     Raises:
         UsageError: The judge reads no prompt.
@@ -161,7 +170,7 @@ def with_examples(judge: Judge, golden: GoldenSet, items: LabelledItems, scale: 
     usable = {*np.flatnonzero((lengths > 0) & ~np.isnan(items.labels)).tolist()}
     points = np.linspace(scale.low, scale.high, n) if n > 1 else np.array([(scale.low + scale.high) / 2])
     references, chosen = judge.sampling.references, list[int]()
-    for point in (*points, *points):  # the second time round for the spares
+    for point in (*points, *points):  # the second time for the spares
         used = np.isin(items.sources, items.sources[chosen])
         order = np.lexsort((unusual, np.abs(items.labels - point), used))
         chosen += [int(k) for k in order if k in usable and k not in chosen][:1]
@@ -177,7 +186,7 @@ def with_examples(judge: Judge, golden: GoldenSet, items: LabelledItems, scale: 
 
 
 def without_examples_of(judge: Judge, held_out: Iterable[Item]) -> Judge:
-    """`judge` without examples that share a source with a held-out item, as a newer golden set may bring it."""
+    """Remove examples that share a source with a held-out item, which can happen with a newer golden set."""
     if not isinstance(judge, LLMJudge) or not judge.sampling.examples:
         return judge
     known, leaked = [replace(each, spare=False) for each in judge.sampling.examples], set[RatedExample]()
@@ -190,22 +199,21 @@ def without_examples_of(judge: Judge, held_out: Iterable[Item]) -> Judge:
 # ── refinements ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def folds_of(items: LabelledItems, settings: CalibrationSettings, *, gated: bool = True) -> tuple[IntArray, IntArray]:
-    """Calibration items to look at and to gate on, of different sources, as places in `items`.
+def folds_of(items: LabelledItems, seed: int, *, gated: bool = True) -> tuple[IntArray, IntArray]:
+    """Divide calibration items by source into those to refine on and those to gate on, as places in `items`.
 
     Not `gated`, or without enough sources for two folds, both are all items.
     """
     if not gated or np.unique(items.sources).size < 4:
         return np.arange(items.n), np.arange(items.n)
-    share, seed = 1 - settings.inner_share, request_seed(settings.seed, 4)
-    fit, validation = inner_fold(range(items.n), items.sources, share, seed)
+    fit, validation = inner_fold(range(items.n), items.sources, 1 - INNER_SHARE, request_seed(seed, 4))
     return np.array(fit), np.array(validation)
 
 
 def standardised_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:
-    """(n,) z(scores) − z(labels): above 0 the judge is too lenient, below too strict; NaN where unscored.
+    """Return z(scores) − z(labels), (n,): above 0 the judge is too lenient, below too strict; NaN where unscored.
 
-    Both sides are standardised over the items that have a score; a constant side counts as 0 everywhere.
+    Both are standardised over the items that have a score; constant ones count as 0.
     """
     known, gap = ~np.isnan(scores), np.full(len(scores), np.nan)
     if known.any():
@@ -216,17 +224,17 @@ def standardised_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:
     return gap
 
 
-def most_misaligned(scores: FloatArray, labels: FloatArray, settings: CalibrationSettings) -> IntArray:
-    """Indices of the items with the largest |gap| ≥ `min_gap`, at most `misaligned`, largest first."""
+def most_misaligned(scores: FloatArray, labels: FloatArray) -> IntArray:
+    """Return the indices of the items with the largest |gap|, largest first."""
     size = np.nan_to_num(np.abs(standardised_gap(scores, labels)), nan=-1.0)
-    order = np.argsort(-size, kind="stable")[: settings.misaligned]
-    return order[size[order] >= settings.min_gap]
+    order = np.argsort(-size, kind="stable")[:MISALIGNED_POOL]
+    return order[size[order] >= MISALIGNED_FROM]
 
 
 def misaligned_items(
     judge: AskedJudge, items: LabelledItems, table: ScoreTable, parent: Criteria, places: IntArray, *, reasons: bool
 ) -> tuple[Exemplar, ...]:
-    """The items at `places` (into `items`) as a refiner of `parent` sees them, on request with the `reasons`."""
+    """Show the items at `places` (into `items`) to a refiner of `parent`, on request with the `reasons`."""
     why = judge.golden.reasons(judge.task.aspect) if reasons else {}
     scores, said = table.values[parent.criteria_id], table.said[parent.criteria_id] if reasons else {}
     shown = [(judge.golden.items[items.positions[k]], k) for k in places.tolist()]
@@ -243,59 +251,58 @@ def misaligned_items(
 
 
 def refinements(
-    how: RoundSettings,
     parent: Criteria,
     misaligned: Sequence[Exemplar],
     *,
     sizes: Iterable[int],
-    place: tuple[int, int, int, int],
+    samples: int,
+    seeds: tuple[int, int, int, int, int],
 ) -> Iterator[DraftRequest]:
-    """Requests to refine `parent`: each of `sizes` shows so many of the `misaligned` items, `how.samples` times.
+    """Make requests to refine `parent`: each of `sizes` shows so many of the `misaligned` items, `samples` times.
 
-    `place` seeds the random numbers: 3 for rounds of a
-    calibration and 5 for those that a person asks for; the round; the parent's rank; the trial.
+    `seeds` are the run's seed, 3 for rounds of a calibration or 5 for those that a person starts, the round, the
+    parent's rank, and the trial.
     """
-    purpose, round_, rank, trial = place
-    for size in sizes if len(misaligned) else ():
-        seeds = (how.seed, purpose, round_, rank, size, trial)
-        size_shown = min(size, len(misaligned))
-        places = np.random.default_rng(seeds).choice(len(misaligned), size=size_shown, replace=False)
+    *before, round_, rank, trial = seeds
+    for size in sizes if misaligned else ():
+        own = (*before, round_, rank, size, trial)
+        places = np.random.default_rng(own).choice(len(misaligned), size=min(size, len(misaligned)), replace=False)
         shown = tuple(misaligned[k] for k in places)
         ids = tuple(example.item.item_id for example in shown)
-        for sample in range(how.samples):
+        for sample in range(samples):
             yield DraftRequest(
                 criteria=parent,
                 exemplars=shown,
-                temperature=how.temperature,
-                max_tokens=how.max_tokens,
-                seed=request_seed(*seeds, sample),
+                temperature=TEMPERATURE,
+                max_tokens=MAX_TOKENS,
+                seed=request_seed(*own, sample),
                 provenance=Provenance("refine", round_, (parent.criteria_id,), ids, size, trial, sample),
             )
 
 
 def refine_requests(pool: CandidatePool, train: IntArray, parents: Sequence[str], round_: int) -> list[DraftRequest]:
-    """For each trial and parent, sizes × samples requests that show some of the parent's misaligned items."""
+    """Make requests for each trial, parent, size and sample that show some of the parent's misaligned items."""
     settings, plan, items, requests = pool.settings, pool.settings.plan, pool.items.take(train), list[DraftRequest]()
-    how = RoundSettings(
-        samples=plan.refine_samples,
-        temperature=settings.refine_temperature,
-        max_tokens=plan.max_tokens,
-        seed=settings.seed,
-        reasons=settings.reasons,
-    )
+    shown = []
+    for parent in parents:
+        criteria, wrong = pool.entries[parent].criteria, most_misaligned(pool.values(parent)[train], items.labels)
+        shown.append(misaligned_items(pool.judge, items, pool.table, criteria, wrong, reasons=settings.reasons))
     for trial in range(plan.refine_trials):
         for rank, parent in enumerate(parents):
-            criteria, scores = pool.entries[parent].criteria, pool.values(parent)[train]
-            wrong, place = most_misaligned(scores, items.labels, settings), (3, round_, rank, trial)
-            shown = misaligned_items(pool.judge, items, pool.table, criteria, wrong, reasons=how.reasons)
-            requests += refinements(how, criteria, shown, sizes=plan.refine_sizes, place=place)
+            requests += refinements(
+                pool.entries[parent].criteria,
+                shown[rank],
+                sizes=plan.refine_sizes,
+                samples=plan.refine_samples,
+                seeds=(settings.seed, 3, round_, rank, trial),
+            )
     return requests
 
 
 def gate(pool: CandidatePool, fold: IntArray, children: Sequence[str]) -> None:
     """Keep the refinements that gain on their parent both overall and on the inner `fold`; reject the others.
 
-    Without `refine_gate` in the settings all whose alignment is defined are kept, as in the paper.
+    Without `refine_gate` all whose alignment is defined are kept, as in the paper.
     """
     inner = pool.items.take(fold)
     for child in children:
@@ -308,7 +315,7 @@ def gate(pool: CandidatePool, fold: IntArray, children: Sequence[str]) -> None:
         pool.entries[child] = replace(pool.entries[child], inner_gain=gain, status="kept" if kept else "rejected")
 
 
-# ── a round that a person asks for ────────────────────────────────────────────────────────────────────────────────────
+# ── rounds that a person starts ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -316,7 +323,7 @@ class Proposal:
     """Refined criteria next to their parent.
 
     `calibration` compares both on all calibration items (`a` the proposal, `b` the parent), `inner` on the inner fold,
-    whose items no refiner was shown.  Both carry their own test; a round has several proposals, so correct for them.
+    whose items no refiner was shown.  Each has its own test; a round has several proposals, so correct for them.
     """
 
     criteria: Criteria
@@ -333,7 +340,6 @@ class RoundResult:
     calls: int
     usage: Usage
     problems: Mapping[str, int]
-    notes: tuple[str, ...] = ()
 
 
 def refinement_round(
@@ -346,32 +352,35 @@ def refinement_round(
     picks: Sequence[int] = (),
     number: int = 1,
 ) -> RoundResult:
-    """Ask for proposals that refine `parents`, and measure them.
+    """Refine `parents` and measure the proposals; nothing is decided here, and held-out items are not touched.
 
-    Nothing is decided here: every proposal comes back next to its parent, with both measured on calibration and on the
-    inner fold, and a person accepts, edits or rejects it.  The inner fold leaves out the sources of the `picks`
-    (positions of calibration items to learn from; none samples each parent's most misaligned ones): a proposal that saw
-    an item is not tested on that item's source.  Held-out items are not touched.
+    Each proposal comes back next to its parent, measured on calibration and on the inner fold.  The inner fold leaves
+    out the sources of the `picks`, so a proposal that saw an item is not tested on that item's source.
 
-    `chosen` are the settings of the calibration the parents belong to (statistic, level, inner fold); `number` is that
-    of the round, for provenance.  UsageError for picks that are held out or unlabelled, without parents, and for a
-    budget that covers no proposal.
+    Args:
+        judge: The judge to ask.
+        split: The split of the calibration that the parents belong to.
+        chosen: Its settings (statistic, level, seed).
+        parents: Criteria to refine.
+        settings: How many proposals to request.
+        picks: Positions of calibration items to learn from; none samples each parent's most misaligned ones.
+        number: Number of the round, for provenance.
+
+    Raises:
+        UsageError: No parents, or picks that are held out, unlabelled, or of every source.
     """
     golden = judge.golden
     if not parents:
         raise UsageError("A round needs at least one set of criteria to refine.")
-    require_affordable(len(split.calibration), len(parents), settings)
     items = LabelledItems.of(golden, judge.task.aspect, split.calibration)
-    table, problems, notes = ScoreTable(golden.item_ids, settings.budget), Counter[str](), list[str]()
-    measure = Measure(chosen.statistic, chosen.level or items.usual_level)
-    if strange := set(picks) - set(items.positions.tolist()):
+    places = {position: k for k, position in enumerate(items.positions.tolist())}
+    if strange := set(picks) - set(places):
         raise UsageError(
             f"{len(strange)} of the picked items are not labelled calibration items. A round learns from calibration "
             "items only, so that held-out ones stay held out."
         )
-    places = {position: k for k, position in enumerate(items.positions.tolist())}
     picked = np.array([places[position] for position in picks], dtype=np.intp)
-    train, inner = folds_of(items, chosen)
+    train, inner = folds_of(items, chosen.seed)
     if picked.size:  # a proposal is not tested on sources that it was shown
         shown = np.isin(items.sources[inner], items.sources[picked])
         if shown.all():
@@ -379,69 +388,49 @@ def refinement_round(
                 "The picked items come from every source that could test a proposal. Pick fewer, or from fewer sources."
             )
         train, inner = np.union1d(train, inner[shown]), inner[~shown]
+    table, problems, requests = ScoreTable(golden.item_ids), Counter[str](), list[DraftRequest]()
+    most = round_calls(items.n, len(parents), settings)  # if every proposal is another text
 
-    def publish(phase: str, message: str) -> None:
-        most = round_calls(items.n, len(parents), settings)  # if every proposal is another text
-        expected = table.calls if phase == "done" else max(table.calls, most)
-        judge.progress.publish(Stage(phase, message, table.calls, expected, table.usage))
+    def publish(phase: str, message: str, expected: int) -> None:
+        judge.progress.publish(Stage(phase, message, table.calls, max(table.calls, expected), table.usage))
 
     def score(criteria: Sequence[Criteria], message: str) -> None:
         for start in range(0, items.n if criteria else 0, SCORE_BATCH):
-            publish("revisit", f"{message}: {start} of {items.n} items")
+            publish("revisit", f"{message}: {start} of {items.n} items", most)
             table.ask(judge, criteria, items.positions[start : start + SCORE_BATCH].tolist())
 
-    def values(criteria_id: str) -> FloatArray:
-        return table.values[criteria_id][items.positions]
-
     score(parents, "scoring the parents")
-    requests = list[DraftRequest]()
     for rank, parent in enumerate(parents):
-        scores = values(parent.criteria_id)
-        wrong = picked if picked.size else train[most_misaligned(scores[train], items.labels[train], chosen)]
+        scores = table.values[parent.criteria_id][items.positions]
+        wrong = picked if picked.size else train[most_misaligned(scores[train], items.labels[train])]
         wrong = wrong[~np.isnan(scores[wrong])]
-        sizes = dict.fromkeys(min(size, len(wrong)) for size in settings.sizes)
         seen = misaligned_items(judge, items, table, parent, wrong, reasons=settings.reasons and chosen.reasons)
+        sizes = dict.fromkeys(min(size, len(wrong)) for size in settings.sizes)
         for trial in range(settings.trials):
-            place = (5, number, rank, trial)
-            requests += refinements(settings, parent, seen, sizes=sizes, place=place)
+            seeds = (settings.seed, 5, number, rank, trial)
+            requests += refinements(parent, seen, sizes=sizes, samples=1, seeds=seeds)
     if not requests:
         nothing = {"no item on which judge and raters disagree": len(parents)}
         return RoundResult((), table.calls, table.usage, nothing)
-    affordable = math.inf if settings.budget is None else (table.left() or 0) // (1 + items.n)  # with their scoring
-    if affordable < len(requests):
-        notes.append(f"The budget of {settings.budget} calls covers {affordable} of {len(requests)} proposals.")
-        requests = list(spread(requests, int(affordable)))
-    publish("refine", f"asking for {len(requests)} proposals")
-    children = new_criteria(judge.draft, requests, table, problems, [parent.criteria_id for parent in parents])
+    publish("refine", f"asking for {len(requests)} proposals", most)
+    children = new_criteria(judge, requests, table, problems, [parent.criteria_id for parent in parents])
     score(children, "scoring the proposals")
-
-    def difference(child: Criteria, places: np.ndarray) -> Difference:
-        new, old = (values(name)[places] for name in (child.criteria_id, child.provenance.parents[0]))
-        seed = [settings.seed, 6]
-        return paired_difference(new, old, items.take(places), measure, seed=seed)
-
-    proposals = [
-        Proposal(child, child.provenance.parents[0], difference(child, np.arange(items.n)), difference(child, inner))
-        for child in children
-    ]
-    publish("done", "done")
+    measure = Measure(chosen.statistic, chosen.level or items.usual_level)
+    proposals = []
+    for child in children:
+        parent_id = child.provenance.parents[0]
+        new, old = (table.values[name][items.positions] for name in (child.criteria_id, parent_id))
+        both = [
+            paired_difference(new[at], old[at], items.take(at), measure, seed=[settings.seed, 6])
+            for at in (np.arange(items.n), inner)
+        ]
+        proposals.append(Proposal(child, parent_id, *both))
+    publish("done", "done", 0)
     best_first = sorted(proposals, key=lambda each: np.inf if each.inner.value is None else -each.inner.value)
-    return RoundResult(tuple(best_first), table.calls, table.usage, dict(problems), tuple(notes))
+    return RoundResult(tuple(best_first), table.calls, table.usage, dict(problems))
 
 
 def round_calls(n_calibration: int, n_parents: int, settings: RoundSettings) -> int:
-    """Calls of a round at most: parents scored, proposals asked for and scored, within the budget."""
+    """Count the calls of a round at most: parents scored, proposals requested and scored."""
     proposals = n_parents * settings.per_parent
-    calls = (n_parents + proposals) * n_calibration + proposals
-    return calls if settings.budget is None else min(calls, settings.budget)
-
-
-def require_affordable(n_calibration: int, n_parents: int, settings: RoundSettings) -> None:
-    """UsageError, before any call, for a budget that does not cover the parents and one proposal."""
-    least = (n_parents + 1) * n_calibration + 1
-    if settings.budget is not None and settings.budget < least:
-        raise UsageError(
-            f"The budget of {settings.budget:,} calls covers no proposal: scoring the {n_parents} criteria to refine "
-            f"and one proposal on {n_calibration:,} calibration items takes {least:,} calls. Raise the budget or "
-            "refine fewer criteria."
-        )
+    return (n_parents + proposals) * n_calibration + proposals

@@ -62,7 +62,6 @@ from core.projects.labelling import (
     unmark_words,
 )
 from core.projects.method_runs import (
-    analyse_candidates,
     estimate_ablation,
     estimate_repeat,
     estimate_repeval,

@@ -255,8 +255,6 @@ def round_cost(store: Store, run_id: str, n_parents: int, settings: RoundSetting
 
 
 def _check_round(store: Store, settings: Settings, request: RoundRequest) -> tuple[RoundRequest, str, str]:
-    from core.calibration.proposals import require_affordable
-
     if not request.parent_ids:
         raise UsageError("Choose at least one set of criteria to refine.")
     parents = [store.criteria.get(request.project_id, criteria_id).criteria for criteria_id in request.parent_ids]
@@ -265,7 +263,6 @@ def _check_round(store: Store, settings: Settings, request: RoundRequest) -> tup
     require_judge(store, request.run_id)
     golden = store.goldens.load(request.golden_id)
     split = sides_of(store, request.run_id, golden)
-    require_affordable(len(split.calibration), len(parents), request.settings)
     allowed = {golden.items[k].item_id for k in split.calibration}
     strange = [item_id for item_id in request.item_ids if item_id not in allowed]
     if strange:

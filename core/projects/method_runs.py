@@ -1,8 +1,8 @@
 """Runs of methods other than calibration: grids of judging styles, RepEval, ablations, rechecks, and steadiness.
 
 A resumed RepEval run reads the texts whose states are not in CONCORD_HOME/states; only the worker loads a model.  Of a
-finished calibration, ablations say what each part of its judge adds, analyses what the candidates tell, and rechecks
-whether the judge still holds on newer labels.
+finished calibration, ablations show what each part of its judge adds, and rechecks whether the judge still holds on
+newer labels.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from core.calibration.ablate import Ablation, AblationRow, Analyses
+from core.calibration.ablate import Ablation
 from core.calibration.calibration_records import Estimate
 from core.comparison.recheck import Recheck, newer_items, recheck
 from core.comparison.steadiness import RepeatSettings, Steadiness, items_to_repeat, repeat
@@ -315,9 +315,6 @@ def judge_of(result: RepEvalResult, golden: GoldenSet, run_id: str) -> JudgeScor
 # ── ablations of a finished calibration ──────────────────────────────────────────────────────────────────────────
 
 
-__all__ = ["Ablation", "AblationRow", "Analyses"]  # for screens, which do not reach into the algorithms
-
-
 @dataclass(frozen=True, slots=True)
 class AblationRequest:
     """The ablation table of the finished calibration `run_id`."""
@@ -326,13 +323,6 @@ class AblationRequest:
     golden_id: str
     aspect: str
     run_id: str
-
-
-def analyse_candidates(store: Store, run_id: str) -> Analyses:
-    """Alignment by exemplar size and by length of a calibration's candidates; raises as `load_calibration`."""
-    from core.calibration.ablate import analyse
-
-    return analyse(load_calibration(store, run_id))
 
 
 def estimate_ablation(store: Store, settings: Settings, request: AblationRequest) -> Estimate:

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from core.calibration.calibration_records import MISALIGNED_FROM
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.reasons import TRIAGE_VERDICTS, Triage, TriageVerdict
@@ -18,9 +19,6 @@ from core.projects.run_control import is_imported, judge_run, kept_judge
 from core.records import FloatArray, Item, Scored, ScoreMatrix
 from core.settings import Settings
 from core.store.store import Store, requires
-
-MISALIGNED_FROM = 0.5
-"""The least |gap| of a misaligned item, in standard deviations of each side."""
 
 GapSide = Literal["too lenient", "too strict", "aligned", "unread"]
 
@@ -102,7 +100,7 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> ScoredItems:
 def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) -> dict[str, bool]:
     """Item id → whether it became misaligned from `parent_id` to `criteria_id` in that run, or (False) aligned.
 
-    They are calibration items whose |gap| crossed the calibration's `min_gap`, without those that either left unscored.
+    They are calibration items whose |gap| crossed `MISALIGNED_FROM`, without those that either left unscored.
     NotFoundError where the run did not score both.
     """
     request = calibration_asked(store, run_id)
@@ -110,7 +108,7 @@ def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) ->
     matrix = _scores(store, run_id, golden.item_ids, parent_id, criteria_id)
     at = list(sides_of(store, run_id, golden).calibration)
     before, after = matrix.values[:, at]
-    crossed = crossed_items(before, after, golden.labels(request.aspect)[at], request.settings.min_gap)
+    crossed = crossed_items(before, after, golden.labels(request.aspect)[at], MISALIGNED_FROM)
     return {golden.item_ids[at[k]]: misaligned for k, misaligned in crossed.items()}
 
 

@@ -1,10 +1,9 @@
-"""What each part of a calibrated judge adds (its ablation), and how its candidates differ."""
+"""The ablation of a calibrated judge on screen: what each of its parts adds."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -13,10 +12,9 @@ from core.errors import ConcordError
 from core.project_records import Run
 from core.projects.method_runs import Ablation, AblationRequest
 from core.report.figures import describe, measure_name
-from core.report.figures.search_plots import length_figure, size_figure
 from core.stats import claim
-from core.wording import counted, difference_figures, number, signed_range
-from pages.ui import charts, forms, grid, run_panel, state
+from core.wording import counted, difference_figures, signed_range
+from pages.ui import forms, grid, run_panel, state
 from pages.ui.cached import cached
 from pages.ui.grid import Column
 from pages.ui.page import Opened
@@ -112,25 +110,3 @@ def _draw_table(page: Opened, run: Run, ablation: Ablation) -> None:
     reasons = "; ".join(f"{n} × {why}" for why, n in Counter(access.why for access in accesses).items())
     opened = f" The held-out items of this aspect were opened {counted(len(accesses), 'time')} so far: {reasons}."
     st.caption(plain(ablation.opening + (opened if accesses else "")))
-
-
-def draw_candidates(page: Opened, run_id: str) -> None:
-    """The candidates by exemplar size, length and pattern, on the calibration items that all were scored on."""
-    found = cached(("candidates", run_id), lambda: projects.analyse_candidates(page.store, run_id))
-    if not found.places:
-        st.info(f"None of the {found.n_candidates} candidates has an alignment on common items.")
-        return
-    undefined = f" Another {found.n_undefined} have no defined alignment there." if found.n_undefined else ""
-    st.text(
-        f"{len(found.places)} of {found.n_candidates} candidates, compared on the {found.n_items:,} calibration items "
-        f"that all of them were scored on.{undefined}"
-    )
-    makers = {"By exemplar size (drafts)": size_figure, "By length": length_figure}
-    for column, (title, make) in zip(st.columns(2, gap="medium"), makers.items(), strict=True):
-        with column:
-            st.markdown(f"**{title}**")
-            figure = cached((title, run_id), lambda make=make: make(found))
-            charts.place(figure, key=f"analyses_{figure.name}", alt=title)
-    if not np.isnan(found.by_length):
-        coefficient = number(found.by_length)
-        st.caption(f"Length and agreement: Spearman {coefficient}, {counted(len(found.places), 'candidate')}.")

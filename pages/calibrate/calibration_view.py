@@ -54,8 +54,6 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
         ranking.draw_ranking(page, view, view.standing)
     elif section == SEARCH and view.standing is not None:
         ranking.draw_search(page, view, view.standing)
-        with st.expander("How the candidates differ", icon=":material/scatter_plot:"):
-            ablation_view.draw_candidates(page, view.run_id)
     elif section == FIGURES:
         draw_figures(page, view, result)
         ablation_view.draw(page, view)

@@ -68,8 +68,6 @@ def _draw_done(selection: Selection, run: Run) -> None:
     st.caption(plain(f"Finished {tables.when(view.finished_at)}: {spent}. Judge: {judge_words(view.judge_spec)}."))
     if result.problems:
         st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))
-    for note in result.notes:
-        st.info(plain(note), icon=":material/info:")
     if result.proposals:
         proposals_view.draw(selection, view)
     else:
@@ -112,8 +110,7 @@ def _draw_form(selection: Selection) -> None:
         sizes = st.pills(
             "Items shown at a time", SIZES, selection_mode="multi", default=[1, 2, 4], key=state.widget("round_sizes")
         )
-        labels = {"trials": "Trials", "budget": "Budget in calls"}
-        numbers = setting_form.draw(RoundSettings, labels, prefix="round_", placeholder="none")
+        numbers = setting_form.draw(RoundSettings, {"trials": "Trials"}, prefix="round_")
         if not parents or not sizes:
             st.warning("Choose at least one set of criteria to refine and one size.", icon=":material/edit:")
             return

@@ -64,8 +64,6 @@ GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
         "Refining": {
             "refine_gate": "Refinements must gain on unseen items",
             "keep": "Criteria refined a round (K)",
-            "min_gap": "Misaligned from a gap of",
-            "misaligned": "Pool of misaligned items",
         },
         "Drafting": {"reasons": "Show the raters' reasons"},
     },

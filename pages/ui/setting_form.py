@@ -25,7 +25,6 @@ def draw(
     prefix: str = "",
     usual: Mapping[str, Any] | None = None,
     words: Mapping[str, Mapping[Any, str]] | None = None,
-    placeholder: str = "no limit",
 ) -> dict[str, Any]:
     """Draw one widget for each field in `labels`, below one another, and return the values by field.
 
@@ -35,7 +34,6 @@ def draw(
         prefix: Tells the widgets of two forms apart.
         usual: Field → default, where it is not the record's.
         words: Field → its options with their names, where they are not the record's own.
-        placeholder: What an empty number means.
     """
     known = {field.name: field for field in fields(record)}
     hints, among = get_type_hints(record), choices(record)
@@ -56,7 +54,7 @@ def draw(
             whole = "float" not in str(hints[name])
             ends = [end if end is None or whole else float(end) for end in map(field.metadata.get, ("low", "high"))]
             if default is None:
-                look |= {"value": None, "placeholder": placeholder}
+                look |= {"value": None, "placeholder": "no limit"}
             number = st.number_input(label, *ends, step=1 if whole else 0.1, **look)
             values[name] = int(number) if whole and number is not None else number
     return values

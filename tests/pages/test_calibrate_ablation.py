@@ -1,4 +1,4 @@
-"""The ablation and the candidates of a calibration on screen: estimate, start, table, figures."""
+"""The ablation of a calibration on screen: estimate, start, table, figure."""
 
 from __future__ import annotations
 
@@ -47,11 +47,3 @@ def test_a_press_starts_an_ablation_whose_table_says_what_was_opened(
     differ = {row.key for row in found.rows[1:] if row.p_holm is not None and row.p_holm <= 0.05}
     assert {row.key for row in found.rows[1:] if row.key in finding} == differ
     assert not has_button(screen, "Run the ablations")
-
-
-def test_candidates_are_plotted_on_the_items_that_all_of_them_were_scored_on(
-    calibrated: Calibrated, store: Store
-) -> None:
-    screen = choose_section(open_screen("3_calibrate", run=calibrated.run_id), "How the search went")
-    assert "candidates, compared on the 48 calibration items" in texts(screen)
-    assert "**By exemplar size (drafts)**" in [part.value for part in screen.markdown]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.calibration.ablate import ENOUGH, Ablation, AblationRow, analyse, estimate_ablation
+from core.calibration.ablate import Ablation, AblationRow, estimate_ablation
 from core.calibration.ablate import ablate as ablate_asked
 from core.calibration.calibration_records import Calibration, CalibrationSettings
 from core.calibration.racing import AskedJudge
@@ -123,28 +123,3 @@ def test_unread_items_are_counted_in_every_row() -> None:
         assert {one.item_id for one in ablated.scores.unscored[row.key]} == lost
         assert {one.reason for one in ablated.scores.unscored[row.key]} == {"no verdict"}
     assert ablated.rows[1].n == len(result.split.held_out) - ablated.rows[1].held_out.n_unscored
-
-
-@pytest.mark.parametrize("budget", [None, 150])
-def test_candidates_are_compared_on_the_most_items_that_enough_of_them_share(budget: int | None) -> None:
-    """Every candidate's value is its Spearman rho per source, averaged, over the items that all of them share."""
-    settings = CalibrationSettings(preset="quick", rounds=1, budget=budget)
-    result, scores = run_whole(GOLDEN, PlantedJudge(), settings)
-    found = analyse(result)
-    assert found.n_candidates == len(result.candidates) - 1  # not the judge without criteria
-    assert min(ENOUGH, found.n_candidates) <= len(found.places) <= found.n_candidates
-    assert [one.value for one in found.places] == sorted((one.value for one in found.places), reverse=True)
-    rows = dict(zip(scores.criteria_ids, scores.values, strict=True))
-    shared = np.flatnonzero(np.isfinite(np.stack([rows[one.criteria_id] for one in found.places])).all(axis=0))
-    assert len(shared) == found.n_items <= len(result.split.calibration)
-    labels, sources = GOLDEN.labels("quality"), GOLDEN.source_codes
-    for one in (found.places[0], found.places[-1]):
-        own = [
-            stats.spearmanr(rows[one.criteria_id][group], labels[group]).statistic
-            for source in np.unique(sources[shared])
-            if len(set(labels[group := shared[sources[shared] == source]])) > 1
-        ]
-        assert one.value == pytest.approx(np.mean(own), abs=1e-12)
-    words, values = [one.words for one in found.places], [one.value for one in found.places]
-    expected = stats.spearmanr(words, values).statistic if len(set(words)) > 1 else np.nan
-    assert found.by_length == pytest.approx(expected, nan_ok=True)

@@ -14,8 +14,8 @@ from scipy.stats import pearsonr, rankdata, spearmanr, zscore
 from core.calibration.calibration_records import CalibrationSettings
 from core.calibration.racing import (
     CHUNK,
+    race_calls,
     racing_order,
-    rung_calls,
     schedule,
     spread_in_sources,
     standings,
@@ -31,13 +31,13 @@ RACING = CalibrationSettings()
     st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=9), min_size=1, max_size=30),
     st.integers(0, 5),
     st.sampled_from(["dataset", "sample", "system"]),
-    st.sampled_from([0.3, 1.0]),
+    st.booleans(),
 )
-def test_every_order_has_every_item_once(groups: list[list[int]], seed: int, level: str, share: float) -> None:
+def test_every_order_has_every_item_once(groups: list[list[int]], seed: int, level: str, early: bool) -> None:
     labels = np.concatenate([np.array(group, dtype=float) for group in groups])
     sources = np.repeat(np.arange(len(groups)) * 3, [len(group) for group in groups])
     settings = replace(RACING, seed=seed, level=level)  # type: ignore[arg-type]
-    order = racing_order(LabelledItems.from_arrays(labels, sources), settings, share)
+    order = racing_order(LabelledItems.from_arrays(labels, sources), settings, may_end_early=early)
     assert sorted(order.items.tolist()) == list(range(labels.size))
     assert order.ends[-1] == labels.size
     assert order.ends.tolist() == sorted(set(order.ends))
@@ -66,14 +66,15 @@ def test_a_source_gives_its_ends_and_two_from_between_first() -> None:
 def test_schedule_narrows_arms_and_widens_items(sizes: list[int], arms: int, finalists: int, seed: int) -> None:
     sources = np.repeat(np.arange(len(sizes)), sizes)
     order = whole_sources(sources, seed)
-    rungs = schedule(replace(RACING, keep=finalists, ensemble=1), arms, order)
+    settings = replace(RACING, keep=finalists, ensemble=1)
+    rungs = schedule(settings, arms, order)
     assert rungs[0][0] == arms
     assert rungs[-1][1] == len(sources)
     assert rungs[-1][0] >= min(arms, finalists)
     for before, after in itertools.pairwise(rungs):
         assert after[0] <= before[0]
         assert after[1] > before[1]
-    assert rung_calls(rungs) <= arms * len(sources)
+    assert race_calls(settings, arms, order) <= arms * len(sources)
 
 
 @pytest.mark.parametrize(("n_sources", "size"), [(50, 16), (112, 10), (400, 5)])
@@ -81,7 +82,7 @@ def test_schedule_narrows_arms_and_widens_items(sizes: list[int], arms: int, fin
 def test_a_race_of_many_items_takes_at_most_15_percent_of_the_calls(n_sources: int, size: int, arms: int) -> None:
     n = n_sources * size
     order = spread_in_sources(np.random.default_rng(0).normal(size=n), np.repeat(np.arange(n_sources), size), 0)
-    assert rung_calls(schedule(RACING, arms, order)) <= 0.15 * arms * n
+    assert race_calls(RACING, arms, order) <= 0.15 * arms * n
 
 
 def test_rungs_by_hand() -> None:

@@ -34,14 +34,14 @@ def test_options_of_calibrate_arrive(run: Run) -> None:
 
 def test_the_search_of_the_paper_is_written_into_the_judge_file(run: Run) -> None:
     command = ("calibrate", SUMMARIES, "--aspect", "fluency", "--judge", "scripted", "--out", "out")
-    small = ("--preset", "quick", "--budget", "300", "--keep", "2", "--min-gap", "0.4")
+    small = ("--preset", "quick", "--budget", "300", "--keep", "2")
     for more, expected in (
         (("--as-in-paper",), {"revisit": "full", "refine_gate": False, "ensemble": 1}),
         ((), {"revisit": "racing", "refine_gate": True, "ensemble": 3}),
     ):
         assert run(*command, *small, *more)[0] == 0
         document = yaml.safe_load(Path("out/judge.yaml").read_text())
-        assert (expected | {"keep": 2, "min_gap": 0.4}).items() <= document["settings"].items()
+        assert (expected | {"keep": 2}).items() <= document["settings"].items()
         # the paper's 20 tokens a rating
         assert document["judge"]["sampling"]["max_tokens"] == (20 if more == ("--as-in-paper",) else 512)
 
