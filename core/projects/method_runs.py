@@ -1,20 +1,19 @@
-"""Runs of methods other than calibration: grids of judging styles, RepEval, ablations, rechecks, and steadiness.
+"""Runs of methods other than calibration: judging styles, RepEval, ablations, rechecks, and steadiness.
 
-A resumed RepEval run reads the texts whose states are not in CONCORD_HOME/states; only the worker loads a model.  Of a
-finished calibration, ablations show what each part of its judge adds, and rechecks whether the judge still holds on
-newer labels.
+Each kind of run has a request, an estimate, a check before it starts, and a function that loads the inputs, calls its
+method and stores the result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.calibration.ablate import Ablation
-from core.calibration.calibration_records import Estimate
+from core.calibration.calibration_records import Calibration, Estimate
 from core.comparison.recheck import Recheck, newer_items, recheck
 from core.comparison.steadiness import RepeatSettings, Steadiness, items_to_repeat, repeat
 from core.comparison.style_grid import (
@@ -25,6 +24,7 @@ from core.comparison.style_grid import (
     estimate_of_styles,
 )
 from core.comparison.style_grid import styles as compared_styles
+from core.data.split import text_digest
 from core.errors import JobError, NotFoundError, UsageError
 from core.judging.judge_protocol import NO_TEXT, CallEstimate
 from core.judging.judge_specs import NAMED, language_model
@@ -53,6 +53,10 @@ from core.store.runs import RESULT, SNAPSHOT
 from core.store.store import Store
 from core.wording import judge_words
 
+if TYPE_CHECKING:
+    from core.judge_files.loaded import CalibratedJudge
+    from core.providers.completions import ReplyStore
+
 
 @dataclass(frozen=True, slots=True)
 class StylesRequest:
@@ -67,15 +71,14 @@ class StylesRequest:
 
 
 def estimate_styles(store: Store, settings: Settings, request: StylesRequest) -> StylesEstimate:
-    """Calls, tokens and price of a grid before it starts, by cell and in total.
+    """Estimate calls, tokens and price of a grid of styles, in total and by cell.
 
-    Raises what the start would: UsageError for a judge that is no language model or criteria of another aspect,
-    AuthError without a key, AspectError when too few labels are left to measure on, NotFoundError for unknown ids.
+    UsageError for a judge that is not a language model or criteria of another aspect, AuthError without a key,
+    AspectError for too few labels to measure on, NotFoundError for unknown ids.
     """
     golden = store.goldens.load(request.golden_id)
     with closing(language_model(request.judge_spec, settings)) as judge:
-        given = _given(store, golden, request)
-        return estimate_of_styles(golden, request.aspect, judge, request.settings, given)
+        return estimate_of_styles(golden, request.aspect, judge, request.settings, _given(store, golden, request))
 
 
 def _check_styles(store: Store, settings: Settings, request: StylesRequest) -> tuple[StylesRequest, str, str]:
@@ -92,32 +95,28 @@ def _check_styles(store: Store, settings: Settings, request: StylesRequest) -> t
 
 
 def run_styles(work: RunWork) -> StylesView:
-    """Ask in all styles, as far as the budget reaches; every finished style is entered as a judge."""
-    request = work.request(StylesRequest)
+    """Ask in all styles as far as the budget reaches, and enter a judge for each finished one."""
+    request, golden = work.request(StylesRequest), work.golden
 
     def enter(judge: JudgeScores, replies: Mapping[str, tuple[str, ...]]) -> str:
         return work.add_judge(replace(judge, run_id=work.run.run_id), replies)
 
     with closing(language_model(request.judge_spec, work.settings, work.replies, gate=NAMED)) as judge:
-        given, chosen = _given(work.store, work.golden, request), request.settings
+        given = _given(work.store, golden, request)
         return compared_styles(
-            work.golden, request.aspect, judge, chosen, given, enter=enter, progress=work.progress
+            golden, request.aspect, judge, request.settings, given, enter=enter, progress=work.progress
         ).view
 
 
 def styles_so_far(store: Store, run_id: str) -> StylesView | None:
-    """What has come of a grid by now, or in the end; None before its first sign.  NotFoundError for an unknown id."""
+    """Return the result of a grid of styles so far; None before the first.  NotFoundError for an unknown id."""
     store.runs.get(run_id)
     return store.results.read(run_id, RESULT, StylesView) or store.results.read(run_id, SNAPSHOT, StylesView)
 
 
-# ── what a request means on the store ────────────────────────────────────────────────────────────────────────
-
-
 def _given(store: Store, golden: GoldenSet, request: StylesRequest) -> GivenCriteria:
-    """The criteria of the project that `request` names, and what they saw."""
     criteria = _criteria_of(store, request)
-    return GivenCriteria(criteria, criteria_saw(store, golden, criteria))
+    return GivenCriteria(criteria, criteria_saw(store, request.project_id, golden, criteria))
 
 
 def _criteria_of(store: Store, request: StylesRequest) -> Criteria:
@@ -130,44 +129,28 @@ def _criteria_of(store: Store, request: StylesRequest) -> Criteria:
     return criteria
 
 
-def criteria_saw(store: Store, golden: GoldenSet, criteria: Criteria) -> tuple[int, ...]:
-    """Positions in `golden` whose labels chose or fitted these criteria, ascending: nothing may be reported there.
+def criteria_saw(store: Store, project_id: str, golden: GoldenSet, criteria: Criteria) -> tuple[int, ...]:
+    """Find the items whose labels chose or fitted criteria: positions in `golden`, which no figure may rest on.
 
-    Those are the calibration items of every calibration that scored a member of the criteria's family, and the items
-    that drafts and refinements of the family were shown.  The family are the ancestors, and whatever has the same
-    text: a copy in another project or for another aspect has seen what the original saw.  Items of another golden set
-    count where the same text is here.
+    They are the calibration items of every calibration that scored the criteria or an ancestor of them, and the items
+    that drafts and refinements were shown.  The texts of an item of another golden set are found again here.
     """
-    if not criteria.text:
-        return ()
-    projects = store.projects.all()
-    known = [row.criteria for project in projects for row in store.criteria.all(project.project_id)]
-    family, texts, waiting = [criteria], set[str](), [criteria]
+    known = {entry.criteria_id: entry.criteria for entry in store.criteria.all(project_id)}
+    family, waiting = set[str](), [criteria.criteria_id] if criteria.text else []
     while waiting:
-        text = " ".join(waiting.pop().text.split())
-        if text not in texts:
-            texts.add(text)
-            same = [member for member in known if " ".join(member.text.split()) == text]
-            parents = {parent for member in same for parent in member.provenance.parents}
-            family += same
-            waiting += [member for member in known if member.criteria_id in parents]
-    names = {member.criteria_id for member in family}
-    shown = {item_id for member in family for item_id in member.provenance.item_ids}
-    seen = {k for k, item_id in enumerate(golden.item_ids) if item_id in shown}
-    for project in projects:
-        aligned = {row.run_id for row in store.criteria.alignments(project.project_id) if row.criteria_id in names}
-        for run in [run for run in store.runs.all(project.project_id) if run.kind in JUDGES]:
+        name = waiting.pop()
+        if name in known and name not in family:
+            family.add(name)
+            waiting += known[name].provenance.parents
+    shown = {item_id for name in family for item_id in known[name].provenance.item_ids}
+    texts: set[str] = set()
+    for run_id in {row.run_id for row in store.criteria.alignments(project_id) if row.criteria_id in family}:
+        run = store.runs.get(run_id)
+        if run.kind in JUDGES:
             theirs = store.goldens.load(run.golden_id)
-            if run.run_id in aligned or store.results.scores(run.run_id, theirs.item_ids, list(names)).criteria_ids:
-                items = [theirs.items[k] for k in sides_of(store, run.run_id, theirs).calibration]
-                same_texts = {(item.source, item.target) for item in items}
-                ids = {item.item_id for item in items} if theirs.digest == golden.digest else set()
-                seen |= {
-                    k
-                    for k, item in enumerate(golden.items)
-                    if item.item_id in ids or (not ids and (item.source, item.target) in same_texts)
-                }
-    return tuple(sorted(seen))
+            texts |= {text_digest(theirs.items[k]) for k in sides_of(store, run.run_id, theirs).calibration}
+    items = enumerate(golden.items)
+    return tuple(k for k, item in items if item.item_id in shown or text_digest(item) in texts)
 
 
 # ── RepEval ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -182,10 +165,9 @@ METHOD_NAMES: dict[Method, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RepEvalRequest:
-    """Read the texts of a golden set with a model and project its hidden states on one aspect.
+    """Read the texts of a golden set with a model, and project its hidden states on one aspect.
 
-    `split_of` names a calibration of the same golden set and aspect: RepEval is then evaluated on that run's held-out
-    items and learns from its calibration items; "" draws a split of its own.
+    `split_of` names a calibration of the same golden set and aspect, whose split is used; "" draws one.
     """
 
     project_id: str
@@ -197,9 +179,9 @@ class RepEvalRequest:
 
 @dataclass(frozen=True, slots=True)
 class RepEvalEstimate:
-    """Known before the start, without the model: distinct texts to read, their words, the three parts, the pairs.
+    """Size of a RepEval run: distinct texts to read, their words, labels of the three parts, and pairs of texts.
 
-    `n_texts` counts each text once; `n_pairs` is what the training labels give (0 for a method without pairs).
+    `n_pairs` is 0 for a method without pairs.
     """
 
     n_texts: int
@@ -213,17 +195,16 @@ class RepEvalEstimate:
 
 @dataclass(frozen=True)
 class RepEvalOutcome:
-    """A finished run: the result, and the judge it entered."""
+    """Result of a RepEval run, and the id of its judge."""
 
     result: RepEvalResult
     judge_id: str = ""
 
 
 def estimate_repeval(store: Store, settings: Settings, request: RepEvalRequest) -> RepEvalEstimate:
-    """Texts, words, parts and pairs of a run before it starts; no model is loaded.
+    """Estimate texts, words, labels and pairs of a RepEval run; no model is loaded.
 
-    Raises what the run would raise later about the request: UsageError about the template, the texts or the split,
-    AspectError when the labels cannot serve, NotFoundError for unknown ids.
+    UsageError about the template, the texts or the split, AspectError about the labels, NotFoundError for unknown ids.
     """
     golden, parts, training = _checked(store, request)
     texts = texts_to_read(golden.items, request.settings.read(request.aspect))
@@ -252,7 +233,7 @@ def _check_repeval(store: Store, settings: Settings, request: RepEvalRequest) ->
 
 
 def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, RepEvalSplit, Training]:
-    """The golden set, its split and what is learnt from; raises the errors of `estimate_repeval`."""
+    """Load the golden set, its split and the training items; raises the errors of `estimate_repeval`."""
     golden = store.goldens.load(request.golden_id)
     if request.aspect not in golden.aspects:
         raise NotFoundError(f"{golden.name} has no aspect {request.aspect!r}.")
@@ -265,26 +246,23 @@ def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, RepEvalS
 
 
 def split_of(store: Store, golden: GoldenSet, request: RepEvalRequest) -> Split | None:
-    """The split of the calibration `request.split_of`; None for one of RepEval's own.
+    """Return the split of the calibration `request.split_of`, None without one.
 
-    UsageError when that run is of another golden set or aspect, JobError when it is no calibration.
+    UsageError for a calibration of another golden set or aspect, JobError for another kind of run.
     """
     if not request.split_of:
         return None
     calibration = calibration_asked(store, request.split_of)
     if (calibration.golden_id, calibration.aspect) != (request.golden_id, request.aspect):
         raise UsageError(
-            f"Run {request.split_of} calibrated {calibration.aspect!r} of another golden set or aspect; its held-out "
-            f"items are not those of {request.aspect!r} here. Choose a calibration of the same golden set and aspect."
+            f"Run {request.split_of} calibrated {calibration.aspect!r} of another golden set or aspect. Choose a "
+            "calibration of the same golden set and aspect."
         )
     return sides_of(store, request.split_of, golden)
 
 
-# ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def run_repeval(work: RunWork) -> RepEvalOutcome:
-    """Read, search, and enter the score among the judges."""
+    """Read the texts, search for layer and token, and enter a judge."""
     request, golden = work.request(RepEvalRequest), work.golden
     split = split_of(work.store, golden, request)
     how, progress = request.settings, work.progress
@@ -293,7 +271,7 @@ def run_repeval(work: RunWork) -> RepEvalOutcome:
 
 
 def judge_of(result: RepEvalResult, golden: GoldenSet, run_id: str) -> JudgeScores:
-    """The score of every item as a judge; it saw the labels of the training and validation items."""
+    """Make a judge of the RepEval scores; it has seen the labels of training and validation items."""
     method, cells = METHOD_NAMES[result.settings.method], len(result.members)
     place = f"layer {result.chosen.layer}, token {result.chosen.token}"
     where = f"mean of the {cells} best cells, the best at {place}" if cells > 1 else place
@@ -326,15 +304,14 @@ class AblationRequest:
 
 
 def estimate_ablation(store: Store, settings: Settings, request: AblationRequest) -> Estimate:
-    """Calls, tokens and price of the ablation before it starts: only for scores that the calibration has not stored.
+    """Estimate calls, tokens and price of an ablation: of the scores that the calibration has not stored.
 
-    Raises what the start would.
+    JobError without a finished calibration.
     """
     from core.calibration.ablate import estimate_ablation as estimate
     from core.judging.judge_specs import SILENT, restore_judge
 
-    _require_calibration(store, request)
-    calibration = load_calibration(store, request.run_id)
+    _, calibration = _judged(store, request)
     golden = store.goldens.load(request.golden_id)
     state = require_judge(store, request.run_id)
     with closing(restore_judge(state, settings, store.replies, gate=SILENT)) as judge:
@@ -342,20 +319,20 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
 
 
 def _check_ablation(store: Store, settings: Settings, request: AblationRequest) -> tuple[AblationRequest, str, str]:
-    _require_calibration(store, request)
-    spec = store.runs.get(request.run_id).judge_spec
-    return request, f"{request.aspect} · ablation · {judge_words(spec)}", spec
+    run, _ = _judged(store, request)
+    if run.kind != "calibration":
+        raise JobError(f"Run {run.run_id} measured a version. An ablation needs a finished calibration.")
+    return request, f"{request.aspect} · ablation · {judge_words(run.judge_spec)}", run.judge_spec
 
 
 def run_ablation(work: RunWork) -> Ablation:
-    """Score what is missing for the table, and enter the variants that are new among the judges."""
+    """Score the missing variants, and enter a judge for each."""
     from core.calibration.ablate import ablate
 
     request = work.request(AblationRequest)
     calibration = load_calibration(work.store, request.run_id)
     with work.asking(require_judge(work.store, request.run_id), calibration.task) as judge:
-        scores = load_scores(work.store, request.run_id)
-        result = ablate(judge, calibration, scores)
+        result = ablate(judge, calibration, load_scores(work.store, request.run_id))
     called = judge_words(result.judge_spec)
     rows = dict(zip(result.scores.criteria_ids, result.scores.values, strict=True))
     for row in result.rows:
@@ -377,7 +354,7 @@ def run_ablation(work: RunWork) -> Ablation:
 
 
 def last_run_on(store: Store, kind: RunKind, run_id: str) -> Run | None:
-    """The newest run of a `kind` that is about run `run_id`; one that is going on or done before one that failed."""
+    """Return the newest run of a `kind` about run `run_id`; an unfinished or successful one before one that failed."""
     about = _runs_on(store, kind, run_id)
     usable = [run for run in about if not run.finished or run.status in WITH_RESULT]
     return next(iter(usable or about), None)
@@ -389,15 +366,18 @@ def _runs_on(store: Store, kind: RunKind, run_id: str) -> list[Run]:
     return [run for run in runs if unpack(request, run.request_json).run_id == run_id]
 
 
-def _require_calibration(store: Store, request: AblationRequest) -> None:
-    store.projects.get(request.project_id)
-    run = store.runs.get(request.run_id)
-    ours = (run.project_id, run.golden_id, run.aspect) == (request.project_id, request.golden_id, request.aspect)
-    if run.kind != "calibration" or run.status not in WITH_RESULT or not ours:
-        raise JobError(
-            f"Run {request.run_id} ({run.kind} of {run.aspect}, {run.status}) is not a finished calibration of "
-            f"{request.aspect} on this golden set. Run a calibration to its end first."
-        )
+def _judged(store: Store, request: AblationRequest | RecheckRequest | RepeatRequest) -> tuple[Run, Calibration]:
+    """The run that made the judge of a request, and its result.  UsageError for a judge of elsewhere."""
+    run, calibration = store.runs.get(request.run_id), load_calibration(store, request.run_id)
+    golden_id = run.golden_id if isinstance(request, RecheckRequest) else request.golden_id  # a recheck has a newer one
+    if (run.project_id, run.golden_id, run.aspect) != (request.project_id, golden_id, request.aspect):
+        raise UsageError(f"Run {run.run_id} made a judge of another project, golden set or aspect.")
+    return run, calibration
+
+
+def _of_version(store: Store, run: Run) -> str:
+    version = judge_line(store, run.project_id, run.aspect).of_run(run.run_id)
+    return "" if version is None else f" of {version.name}"
 
 
 # ── rechecks: the judge on newer labels, compared with its exported alignment ────────────────────────────────────
@@ -415,71 +395,55 @@ class RecheckRequest:
 
 @dataclass(frozen=True, slots=True)
 class DatedRecheck:
-    """A finished recheck: when it was, of which version of the judge, on which golden set, and what it found.
+    """A finished recheck of the judge of run `judged_id`, which is version `version` (0: none)."""
 
-    `judged_id` is the run that came to that judge; `version` is 0 where that is no version.
-    """
-
-    run_id: str
     created_at: datetime
     judged_id: str
     version: int
-    golden_id: str
     outcome: Recheck
-
-    @property
-    def judge_name(self) -> str:
-        return f"version {self.version}" if self.version else "a calibration"
 
 
 def list_rechecks(store: Store, project_id: str, aspect: str) -> tuple[DatedRecheck, ...]:
-    """The finished rechecks of the versions of the judge of an aspect, oldest first."""
+    """List the finished rechecks of the judges of an aspect, oldest first."""
     rechecks, line = [], judge_line(store, project_id, aspect)
     for run in reversed(store.runs.all(project_id)):
-        if run.kind == "recheck" and run.aspect == aspect and run.status in WITH_RESULT:
+        if run.kind == "recheck" and run.aspect == aspect:
             outcome = store.results.read(run.run_id, RESULT, Recheck)
             judged = unpack(RecheckRequest, run.request_json).run_id
             version = line.of_run(judged)
             if outcome is not None:
-                number = 0 if version is None else version.number
-                rechecks.append(DatedRecheck(run.run_id, run.created_at, judged, number, run.golden_id, outcome))
+                rechecks.append(DatedRecheck(run.created_at, judged, version.number if version else 0, outcome))
     return tuple(rechecks)
 
 
 def _check_recheck(store: Store, settings: Settings, request: RecheckRequest) -> tuple[RecheckRequest, str, str]:
     from core.judge_files import judge_card
 
-    run = store.runs.get(request.run_id)
-    calibration = load_calibration(store, request.run_id)
-    if run.project_id != request.project_id:
-        raise UsageError("The judge belongs to another project.")
-    if request.aspect != calibration.task.aspect:
-        raise UsageError(f"The judge rates {calibration.task.aspect!r}, not {request.aspect!r}.")
+    run, calibration = _judged(store, request)
     summary, aspect = require_aspect(store, request.golden_id, request.aspect)
     if aspect.n_labelled < 2:
         raise UsageError(
             f"{summary.name} has {aspect.n_labelled} labels of {request.aspect}; a recheck needs at least 2."
         )
     newer_items(judge_card(calibration), store.goldens.load(request.golden_id), request.aspect)
-    version = judge_line(store, run.project_id, run.aspect).of_run(run.run_id)
-    which = "" if version is None else f" of {version.name}"
-    return request, f"recheck{which} · {summary.name}", str(calibration.judge_state.get("spec", ""))
+    return request, f"recheck{_of_version(store, run)} · {summary.name}", str(calibration.judge_state.get("spec", ""))
 
 
 def run_recheck(work: RunWork) -> Recheck:
-    """Open the judge as its file would be, score, and compare; nothing enters the project's judges."""
+    """Score newer labels with the judge as its file would, and compare; no judge is entered."""
+    request = work.request(RecheckRequest)
+    with _restored(work.store, request.run_id, work.settings, work.replies) as judge:
+        return recheck(judge, work.golden, request.aspect, progress=work.progress)
+
+
+def _restored(
+    store: Store, run_id: str, settings: Settings, replies: ReplyStore | None = None
+) -> AbstractContextManager[CalibratedJudge]:
+    """Open the judge of a calibration or version as its judge file would."""
     from core.judge_files import judge_card
     from core.judge_files.loaded import restored
 
-    request = work.request(RecheckRequest)
-    calibration = load_calibration(work.store, request.run_id)
-    with closing(restored(judge_card(calibration), work.settings, work.replies, gate=NAMED)) as judge:
-        return recheck(
-            judge,
-            work.golden,
-            request.aspect,
-            progress=work.progress,
-        )
+    return closing(restored(judge_card(load_calibration(store, run_id)), settings, replies, gate=NAMED))
 
 
 # ── steadiness: the judge asked again about items of its calibration ───────────────────────────────────────────
@@ -497,48 +461,33 @@ class RepeatRequest:
 
 
 def estimate_repeat(store: Store, settings: Settings, request: RepeatRequest) -> CallEstimate:
-    """Calls, tokens and price of asking again; raises what the start would."""
-    from core.judge_files import judge_card
-    from core.judge_files.loaded import restored
-
+    """Estimate calls, tokens and price of asking a judge again; raises what the start would."""
     _check_repeat(store, settings, request)
-    card = judge_card(load_calibration(store, request.run_id))
-    with closing(restored(card, settings, gate=NAMED)) as judge:
-        golden = store.goldens.load(request.golden_id)
-        one = judge.estimate(items_to_repeat(judge, golden, request.settings))
-    times = request.settings.times
+    with _restored(store, request.run_id, settings) as judge:
+        items = items_to_repeat(judge, store.goldens.load(request.golden_id), request.settings)
+        one, times = judge.estimate(items), request.settings.times
     return CallEstimate(one.calls * times, *one.scaled(times))
 
 
 def steadiness_of(store: Store, run_id: str) -> Steadiness | None:
-    """What asking the judge of calibration or version `run_id` again has shown; None before."""
+    """Return the newest steadiness of the judge of calibration or version `run_id`; None before it was asked again."""
     found = (store.results.read(run.run_id, RESULT, Steadiness) for run in _runs_on(store, "repeat", run_id))
     return next(filter(None, found), None)
 
 
 def _check_repeat(store: Store, settings: Settings, request: RepeatRequest) -> tuple[RepeatRequest, str, str]:
     require_made_here(store, request.run_id)
-    run = store.runs.get(request.run_id)
-    calibration = load_calibration(store, request.run_id)
-    if (run.project_id, run.golden_id, run.aspect) != (request.project_id, request.golden_id, request.aspect):
-        raise UsageError("The judge belongs to another project, golden set or aspect.")
+    run, calibration = _judged(store, request)
     spec = str(calibration.judge_state.get("spec", ""))
     if spec.partition(":")[0] in ("offline", "recorded"):
         raise UsageError(f"The judge {spec} asks no model, so asking again gives the same scores.")
-    version = judge_line(store, run.project_id, run.aspect).of_run(run.run_id)
-    which = "" if version is None else f" of {version.name}"
-    return request, f"steadiness{which} · {judge_words(spec)}", spec
+    return request, f"steadiness{_of_version(store, run)} · {judge_words(spec)}", spec
 
 
 def run_repeat(work: RunWork) -> Steadiness:
-    """Open the judge as its file would be, with replies that serve this run alone."""
-    from core.judge_files import judge_card
-    from core.judge_files.loaded import restored
-
-    request = work.request(RepeatRequest)
-    card = judge_card(load_calibration(work.store, request.run_id))
-    own = work.store.replies.of_run(work.run.run_id, alone=True)
-    with closing(restored(card, work.settings, own, gate=NAMED)) as judge:
+    """Ask the judge again, with replies that serve this run alone."""
+    request, own = work.request(RepeatRequest), work.store.replies.of_run(work.run.run_id, alone=True)
+    with _restored(work.store, request.run_id, work.settings, own) as judge:
         return repeat(judge, work.golden, request.settings, progress=work.progress)
 
 

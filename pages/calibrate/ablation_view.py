@@ -8,9 +8,10 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
+from core.calibration.ablate import Ablation
 from core.errors import ConcordError
 from core.project_records import Run
-from core.projects.method_runs import Ablation, AblationRequest
+from core.projects.method_runs import AblationRequest
 from core.report.figures import describe, measure_name
 from core.stats import claim
 from core.wording import counted, difference_figures, signed_range

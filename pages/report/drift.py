@@ -52,7 +52,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
         rows = [
             {
                 "when": each.created_at,
-                "judge": each.judge_name,
+                "judge": f"version {each.version}" if each.version else "a calibration",
                 "newer labels": each.outcome.golden_name,
                 "n": each.outcome.now.n,
                 "left out": sum(each.outcome.left_out.values()),

@@ -10,7 +10,7 @@ import pytest
 from core import projects
 from core.calibration.ablate import Ablation, ablate
 from core.calibration.racing import AskedJudge
-from core.errors import JobError, NotFoundError
+from core.errors import NotFoundError, UsageError
 from core.judging.judge_specs import make_judge
 from core.project_records import Actor
 from core.projects.method_runs import AblationRequest
@@ -59,9 +59,9 @@ def test_a_run_gives_what_the_inline_driver_gives_and_enters_judges(
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"project_id": "p-none"}, NotFoundError),
+        ({"project_id": "p-none"}, UsageError),
         ({"run_id": "r-none"}, NotFoundError),
-        ({"aspect": "fluency"}, JobError),
+        ({"aspect": "fluency"}, UsageError),
     ],
 )
 def test_what_cannot_be_started(

@@ -163,19 +163,13 @@ def test_criteria_saw_the_calibration_items_of_their_family(
     criteria = store.criteria.get(request_.project_id, edit).criteria
     split = chosen.split_of(golden, "coherence")
     saw = {*split.calibration, 0, 1}
-    assert set(criteria_saw(store, golden, criteria)) == saw
-    assert criteria_saw(store, golden, Criteria("Never seen here.", "coherence")) == ()
-    assert criteria_saw(store, golden, Criteria("", "coherence")) == ()
-
-    # A copy in another project, for another aspect and in other white space, has seen what the original saw.
-    other = projects.create_project(store, "other").project_id
-    copy = Criteria("Reward  brevity,\nalways.", "fluency", Provenance("given"))
-    store.criteria.add(other, request_.golden_id, [copy])
-    assert set(criteria_saw(store, golden, copy)) == saw
+    assert set(criteria_saw(store, request_.project_id, golden, criteria)) == saw
+    assert criteria_saw(store, request_.project_id, golden, Criteria("Never seen here.", "coherence")) == ()
+    assert criteria_saw(store, request_.project_id, golden, Criteria("", "coherence")) == ()
 
     # Part of the same items in another golden set: what was seen there is found again by its texts.
     part = GoldenSet("part", golden.kind, golden.items[60:], {})
-    assert {k + 60 for k in criteria_saw(store, part, criteria)} == {k for k in saw if k >= 60}
+    assert {k + 60 for k in criteria_saw(store, request_.project_id, part, criteria)} == {k for k in saw if k >= 60}
 
 
 @pytest.mark.parametrize(
