@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, abc
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -34,7 +34,7 @@ from core.data.labels import (
     read_metrics,
     settle,
 )
-from core.data.reshape import refuse_label_studio, with_joined_raters, with_preferences
+from core.data.reshape import with_joined_raters, with_preferences
 from core.data.split import calibration_labels, few_labels
 from core.data.tables import LIMITS, FileProblem, FindingLog, Table, first_error, has_errors, read_table
 from core.errors import AspectError, GoldenError
@@ -51,9 +51,8 @@ Mapped = abc.Mapping[str, str] | str | abc.Sequence[str]
 @dataclass(frozen=True)
 class BuiltGolden:
     """Result of reading a file. `golden` is None when `findings` hold an error; `draft` is what could be read all
-    the same (refused cells empty), for previews and counts only, None when there was no target column.  `broken`:
-    number of a row with an error → the first error in it.  `questions`: what a
-    person has to say in `Mapping.values`; each is an error too.
+    the same (refused cells empty), for previews and counts only, None when there was no target column.
+    `questions`: what a person has to say in `Mapping.values`; each is an error too.
     """
 
     golden: GoldenSet | None
@@ -61,7 +60,6 @@ class BuiltGolden:
     mapping: Mapping
     draft: GoldenSet | None = None
     n_rows: int = 0
-    broken: abc.Mapping[int, str] = field(default_factory=dict)
     questions: tuple[Question, ...] = ()
 
 
@@ -125,10 +123,8 @@ def check_file(
 def golden_table(table: Table, named: abc.Collection[str] = ()) -> Table:
     """Turn pairs and columns of several raters into one row per item and one column per aspect.
 
-    Columns in `named`, to which a person gave a role, are not joined with others.  GoldenError for a file as Label
-    Studio exports it.
+    Columns in `named`, to which a person gave a role, are not joined with others.
     """
-    refuse_label_studio(table)
     return with_joined_raters(with_preferences(table), named)
 
 
@@ -231,7 +227,7 @@ def build_golden(
             log.add("warning", words, column=aspects[aspect].column)
     findings = log.sorted()
     golden = None if has_errors(findings) else draft
-    return BuiltGolden(golden, findings, mapping, draft, len(table.rows), log.broken, tuple(questions))
+    return BuiltGolden(golden, findings, mapping, draft, len(table.rows), tuple(questions))
 
 
 def _stem(name: str) -> str:
@@ -429,7 +425,8 @@ class RowReader:
             message = "Every row of a long file needs an item id, which shows which rows belong together."
             self.log.add("error", message, row=number, column=column, kind="id")
         elif column is None:
-            self.log.once("note", "There is no item_id column; ids were made from row numbers (row-1, row-2, …).")
+            message = "There is no item_id column; ids were made from row numbers (row-1, row-2, …)."
+            self.log.add("note", message, kind="no ids")
         else:
             self.log.add("note", f"The id is missing; row-{place} is used.", row=number, column=column, kind="id")
         return f"row-{place}"
@@ -502,7 +499,7 @@ def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
         how = f"items with equal sources form the {n_groups} groups."
         if n_groups == len(items):
             how = "each item is a group of its own, so only dataset and system level apply."
-        log.once("note", f"There is no source_id column: {how}")
+        log.add("note", f"There is no source_id column: {how}")
     return done
 
 

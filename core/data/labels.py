@@ -16,10 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.data.cells import (
-    AmbiguousCommaError,
     CellError,
     aspect_key,
-    has_decimal_commas,
     is_no_value,
     read_id,
     read_list,
@@ -152,7 +150,7 @@ def read_metrics(
         values: list[float | None] = [None] * len(items.items)
         for number, _, position, cell in reader.filled(column):
             try:
-                values[position] = reader.read(cell, column)
+                values[position] = read_number(cell)
             except CellError as problem:
                 message = f"{capital(str(problem))}; the metric is left out for this item."
                 log.add("warning", message, row=number, column=column, kind="metric")
@@ -173,7 +171,6 @@ class _Reader:
     def __init__(self, table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> None:
         self.table, self.mapping, self.items, self.log = table, mapping, items, log
         self.long = mapping.layout == "long"
-        self.commas: dict[str, bool] = {}
         self.n_labels = 0
         self.aspects: dict[str, AspectCells] = {}
 
@@ -208,30 +205,20 @@ class _Reader:
         self.n_labels += 1
         self.count(self.n_labels)
         if is_no_value(cell):
-            self.log.once("warning", f"{shown(cell)} counts as no label, first in this row.", row=row, column=column)
+            message = f"{shown(cell)} counts as no label."
+            self.log.add("warning", message, row=row, column=column, kind=message)
             return None
         try:
-            return self.read(cell, column)
+            return read_number(cell)
         except CellError as problem:
             message = f"{capital(str(problem))}."
-            if isinstance(problem, AmbiguousCommaError):
-                message += " Write it with a decimal point or without the comma."
-            elif self.mapping.kind == "pair" and isinstance(cell, str):
+            if self.mapping.kind == "pair" and isinstance(cell, str):
                 message = (
                     "A preference is A, B or tie, the name of one of the pair's two systems, or a number; "
                     f"got {shown(cell)}. Leave the cell empty if nobody chose."
                 )
             self.log.add("error", message, row=row, column=column, kind="label")
             return None
-
-    def read(self, cell: Any, column: str) -> float | None:
-        """The number in a cell; its comma stands for what the other numbers of its column show."""
-        if not isinstance(cell, str) or "," not in cell:
-            return read_number(cell)
-        if column not in self.commas:
-            entries = (entry for row in self.table.rows for entry in read_list(row.get(column)))
-            self.commas[column] = has_decimal_commas(entries)
-        return read_number(cell, decimal_comma=self.commas[column])
 
     def read_ratings(self, cells: AspectCells, column: str, panel: str, raters_column: str | None) -> None:
         """Lists of ratings.  A rater named twice in one row counts as two ("W4", "W4 (2)"), so that none is lost."""
@@ -283,7 +270,7 @@ class _Reader:
                     aspect = spellings.setdefault(aspect_key(written) or written, written)
                     if aspect != written:
                         message = f"{shown(written)} and {shown(aspect)} are read as one aspect."
-                        self.log.once("note", message, column=roles["aspect"])
+                        self.log.add("note", message, column=roles["aspect"], kind=message)
                     aspect = names.get(aspect, aspect)
                     if not aspect:
                         message = "The aspect is missing."

@@ -28,7 +28,6 @@ from core.data.columns import (
     side_key,
 )
 from core.data.tables import FileProblem, Table
-from core.errors import GoldenError
 from core.records import VERSUS, Scale
 
 _RATER = (
@@ -138,18 +137,6 @@ def _named_rater(key: str, *, digits: bool) -> tuple[str, str] | None:
 def _aspect(key: str) -> str:
     name = plain_name(key)
     return "overall" if name in _BARE_WORDS else name
-
-
-def refuse_label_studio(table: Table) -> None:
-    """Raise GoldenError for an export of Label Studio, whose annotations are objects, and say what to make of it."""
-    names = set(table.columns)
-    answers = (re.match(r"""\[\{["'](rating|number)["']""", str(cell)) for cell in table.rows[0].values())
-    if {"data", "annotations"} <= names or "annotation_id" in names or any(answers):
-        raise GoldenError(
-            "This is an export of Label Studio. Convert it to one row per text and rater, with the columns item_id, "
-            "target, annotator_id, aspect and value, where value is a plain number.",
-            file=table.name,
-        )
 
 
 # ── pairs of texts ───────────────────────────────────────────────────────────────────────────────────────────

@@ -105,7 +105,6 @@ from core.projects.project_list import (
     find_project,
     open_store,
     read_upload,
-    rows_csv,
 )
 from core.projects.reasons import list_triage
 from core.projects.reports import fused_file, judge_adapters, judge_file, measured_judges, repeval_file, report

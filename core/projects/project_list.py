@@ -7,13 +7,11 @@ button that is off is a courtesy, not a lock.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from core.data import Table
 from core.data import read_upload as read_table_sent
@@ -23,7 +21,6 @@ from core.errors import NotFoundError, UsageError
 from core.project_records import AspectSummary, GoldenSummary, ProjectSummary
 from core.records import GoldenSet, visible_name
 from core.settings import Settings
-from core.spreadsheets import csv_text
 from core.store.runs import StoredSize
 from core.store.store import Store, requires
 
@@ -109,18 +106,6 @@ def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> Projec
 
 
 # ── golden sets ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def rows_csv(table: Table, reasons: Mapping[int, str]) -> str:
-    """The rows of these numbers as they came, each with its number and what is wrong with it, for a spreadsheet."""
-    header = ("row", "what is wrong", *table.columns)
-    rows = [(number, row) for number, row in table.numbered() if number in reasons]
-
-    def plain(cell: Any) -> str | float | int | None:
-        simple = cell is None or isinstance(cell, (str, int, float))
-        return cell if simple else json.dumps(cell, ensure_ascii=False, default=str)
-
-    return csv_text(header, ([n, reasons[n], *(plain(row.get(name)) for name in table.columns)] for n, row in rows))
 
 
 @requires("reviewer", "added a golden set")

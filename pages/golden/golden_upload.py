@@ -147,24 +147,6 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
         found = build({})
     scales = mapping.choose_scales(found.draft, rows, digest) if found.draft and labels_needed else {}
     built = build(scales)
-    broken = {row: why for row, why in built.broken.items() if not _is_asked(why)}
-    if n := len(broken):
-        with problems, st.container(border=True):
-            words = "1 row is broken" if n == 1 else f"{n:,} of {built.n_rows:,} rows are broken"
-            st.markdown(f"**{words}**. Correct the file and upload it again.")
-            causes = [
-                found for found in built.findings if found.row in broken and found.message.startswith(broken[found.row])
-            ]
-            listed = {"row": [found.row for found in causes], "what is wrong": [found.message for found in causes]}
-            grid.draw(listed, {"what is wrong": Column(width=900)}, alt="Broken rows", rows=4)
-            st.download_button(
-                "Download them",
-                lambda: projects.rows_csv(table, broken),
-                file_name=f"broken_rows_{digest[:6]}.csv",
-                mime="text/csv",
-                on_click="ignore",
-                icon=":material/download:",
-            )
     with finding:
         _draw_finding(built, n_open + len(built.questions))
         _freeze(page, built, off=n_open > 0)

@@ -55,7 +55,7 @@ BROKEN: list[tuple[str, bytes, str, int | None]] = [
     ("a.jsonl", b"[" * 100_000, "nested too deeply", 1),
     ("a.jsonl", b'{"human_a": ' + b"9" * 5000 + b"}", "number in it is too long", 1),
     ("a.json", b'[{"target": "x"},\n oops]', "not JSON at line 2", None),
-    ("a.json", b'["x"]', "Expected a JSON object, got a str", 1),
+    ("a.json", b'["x"]', "Entry 1 must be a JSON object, got a str", 1),
     ("a.json", b'"x"', "array of objects, got a str", None),
     ("a.json", b"[]", "no data rows", None),
     ("a.csv", b"target,human_a\nx,1\ny,2,3\n", "3 cells instead of the 2 in the header", 3),

@@ -20,7 +20,7 @@ from core.store.store import Store
 
 OPEN = {"open_store", "ensure_worker", "ensure_sample_project"}  # start-up; nobody acts yet
 OPEN |= {"ensure_demo", "welcome"}
-OPEN |= {"rows_csv", "key_named"}  # of no project
+OPEN |= {"key_named"}  # of no project
 READING = """
     decisions estimate explain_item get_pass
     find_project
