@@ -1,4 +1,4 @@
-"""From label cells to numbers, and what the numbers of each aspect mean.
+"""Read label cells as numbers, and settle what the numbers of each aspect mean.
 
 Cells become gold labels, individual ratings and metrics, with a finding for every cell refused.  Then a person's
 answers are applied, and a question is asked where an answer is needed.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, abc
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
@@ -159,7 +159,7 @@ def read_metrics(
 
 
 def aspects_in(table: Table, column: str) -> list[str]:
-    """The aspects that the cells of a long file's `column` name, each by its first spelling."""
+    """List the aspects that the cells of a long file's `column` name, each by its first spelling."""
     spellings: dict[str, str] = {}
     for row in table.rows:
         if written := read_id(row.get(column))[:200]:
@@ -213,10 +213,8 @@ class _Reader:
         except CellError as problem:
             message = f"{capital(str(problem))}."
             if self.mapping.kind == "pair" and isinstance(cell, str):
-                message = (
-                    "A preference is A, B or tie, the name of one of the pair's two systems, or a number; "
-                    f"got {shown(cell)}. Leave the cell empty if nobody chose."
-                )
+                form = "A preference is A, B or tie, the name of one of the pair's two systems, or a number"
+                message = f"{form}; got {shown(cell)}. Leave the cell empty if nobody chose."
             self.log.add("error", message, row=row, column=column, kind="label")
             return None
 
@@ -315,7 +313,7 @@ _ONE_IS_BEST = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a person has to say of an aspect, or of an id, before the file can be used.
+    """A question about an aspect, or an id, that a person has to answer before the file can be used.
 
     "ids": are the `rows`, which have the id `aspect`, two items?  "missing": are `numbers` labels?  "pairs":
     which of `numbers` are the first text, the second and a tie?  "best": is the lowest label the best?
@@ -345,38 +343,35 @@ def settle(
     worded: abc.Collection[str],
     log: FindingLog,
 ) -> tuple[Scale, list[Question]]:
-    """The scale of an aspect with labels, and what a person has to say first; labels change in place.
+    """Find the scale of an aspect with labels, and what a person has to say first; labels change in place.
 
-    `worded` are the columns that name the chosen text of a pair in words, which were numbers from 1 to 3 from the
-    start.  GoldenError for a confirmed scale that does not run from low to high.
+    `worded` are the columns in which words, now numbers from 1 to 3, say which text of a pair is better.  GoldenError
+    for a confirmed scale that does not run from low to high.
     """
     aspect, values, scale, pairs = cells.aspect, mapping.values, confirmed, mapping.kind == "pair"
     asked: list[Question] = []
-    numbers = np.array([label.value for label in cells.labels])
     all_count = values.is_missing(None, aspect)
-    if not all_count and confirmed is None and (found := strays(numbers)):
+    numbers = np.array([label.value for label in cells.labels])
+    if confirmed is not None and not confirmed.low < confirmed.high:
+        raise GoldenError(f"The scale of {aspect!r} must run from low to high; got {confirmed}.")
+    if confirmed is None and not all_count and (found := strays(numbers)):
         rows = sorted({label.row for label in cells.labels if label.value in found})
         asked.append(Question("missing", aspect, found, tuple(rows)))
-    elif pairs and confirmed is None:
+    elif confirmed is None and pairs:
         settled = _settle_preferences(cells, mapping, worded, log)
         scale = settled if isinstance(settled, Scale) else None
         asked += [settled] if isinstance(settled, Question) else []
     if scale is None:
         gold = [label.value for label in cells.gold.values() if cells.gold_given]
         scale = find_scale(gold, [label.value for label in cells.ratings], all_count=all_count)
-        short = max(label.value for label in cells.labels) < scale.high  # nobody ever chose the second text
-        if pairs and not asked and short and values.pairs is None and scale != PREFERENCES:
-            asked.append(_which_is_which(cells, log))
         if not is_usual(scale):
             message = f"The labels of {aspect} fit no usual scale; {scale} is taken from the values. Confirm it."
             log.add("warning", message, column=cells.column)
         if not (asked or all_count or pairs) and (odd := _odd_one_out(cells.labels)):
             message = f"Only one label of {aspect} is {odd.value:g}. Correct it, or confirm the scale {scale}."
             log.add("warning", message, row=odd.row, column=odd.column)
-    elif not scale.low < scale.high:
-        raise GoldenError(f"The scale of {aspect!r} must run from low to high; got {scale}.")
     fitted = "" if scale.given else " that the other labels fit"
-    for label in (*(cells.gold.values() if cells.gold_given else ()), *cells.ratings):
+    for label in cells.labels:
         if not scale.holds(label.value):
             by = f" by {label.rater}" if label.rater else ""
             number = f"{label.value:g}"
@@ -398,93 +393,71 @@ def _settle_preferences(
     Returns the scale of such choices, None for a scale that is to be found, or the question.
     """
     labels, answer = cells.labels, mapping.values.pairs
-    numbers = {label.value for label in labels}
+    numbers, column = sorted({label.value for label in labels}), labels[0].column
     pair = pair_in(mapping.roles.get(role, "") for role in ("target", "context"))
     codes = answer or codes_of(numbers, pair and pair[1])
     if codes == "scale" or any(label.column in worded for label in labels):
-        return PREFERENCES if numbers <= {A_BETTER, TIE, B_BETTER} else None
+        return PREFERENCES if {*numbers} <= {A_BETTER, TIE, B_BETTER} else None
     if codes is None:
-        return _which_is_which(cells, log)
+        first, second = numbers[0], numbers[-1] if len(numbers) > 1 else numbers[0] + 1
+        message = (
+            f"{cells.aspect} holds the choices {_listed(labels)}. Say which numbers mean first text, second "
+            f"text and tie: --values pairs={first:g}/{second:g}. If high numbers prefer the second text, use "
+            "--values pairs=scale."
+        )
+        log.add("error", message, column=column)
+        return Question("pairs", cells.aspect, tuple(numbers))
+    meanings = {
+        code: meaning for code, meaning in zip(codes, (A_BETTER, B_BETTER, TIE), strict=True) if code is not None
+    }
     for label in labels:
-        if meaning_of(label.value, codes) is None:
+        if label.value not in meanings:
             message = f"{label.value:g} is not one of the numbers for a choice: {codes_words(codes)}."
             log.add("error", message, row=label.row, column=label.column, kind="choice")
-    cells.change(lambda label: meaning_of(label.value, codes) or TIE)
+    cells.change(lambda label: meanings.get(label.value, TIE))
     if answer is None:
-        log.add("note", f"Choices of {cells.aspect} are read as {codes_words(codes)}.", column=labels[0].column)
-    graded = not {label.value for label in cells.labels} <= {A_BETTER, TIE, B_BETTER}
-    return replace(PREFERENCES, step=None) if graded else PREFERENCES
+        log.add("note", f"Choices of {cells.aspect} are read as {codes_words(codes)}.", column=column)
+    return PREFERENCES
 
 
-def meaning_of(number: float, codes: Codes) -> float | None:
-    """1 (the first text is better), 2 (a tie) or 3 (the second is); None where no code says so.
-
-    What lies between the two codes is as far between 1 and 3, as shares of votes are.  Halfway is a tie next to any
-    other code for one.
-    """
-    first, second, tie = codes
-    if number == tie:
-        return TIE
-    share = (number - first) / (second - first)
-    fraction = not number.is_integer() or share in (0.0, 1.0)
-    return A_BETTER + share * (B_BETTER - A_BETTER) if 0 <= share <= 1 and fraction else None
-
-
-def codes_of(numbers: abc.Iterable[float], sides: Sides | None) -> Codes | Literal["scale"] | None:
-    """What the different `numbers` of a choice stand for: codes, a scale, or None where that is open.
+def codes_of(numbers: abc.Collection[float], sides: Sides | None) -> Codes | Literal["scale"] | None:
+    """Tell what the different `numbers` of a choice stand for: codes, a scale, or None where a person has to say.
 
     On a scale high numbers prefer the second text.  `sides` are the ends of the names of the texts' columns: next to _1
     and _2 the numbers 1 and 2 are the texts, next to _0 and _1 so are 0 and 1.
     """
     given = set(numbers)
-    if 1.5 in given and given <= {1, 1.5, 2}:
-        return 1.0, 2.0, 1.5
-    if sides == ("1", "2"):
-        if given <= {0, 1, 1.5, 2} and (2 in given or 0 not in given):
-            return 1.0, 2.0, 0.0 if 0 in given else None
-        if min(given) >= 1 and max(given) <= 2:  # shares of votes
-            return 1.0, 2.0, None
+    if sides == ("1", "2") and given <= {1, 1.5, 2}:
+        return 1.0, 2.0, 1.5 if 1.5 in given else None
     if sides == ("0", "1") and given <= {0, 0.5, 1}:
         return 0.0, 1.0, 0.5 if 0.5 in given else None
     if given <= {1, 2, 3}:
-        own = 3 in given and (sides not in (("1", "2"), ("0", "1")) or given == {1, 3})
-        return "scale" if own else None
-    few = given - CODES <= {0, 0.5, 1, 1.5, 2} or (len(given) <= 3 and given >= {1, 2} and max(given) > 7)
-    return None if given <= {-1, 0, 1} or (few and min(given) != -max(given)) else "scale"
+        unnumbered = sides not in (("1", "2"), ("0", "1"))
+        return "scale" if 3 in given and (unnumbered or given == {1, 3}) else None
+    around_zero = -min(given) == max(given) > 1
+    return "scale" if around_zero or (len(given) > 3 and max(given) > 3) else None
 
 
 def codes_words(codes: Codes) -> str:
-    """``"1 for the first text, 2 for the second, 0 for a tie"``."""
+    """Say what codes mean: ``"1 for the first text, 2 for the second, 0 for a tie"``."""
     first, second, tie = codes
     words = f"{first:g} for the first text, {second:g} for the second"
     return words if tie is None else f"{words}, {tie:g} for a tie"
 
 
-def _which_is_which(cells: AspectCells, log: FindingLog) -> Question:
-    numbers = tuple(sorted({label.value for label in cells.labels}))
-    first, second = numbers[0], numbers[-1] if len(numbers) > 1 else numbers[0] + 1
-    message = (
-        f"{cells.aspect} holds the choices {_listed(cells.labels)}. Say which numbers mean first text, second "
-        f"text and tie: --values pairs={first:g}/{second:g}. If high numbers prefer the second text, use "
-        "--values pairs=scale."
-    )
-    log.add("error", message, column=cells.labels[0].column)
-    return Question("pairs", cells.aspect, numbers)
-
-
 def _settle_best(cells: AspectCells, best: Best | None, scale: Scale, log: FindingLog) -> list[Question]:
-    """Turn an aspect round whose lowest label is the best, in place; or ask where its name says so."""
+    """Reverse an aspect whose lowest label is the best, in place; or ask where its name says so."""
     column = cells.labels[0].column
     if best == "low":
         cells.change(lambda label: scale.low + scale.high - label.value)
         message = (
-            f"The labels of {cells.aspect} are turned round: {scale.low:g} was the best and is {scale.high:g} now. "
+            f"The labels of {cells.aspect} are reversed: {scale.low:g} was the best and is {scale.high:g} now. "
             "From here on, higher is better."
         )
         log.add("note", message, column=column)
     elif best is None and any(_ONE_IS_BEST.search(re.sub(r"[_\s]+", " ", name)) for name in (column, cells.aspect)):
         message = (
-            f"The name says that low labels of {cells.aspect} are good. Turn them round with --values best=low, or "
+            f"The name says that low labels of {cells.aspect} are good. Reverse them with --values best=low, or "
             "keep them with --values best=high."
         )
         log.add("error", message, column=column)
@@ -552,7 +525,7 @@ def find_scale(gold: abc.Sequence[float], ratings: abc.Sequence[float] = (), *, 
 
 
 def _odd_one_out(labels: abc.Sequence[LabelCell]) -> LabelCell | None:
-    """The one label of many that is just above the scale from 1 to 5 or 1 to 7 that all others fill, such as a 6."""
+    """Find a single label just above the scale from 1 to 5 or 1 to 7 that many others fill, such as a 6."""
     highest = max(labels, key=lambda label: label.value)
     others = [label.value for label in labels if label is not highest]
     filled = len(others) >= _MANY and min(others) >= 1 and max(others) in (5, 7)
@@ -560,15 +533,15 @@ def _odd_one_out(labels: abc.Sequence[LabelCell]) -> LabelCell | None:
 
 
 def is_usual(scale: Scale) -> bool:
-    """Whether the scale is one of those in use."""
+    """Whether the scale is a usual one."""
     return Scale(scale.low, scale.high) in USUAL
 
 
 def strays(values: FloatArray) -> tuple[float, ...]:
-    """The different values that lie off the scale that the others fit: codes for "no answer", and slips.
+    """Find the different values off the scale that the others fit: codes for "no answer", and slips.
 
-    A code such as 99 or -1 may come any number of times.  A slip is far from all other labels and rare.  A 0 is in
-    question where the others fill a scale from 1 to 5, 6 or 7 in whole steps.
+    A code such as 99 or -1 may come any number of times.  A slip is rare and far from all other labels.  A 0 is
+    doubtful where the others fill a scale from 1 to 5, 6 or 7 in whole steps.
     """
     different, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     for usual in USUAL:
@@ -608,10 +581,10 @@ def _are_strays(off: FloatArray, n_off: NDArray[Any], on: FloatArray, n_on: NDAr
 
 
 def off_scale(scores: FloatArray, scale: Scale) -> tuple[NDArray[np.bool_], bool]:
-    """(n,) which of a judge's `scores` (n,; NaN for none) are no scores next to labels on `scale`.
+    """Find codes for "unread" and slips among the `scores` (n,; NaN for none) of a judge, given labels on `scale`.
 
-    Codes for "could not be read" and slips off the scale are none.  Where many lie off it, the judge has a scale of
-    its own, and codes are looked for among the scores alone; whether that is so comes with the mask.
+    Where many scores lie off the scale, the judge has a scale of its own, and codes are looked for among the scores
+    alone.  Returns a mask (n,) of scores that do not count, and whether the judge has its own scale.
     """
     known = ~np.isnan(scores)
     off = known & ~((scores >= scale.low - 1e-9) & (scores <= scale.high + 1e-9))

@@ -83,7 +83,7 @@ def with_joined_raters(table: Table, kept: abc.Collection[str] = ()) -> Table:
 
 
 def separated(table: Table, ratings: str) -> Table:
-    """Undo what `with_joined_raters` did for one column of `ratings`: its columns are no raters of one aspect."""
+    """Undo `with_joined_raters` for one column of `ratings`: its columns are aspects of their own."""
     place, columns = table.columns.index(ratings), table.joined[ratings]
     return replace(
         table,
@@ -94,7 +94,7 @@ def separated(table: Table, ratings: str) -> Table:
 
 
 def _rater_columns(table: Table, kept: abc.Collection[str]) -> dict[str, dict[str, str]]:
-    """Aspect → column → rater, of the aspects that two or more columns of numbers hold."""
+    """Map aspect → column → rater, for aspects that two or more columns of numbers hold."""
     # quality_1 and quality_2 next to answer_1 and answer_2 are labels of two texts, and not of two raters
     digits = pair_in(table.columns) is None
     found: dict[str, dict[str, str]] = {}
@@ -113,7 +113,7 @@ def _rater_columns(table: Table, kept: abc.Collection[str]) -> dict[str, dict[st
 
 
 def numbered_rater(key: str) -> tuple[str, str] | None:
-    """(aspect, rater) of ``rater_1_quality``, ``quality_r1`` or ``rater1``."""
+    """Return (aspect, rater) of ``rater_1_quality``, ``quality_r1`` or ``rater1``; None for other names."""
     key = key.removeprefix(HUMAN).removeprefix(ANN) or key
     if re.fullmatch(_RATER, key):
         return None if key[0] == "r" and key[1:].strip("_").isdigit() else ("overall", key)  # ROUGE-1 and ROUGE-2
@@ -123,7 +123,7 @@ def numbered_rater(key: str) -> tuple[str, str] | None:
 
 
 def _named_rater(key: str, *, digits: bool) -> tuple[str, str] | None:
-    """(aspect, rater) of ``quality_alice`` or ``alice_quality``; `digits`: of ``quality_1`` and ``rating1`` too."""
+    """Return (aspect, rater) of ``quality_alice`` or ``alice_quality``; with `digits`, of ``quality_1`` too."""
     key = re.sub(r"(?<=[^\W\d_])(?=[0-9]{1,2}$)", "_", key) if digits and "_" not in key else key
     words = key.removeprefix(HUMAN).removeprefix(ANN).split("_")
     for aspect, rater in (words, words[::-1]) if len(words) == 2 else ():
@@ -162,9 +162,9 @@ LEVELS = {A_BETTER: "A is better", TIE: "a tie", B_BETTER: "B is better"}
 
 
 def with_preferences(table: Table) -> Table:
-    """A table of pairs with preferences as numbers and both systems in one column; any other table as it is.
+    """Read the preferences of a table of pairs as numbers and both systems in one column; leave other tables.
 
-    A person's choice is a word for a side ("A", "model_b", "left", "tie") or the name of the system they prefer.
+    A preference is a word for a side ("A", "model_b", "left", "tie") or the name of the better system.
     """
     pair = pair_in(table.columns)
     if pair is None:
@@ -181,32 +181,30 @@ def with_preferences(table: Table) -> Table:
     systems = [[str(row.get(side, "")).strip() for side in sides] for row in table.rows]
 
     def choice(cell: Any, systems: abc.Sequence[str]) -> Any:
-        """A choice in words as a number; what is none stays as it came, for the reader of labels to refuse."""
+        """Return a choice in words as a number; other cells stay, and the reader of labels refuses them."""
         if not isinstance(cell, str):
             return cell
-        plain, name = [system.casefold() for system in systems], cell.strip()
         side = of_texts.get(side_key(cell)) or side_named(cell, ends)
-        if len(set(plain)) > 1 and name.casefold() in plain:
-            system = (A_BETTER, B_BETTER)[plain.index(name.casefold())]
-            same = side in (None, system) and (name not in ends or name == ends[system > TIE])
-            return system if same else f"{cell} (a side or a system)"
+        plain, name = [system.casefold() for system in systems], cell.strip().casefold()
+        if len(set(plain)) > 1 and name in plain:
+            system = (A_BETTER, B_BETTER)[plain.index(name)]
+            return system if side in (None, system) else f"{cell} (a side or a system)"
         return cell if side is None else side
 
     rows, worded = [dict(row) for row in table.rows], set[str]()
     for column in chosen:
         lists = [cell if isinstance(cell := row.get(column), list) else [cell] for row in table.rows]
-        reads = [[(cell, choice(cell, of_row)) for cell in cells] for cells, of_row in zip(lists, systems, strict=True)]
-        said = {read for cells in reads for cell, read in cells if isinstance(cell, str) and isinstance(read, float)}
-        numbers, _ = read_numbers(read for cells in reads for cell, read in cells if read is cell)
-        tie = TIE
-        if said == {TIE} and numbers:
-            tie = (min(numbers) + max(numbers)) / 2  # "tie" next to 1 and 2 is 1.5
-        elif said:
-            worded.add("human_preference" if column == label else column)
-        for row, cells in zip(rows, reads, strict=True):
+        read = [[choice(cell, of_row) for cell in cells] for cells, of_row in zip(lists, systems, strict=True)]
+        if read == lists:
+            continue
+        worded.add("human_preference" if column == label else column)
+        for row, cells, choices in zip(rows, lists, read, strict=True):
             if column in row:
-                numbered = [tie if read == TIE and isinstance(cell, str) else read for cell, read in cells]
-                row[column] = numbered if isinstance(row[column], list) else numbered[0]
+                mixed = [
+                    f"{cell} (a number next to words)" if new is cell and read_numbers([cell])[0] else new
+                    for cell, new in zip(cells, choices, strict=True)
+                ]
+                row[column] = mixed if isinstance(row[column], list) else mixed[0]
     columns = list(table.columns)
     if label:
         columns[columns.index(label)] = "human_preference"
@@ -219,21 +217,16 @@ def with_preferences(table: Table) -> Table:
 
 
 def systems_of(system_id: str) -> tuple[str, str] | None:
-    """The systems behind text A and text B, out of an item's `system_id`; None where it does not name two."""
+    """Return the systems of text A and text B in an item's `system_id`; None where it does not name two."""
     first, versus, second = system_id.partition(VERSUS)
     return (first, second) if versus else None
 
 
 def side_named(words: str, ends: Sides = ("a", "b")) -> float | None:
-    """The preference that words for a side say ("A", "model_b is better", "left", "tie"); None where they say none.
+    """Return the preference in words for a side ("A", "model_b is better", "left", "tie"); None for other words.
 
     `ends` are what the names of the two texts end in: next to _1 and _2 "model 2" is the second.
     """
-    if compared := re.fullmatch(r"\W*(\w+)\s*(=+|<+|>+)\s*(\w+)\W*", words):
-        first, second = (side_named(compared[k], ends) for k in (1, 3))
-        if {first, second} != {A_BETTER, B_BETTER}:
-            return None
-        return TIE if "=" in compared[2] else first if ">" in compared[2] else second
     word = _WINS.sub("", side_key(words).removeprefix("the_"))
     if words.strip() == "=" or _TIES.fullmatch(word):
         return TIE

@@ -70,9 +70,8 @@ SIDES = """
     model_a_response model_b_response | model_a model_b tie | 1 3 2
     text_1 text_2 | 1 2 -1 1 | asked
     text_1 text_2 | 1 2 9 1 | asked
-    text_1 text_2 | 0 1 1.5 2 | 2 1 2 3
-    text_1 text_2 | 1.02 1.98 1.5 2 | 1.04 2.96 2 3
-    text_a text_b | 1.02 1.98 1.5 2 | asked
+    text_1 text_2 | 1 1.5 2 | 1 2 3
+    text_a text_b | 1 tie 2 | asked
     text_1 text_2 | tie tie tie 1st | 2 2 2 1
     text_a text_b | tie tie tie tie | 2 2 2 2
     text_a text_b | gpt GPT LLAMA Tie | 1 1 3 2
@@ -88,13 +87,13 @@ def test_sides_by_what_the_texts_are_called(line: str) -> None:
 
 
 def test_many_spellings_of_a_tie_and_of_a_side() -> None:
-    ties = "TIE|Draw|equal|Both|neither|same|tied|=|A=B|A = B|no_preference|No preference|Both are good|About the same|"
+    ties = "TIE|Draw|equal|Both|neither|same|tied|=|no_preference|No preference|Both are good|About the same|"
     ties += "equally good|Tie (both bad)|tie (bothbad)|neutral|bothbad|No clear winner"
     assert choices(["A", *ties.split("|")], "text_a", "text_b") == [1] + [2] * len(ties.split("|"))
-    sides = ["A>B", "B>A", "[[A]]", "Assistant B", "text_a is better", "The second", "2nd", "A is slightly better"]
-    assert choices(sides, "text_a", "text_b") == [1, 3, 1, 3, 1, 3, 3, 1]
+    sides = ["[[A]]", "Assistant B", "text_a is better", "The second", "2nd", "A is slightly better"]
+    assert choices(sides, "text_a", "text_b") == [1, 3, 1, 3, 3, 1]
     assert choices(["Response 1", "output 2 is better"], "text_1", "text_2") == [1, 3]
-    for unclear in ("C", "good", "better", "A or B", "A>A", "none of the above"):
+    for unclear in ("C", "good", "better", "A or B", "none of the above"):
         assert choices(["A", "B", unclear], "text_a", "text_b") is None, unclear
 
 
