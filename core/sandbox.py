@@ -1,18 +1,22 @@
-"""Files of unknown origin are decoded in a process of their own, with little memory, little time and no secrets.
+"""Decode files of unknown origin in a process of their own, with little memory, little time and no secrets.
 
 ::
 
     Reader ── starts once, asks often ──> serve (clean environment, no keys) ── forks for each file ──>
     the job, under limits of memory, CPU and wall-clock time ── lines of JSON ──> the values that `Reader.ask` yields
 
-A decoder that is led astray can only waste what it was allowed, and what it writes is read as JSON, which runs nothing.
-The process imports the jobs once and forks for each file, so that a file costs milliseconds.
+A decoder that a file misleads can only waste what it was allowed. What it writes is read as JSON, which runs nothing.
+The process imports the jobs once and forks for each file, so that a file costs milliseconds. The jobs for Parquet files
+and workbooks are at the end; `core.data.tables` lists them.
 """
 
 from __future__ import annotations
 
 import atexit
+import datetime
+import decimal
 import json
+import math
 import os
 import resource
 import signal
@@ -21,12 +25,15 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from core.errors import ConcordError
+from core.errors import ConcordError, GoldenError
 
 _ROOT = Path(__file__).resolve().parents[1]
 _MB = 1 << 20
@@ -34,7 +41,7 @@ _MEMORY, _SECONDS = 900 * _MB, 8
 _MEMORY_TIMES, _SECONDS_EACH_MB = 16, 4
 _LONGEST = 256 * _MB
 _VALUE, _REFUSED, _SPENT, _END = b"V", b"R", b"S", b"."
-"""How a line begins: a value, why the file is refused, what allowance is spent, the end."""
+"""How a line begins: a value, the reason for a refusal, the allowance that is used up, the end."""
 
 _MOST = 65_536
 _FLUSHED = 1 << 18
@@ -45,11 +52,11 @@ _ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "1",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
 }
-"""All that the decoding process has of the environment: no key, no address of a store, no folder."""
+"""The whole environment of the decoding process: no key, no address of a store, no folder."""
 
 
 Job = Callable[[IO[bytes], Mapping[str, Any]], Iterable[Any]]
-"""The opened file and the options → values that JSON can hold, one after the other."""
+"""A function from an opened file and options to values that JSON can hold."""
 
 
 class RefusedError(Exception):
@@ -61,9 +68,9 @@ class RefusedError(Exception):
 
 
 def allowance(size: int, *, streaming: bool = False) -> dict[str, int]:
-    """What decoding a file of `size` bytes may cost: bytes of `memory`, `seconds` of CPU, `wall` seconds (0: any).
+    """Return what decoding a file of `size` bytes may cost: bytes of `memory`, `seconds` of CPU, `wall` seconds.
 
-    `streaming`: its reader may take as long as it likes.
+    With `streaming` there is no limit to `wall` (0), because the caller decides how fast rows are read.
     """
     seconds = _SECONDS + _SECONDS_EACH_MB * (size // _MB)
     wall = 0 if streaming else 60 + 10 * seconds
@@ -71,9 +78,10 @@ def allowance(size: int, *, streaming: bool = False) -> dict[str, int]:
 
 
 class Reader:
-    """Asks for the jobs of `module`, which holds them as `JOBS`, and as `PREPARED` what imports all that a job takes.
+    """Runs the jobs of `module` in a process that starts with the first question and imports once.
 
-    The process starts when it is first asked, and imports once.  `folder` is where the module lies.
+    `JOBS` of the module are the jobs by name, and `PREPARED` has functions that import what a job needs.  `folder` is
+    where the module is.
     """
 
     def __init__(self, module: str, folder: Path = _ROOT) -> None:
@@ -86,7 +94,7 @@ class Reader:
     def ask(
         self, job: str, file: bytes | Path, options: Mapping[str, Any], allowed: Mapping[str, int], *, most: int = 0
     ) -> Generator[Any, None, None]:
-        """The values that `job` makes of `file` (`allowance`); `most` bounds their bytes (0: no bound).
+        """Yield the values that `job` makes of `file` within `allowed`; `most` bounds their bytes (0: no bound).
 
         RefusedError for a file that the job refuses, or that needs more than it is allowed; OSError for a path that
         cannot be opened.
@@ -113,7 +121,7 @@ class Reader:
             self._close()
 
     def _sent(self, request: bytes, source: IO[bytes]) -> IO[bytes]:
-        """Where the answer to `request` comes; a process that died in the meantime is replaced once."""
+        """Send `request` and return the stream of its answer; a process that died in the meantime is replaced once."""
         with suppress(OSError):
             return self._asked(request, source)
         try:
@@ -200,7 +208,7 @@ def _refusal(kind: bytes, rest: bytes, allowed: Mapping[str, int]) -> RefusedErr
 
 
 class _OutOfTimeError(BaseException):
-    """The CPU time is spent."""
+    """The CPU time is used up."""
 
 
 def serve(jobs: Mapping[str, Job], prepared: Mapping[str, Callable[[], None]], place: int) -> None:
@@ -244,7 +252,7 @@ def _work(job: Job, request: Mapping[str, Any], source: int, answer: int) -> Non
 
 
 def _limit(memory: int, seconds: int, wall: int) -> None:
-    """`memory` in bytes beyond what the process has already; 0 for `wall` is no limit."""
+    """Limit memory in bytes beyond what the process has already, CPU seconds, and wall-clock seconds (0: no limit)."""
     signal.signal(signal.SIGXCPU, _out_of_time)
     memory += _size()
     for what, soft, hard in (
@@ -269,3 +277,133 @@ def _size() -> int:
 
 def _out_of_time(*_: object) -> None:
     raise _OutOfTimeError
+
+
+# ── jobs: Parquet and workbooks ──────────────────────────────────────────────────────────────────────────────
+
+MORE_ROWS = "Split it, or, for a golden set, raise CONCORD_MAX_GOLDEN_ITEMS if there is enough memory."
+PARQUET_ROWS = 64
+
+
+def _bound_rows(n_rows: int, options: Mapping[str, Any]) -> None:
+    most = options["rows"]
+    if most is not None and n_rows > most:
+        raise GoldenError(f"The file has too many rows; at most {most:,} are read. {MORE_ROWS}")
+
+
+def parquet_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[Any]]:
+    """Yield the column names, then each row's cells, read a few rows at a time.
+
+    `options`: ``rows`` that are read at most (None: any number).  GoldenError for what cannot be read.
+    """
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    done = 0
+    try:
+        opened = parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False)
+        _bound_rows(opened.metadata.num_rows, options)
+        yield opened.schema_arrow.names
+        for field in opened.schema_arrow:
+            _check_type(field.name, field.type)
+        for batch in opened.iter_batches(PARQUET_ROWS, use_threads=False):
+            columns = [[plain_cell(cell.as_py()) for cell in column] for column in batch.columns]
+            yield from ([column[k] for column in columns] for k in range(batch.num_rows))
+            done += batch.num_rows
+            _bound_rows(done, options)
+    except MemoryError:
+        raise
+    except (arrow.ArrowException, OSError, ValueError, OverflowError, TypeError, KeyError) as problem:
+        row = done + 1 if done else None
+        raise GoldenError(f"The Parquet data is broken: {str(problem)[:200]}.", row=row) from problem
+
+
+def _check_type(column: str, kind: Any, *, inner: bool = False) -> None:
+    """Refuse categories within lists and objects: a few bytes of them unfold to gigabytes."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind) and inner:
+        raise GoldenError("Categories within lists are not read; save the column as plain text.", column=column)
+    for k in range(getattr(kind, "num_fields", 0)):
+        _check_type(column, kind.field(k).type, inner=True)
+
+
+def plain_cell(cell: Any) -> Any:
+    """Return a cell as JSON holds it, within lists and objects too: dates as ISO text, decimals as floats."""
+    if cell is None or isinstance(cell, (str, bool, int, float)):
+        return cell
+    if isinstance(cell, (list, tuple)):
+        return [plain_cell(inner) for inner in cell]
+    if isinstance(cell, Mapping):
+        return {str(key): plain_cell(inner) for key, inner in cell.items()}
+    if isinstance(cell, decimal.Decimal):
+        return float(cell) if cell.is_finite() else math.nan
+    if isinstance(cell, (datetime.date, datetime.time)):
+        return cell.isoformat()
+    return bytes(cell).decode("utf-8", "replace") if isinstance(cell, (bytes, bytearray)) else str(cell)
+
+
+def xlsx_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[Any]]:
+    """Yield notes on the sheets, then number and cells of each filled row of the first visible one.
+
+    Formulas stay text.  `options`: ``rows`` and ``cells`` that are read at most, and ``unpacked`` bytes that the parts
+    may have together.
+    """
+    _bound_workbook(file, options["unpacked"])
+    file.seek(0)
+    import openpyxl
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # openpyxl warns of styles and extensions that do not concern the cells
+            book = openpyxl.load_workbook(file, read_only=True, keep_links=False)
+            sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"] or book.worksheets
+            if not sheets:
+                raise GoldenError("The workbook has no sheet with cells.")
+            sheet, n_rows, n_cells = sheets[0], 0, 0
+            sheet.reset_dimensions()  # what the file says of its size may be wrong
+            first = f"The sheet {sheet.title[:60]!r} was read, the first of {len(book.worksheets)}."
+            yield [f"{first} Save others as files to read them."] if len(book.worksheets) > 1 else []
+            for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
+                n_cells += len(cells)
+                if n_cells > options["cells"]:
+                    raise GoldenError(f"The sheet spans too many cells; at most {options['cells']:,} are read.")
+                if all(cell is None or cell == "" for cell in cells):
+                    continue
+                _bound_rows(n_rows, options)
+                n_rows += 1
+                yield [number, [plain_cell(cell) for cell in cells]]
+    except (GoldenError, MemoryError):
+        raise
+    except Exception as problem:  # a hostile workbook can make the XML reader raise nearly anything
+        raise GoldenError(f"The workbook cannot be read: {str(problem)[:200]}.") from problem
+
+
+def _bound_workbook(file: IO[bytes], limit: int) -> None:
+    """Refuse a file that is not a workbook, unpacks too large, or declares XML entities.
+
+    By a document type, a few bytes could unfold to gigabytes or to local files.
+    """
+    try:
+        with zipfile.ZipFile(file) as packed:
+            if sum(entry.file_size for entry in packed.infolist()) > limit:
+                raise GoldenError(f"Unpacked, the workbook is larger than {limit >> 20} MB.")
+            if "[Content_Types].xml" not in packed.namelist():
+                raise GoldenError("This is not an XLSX workbook.")
+            for entry in packed.infolist():
+                markup = entry.filename.lower().endswith((".xml", ".rels"))
+                if markup and b"<!DOCTYPE" in packed.read(entry).replace(b"\0", b""):  # UTF-16 too
+                    raise GoldenError("The workbook declares XML entities, which no spreadsheet program writes.")
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, RuntimeError) as problem:
+        raise GoldenError("This is not an XLSX workbook (old .xls files must be saved as .xlsx).") from problem
+
+
+def prepare_parquet() -> None:
+    """Import what `parquet_rows` needs."""
+    import pyarrow.compute
+    import pyarrow.parquet  # noqa: F401
+
+
+def prepare_xlsx() -> None:
+    """Import what `xlsx_rows` needs."""
+    import openpyxl  # noqa: F401

@@ -41,9 +41,6 @@ from core.errors import AspectError, GoldenError
 from core.records import AspectLabels, FloatArray, GoldenSet, Item, Rating, Scale, is_blank
 from core.wording import counted
 
-_FEW_UNLABELLED = 0.1
-"""Share of items without a label up to which they look like an oversight."""
-
 Mapped = abc.Mapping[str, str] | str | abc.Sequence[str]
 """What a person may give as a mapping: role → column, or ``"target=agent_answer,source=question"``."""
 
@@ -201,7 +198,7 @@ def build_golden(
             continue
         scale, asked = settle(cells, known.get(aspect), mapping, table.worded, log)
         questions += asked
-        _check_aspect(cells, rows, log)
+        _check_aspect(cells, rows.items, log)
         reasons = {rows.items[position].item_id: texts for position, texts in cells.reasons.items() if texts}
         labels[aspect] = AspectLabels(aspect, scale, cells.values, reasons=reasons)
     if aspects and not labels:
@@ -300,8 +297,8 @@ def _groups(labels: FloatArray, items: abc.Sequence[Item]) -> tuple[int, int, li
     return len(groups), sum(len(values) < 3 for values in groups.values()), constant
 
 
-def _check_aspect(cells: AspectCells, rows: ItemRows, log: FindingLog) -> None:
-    """Findings on one aspect: unusable or constant labels, constant or small groups, items without a label."""
+def _check_aspect(cells: AspectCells, items: abc.Sequence[Item], log: FindingLog) -> None:
+    """Add findings on one aspect: unusable or constant labels, and constant or small groups."""
     labels = np.array(cells.values, dtype=np.float64)
     known, aspect, column = labels[~np.isnan(labels)], cells.aspect, cells.column
     if known.size < 2:
@@ -311,7 +308,7 @@ def _check_aspect(cells: AspectCells, rows: ItemRows, log: FindingLog) -> None:
         message = f"All {known.size} labels of {aspect} are {known[0]:g}: no alignment can be computed with them."
         log.add("warning", message, column=column)
     else:
-        n_groups, n_small, constant = _groups(labels, rows.items)
+        n_groups, n_small, constant = _groups(labels, items)
         if n_small == n_groups:
             message = f"Every group of {aspect} has fewer than 3 labels, too few for sample level; use dataset level."
             log.add("warning", message, column=column)
@@ -321,10 +318,6 @@ def _check_aspect(cells: AspectCells, rows: ItemRows, log: FindingLog) -> None:
                 f"{constant[0][:80]!r}); sample level leaves them out."
             )
             log.add("warning" if len(constant) > n_groups / 2 else "note", message, column=column)
-    missing = np.flatnonzero(np.isnan(labels))
-    if known.size and 0 < len(missing) <= _FEW_UNLABELLED * len(labels):
-        message = f"{counted(len(missing), 'item')} without a label of {aspect} (first here)."
-        log.add("note", message, row=rows.row_of_item[missing[0]], column=column)
 
 
 def as_check_json(built: BuiltGolden) -> dict[str, Any]:
@@ -377,8 +370,6 @@ def _aspect_json(golden: GoldenSet, aspect: str) -> dict[str, Any]:
 
 LONGEST_TEXT = 1_000_000
 LONGEST_NAME = 500
-KEPT_TEXTS = 1_000
-"""Sources kept while reading, so that the items of one source share its text; far apart they are read anew."""
 ITEM_ROLES = ("item_id", "target", "source_id", "system_id", "source", "context", "references")
 _NO_COLUMN = "\0"
 """No column has this name: readers of files replace the character."""
@@ -391,7 +382,6 @@ class RowReader:
         self.roles, self.log = mapping.roles, log
         self.columns = [mapping.roles.get(role, _NO_COLUMN) for role in ITEM_ROLES]
         self.long = mapping.layout == "long"
-        self.texts: dict[str, str] = {}
 
     def read(self, place: int, number: int, row: abc.Mapping[str, Any]) -> Item:
         """The item of the data row at `place` (from 1), which messages call `number`, its number in the file.
@@ -437,11 +427,13 @@ class RowReader:
         if role == "target" or not isinstance(cell, str):
             text = target_text(cell) if role == "target" else source_text(cell)
             return self._bounded(number, role, text, LONGEST_TEXT)
-        if cell not in self.texts:
-            if len(self.texts) >= KEPT_TEXTS:
-                self.texts.clear()
-            self.texts[cell] = self._bounded(number, role, source_text(cell), LONGEST_TEXT)
-        return self.texts[cell]
+        return self._bounded(number, role, _shared_text(cell), LONGEST_TEXT)
+
+
+@lru_cache(maxsize=1_000)
+def _shared_text(cell: str) -> str:
+    """Return the text of a source cell; the items of one source share it in memory."""
+    return source_text(cell)
 
 
 def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:

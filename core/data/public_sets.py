@@ -1,14 +1,13 @@
-"""Public sets of human ratings, downloaded from their homes and converted to golden files.
+"""Download public sets of human ratings from their homes and convert them to golden files.
 
 ``public_sets.yaml`` names the sets, their addresses, licences and the fields of their aspects; one function per set
-says what a table cannot.  Ids are made in order of first appearance, raters are numbered: golden files carry no names
-of people.  What comes is never executed.  The golden file appears only when it is whole and loads without an error.
+converts its rows.  Ids are made in order of first appearance, and raters are numbered, so that golden files have no
+names of people.  Nothing that is downloaded is executed.
 """
 
 from __future__ import annotations
 
 import html
-import json
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,14 +22,14 @@ from pydantic import TypeAdapter
 from core.data import check_file
 from core.data.tables import read_table
 from core.errors import DownloadError, GoldenError, UsageError
-from core.files import saving
+from core.files import json_lines, saving
 from core.providers.downloads import download
 
 MAX_MB = 50
 """The largest file of a set that is read."""
 
 Row = dict[str, Any]
-Parts = Mapping[str, Sequence[Row]]
+Parts = Mapping[str, Sequence[Mapping[str, Any]]]
 """Role of a downloaded file (``"texts"``, ``"ratings"``) → its rows."""
 Aspects = Mapping[str, tuple[str, float, float]]
 """Aspect → the field that holds its labels or ratings, and the ends of its scale."""
@@ -73,7 +72,7 @@ CATALOGUE: Final = TypeAdapter(tuple[Benchmark, ...]).validate_python(
 
 
 def find_benchmark(name: str) -> Benchmark:
-    """The set called `name` (case, ``-`` and ``_`` do not matter); UsageError names the known ones."""
+    """Return the set called `name` (case, ``-`` and ``_`` do not matter); UsageError lists the known ones."""
     wanted = name.strip().lower().replace("_", "-")
     known = {benchmark.name: benchmark for benchmark in CATALOGUE}
     if wanted not in known:
@@ -82,35 +81,37 @@ def find_benchmark(name: str) -> Benchmark:
 
 
 def fetch_benchmark(benchmark: Benchmark, out: Path, *, force: bool = False) -> dict[str, Any]:
-    """Download `benchmark` and write its golden file to `out` (.jsonl); `force` overwrites one that is there.
+    """Download `benchmark` and write its golden file to `out` (.jsonl); `force` overwrites an existing file.
 
-    Returns the JSON of ``fetch``: what was written, the files it was made from, and what `check` says of it.
+    Returns the JSON of ``fetch``: what was written, the files it was made from, and the findings of `check`.
     DownloadError, GoldenError (a wrong shape or size) or UsageError; nothing is written then.
     """
     if out.suffix != ".jsonl":
         raise UsageError(f"--out names the golden file to write, ending in .jsonl; got {str(out)!r}.")
     if out.exists() and not force:
         raise UsageError(f"{out} exists already: name another file with --out, or overwrite it with --force.")
+    parts: dict[str, Sequence[Mapping[str, Any]]] = {}
+    origins = []
     with tempfile.TemporaryDirectory(prefix="concord-fetch-") as folder:
-        paths = [Path(folder) / part.file for part in benchmark.parts]
-        origins = [
-            {"file": part.file, "address": _download(benchmark, part, path)}
-            for part, path in zip(benchmark.parts, paths, strict=True)
-        ]
-        try:
-            tables = {p.role: _read_file(path, p) for p, path in zip(benchmark.parts, paths, strict=True)}
-            rows = _CONVERTERS[benchmark.name](tables, benchmark.aspects)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            cause = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
-            raise GoldenError(f"It has changed at its source: {cause}.", file=benchmark.title) from error
+        for part in benchmark.parts:
+            path = Path(folder) / part.file
+            origins.append({"file": part.file, "address": _download(benchmark, part, path)})
+            table = read_table(path, max_mb=MAX_MB)
+            for finding in table.findings:  # a short row, or an encoding that had to be guessed
+                raise GoldenError(finding.message, file=part.file, row=finding.row)
+            parts[part.role] = table.rows
+    try:
+        rows = _CONVERTERS[benchmark.name](parts, benchmark.aspects)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        cause = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
+        raise GoldenError(f"It has changed at its source: {cause}.", file=benchmark.title) from error
     n_items, n_sources = len(rows), len({row["source_id"] for row in rows})
     if (n_items, n_sources) != (benchmark.n_items, benchmark.n_sources):
         stated = f"{benchmark.n_items:,} items of {benchmark.n_sources:,} sources"
         message = f"It has changed at its source: {n_items:,} items of {n_sources:,} sources instead of {stated}."
         raise GoldenError(message, file=benchmark.title)
-    with saving(out) as unfinished:  # the same rows give the same bytes
-        lines = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
-        unfinished.write_bytes(lines.encode("utf-8"))
+    with saving(out) as unfinished:
+        unfinished.write_text(json_lines(rows), "utf-8")
         report = check_file(unfinished)
         if wrong := next((finding for finding in report["findings"] if finding["severity"] == "error"), None):
             message = f"the converted file does not load: {wrong['message']}"
@@ -129,7 +130,7 @@ def fetch_benchmark(benchmark: Benchmark, out: Path, *, force: bool = False) -> 
 
 
 def _download(benchmark: Benchmark, part: SetFile, path: Path) -> str:
-    """Write the part to `path` from the first of its addresses that gives it; returns that address."""
+    """Download the part to `path` from the first of its addresses that works; return that address."""
     failures = []
     for address in part.addresses:
         try:
@@ -143,23 +144,15 @@ def _download(benchmark: Benchmark, part: SetFile, path: Path) -> str:
     )
 
 
-def _read_file(path: Path, part: SetFile) -> Sequence[Row]:
-    """The rows of a file.  ValueError where it is not the table that the catalogue describes."""
-    table = read_table(path, max_mb=MAX_MB)
-    for finding in table.findings:  # a short row, or an encoding that had to be guessed
-        raise ValueError(f"{part.file}, row {finding.row}: {finding.message.removesuffix('.')}")
-    return [dict(row) for row in table.rows]
-
-
 # ── one function per set ─────────────────────────────────────────────────────────────────────────────────────
 # A row of another shape raises KeyError, TypeError or ValueError.
 
 
 def summeval(parts: Parts, aspects: Aspects) -> list[Row]:
-    """SummEval: 100 CNN/DailyMail articles × 16 systems, rated 1 to 5 by 3 experts and 5 crowd workers.
+    """Convert SummEval: 100 CNN/DailyMail articles × 16 systems, rated 1 to 5 by 3 experts and 5 crowd workers.
 
-    The annotation file of its home (``ratings``, JSONL) comes without the articles, so the texts are taken from
-    UniEval's release of the same items (``texts``, JSON) and the ratings joined to them by document and system.
+    The annotation file (``ratings``, JSONL) comes without the articles, so the texts are taken from UniEval's release
+    of the same items (``texts``, JSON) and joined to the ratings by document and system.
     """
     rated = {(row["id"], row["model_id"]): row for row in parts["ratings"]}
     ids, rows = _Ids("se"), []
@@ -178,7 +171,7 @@ def summeval(parts: Parts, aspects: Aspects) -> list[Row]:
 
 
 def newsroom(parts: Parts, aspects: Aspects) -> list[Row]:
-    """Newsroom: 60 articles × 7 systems, crowd ratings of 1 to 5, one rating per row (``ratings``, CSV).
+    """Convert Newsroom: 60 articles × 7 systems, crowd ratings of 1 to 5, one rating per row (``ratings``, CSV).
 
     The raters are not named.  The file is encoded for a web page: entities become characters, paragraph marks lines.
     """
@@ -194,7 +187,7 @@ def newsroom(parts: Parts, aspects: Aspects) -> list[Row]:
 
 
 def topical_chat(parts: Parts, aspects: Aspects) -> list[Row]:
-    """USR Topical-Chat (``dialogues``, JSON): three raters of each response, six aspects on three scales."""
+    """Convert USR Topical-Chat (``dialogues``, JSON): three raters of each response, six aspects on three scales."""
     ids, rows = _Ids("tc", "A"), []
     for position, dialogue in enumerate(parts["dialogues"]):
         fact, annotators = _text(dialogue["fact"]), ids.raters(dialogue["annotators"])
@@ -206,27 +199,21 @@ def topical_chat(parts: Parts, aspects: Aspects) -> list[Row]:
                 "annotators": annotators,
             }
             for aspect, (field, low, high) in aspects.items():
-                ratings = [_number(rating, low, high) for rating in response[field]]
-                if len(ratings) != len(annotators):
-                    raise ValueError(f"{len(ratings)} ratings of {field!r} by {len(annotators)} annotators")
-                row |= _rated(aspect, ratings)
+                pairs = zip(response[field], annotators, strict=True)
+                row |= _rated(aspect, [_number(rating, low, high) for rating, _ in pairs])
             rows.append(row)
     return rows
 
 
 def webnlg(parts: Parts, aspects: Aspects) -> list[Row]:
-    """WebNLG 2017: 223 sets of triples × 10 teams, crowd ratings of 1 to 3, one rating per row (``ratings``, CSV).
+    """Convert WebNLG 2017: 223 sets of triples × 10 teams, crowd ratings of 1 to 3 (``ratings``, CSV, one per row).
 
-    The team ``webnlg`` is the gold text itself: it is the reference of the others, and the metric scores stored for it
-    (always 1) stand for no measurement, so they are left out.  R writes NA where there is no value.
+    The team ``webnlg`` is the gold text: it is the reference of the others, and its stored metrics (always 1) are left
+    out.  R writes NA where there is no value.
     """
     groups = _grouped(parts["ratings"], "mr", "team")
     gold = {data: _text(records[0]["text"]) for (data, team), records in groups.items() if team == "webnlg"}
     ids, rows = _Ids("wn", "W"), []
-
-    def optional(value: Any, low: float = -1e9, high: float = 1e9) -> float | None:
-        return None if value in ("", "NA") else _number(value, low, high)
-
     for (data, team), records in groups.items():
         is_gold, target = team == "webnlg", _text(records[0]["text"])
         row = ids.of(data, team) | {
@@ -235,9 +222,11 @@ def webnlg(parts: Parts, aspects: Aspects) -> list[Row]:
             "annotators": ids.raters(record["X_worker_id"] for record in records),
         }
         for aspect, (field, low, high) in aspects.items():
-            row |= _rated(aspect, [optional(record[field], low, high) for record in records])
+            given = (record[field] for record in records)
+            row |= _rated(aspect, [None if value in ("", "NA") else _number(value, low, high) for value in given])
         for name in ("bleu", "meteor", "ter"):
-            row[f"metric_{name}"] = None if is_gold else optional(records[0][name])
+            value = records[0][name]
+            row[f"metric_{name}"] = None if is_gold or value in ("", "NA") else _number(value, -1e9, 1e9)
         if data in gold and not is_gold:
             row["references"] = [gold[data]]
         rows.append(row)
@@ -253,7 +242,7 @@ _CONVERTERS: Mapping[str, Callable[[Parts, Aspects], list[Row]]] = {
 
 
 class _Ids:
-    """Numbers sources and raters of a set in the order in which they come."""
+    """Numbers the sources and raters of a set in order of first appearance."""
 
     def __init__(self, prefix: str, rater: str = "") -> None:
         self.prefix, self.rater = prefix, rater
@@ -261,38 +250,39 @@ class _Ids:
         self.names: dict[str, str] = {}
 
     def of(self, source: str, system: str) -> Row:
-        """The ids that a golden row begins with; `source` is whatever names the source in its file."""
+        """Make the ids of a golden row; `source` is the name of the source in its file."""
         source_id = self.sources.setdefault(source, f"{self.prefix}{len(self.sources):03d}")
         system_id = re.sub(r"[^a-z0-9.]+", "-", system.lower()).strip("-") or "unnamed"
         return {"item_id": f"{source_id}-{system_id}", "source_id": source_id, "system_id": system_id}
 
     def raters(self, names: Iterable[str]) -> list[str]:
+        """Number the raters."""
         return [self.names.setdefault(name, f"{self.rater}{len(self.names) + 1}") for name in names]
 
 
 def _rated(aspect: str, ratings: Sequence[float | None]) -> Row:
-    """Ratings and their mean, at ten digits: sums in another order give the same file."""
+    """Return ratings and their mean, rounded to ten digits, so that the same rows give the same bytes."""
     given = [rating for rating in ratings if rating is not None]
     return {f"human_{aspect}": round(fmean(given), 10) if given else None, f"ann_{aspect}": ratings}
 
 
-def _grouped(rows: Sequence[Row], *by: str) -> dict[tuple[str, ...], list[Row]]:
-    """Rows with the same values in the fields `by`, in order of first appearance."""
-    groups: dict[tuple[str, ...], list[Row]] = {}
+def _grouped(rows: Sequence[Mapping[str, Any]], *by: str) -> dict[tuple[str, ...], list[Mapping[str, Any]]]:
+    """Group rows by the values of the fields `by`, in order of first appearance."""
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault(tuple(_text(row[name]) for name in by), []).append(row)
     return groups
 
 
 def _text(value: object) -> str:
-    """A text without white space at its ends and without lone surrogates, which no file takes."""
+    """Trim a text and replace lone surrogates, which no file can hold."""
     if not isinstance(value, str):
         raise TypeError(f"{value!r:.60} is not a text")
     return value.encode("utf-8", "replace").decode("utf-8").strip()
 
 
 def _number(value: Any, low: float, high: float) -> float:
-    """A number from `low` to `high`; whole numbers as int.  Cells of a CSV file are read as numbers."""
+    """Read a number from `low` to `high`; whole numbers become int."""
     found = float(value)
     if not low <= found <= high:
         raise ValueError(f"{value!r:.60} is not a number from {low:g} to {high:g}")

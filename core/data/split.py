@@ -193,21 +193,20 @@ def _labelled(golden: GoldenSet, aspect: str) -> IntArray:
 
 
 def _known_sides(split: Split, old: GoldenSet, new: GoldenSet) -> dict[str, bool]:
-    """source_id in `new` → whether it calibrates, of the sources whose text has a side in `old`."""
+    """Map source_id in `new` → whether it calibrates, for the sources whose text has a side in `old`."""
     by_source = has_sources(old) and has_sources(new)
-    known: dict[object, set[bool]] = {}  # by text, and by id and text for a text that is on both sides
+    known: dict[tuple[str, str], set[bool]] = {}  # by text, and by id and text for a text that is on both sides
     for positions, calibrates in ((split.calibration, True), (split.held_out, False)):
         for item in (old.items[k] for k in positions):
             digest = source_digest(item, by_source=by_source)
-            for key in (digest, (item.source_id, digest)):
-                known.setdefault(key, set()).add(calibrates)
+            for source_id in ("", item.source_id):
+                known.setdefault((source_id, digest), set()).add(calibrates)
     found: dict[str, set[bool]] = {}
     for item in new.items:
         digest = source_digest(item, by_source=by_source)
-        sides = known.get(digest, set())
-        if len(sides) > 1:
-            sides = known.get((item.source_id, digest), sides)
-        found.setdefault(item.source_id, set()).update(sides)
+        sides = known.get(("", digest), set())
+        own = known.get((item.source_id, digest), sides) if len(sides) > 1 else sides
+        found.setdefault(item.source_id, set()).update(own)
     both = [name for name, sides in found.items() if len(sides) > 1]
     if both:
         raise GoldenError(

@@ -30,7 +30,17 @@ from core.data.cells import MAX_DEPTH, cell_at, clean_text, folded, n_values, sh
 from core.data.columns import is_role
 from core.errors import GoldenError
 from core.records import visible_name
-from core.sandbox import Reader, RefusedError, allowance
+from core.sandbox import (
+    MORE_ROWS,
+    Job,
+    Reader,
+    RefusedError,
+    allowance,
+    parquet_rows,
+    prepare_parquet,
+    prepare_xlsx,
+    xlsx_rows,
+)
 from core.spreadsheets import original_cell
 
 # ── findings ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -106,7 +116,6 @@ MAX_ROWS = 1_048_576
 MAX_COLUMNS, MAX_NAME, MAX_CELLS = 2000, 200, 5_000_000
 MAX_VALUES, VALUES_A_ROW = 5_000_000, 12
 """Cells of a file that is read whole, with the entries of lists and objects in them; more if more rows are allowed."""
-MORE_ROWS = "Split it, or, for a golden set, raise CONCORD_MAX_GOLDEN_ITEMS if there is enough memory."
 UNPACKED_FREELY, UNPACKED_TIMES = 32 << 20, 100
 """A packed file may unpack to so many bytes, and to so many times its own size beyond that."""
 LONGEST_LINE = 16 << 20
@@ -141,7 +150,7 @@ class GoldenLimits:
 LIMITS = GoldenLimits()
 """The limits of this process."""
 
-READER = Reader("core.data.decoding")
+READER = Reader("core.data.tables")
 """One process for all files of this one; it starts with the first."""
 
 Row = abc.Mapping[str, Any]
@@ -420,6 +429,11 @@ def table_rows(file: IO[bytes], options: Row) -> abc.Iterator[Any]:
     table = read_table(file.read(), **options)
     yield {"columns": table.columns, "findings": [asdict(finding) for finding in table.findings]}
     yield from table.numbered()
+
+
+JOBS: abc.Mapping[str, Job] = {"parquet": parquet_rows, "xlsx": xlsx_rows, "table": table_rows}
+PREPARED = {"parquet": prepare_parquet, "xlsx": prepare_xlsx}
+"""For `READER`."""
 
 
 def suffix_of(name: str) -> str | None:

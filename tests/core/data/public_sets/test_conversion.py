@@ -90,7 +90,7 @@ EDITS = {  # set, file, text there, text in its place, what the message holds
         "tc_usr_data.json",
         '            "Ines",',
         "",
-        "3 ratings of 'Understandable'",
+        "is shorter than",
     ),
     "row missing": ("newsroom", "newsroom-human-eval.csv", "17,lede3", "18,lede3", "5 items of 3 sources instead"),
     "id twice": ("summeval", "summeval.json", '"system_id": "M0"', '"system_id": "M11"', "does not load"),
