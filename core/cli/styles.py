@@ -35,7 +35,6 @@ class GridOptions:
     """Options of `styles`: what to ask, how much, and where to save it."""
 
     pilot: int | None = setting(None, "About this many items, in whole sources; default: all.")
-    budget: int | None = setting(None, "Most replies to ask for.")
     forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the verdicts, one file per style.")] = None
 
@@ -63,36 +62,32 @@ def styles(
         _styles_of(judge, sampled.forms or ["rate_explain"], how),
         auto_steps=how.steps,
         n_items=sampled.pilot,
-        budget=sampled.budget,
         seed=measured.seed,
         statistic=measured.statistic,
         level=measured.level,
     )
     with closing(language_model(judge, Settings.from_environment(), reply_cache(judge), gate=NAMED)) as model:
         first = estimate_of_styles(loaded, aspect, model, settings)
-        beyond = [cell.style for cell in first.cells if not cell.affordable]
         tokens = "" if first.prompt_tokens is None else f", about {first.prompt_tokens:,} prompt tokens"
         typer.echo(f"About {first.calls:,} calls{tokens}{price_words(first.cost)}.", err=True)
-        if beyond:
-            typer.echo(f"Beyond the budget: {'; '.join(beyond)}.", err=True)
         with stages_shown() as progress:
-            result = compared_styles(loaded, aspect, model, settings, keep_finished=True, progress=progress)
-    body = _saved(judge, loaded, result, sampled.out)
-    tell(body, [*_words(result.view), *written_to(body["out"])], as_json)
+            result = compared_styles(loaded, aspect, model, settings, progress=progress)
+    body = _saved(judge, loaded, aspect, result, sampled.out)
+    tell(body, [*_words(result.view, aspect), *written_to(body["out"])], as_json)
     if not result.view.cells:
         raise typer.Exit(1)
 
 
-def _words(view: StylesView) -> list[str]:
+def _words(view: StylesView, aspect: str) -> list[str]:
     lines = []
     for cell in view.cells:
         unread = f"{cell.n_unread:,} of {cell.n_replies:,} replies unread"
         lines += [
-            f"{cell.aspect}, {cell.name}",
+            f"{aspect}, {cell.name}",
             f"  {alignment_words(cell.alignment)}",
             f"  {unread}, {cell.n_replies:,} calls{spent(asdict(cell.usage))}",
         ]
-    lines += [f"not run: {style.aspect}, {style.name}: {style.reason}" for style in view.unfinished]
+    lines += [f"not run: {aspect}, {style.name}: {style.reason}" for style in view.unfinished]
     return [*lines, *notes(*view.notes)]
 
 
@@ -104,17 +99,17 @@ def _styles_of(judge: str, forms: Sequence[str], how: StyleOptions) -> tuple[Sty
     return tuple(replace(how, weighted=how.weighted and form == "score_only").style(judge, form) for form in forms)
 
 
-def _saved(judge: str, golden: GoldenSet, result: ComparedStyles, out: Path | None) -> dict[str, Any]:
+def _saved(judge: str, golden: GoldenSet, aspect: str, result: ComparedStyles, out: Path | None) -> dict[str, Any]:
     """What `styles --json` prints; with `out` the verdicts, a file a style, and `styles.json` are written there."""
     view = result.view
-    titles = [re.sub(r"[^\w.]+", "-", f"{cell.aspect} {cell.name}").encode()[:150] for cell in view.cells]
+    titles = [re.sub(r"[^\w.]+", "-", f"{aspect} {cell.name}").encode()[:150] for cell in view.cells]
     names = [f"{n}-{title.decode('utf-8', 'ignore').strip('-')}.jsonl" for n, title in enumerate(titles, 1)]
     body = {
         "judge": judge,
         "golden": golden.name,
         "styles": [
             {
-                "aspect": cell.aspect,
+                "aspect": aspect,
                 "style": cell.name,
                 "settings": cell.style.as_json(),
                 "criteria": cell.criteria_id or None,
@@ -131,13 +126,12 @@ def _saved(judge: str, golden: GoldenSet, result: ComparedStyles, out: Path | No
             }
             for cell, name, scores, replies in zip(view.cells, names, result.judges, result.replies, strict=True)
         ],
-        "unfinished": [{"aspect": cell.aspect, "style": cell.name, "reason": cell.reason} for cell in view.unfinished],
+        "unfinished": [{"aspect": aspect, "style": cell.name, "reason": cell.reason} for cell in view.unfinished],
         "steps": dict(view.steps),
         "calls": view.calls,
         "requests": view.usage.requests,
         "cached": view.usage.cached,
         "cost": view.usage.cost,
-        "stopped_early": view.stopped_early or None,
         "notes": list(view.notes),
         "out": None if out is None else str(out),
     }

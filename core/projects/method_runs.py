@@ -16,13 +16,7 @@ from core.calibration.ablate import Ablation
 from core.calibration.calibration_records import Calibration, Estimate
 from core.comparison.recheck import Recheck, newer_items, recheck
 from core.comparison.steadiness import RepeatSettings, Steadiness, items_to_repeat, repeat
-from core.comparison.style_grid import (
-    GivenCriteria,
-    StylesEstimate,
-    StylesSettings,
-    StylesView,
-    estimate_of_styles,
-)
+from core.comparison.style_grid import StylesEstimate, StylesSettings, StylesView, estimate_of_styles
 from core.comparison.style_grid import styles as compared_styles
 from core.data.split import text_digest
 from core.errors import JobError, NotFoundError, UsageError
@@ -78,7 +72,9 @@ def estimate_styles(store: Store, settings: Settings, request: StylesRequest) ->
     """
     golden = store.goldens.load(request.golden_id)
     with closing(language_model(request.judge_spec, settings)) as judge:
-        return estimate_of_styles(golden, request.aspect, judge, request.settings, _given(store, golden, request))
+        criteria = _criteria_of(store, request)
+        seen = criteria_saw(store, request.project_id, golden, criteria)
+        return estimate_of_styles(golden, request.aspect, judge, request.settings, criteria=criteria, seen=seen)
 
 
 def _check_styles(store: Store, settings: Settings, request: StylesRequest) -> tuple[StylesRequest, str, str]:
@@ -95,28 +91,30 @@ def _check_styles(store: Store, settings: Settings, request: StylesRequest) -> t
 
 
 def run_styles(work: RunWork) -> StylesView:
-    """Ask in all styles as far as the budget reaches, and enter a judge for each finished one."""
-    request, golden = work.request(StylesRequest), work.golden
+    """Ask in all styles, and enter every finished style as a judge."""
+    request = work.request(StylesRequest)
+    criteria = _criteria_of(work.store, request)
 
-    def enter(judge: JudgeScores, replies: Mapping[str, tuple[str, ...]]) -> str:
-        return work.add_judge(replace(judge, run_id=work.run.run_id), replies)
+    def enter(judge: JudgeScores, replies: Mapping[str, tuple[str, ...]]) -> None:
+        work.add_judge(replace(judge, run_id=work.run.run_id), replies)
 
     with closing(language_model(request.judge_spec, work.settings, work.replies, gate=NAMED)) as judge:
-        given = _given(work.store, golden, request)
         return compared_styles(
-            golden, request.aspect, judge, request.settings, given, enter=enter, progress=work.progress
+            work.golden,
+            request.aspect,
+            judge,
+            request.settings,
+            criteria=criteria,
+            seen=criteria_saw(work.store, request.project_id, work.golden, criteria),
+            enter=enter,
+            progress=work.progress,
         ).view
 
 
 def styles_so_far(store: Store, run_id: str) -> StylesView | None:
-    """Return the result of a grid of styles so far; None before the first.  NotFoundError for an unknown id."""
+    """Return the results of a grid so far; None before the first.  NotFoundError for an unknown id."""
     store.runs.get(run_id)
     return store.results.read(run_id, RESULT, StylesView) or store.results.read(run_id, SNAPSHOT, StylesView)
-
-
-def _given(store: Store, golden: GoldenSet, request: StylesRequest) -> GivenCriteria:
-    criteria = _criteria_of(store, request)
-    return GivenCriteria(criteria, criteria_saw(store, request.project_id, golden, criteria))
 
 
 def _criteria_of(store: Store, request: StylesRequest) -> Criteria:

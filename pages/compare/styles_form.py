@@ -1,4 +1,4 @@
-"""Widgets → a grid of judging styles: judge, styles, criteria, how much of the golden set, budget."""
+"""Widgets → a grid of judging styles: judge, styles, criteria, and how much of the golden set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pages.ui.screens import plain
 from pages.ui.state import widget
 
 MOST_CRITERIA = 100
-LABELS = {"statistic": "Statistic", "level": "Level", "budget": "Budget in calls", "seed": "Seed"}
+LABELS = {"statistic": "Statistic", "level": "Level", "seed": "Seed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
         persist_state="session",
         format_func=FORM_NAMES.__getitem__,
     )
-    with st.expander("Advanced: persona, criteria, steps, measure, budget", icon=":material/settings:"):
+    with st.expander("Advanced: persona, criteria, steps, measure", icon=":material/settings:"):
         left, middle, right = st.columns(3, gap="large")
         with left:
             criteria = _choose_criteria(page, golden, aspect)

@@ -32,7 +32,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     runs = {run.run_id: run for run in every if run.kind == "styles" and run.golden_id == golden.golden_id}
     running = next((run for run in runs.values() if not run.finished), None)
     if running is not None:
-        run_panel.follow_run(page, running.run_id, lambda now: _draw_run(page, now, aspect))
+        run_panel.follow_run(page, running.run_id, lambda now: _draw_run(page, now))
         return
     if not runs:
         st.markdown("One model can be asked in many ways, which differ in cost and agreement. Try some on a few items.")
@@ -43,53 +43,51 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         key = state.widget(f"styles_run_{golden.golden_id[-10:]}")
         run_id = st.selectbox("Grid", list(runs), key=key, format_func=words.__getitem__)
     run = run_panel.read_run(page, run_id)
-    _draw_run(page, run, aspect)
+    _draw_run(page, run)
     with st.expander("A new grid of styles", icon=":material/add:"):
         _offer(page, golden, aspect)
 
 
-def _draw_run(page: Opened, run: RunDetail, aspect: str) -> None:
-    """Status with progress and time left, and the styles that are finished so far."""
+def _draw_run(page: Opened, run: RunDetail) -> None:
+    """Draw the status with progress and time left, and the styles that are finished so far."""
     styles = run.outcome if isinstance(run.outcome, StylesView) else projects.styles_so_far(page.store, run.run_id)
     run_panel.draw_status(page, run)
     if styles is None or not styles.cells:
         if not run.finished:
             st.caption("Styles appear here one by one. You can close this tab. The run continues.")
         return
-    for each in sorted({cell.aspect for cell in styles.cells}, key=lambda name: (name != aspect, name)):
-        _draw_aspect(page, run, each, [cell for cell in styles.cells if cell.aspect == each])
+    _draw_cells(page, run, styles.cells)
     if styles.unfinished:
-        lines = [f"{style.name} on {style.aspect}: {style.reason}." for style in styles.unfinished]
+        lines = [f"{style.name}: {style.reason}." for style in styles.unfinished]
         st.warning(plain("\n".join(["Not run:", *lines])), icon=":material/warning:")
     for note in styles.notes:
         st.info(plain(note), icon=":material/info:")
     if styles.steps:
         with st.expander("Evaluation steps"):
-            for name, text in styles.steps.items():
-                st.text(f"{name}\n{text}")
+            st.text("\n".join(styles.steps.values()))
 
 
-def _draw_aspect(page: Opened, run: RunDetail, aspect: str, cells: Sequence[StyleCell]) -> None:
-    """What was found of one aspect, with table and figure; all of it at one statistic and level on the same items."""
+def _draw_cells(page: Opened, run: RunDetail, cells: Sequence[StyleCell]) -> None:
+    """Draw the finding, table and figure of the styles, at one statistic and level on the same items."""
     first = cells[0]
     measure = measure_name(first.alignment.statistic, first.alignment.level)
-    st.subheader(plain(highest_words(aspect, cells)), anchor=False)
+    st.subheader(plain(highest_words(cells)), anchor=False)
     method = f" by {first.alignment.interval.method}" if first.alignment.interval else ""
     seen = f" {first.n_seen:,} of {first.n_asked:,} items are left out: the criteria saw them." if first.n_seen else ""
     picked = "The best of several is a little optimistic. Compare tests the difference."
     st.caption(plain(f"{measure}; 95 % intervals{method}.{seen} {picked}"))
-    frame = cells_frame(cells, measure, projects.criteria_names(page.store, run.project_id, aspect))
-    grid.draw(frame, {measure: Column(digits=2)}, alt=f"Styles on {aspect}")
+    frame = cells_frame(cells, measure, projects.criteria_names(page.store, run.project_id, run.aspect))
+    grid.draw(frame, {measure: Column(digits=2)}, alt="Judging styles")
 
 
-def highest_words(aspect: str, cells: Sequence[StyleCell]) -> str:
-    """The style with the highest agreement on an aspect, next to the cheapest."""
+def highest_words(cells: Sequence[StyleCell]) -> str:
+    """Name the style with the highest agreement, and the cheapest."""
     measured = [cell for cell in cells if cell.alignment.value is not None]
     if not measured:
-        return f"{aspect}: agreement with raters is undefined for every style"
+        return "Agreement with raters is undefined for every style"
     highest = max(measured, key=lambda cell: cell.alignment.value or 0.0)
     cheapest = min(measured, key=lambda cell: cell.n_replies)
-    words = f"{aspect}: “{highest.name}” agrees best, at {describe(highest.alignment)}, {highest.n_replies:,} calls"
+    words = f"“{highest.name}” agrees best, at {describe(highest.alignment)}, {highest.n_replies:,} calls"
     if cheapest.n_replies < highest.n_replies:
         words += f"; “{cheapest.name}” at {describe(cheapest.alignment)} takes {cheapest.n_replies:,}"
     return words
@@ -141,9 +139,8 @@ def _offer(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             "Start the grid",
             lambda: projects.start_run(page.store, page.settings, request),
             key=state.widget("styles_start"),
-            disabled=not any(cell.affordable for cell in estimate.cells),
         )
-        st.text(f"At most {counted(estimate.calls, 'call')}{about}, price {money(estimate.cost)}.")
+        st.text(f"{counted(estimate.calls, 'call')}{about}, price {money(estimate.cost)}.")
     with st.expander("Style by style", icon=":material/table_rows:"):
         grid.draw(estimate_frame(estimate), alt="Calls of each style", rows=8)
 
@@ -152,10 +149,9 @@ def estimate_frame(estimate: StylesEstimate) -> pd.DataFrame:
     """The grid before it starts, one row per style."""
     return pd.DataFrame(
         {
-            "style": [cell.style for cell in estimate.cells],
-            "items": [cell.n_items for cell in estimate.cells],
-            "calls": [cell.calls for cell in estimate.cells],
-            "price": [money(cell.cost) for cell in estimate.cells],
-            "budget": ["within" if cell.affordable else "left out" for cell in estimate.cells],
+            "style": list(estimate.styles),
+            "items": estimate.n_items,
+            "calls": [each.calls for each in estimate.styles.values()],
+            "price": [money(each.cost) for each in estimate.styles.values()],
         }
     )

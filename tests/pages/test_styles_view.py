@@ -73,18 +73,16 @@ def test_the_estimate_follows_the_form_and_the_grid_starts(place: Grids) -> None
     page.number_input(key="form_styles_temperature").set_value(1.0)
     page.multiselect(key="form_styles_forms").set_value(["analyze_rate", "mix"])
     page.checkbox(key="form_styles_steps").check()
-    page.number_input(key="form_styles_budget").set_value(400)
     page.selectbox(key="form_styles_statistic").set_value("kendall")
     page.selectbox(key="form_styles_level").set_value("dataset")
     page.run()
     frame = grids(page)[0]
     assert frame["calls"].tolist() == [288, 288]
-    assert frame["budget"].tolist() == ["within", "left out"]  # the steps are a call, 289 and 288 exceed 400
-    assert any(line.value.startswith("At most 289 calls") for line in page.text)
+    assert any(line.value.startswith("577 calls") for line in page.text)  # the steps are a call
     request = place.started(page)
     chosen = request.settings
     assert [style.form for style in chosen.styles] == ["analyze_rate", "mix"]
-    assert (chosen.auto_steps, chosen.n_items, chosen.budget, request.judge_spec) == (True, None, 400, "scripted")
+    assert (chosen.auto_steps, chosen.n_items, request.judge_spec) == (True, None, "scripted")
     assert (chosen.statistic, chosen.level) == ("kendall", "dataset")
     assert "Styles appear here one by one" in texts(page)  # it is followed now, and no second one is offered
     assert not has_button(page, "Start the grid")
@@ -100,7 +98,7 @@ def test_forms_that_do_not_fit_are_explained(place: Grids) -> None:
 def test_the_result_shows_a_table_and_what_was_not_run(place: Grids) -> None:
     request = place.request(SEVERAL, Style("score_only", weighted=True), auto_steps=True)
     result = place.result(request)
-    left = Unfinished("coherence", "mix", "the budget of 5 calls did not cover it")
+    left = Unfinished("mix", "no evaluation steps came back")
     place.add_run("done", request, outcome=replace(result, unfinished=(left,)))
     page = place.show()
     frame = grids(page)[0]
@@ -112,7 +110,7 @@ def test_the_result_shows_a_table_and_what_was_not_run(place: Grids) -> None:
     page_text = texts(page)
     assert measure in page_text
     assert "95 % intervals by jackknife of the mean over 4 sources" in page_text
-    assert "mix on coherence" in page_text.replace("\\", "")
+    assert "mix: no evaluation steps" in page_text.replace("\\", "")
     assert "stand" in page_text
     best = max(result.cells, key=lambda cell: cell.alignment.value or 0.0)
     assert f"“{best.name}” agrees best, at {best.alignment.value:.2f} [" in page.subheader[0].value.replace("\\", "")

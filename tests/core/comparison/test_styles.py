@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import core
-from core.comparison.style_grid import GivenCriteria, StylesSettings, asked_items, estimate_of_styles, styles
+from core.comparison.style_grid import StylesSettings, asked_items, estimate_of_styles, styles
 from core.data import load_golden
 from core.data.split import task_of
 from core.errors import AspectError, UsageError
@@ -130,31 +130,25 @@ def test_a_pilot_takes_whole_sources(golden):
 
 def test_what_criteria_saw_is_not_reported(golden):
     """All items are scored, the first 72 are seen: the alignment is that of the other 72 alone."""
-    given = GivenCriteria(Criteria("Reward brevity.", "coherence"), range(72))
-    result = styles(golden, "coherence", "scripted", chosen(BARE, n_items=None), given)
+    brevity = Criteria("Reward brevity.", "coherence")
+    result = styles(golden, "coherence", "scripted", chosen(BARE, n_items=None), criteria=brevity, seen=range(72))
     (cell,), judge = result.view.cells, result.judges[0]
     assert (cell.n_asked, cell.n_seen, cell.alignment.n) == (144, 72, 72)
     assert (judge.seen, judge.n_scored) == (tuple(range(72)), 144)
     rest = {golden.item_ids[k]: float(judge.values[k]) for k in range(72, 144)}
     assert cell.alignment == core.align(golden, rest, "coherence", core.MeasureSettings())
-    pilot = asked_items(golden, "coherence", chosen(BARE, n_items=20), given)
+    pilot = asked_items(golden, "coherence", chosen(BARE, n_items=20), range(72))
     assert min(pilot.positions) >= 72  # a pilot pays for nothing that cannot be reported
     with pytest.raises(AspectError, match="the criteria saw 143"):
-        styles(golden, "coherence", "scripted", chosen(BARE), replace(given, seen=range(143)))
+        styles(golden, "coherence", "scripted", chosen(BARE), criteria=brevity, seen=range(143))
 
 
-def test_the_budget_leaves_out_whole_styles_and_names_them(golden):
-    """24 items: 24 calls fit into 60, 5 × 24 do not, another 24 do."""
-    many = Style("rate_explain", samples=5, temperature=1.0)
-    request = chosen(REASONED, many, BARE, budget=60)
+def test_the_estimate_is_what_the_grid_asks(golden):
+    """24 items: 24 calls, 5 × 24, and one for the steps."""
+    request = chosen(REASONED, Style("rate_explain", samples=5, temperature=1.0), auto_steps=True)
     estimate = estimate_of_styles(golden, "coherence", "scripted", request)
-    assert [(cell.calls, cell.affordable) for cell in estimate.cells] == [(24, True), (120, False), (24, True)]
-    assert estimate.calls == 48
-    view = styles(golden, "coherence", "scripted", request).view
-    assert [cell.style for cell in view.cells] == [REASONED, BARE]
-    assert [judge.name for judge in view.unfinished] == [many.name]
-    assert "60 calls" in view.stopped_early
-    assert view.calls == 48
+    assert [each.calls for each in estimate.styles.values()] == [24, 120]
+    assert estimate.calls == styles(golden, "coherence", "scripted", request).view.calls == 145
 
 
 @pytest.mark.parametrize("how", [styles, estimate_of_styles])
