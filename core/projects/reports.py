@@ -18,7 +18,14 @@ from core.projects.criteria import criteria_names
 from core.projects.judge_line import JudgeVersion, as_claimed, judge_line, learnt_from, seen_labels, used_before
 from core.projects.label_passes import picked_labels
 from core.projects.method_runs import RepEvalOutcome, steadiness_of
-from core.projects.project_judges import as_compared, asked_fusion, kept_fusion, part_facts, unseen_and_asked
+from core.projects.project_judges import (
+    as_compared,
+    asked_fusion,
+    judges_shown,
+    kept_fusion,
+    part_facts,
+    unseen_and_asked,
+)
 from core.projects.reasons import list_triage
 from core.projects.run_control import list_held_out_accesses, load_calibration
 from core.report.headline import day
@@ -77,7 +84,11 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
     line, openings = judge_line(store, project_id, aspect), list_held_out_accesses(store, project_id, golden_id, aspect)
     used = used_before(line, run, openings)
     judged = ReportedJudge(store.goldens.load(golden_id), calibration, run.run_id)
-    board, aside = judged.board(as_compared(store, project_id, store.judges.all(project_id, golden_id, aspect)))
+    # as on Compare, other versions are left out: each judge more is a comparison more to correct for
+    versions = {entry.judge_id for entry in judges_shown(store, project_id, golden_id, aspect).aside}
+    entries = store.judges.all(project_id, golden_id, aspect)
+    entries = [each for each in entries if each.judge_id not in versions or each.judge.run_id == run.run_id]
+    board, aside = judged.board(as_compared(store, project_id, entries))
     names = criteria_names(store, project_id, aspect)
     return Report(
         project=store.projects.get(project_id).name,
