@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from core.cli.options import GoldenFile, JsonFlag, VerboseFlag, with_options
+from core.cli.options import ForceFlag, GoldenFile, JsonFlag, VerboseFlag, with_options
 from core.cli.output import place, tell
-from core.errors import UsageError
 from core.wording import counted
 
 commands = typer.Typer(add_completion=False)
@@ -35,49 +34,34 @@ def check(
 
 @commands.command(rich_help_panel="Data")
 def fetch(
-    name: Annotated[str, typer.Argument(help="The set, such as summeval; --list shows all.")] = "",
+    name: Annotated[str, typer.Argument(help="The set, such as summeval; without it, list all sets.")] = "",
     *,
     out: Annotated[Path | None, typer.Option(help="Golden file to write; NAME.jsonl in this folder.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
-    show: Annotated[bool, typer.Option("--list", help="List the sets with their licences and addresses.")] = False,
+    force: ForceFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Download a public set of human ratings and convert it to a golden set."""
     from core.data.public_sets import CATALOGUE, fetch_benchmark, find_benchmark
 
-    if show:
+    if not name:
         lines = []
         for each in CATALOGUE:
             sizes = f"{each.n_items:,} items of {each.n_sources:,} sources"
-            lines += [
-                f"{each.name:<13} {each.title}: {each.task}, {sizes}",
-                f"{'':<13} {', '.join(each.aspects)} ({each.scale}); licence: {each.licence}; {each.home}",
-            ]
+            lines.append(f"{each.name:<13} {each.title}: {', '.join(each.aspects)} ({each.scale}), {sizes}")
+            lines.append(f"{'':<13} licence: {each.licence}; {each.home}")
         tell({"benchmarks": [each.as_json() for each in CATALOGUE]}, lines, as_json)
         return
-    if not name:
-        known = ", ".join(benchmark.name for benchmark in CATALOGUE)
-        raise UsageError(f"Name the set to fetch: {known}. --list shows details.")
     benchmark = find_benchmark(name)
     body = fetch_benchmark(benchmark, out or Path(f"{benchmark.name}.jsonl"), force=force)
-    tell(body, _fetched_words(body), as_json)
-
-
-def _fetched_words(body: dict[str, Any]) -> list[str]:
-    sizes = f"{counted(body['n_items'], 'item')} of {counted(body['n_sources'], 'source')}"
-    lines = [f"{body['title']}: {sizes}, written to {body['out']}"]
-    for aspect, facts in body["aspects"].items():
-        low, high = facts["scale"]
-        raters = counted(facts["n_raters"], "rater") if facts["n_raters"] else "no individual ratings"
-        lines.append(f"  {aspect}: {counted(facts['n_labelled'], 'label')} on {low:g} to {high:g}, {raters}")
-    lines += [f"{file['file']}: {file['address']}" for file in body["files"]]
+    lines = [f"{body['title']}: {counted(body['n_items'], 'item')}, written to {body['out']}"]
+    lines += [f"  {aspect}: {counted(facts['n_labelled'], 'label')}" for aspect, facts in body["aspects"].items()]
     if body["warnings"]:
         lines.append(f"{counted(len(body['warnings']), 'warning')}: python -m core check {body['out']} shows them.")
-    return [*lines, f"Licence: {body['licence']}", f"Cite: {body['citation']}"]
+    tell(body, [*lines, f"Licence: {body['licence']}", f"Cite: {body['citation']}"], as_json)
 
 
 MOST_FINDINGS = 3
-"""Lines of findings without --verbose, errors not counted."""
+"""Lines of findings without --verbose, in addition to errors."""
 
 
 def _check_words(report: dict[str, Any], file: str, *, verbose: bool) -> list[str]:
@@ -101,7 +85,7 @@ def _check_words(report: dict[str, Any], file: str, *, verbose: bool) -> list[st
 
 
 def _by_cause(findings: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Severity and words of each cause; one that several columns share is said once, with their names."""
+    """(severity, words) of each cause; columns with the same finding share a line."""
     columns: dict[tuple[str, str, int | None], list[str]] = {}
     for finding in findings:
         named = columns.setdefault((finding["severity"], finding["message"], finding["row"]), [])

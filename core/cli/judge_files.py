@@ -40,7 +40,7 @@ FINDINGS_SHOWN = 5
 COVERAGE = 0.9
 NOTHING_READ = (
     "No item has a score: no reply could be read. {out} holds the replies and the reasons. Correct the cause and run "
-    "the command with --again, which asks these items once more."
+    "the command with --force, which asks these items once more."
 )
 
 
@@ -51,8 +51,6 @@ class ScoringOptions:
     explain: bool = setting(False, "Add the reasons to each verdict.")
     budget: int | None = setting(None, "Maximum number of calls now; the same command resumes.", low=1)
     budget_usd: float | None = setting(None, "Most dollars to spend now; the same command resumes.", low=0)
-    again: bool = setting(False, "Start over and replace --out, even if an earlier scoring could be resumed.")
-    most_unread: float = setting(0.5, "Stop when more than this share of the replies cannot be read.", low=0, high=1)
     batch_write: Path | None = setting(None, "Only write the requests to a batch file for `vllm run-batch`.")
     batch_read: tuple[Path, ...] = setting((), "Score from this file of batch results, without calls; may be repeated.")
     ray: str = setting(
@@ -82,6 +80,7 @@ def score(
     how: ScoringOptions,
     opened: JudgeFileOptions,
     mapped: MapOption = None,
+    force: ForceFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Rate texts with a judge file; a stopped run resumes."""
@@ -100,8 +99,6 @@ def score(
         explain=how.explain,
         budget=how.budget,
         budget_usd=how.budget_usd,
-        again=how.again,
-        most_unread=how.most_unread,
         batch_read=how.batch_read,
         coverage=COVERAGE if how.intervals or how.abstain_over is not None else None,
         abstain_over=how.abstain_over,
@@ -112,6 +109,8 @@ def score(
         from core.scoring.on_ray import score_on_ray
         from core.settings import ray_address
 
+        if force:
+            raise UsageError("--ray takes no --force: delete the folder of --out.")
         with output_kept_clean(), stages_shown("items") as progress:
             scored = score_on_ray(ray_address(how.ray, "--ray"), request, source, target, progress=progress)
         _tell_scored(scored, target, as_json)
@@ -126,8 +125,10 @@ def score(
             lines = [f"All requests about {counted(n_items, 'item')} are cached already; nothing was written."]
         tell(body, lines, as_json)
         return
-    begun = out.with_name(f"{out.name}.progress.json").exists()
-    require_new([out], force=how.again or begun, how="add --again to replace it")
+    begun = out.with_name(f"{out.name}.progress.json")
+    require_new([out], force=force or begun.exists())
+    if force:
+        begun.unlink(missing_ok=True)  # what an earlier scoring left is then not resumed
     if first := estimate_scoring(request):
         tokens = f", about {first.prompt_tokens:,} prompt tokens" if first.prompt_tokens else ""
         typer.echo(f"At most {first.calls:,} calls{tokens}{price_words(first.cost)}.", err=True)
@@ -142,7 +143,7 @@ def score(
 
 
 def _tell_scored(scored: ScoredFile, out: str, as_json: bool) -> None:
-    warnings = [f for f in scored.findings if f.severity == "warning"]  # notes are left to `check`
+    warnings = [f for f in scored.findings if f.severity == "warning"]
     for finding in warnings[:FINDINGS_SHOWN]:
         typer.echo(f"warning: {finding.message}{place(finding.row, finding.column)}", err=True)
     if (rest := len(warnings) - FINDINGS_SHOWN) > 0:
@@ -165,7 +166,6 @@ def recheck(
         Path | None, typer.Option(help="The judge's verdicts on these items; without them, it scores now.")
     ] = None,
     settings: RecheckSettings,
-    strict: Annotated[bool, typer.Option("--strict", help="Also exit 1 if the result is inconclusive.")] = False,
     opened: JudgeFileOptions,
     printed: PrintOptions,
 ) -> None:
@@ -185,14 +185,9 @@ def recheck(
     with closing(load_judge(judge_file, judge=opened.judge or None, replies=replies, accept_edited=edited)) as loaded:
         outcome = look_again(loaded, newer, aspect, settings=settings, verdicts=verdicts)
     said = recheck_finding(outcome)
-    unread = f"{percent(outcome.unread_share, digits=1)} of the newer items unscored."
-    details = [unread] if printed.verbose else []
-    tell(
-        outcome.as_json() | {"words": said.headline},
-        finding_lines(said, details, verbose=printed.verbose),
-        printed.as_json,
-    )
-    if outcome.decision == "fallen" or (strict and outcome.decision == "inconclusive"):
+    body = outcome.as_json() | {"words": said.headline}
+    tell(body, finding_lines(said, verbose=printed.verbose), printed.as_json)
+    if outcome.decision == "fallen":
         raise typer.Exit(1)
 
 
@@ -201,9 +196,7 @@ def recheck(
 def repeat(
     golden: GoldenFile,
     *,
-    judge_file: Annotated[Path | None, typer.Option("--judge-file", help="The judge.yaml of a calibration.")] = None,
-    aspect: Annotated[str, typer.Option("--aspect", help="The human_<aspect>, without a judge file.")] = "",
-    criteria: Annotated[Path | None, typer.Option("--criteria", help="Text of criteria, without a judge file.")] = None,
+    judge_file: Annotated[Path, typer.Option("--judge-file", help="The judge.yaml of a calibration.")],
     settings: RepeatSettings,
     opened: JudgeFileOptions,
     printed: PrintOptions,
@@ -212,24 +205,15 @@ def repeat(
 
     No cached reply is used and none is kept. GOLDEN holds the items that the judge was calibrated on.
     """
-    from core.comparison.steadiness import items_to_repeat, steadiness, with_criteria
-    from core.files import small_text
+    from core.comparison.steadiness import items_to_repeat, steadiness
     from core.findings.over_time import steadiness_finding
-    from core.judge_files.loaded import LoadedJudge, load_judge
-    from core.judging.judge_specs import NAMED, language_model
-    from core.settings import Settings
+    from core.judge_files.loaded import load_judge
 
-    if judge_file is None and not (opened.judge and aspect):
-        raise UsageError("Name the judge: --judge-file FILE, or --judge SPEC with --aspect and --criteria.")
-    loaded, judge = golden.load(), opened.judge or None
-    asked: LoadedJudge
-    if judge_file is not None:
-        asked = load_judge(judge_file, judge=judge, accept_edited=opened.accept_edited)
-    else:
-        text = "" if criteria is None else small_text(criteria, "--criteria")
-        model = language_model(opened.judge, Settings.from_environment(), gate=NAMED)
-        asked = with_criteria(model, loaded, aspect, text)
-    with closing(asked), stages_shown() as progress:
+    loaded, edited = golden.load(), opened.accept_edited
+    with (
+        closing(load_judge(judge_file, judge=opened.judge or None, accept_edited=edited)) as asked,
+        stages_shown() as progress,
+    ):
         found = steadiness(asked, items_to_repeat(asked, loaded, settings), settings, progress=progress)
     said = steadiness_finding(found)
     spending = f"{counted(found.usage.requests, 'request')}{spent(asdict(found.usage))}."
@@ -257,13 +241,10 @@ def switch(
     found = switched(judge_file, loaded, judge, replies_of=lambda spec: reply_cache(spec or own))
     rows = []
     for one in found:
-        gap = ""
-        if one.difference is not None:
-            gap = f", difference {difference_figures(one.difference.value, one.difference.interval, one.p_holm)}"
-        price = f"{money(one.cost)} per 1,000 items"
-        unread = f"{percent(one.unread_share)} unread"
-        rows.append(f"{one.judge}: held-out {estimate(one.held_out)}, calibration {estimate(one.calibration)}{gap}")
-        rows.append(f"  {price}, {unread}")
+        gap = one.difference
+        versus = f", difference {difference_figures(gap.value, gap.interval, one.p_holm)}" if gap else ""
+        cost = f"{money(one.cost)} per 1,000 items, {percent(one.unread_share)} unread"
+        rows.append(f"{one.judge}: held-out {estimate(one.held_out)}{versus}; {cost}")
     said = switch_finding(found)
     body = {"words": said.headline, "candidates": [one.as_json() for one in found]}
     tell(body, finding_lines(said, rows), as_json)
@@ -300,19 +281,13 @@ def monitor(
     settings = MonitorSettings(by, anchors, mapped, opened.judge, opened.accept_edited)
     with stages_shown("texts") as progress:
         monitored = watched(traffic, judge_file, out, settings, replies=opened.replies(judge_file), progress=progress)
-    periods = monitored.watched.periods
-    n_unread = sum(period.n_unread for period in periods)
-    rows = [f"The last {_SHOWN} of {len(periods)}:" if len(periods) > _SHOWN else ""]
-    for period in periods[-_SHOWN:]:
+    rows = []
+    for period in monitored.watched.periods[-_SHOWN:]:
         judged = number(None if period.judged is None else period.judged.value)
         moved = "baseline" if period.in_baseline else movement_words(period.change)
-        corrected = "" if period.corrected is None else f"  corrected {estimate(period.corrected)}"
-        rows.append(f"{period.name:<12} {period.n:>7,} texts  {judged:>6}  {moved}{corrected}")
-    rows += [
-        f"{counted(monitored.n_new, 'text')} scored now, {monitored.n_known:,} before; {n_unread:,} unread; "
-        f"{monitored.n_labelled:,} with labels.",
-        *(f"left out: {n:,} {why}" for why, n in monitored.left_out.items()),
-    ]
+        rows.append(f"{period.name:<12} {period.n:>7,} texts  {judged:>6}  {moved}")
+    rows.append(f"{counted(monitored.n_new, 'text')} scored now, {monitored.n_known:,} before.")
+    rows += [f"left out: {n:,} {why}" for why, n in monitored.left_out.items()]
     lines = finding_lines(monitor_finding(monitored), rows, monitored.notes, verbose=printed.verbose)
     lines.append(f"page: {out / 'monitor.html'}")
     tell(monitored.as_json() | {"out": str(out)}, lines, printed.as_json)
@@ -324,42 +299,39 @@ def monitor(
 def adapt(
     judge: Annotated[Path, typer.Argument(help="A judge.yaml.")],
     *,
-    to: Annotated[str, typer.Option("--to", help="The tool; --list names them.")] = "",
+    to: Annotated[str, typer.Option("--to", help="The tool; without it, list all tools.")] = "",
     out: Annotated[
         str, typer.Option(help="File to write, or a folder (an existing one, or a name that ends in /); else printed.")
     ] = "",
     force: ForceFlag = False,
-    listed: Annotated[bool, typer.Option("--list", help="List every tool, with what it keeps and loses.")] = False,
     accept_edited: AcceptEdited = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write a judge for another tool, with a list of what that tool cannot hold."""
+    """Write a judge for another tool, and list what that tool cannot hold."""
     from core.files import is_folder, write_text
     from core.judge_files import read_card
-    from core.judge_files.adapters import NAMES, adapter, adapters
+    from core.judge_files.adapters import adapter, adapters
 
-    if bool(to) == listed:
-        raise UsageError(f"Name one tool with --to ({', '.join(NAMES)}), or ask for --list.")
     card = read_card(judge, accept_edited=accept_edited)
-    if listed:
-        lines = []
-        for each in adapters(card):
-            lines += [f"{each.name}: {each.title} ({each.file_name})", *(f"  kept: {line}" for line in each.kept)]
-            lines += [f"  lost: {line}" for line in each.lost]
-        tell({"adapters": [_adapter_json(each) for each in adapters(card)]}, lines, as_json)
+    if not to:
+        listed, lines = adapters(card), []
+        for each in listed:
+            lines += [f"{each.name}: {each.title} ({each.file_name})", *(f"  lost: {line}" for line in each.lost)]
+        tell({"adapters": [_adapter_json(each) for each in listed]}, lines, as_json)
         return
     adapted = adapter(card, to)
     for line in adapted.lost:
         typer.echo(f"Lost: {line}", err=True)
+    body = _adapter_json(adapted)
     if out:
         path = Path(out) / adapted.file_name if is_folder(out) else Path(out)
         require_new([path], force=force)
         write_text(path, adapted.text)
-        tell(_adapter_json(adapted) | {"out": str(path)}, written_to(str(path)), as_json)
+        tell(body | {"out": str(path)}, written_to(str(path)), as_json)
     elif as_json:
-        tell(_adapter_json(adapted) | {"text": adapted.text}, [], as_json)
+        tell(body | {"text": adapted.text}, [], as_json)
     else:
-        typer.echo(adapted.text.rstrip("\n"))  # as it is: no line of a file is broken
+        typer.echo(adapted.text.rstrip("\n"))  # unbroken, since it is a program
 
 
 def _adapter_json(adapted: Adapter) -> dict[str, Any]:
@@ -373,9 +345,8 @@ def _adapter_json(adapted: Adapter) -> dict[str, Any]:
 def _score_words(body: dict[str, Any]) -> list[str]:
     reasons = ", ".join(f"{n:,} {reason}" for reason, n in body["reasons"].items())
     unscored = f", {body['n_unscored']:,} unscored{because(reasons)}" if body["n_unscored"] else ""
-    pace = f", {body['items_per_second']:,.0f} items/s" if body["items_per_second"] else ""
     scored = f"Rated {body['n_scored']:,} of {counted(body['n_items'], 'item')}{unscored}"
-    lines = [f"{scored}{pace}{spent(body)}."]
+    lines = [f"{scored}{spent(body)}."]
     if not body["finished"]:
         lines = [f"The budget is spent. {scored}, {body['n_left']:,} left{spent(body)}."]
     if body["resumed_from"]:
@@ -385,9 +356,7 @@ def _score_words(body: dict[str, Any]) -> list[str]:
         lines.append(f"{batch['answered']:,} requests answered by batch{failed}.")
     if "used" in body:
         lines.append(f"computed: {', '.join(body['used'])}")
-        lines += [f"missing: {name}: {reason}" for name, reason in body["missing"].items()]
-        if body["missing"]:
-            lines.append("Missing parts count as their mean; the alignment in the file was measured with all parts.")
+        lines += [f"missing (counts as its mean): {name}: {reason}" for name, reason in body["missing"].items()]
     else:
         lines += notes(*body["marks"], *body["remarks"])
     lines += _sure_words(body) if "intervals" in body else []
@@ -397,16 +366,13 @@ def _score_words(body: dict[str, Any]) -> list[str]:
 
 
 def _sure_words(body: dict[str, Any]) -> list[str]:
-    """How wide the intervals are, and what became of the wish for a smaller error."""
+    """Describe the intervals, and the verdicts that are marked as unsure."""
     made, gone = body["intervals"], body.get("abstention")
+    if made["reason"]:
+        return [f"No intervals: {made['reason']}."]
     width = f"{number(made['mean_width'])} points wide on average"
     lines = [f"Intervals of {percent(made['coverage'])} around {made['n']:,} verdicts, {width}."]
-    if made["reason"]:
-        lines = [f"No intervals: {made['reason']}."]
-    if gone is None:
-        return lines
-    aim = f"an error of {gone['wanted']:g} (all verdicts of the calibration: {gone['overall']:.3g})"
-    if gone["share"] == 0:
-        return [*lines, f"No selection of verdicts reaches {aim}, so all are marked as unsure."]
-    marked = f"{gone['n_abstained']:,} verdicts are marked as unsure, {percent(gone['share_kept'])} remain"
-    return [*lines, f"For {aim}: {marked} ({percent(gone['share'])} on calibration)."]
+    if gone is not None:
+        marked = f"{gone['n_abstained']:,} verdicts are marked as unsure, {percent(gone['share_kept'])} remain"
+        lines.append(f"For an error of {gone['wanted']:g}: {marked} ({percent(gone['share'])} on calibration).")
+    return lines

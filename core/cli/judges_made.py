@@ -252,7 +252,7 @@ def repeval(
 
 
 def _text_of(said: str, option: str, *words: str) -> str:
-    """Return the text of the file that `said` names, or `said` itself if it is empty, "none" or one of `words`."""
+    """Read the text of the file `said`; "", "none" and the `words` stay as they are."""
     from core.files import small_text
 
     return said if said in ("", "none", *words) else small_text(Path(said), option)
@@ -261,11 +261,12 @@ def _text_of(said: str, option: str, *words: str) -> str:
 def _calibration_words(run: CalibratedRun, body: dict[str, Any], *, verbose: bool) -> list[str]:
     from core.findings.agreement import gain_finding
 
-    said, bare = gain_finding(run.gain), body["no_criteria"]
-    rows = [
-        f"  {name}: {_figure(bare[side])} without criteria, {_figure(body[side])} calibrated, {body[side]['n']:,} items"
-        for name, side in (("held-out set", "held_out"), ("calibration set (optimistic)", "calibration"))
-    ]
+    said, rows = gain_finding(run.gain), []
+    for name, side in (("held-out set", "held_out"), ("calibration set (optimistic)", "calibration")):
+        bare, calibrated = (
+            number(each["value"]) + interval_words(each["interval"]) for each in (body["no_criteria"][side], body[side])
+        )
+        rows.append(f"  {name}: {bare} without criteria, {calibrated} calibrated, {body[side]['n']:,} items")
     work = f"{body['candidates']:,} criteria tried, {body['calls']:,} calls, {body['seconds']:.1f} s"
     rows.append(f"{work}{spent(body['usage'])}.")
     warnings = [text for text in body["warnings"] if not text.startswith(said.headline)]
@@ -279,20 +280,11 @@ def _calibration_words(run: CalibratedRun, body: dict[str, Any], *, verbose: boo
     return [*lines, *written_to(body["out"]), f"Next: {score}"]
 
 
-def _figure(alignment: dict[str, Any]) -> str:
-    return number(alignment["value"]) + interval_words(alignment["interval"])
-
-
-ORIGINS = {"model": "written by the model", "person": "as given", "none": "none"}
-"""Where the criteria of a fusion by a model come from."""
-
-
 def _fusion_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
-    fused, system = body["fused"], body["fused"]["level"] == "system"
-    n = "; n counts systems, and the intervals hold for these systems alone" if system else ""
+    fused = body["fused"]
     lines = [
         f"{body['aspect']}: {fused['statistic']}, {fused['level']} level, on held-out items; weights and choice on "
-        f"{body['n_fit']} calibration items{n}",
+        f"{body['n_fit']} calibration items",
         alignment_line(f"fusion, {body['method']}", fused),
     ]
     for name, part in sorted(body["parts"].items(), key=lambda pair: -(pair[1]["value"] or -2)):
@@ -300,8 +292,7 @@ def _fusion_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
     if (test := body["against_best"]) is not None:
         lines.append(f"fusion minus {body['best_part']}, the best part on calibration: {_minus(test)}")
     if "requests" in body:
-        calls = f"{body['calls']:,} calls: {body['requests']:,} sent, {body['cached']:,} from the cache"
-        lines += [f"criteria: {ORIGINS[body['criteria_origin']]}", f"{calls}; {body['tokens']:,} tokens{spent(body)}"]
+        lines.append(f"{body['calls']:,} calls, {body['cached']:,} from the cache{spent(body)}")
     for name, rest in body.get("without", {}).items():
         lines.append(alignment_line(f"without {name}", rest, f"; {_minus(rest['fused_minus_this'])} (after Holm)"))
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
@@ -309,7 +300,7 @@ def _fusion_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
 
 
 def _minus(test: dict[str, Any]) -> str:
-    """A paired difference with its interval, p and n; "—" and why where it is undefined."""
+    """A paired difference with its interval, p and n, or "—" with the reason."""
     if test["value"] is None:
         return f"—{because(test['reason'] or '')}"
     figures = difference_figures(test["value"], test["interval"], test["p"])
@@ -317,20 +308,14 @@ def _minus(test: dict[str, Any]) -> str:
 
 
 def _repeval_words(result: RepEvalResult) -> list[str]:
-    k = f", k {result.chosen.k}" if result.chosen.k else ""
     several = f"mean of {len(result.members)} cells, the best at " if len(result.members) > 1 else ""
     learnt = f"{result.n_pairs} pairs" if result.n_pairs else f"{len(result.parts.train)} labels"
-    place = f"{several}layer {result.chosen.layer}, token {result.chosen.token}{k}"
     lines = [
-        f"{result.aspect}: {result.method} from {learnt}; {place}",
+        f"{result.aspect}: {result.method} from {learnt}; {several}layer {result.chosen.layer}, token "
+        f"{result.chosen.token}",
         f"test        {alignment_words(result.test)}",
         f"validation  {alignment_words(result.validation)}",
     ]
     if result.optimism is not None:
-        where = "by folds of the same labels" if result.by_folds else "on validation"
-        lines.append(
-            f"validation minus test: {signed(result.optimism)}; the choice was made {where}, so rely on the test figure"
-        )
-    if result.random is not None and result.random.percentile is not None:
-        lines.append(f"best cell: test above {result.random.percentile:.1f} % of random directions")
+        lines.append(f"validation minus test: {signed(result.optimism)}; rely on the test figure")
     return lines

@@ -108,10 +108,7 @@ def import_project(
     name: Annotated[str, typer.Option(help="The project's name here; default: the name in the file.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Create a project from such a zip file.
-
-    Its runs are read-only.
-    """
+    """Create a project from a zip of export-project; its runs are read-only."""
     from core import projects
 
     settings, store = settings_and_store()
@@ -126,10 +123,6 @@ def import_project(
         "home": str(settings.home),
     }
     lines = [f"{imported.project.name}: {imported.file.words}."]
-    if imported.renamed:
-        lines.append("Its name was taken, so it has a new one.")
-    if imported.runs_renamed:
-        lines.append(f"Runs with a new id, because theirs was taken: {imported.runs_renamed}.")
     if imported.file.holds["runs"]:
         lines.append("Its runs are read-only. To run anything, start a calibration with a judge that you choose.")
     tell(body, lines, as_json)

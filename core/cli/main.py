@@ -1,7 +1,7 @@
 """The command line: ``python -m core COMMAND``.
 
-Every command takes ``--json``: one JSON object on standard output and nothing else there; progress and words for
-people go to standard error.  Exit 0 done, 1 the input or the result is unusable, 2 wrong usage.
+Every command takes ``--json`` and then prints one JSON object on standard output. Progress and notes go to standard
+error. Exit code 0 means done, 1 unusable input or result, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from core.files import make_private, secure_home
 from core.settings import USUAL_GOLDEN_ITEMS, golden_items, home_of
 
 CTRL_C = 130
-"""What Typer gives, without an error, where a person interrupts a command."""
+"""Typer's result of an interrupted command."""
 
 ORDER = """
 check calibrate score recheck monitor adapt
@@ -37,10 +37,10 @@ SELDOM = "values mapped verbose as_json out help".split()
 
 
 class InOrder(TyperGroup):
-    """Lists the commands, and so the groups of --help, in the order of a user's work."""
+    """Commands, and so the groups of --help, in the order of a user's work."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names in `ORDER`, then all others."""
+        """The names in `ORDER`, then all others."""
         names = super().list_commands(ctx)
         return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
@@ -71,14 +71,14 @@ def main(arguments: list[str] | None = None) -> int:
             raise KeyboardInterrupt
     except ConcordError as error:
         return _fail(error.kind, str(error), error.exit_code, as_json)
-    except TyperException as error:  # the parser's own: a missing option, an unknown command
+    except TyperException as error:  # a missing option or an unknown command
         words = f"{error.format_message()} Try 'python -m core --help'."
         return _fail(UsageError.__name__, words, UsageError.exit_code, as_json)
     except (KeyboardInterrupt, typer.Abort):
         return _fail(
             "Interrupted", "interrupted; what was paid for is cached, and the same command resumes", 1, as_json
         )
-    except Exception as error:  # a fault of ours: the trace goes to a file, the person gets a sentence
+    except Exception as error:  # a fault of ours: the trace goes to a file, the user gets a sentence
         return _fail("InternalError", f"{type(error).__name__} is a fault in Concord; {_keep_trace(error)}", 1, as_json)
     finally:
         secure_home(home_of())
@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 @cache
 def _parser() -> Any:
-    """All commands, made once: a process that runs several, as tests do, need not build them each time."""
+    """Build the parser of all commands, once per process."""
     parser: Any = typer.main.get_command(app)
     for command in parser.commands.values():
         command.rich_markup_mode = None  # options in two columns, which fit into a narrow window
@@ -99,7 +99,7 @@ def _parser() -> Any:
 
 
 def _keep_trace(error: Exception) -> str:
-    """Write where `error` came up to `CONCORD_HOME/errors.log`; say where, or show it if that cannot be written."""
+    """Append the trace of `error` to `CONCORD_HOME/errors.log`; return where it is, or the trace itself."""
     trace = trace_of(error)
     path = home_of() / "errors.log"
     try:

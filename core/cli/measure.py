@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
-from itertools import groupby
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -19,7 +18,6 @@ from core.cli.options import (
     JudgeFileOptions,
     PrintOptions,
     SeenOptions,
-    VerboseFlag,
     VerdictsFile,
     read_scale,
     read_table,
@@ -38,19 +36,15 @@ from core.cli.output import (
     tell_measured,
 )
 from core.errors import UsageError
-from core.records import GoldenSet, Statistic
+from core.records import Statistic
 from core.stats import MeasureSettings
 from core.wording import DASH, difference_figures, estimate, number, p_figure
 
 if TYPE_CHECKING:
-    from core.comparison.controls import Control
     from core.comparison.corrected_means import EstimatedMeans
-    from core.comparison.examination import Examination
     from core.stats import Ceiling, Comparison
 
 commands = typer.Typer(add_completion=False)
-_MOST_PAIRS = 6
-"""Pairs of systems that are printed."""
 
 
 @commands.command(rich_help_panel="Measure")
@@ -75,14 +69,14 @@ def align(
     loaded = golden.load()
     table, unknown, off = read_table(loaded, verdicts, aspect)
     if everything:
-        report = align_all(loaded, table, aspect, measured, judge_file=seen.judge_file, all_items=seen.all_items)
+        report = align_all(loaded, table, aspect, measured, **asdict(seen))
         body, alignment = report.as_json(), report.alignments[0]
         named = {name: body.get(name) for name in ("errors", "steps", "binary")}
         lines = [alignment_words(each) for each in report.alignments]
         lines += [facts(f"{name} ({report.words})", numbers) for name, numbers in named.items() if numbers]
         lines += notes(report.note)
     else:
-        alignment = measure(loaded, table, aspect, measured, judge_file=seen.judge_file, all_items=seen.all_items)
+        alignment = measure(loaded, table, aspect, measured, **asdict(seen))
         body = alignment.as_json()
         lines = [alignment_words(alignment), contradiction_words(alignment, "The judge")]
     lines += _unknown_words(unknown, len(table))
@@ -108,7 +102,7 @@ def compare(
     loaded = golden.load()
     a, _, off_a = read_table(loaded, verdicts_a, aspect)
     b, _, off_b = read_table(loaded, verdicts_b, aspect)
-    comparison = measure(loaded, a, b, aspect, measured, judge_file=seen.judge_file, all_items=seen.all_items)
+    comparison = measure(loaded, a, b, aspect, measured, **asdict(seen))
     off = [*(f"a: {words}" for words in off_a), *(f"b: {words}" for words in off_b)]
     sides = comparison.difference.a, comparison.difference.b
     bar, body = comparison.bar, comparison.as_json()
@@ -150,16 +144,9 @@ def ceiling(
     if verdicts is not None:
         table, unknown, off = read_table(loaded, verdicts, aspect)
         axis = people.leave_one_out
-        on_axis, judge_file, all_items = MeasureSettings(axis.statistic, axis.level), seen.judge_file, seen.all_items
-        paired = beside_people(loaded, table, aspect, on_axis, judge_file=judge_file, all_items=all_items)
-        tested = annotator_test(
-            loaded,
-            table,
-            aspect,
-            EPSILONS[raters_are],
-            judge_file=judge_file,
-            all_items=all_items,
-        )
+        on_axis = MeasureSettings(axis.statistic, axis.level)
+        paired = beside_people(loaded, table, aspect, on_axis, **asdict(seen))
+        tested = annotator_test(loaded, table, aspect, EPSILONS[raters_are], **asdict(seen))
         body["judge"] = {
             "beside_people": paired.as_json(),
             "annotator_test": tested.as_json(),
@@ -193,8 +180,8 @@ def estimate_means(
     """Estimate the mean of each system from many verdicts and few labels."""
     from core.comparison.corrected_means import estimate_means as estimated_means
 
-    estimated = estimated_means(golden.load(), verdicts, aspect, judge_file=seen.judge_file, all_items=seen.all_items)
-    optimistic = seen_words(estimated) if seen.all_items else []  # what is left out stands in the finding
+    estimated = estimated_means(golden.load(), verdicts, aspect, **asdict(seen))
+    optimistic = seen_words(estimated) if seen.all_items else []  # the finding counts items that are left out
     lines = [*_means_words(estimated, verbose=printed.verbose), *optimistic]
     tell(estimated.as_json() | seen_counts(estimated), lines, printed.as_json)
 
@@ -211,50 +198,35 @@ def examine(
         int, typer.Option(min=0, help="Spoil so many texts on purpose, and have the judge of --judge-file score them.")
     ] = 0,
     seen: SeenOptions,
-    verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Find where a judge fails and what it leans on."""
+    from core.comparison.controls import negative_controls
     from core.comparison.examination import examine as examined
+    from core.comparison.given_verdicts import calibration_items
     from core.findings.weak_spots import bias_finding, controls_finding, examination_finding
+    from core.judge_files.loaded import load_judge
 
     loaded = golden.load()
     table, _, off = read_table(loaded, verdicts, aspect)
-    examination = examined(
-        loaded,
-        table,
-        aspect,
-        statistic=statistic,
-        judge_file=seen.judge_file,
-        all_items=seen.all_items,
-    )
+    examination = examined(loaded, table, aspect, statistic=statistic, **asdict(seen))
     said = examination_finding(examination)
     claims = [*[said.headline] * bool(examination.worst), *said.cautions]
-    details = [*_examination_words(examination)] if verbose else []
-    lines = [said.headline, *said.cautions, said.detail, *details]
-    lines.append("" if verbose else "--verbose shows every subgroup and bias.")
+    lines = [said.headline, *said.cautions, said.detail, "--json has every subgroup and bias."]
     body = examination.as_json() | {"headline": said.headline, "claims": claims}
     for bias, own in zip(examination.biases, body["biases"], strict=True):
         own["words"] = bias_finding(bias).headline if bias.shown else None
     if controls:
         if len(seen.judge_file) != 1:
             raise UsageError("Spoiled texts need a judge that can score them: give one --judge-file.")
-        found = _judged_controls(loaded, aspect, seen.judge_file[0], controls)
+        behind = seen.judge_file[0]
+        positions = calibration_items(loaded, (), behind).tolist()
+        with closing(load_judge(behind, replies=JudgeFileOptions().replies(behind))) as judge:
+            found = negative_controls(loaded, aspect, judge.score, positions, n=controls)
         said = controls_finding(found)
         lines += [said.headline, *said.cautions, said.detail]
         body["controls"] = [control.as_json() for control in found]
     tell_measured(body, lines, off, [examination.overall], as_json)
-
-
-def _judged_controls(golden: GoldenSet, aspect: str, judge_file: Path, n: int) -> tuple[Control, ...]:
-    """Spoil texts that the judge was calibrated on, and have it score them."""
-    from core.comparison.controls import negative_controls
-    from core.comparison.given_verdicts import calibration_items
-    from core.judge_files.loaded import load_judge
-
-    positions = calibration_items(golden, (), judge_file)
-    with closing(load_judge(judge_file, replies=JudgeFileOptions().replies(judge_file))) as judge:
-        return negative_controls(golden, aspect, judge.score, positions.tolist(), n=n)
 
 
 @commands.command(rich_help_panel="Measure")
@@ -279,14 +251,7 @@ def threshold(
     loaded = golden.load()
     table, _, off = read_table(loaded, verdicts, aspect)
     chosen = choose_threshold(
-        loaded,
-        table,
-        aspect,
-        yes_from=yes_from,
-        miss_cost=miss_cost,
-        alarm_cost=alarm_cost,
-        judge_file=seen.judge_file,
-        all_items=seen.all_items,
+        loaded, table, aspect, yes_from=yes_from, miss_cost=miss_cost, alarm_cost=alarm_cost, **asdict(seen)
     )
     tell_measured(chosen.as_json(), finding_lines(yes_no_finding(chosen)), off, [chosen], as_json)
 
@@ -308,7 +273,7 @@ def preferences(
     loaded, table, off = golden.load(), None, list[str]()
     if verdicts is not None:
         table, _, off = read_table(loaded, verdicts, aspect)
-    outcome = preferred(loaded, aspect, table, judge_file=seen.judge_file, all_items=seen.all_items)
+    outcome = preferred(loaded, aspect, table, **asdict(seen))
     strengths = strength_lines("raters", outcome.by_people)
     if outcome.by_judge is not None:
         strengths += strength_lines("the judge", outcome.by_judge)
@@ -394,42 +359,23 @@ def _means_words(estimated: EstimatedMeans, *, verbose: bool) -> list[str]:
     from core.findings.system_quality import difference_words as pair_words
     from core.findings.system_quality import means_finding, notes_of_systems
 
-    means, rows = estimated.means, list[str]()
-    for system in means.systems:
-        counts = f"{system.n_labelled} labels, {system.n_judged:,} verdicts"
-        alone = f"labels alone {estimate(system.labels_only)}, judge alone {estimate(system.judge_only)}"
-        rows.append(f"  {system.name}: {estimate(system.corrected)}; {alone}; {counts}")
+    means = estimated.means
+    rows = [
+        f"  {system.name}: {estimate(system.corrected)}, {system.n_labelled} labels, {system.n_judged:,} verdicts"
+        for system in means.systems
+    ]
     rows += [f"  {note}" for note in notes_of_systems(means)]
-    pairs = means.differences if verbose else means.differences[:_MOST_PAIRS]
-    rows += [f"  {pair.a} − {pair.b}: {pair_words(pair)}" for pair in pairs]
-    if (more := len(means.differences) - len(pairs)) > 0:
-        rows.append(f"  {more} more pairs: --verbose shows them.")
+    rows += [f"  {pair.a} − {pair.b}: {pair_words(pair)}" for pair in means.differences]
     return finding_lines(means_finding(means, estimated.aspect, estimated.left_out), rows, verbose=verbose)
 
 
 def _ceiling_words(people: Ceiling) -> list[str]:
-    measured, alpha, pairs = people.leave_one_out, people.krippendorff_alpha, people.pairwise_spearman
-    lonely = f", {measured.n_unscored} items with fewer than two ratings" if measured.n_unscored else ""
+    alpha, pairs = people.krippendorff_alpha, people.pairwise_spearman
     whose = f" of the panel {people.panel}" if people.panel else ""
     return [
         f"{people.aspect}: {people.n_raters:,} raters{whose}, each compared with the mean of the others",
-        f"leave one rater out: {alignment_words(replace(measured, n_unscored=0))}{lonely}",
+        f"leave one rater out: {alignment_words(people.leave_one_out)}",
         f"Krippendorff's alpha ({people.alpha_metric}): {number(alpha)}, n = {people.alpha_n_items}"
         f"{because(people.alpha_reason)}",
         f"mean pairwise Spearman: {number(pairs)}, {people.n_pairs} pairs{because(people.pairwise_reason)}",
     ]
-
-
-def _examination_words(examination: Examination) -> list[str]:
-    from core.findings.weak_spots import DIVISIONS, bias_figures, part_figures
-
-    lines = []
-    for division, parts in groupby(examination.parts, key=lambda part: part.division):
-        lines.append(f"{DIVISIONS[division]}:")
-        for part in parts:
-            aligned = part.alignment
-            excess = because(aligned.reason) if part.difference is None else f"; excess {part_figures(part)}"
-            lines.append(f"  {part.name}: {estimate(aligned)}, n = {aligned.n}{excess}")
-    lines += [f"{DIVISIONS[division]}: not divided{because(why)}" for division, why in examination.left_out.items()]
-    lines += [f"{bias.kind}: {bias_figures(bias)}" for bias in examination.biases]
-    return lines

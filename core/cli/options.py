@@ -39,9 +39,9 @@ ForceFlag = Annotated[bool, typer.Option("--force", help="Replace files that exi
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command one option for each field of those of its parameters that are records.
+    """Turn the fields of a command's record parameters into options.
 
-    A field is an option with its own `typer.Option`, or one made of its name, default and help (`core.records`).
+    A field has its own `typer.Option`, or one made of its name, default and help (`core.records`).
     """
     hints = get_type_hints(command, include_extras=True)
     records: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
@@ -76,7 +76,7 @@ def _is_many(hint: Any) -> bool:
 
 
 def _chosen(record: type[Any]) -> list[Field[Any]]:
-    """The fields that are options: those with an option of their own, and those with a help text."""
+    """The fields with an option of their own or a help text."""
     hints = get_type_hints(record, include_extras=True)
     return [e for e in fields(record) if get_origin(hints[e.name]) is Annotated or e.metadata.get("help")]
 
@@ -109,16 +109,10 @@ class ReadOptions:
     def load_file(
         self, file: Path, *, scales: Mapping[str, Scale] | None = None, kept: Mapping[str, str] | None = None
     ) -> GoldenSet:
-        """Read a golden set; `scales` are known, `kept` are the columns of an earlier file."""
+        """Read a golden set with known `scales` and the columns `kept` from an earlier file."""
         from core.data import load_golden
 
-        return load_golden(
-            file,
-            mapping=self.mapped,
-            kept=kept,
-            scales=scales,
-            values=self.values or None,
-        )
+        return load_golden(file, mapping=self.mapped, kept=kept, scales=scales, values=self.values or None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +149,7 @@ class JudgeFileOptions:
     accept_edited: AcceptEdited = False
 
     def replies(self, judge_file: Path) -> ReplyStore | None:
-        """The reply cache for the judge of a file, or for the model of a fused one; None where nobody is asked."""
+        """The reply cache for the model behind a judge file; None for a judge without a model."""
         from core.judge_files.documents import read_card
 
         card = read_card(judge_file, accept_edited=self.accept_edited)
@@ -178,7 +172,7 @@ class StyleOptions:
     persona: Literal["none", "helpful", "annotator"] | None = setting(None, "Persona of the judge.")
 
     def asked(self, judge: str, form: str | None, **more: Any) -> Asking:
-        """How `judge` is asked; UsageError for what does not go together."""
+        """How to ask `judge`.  UsageError for options that conflict."""
         from core.judging.scoring_styles import Asking
 
         try:
@@ -220,7 +214,7 @@ class AskingOptions(StyleOptions):
     extra_body: str = setting("", "Extra fields for each request, as a JSON object; saved in judge.yaml.")
 
     def asking(self, judge: str) -> Asking:
-        """How `judge` is asked; UsageError for what does not go together."""
+        """How to ask `judge`.  UsageError for options that conflict."""
         return self.asked(judge, self.form, max_tokens=self.max_tokens, effort=self.effort, extra=self.extra_body)
 
     def task(self, golden: GoldenSet, aspect: str) -> Task:
@@ -246,7 +240,7 @@ class AskingOptions(StyleOptions):
 
 @dataclass(frozen=True)
 class PrintOptions:
-    """How much of a result is printed, and in which form."""
+    """Form and length of the printed result."""
 
     verbose: VerboseFlag = False
     as_json: JsonFlag = False
@@ -254,13 +248,13 @@ class PrintOptions:
 
 @dataclass(frozen=True)
 class Printed(PrintOptions):
-    """Where a result goes, and how much of it is printed."""
+    """Output folder, and form and length of the printed result."""
 
     out: Path | None = setting(None, "Folder for the files.")
 
 
 def read_scale(text: str) -> Scale:
-    """``"1-5"`` or ``"0-1"`` as a scale that a person has given; UsageError for anything else."""
+    """Read a scale such as ``"1-5"``.  UsageError for other text."""
     from core.records import Scale
 
     ends = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*-\s*(-?\d+(?:\.\d+)?)\s*", text)
@@ -270,7 +264,7 @@ def read_scale(text: str) -> Scale:
 
 
 def reply_cache(spec: str) -> ReplyStore | None:
-    """The store as reply cache for a judge whose calls cost something; None for one that computes or a stand-in."""
+    """The store's reply cache for a judge whose calls cost something; None for any other judge."""
     return settings_and_store()[1].replies if spec.startswith(("openai:", "hf:")) else None
 
 
@@ -284,7 +278,7 @@ def settings_and_store() -> tuple[Settings, Store]:
 
 
 def read_table(golden: GoldenSet, file: Path, aspect: str) -> tuple[Verdicts, int, list[str]]:
-    """The verdicts of a file, how many are for items beyond the golden set, and what to say of scores off the scale."""
+    """The verdicts of a file, the number for items beyond the golden set, and notes on scores off the scale."""
     from core.data.judge_results import in_records, off_scale_words
     from core.data.split import task_of
 

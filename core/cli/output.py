@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     from core.progress import Shown
     from core.records import Alignment
 
-UNITS = {"batch": "requests", "parts": "parts"}
-"""What is counted in phases where it is not the command's usual unit."""
 LOG_SOON, LOG_SECONDS = 1.0, 30.0
-"""Seconds until the first line, and between two lines; on a terminal the first holds for all."""
+"""Seconds until the first line, and between two lines where there is no terminal."""
 _CLEAR = "\r\x1b[2K"
 WIDTH = 100
-"""Columns that a line for people takes at most."""
+"""Most columns of a printed line."""
 MOST_CAUTIONS = 3
 
 
@@ -40,10 +38,10 @@ def tell(body: Mapping[str, Any], lines: Sequence[str], as_json: bool) -> None:
 
 
 def wrapped(lines: Sequence[str]) -> list[str]:
-    """Break lines over `WIDTH` columns; what follows is indented below the line's own start.  Leave out empty ones."""
+    """Break lines longer than `WIDTH` columns, with indentation; leave out empty ones."""
     broken = []
     for line in filter(None, lines):
-        if len(line) <= WIDTH or line.startswith("Next: "):  # a command is there to be copied
+        if len(line) <= WIDTH or line.startswith("Next: "):  # commands are copied as a whole
             broken.append(line)
         else:
             indent = " " * (len(line) - len(line.lstrip()) + 2)
@@ -56,13 +54,13 @@ def wrapped(lines: Sequence[str]) -> list[str]:
 def finding_lines(
     finding: Finding, details: Sequence[str] = (), more: Sequence[str] = (), *, verbose: bool = False
 ) -> list[str]:
-    """The headline, `details`, the basis, up to three cautions, of `more` among them, and the next step."""
+    """The lines of a finding: headline, `details`, basis, up to three cautions (with `more`), and next step."""
     lines = [finding.headline, *details, finding.detail]
     return [*lines, *cautions([*finding.cautions, *more], verbose), finding.next_step]
 
 
 def cautions(texts: Sequence[str], verbose: bool) -> list[str]:
-    """Give each caution a line: the first sentence of the first three, or with `verbose` all of every one."""
+    """A line for each caution: the first sentence of the first three, or with `verbose` all text."""
     if verbose:
         return [f"Caution: {text}" for text in texts]
     short = [re.split(r"(?<=[a-z0-9)%]\.)\s+(?=[A-Z])", text, maxsplit=1)[0] for text in texts[:MOST_CAUTIONS]]
@@ -71,7 +69,7 @@ def cautions(texts: Sequence[str], verbose: bool) -> list[str]:
 
 
 def alignment_words(alignment: Alignment) -> str:
-    """An alignment on one line, with everything that belongs to the number."""
+    """An alignment on one line: statistic, level, value, interval, n and all reservations."""
     a = alignment
     groups = f" in {a.n_groups} groups, {a.n_left_out} left out" if a.level == "sample" else ""
     unread = f", {a.n_unscored} unscored" if a.n_unscored else ""
@@ -82,7 +80,7 @@ def alignment_words(alignment: Alignment) -> str:
 
 
 def alignment_line(name: str, alignment: Mapping[str, Any], remark: str = "") -> str:
-    """One row of a table of alignments: `alignment` as JSON has it, `remark` behind it."""
+    """One row of a table of alignments, from an alignment's JSON."""
     unread = f", {alignment['n_unscored']} unscored" if alignment["n_unscored"] else ""
     why = because(alignment["reason"] or "") if alignment["value"] is None else ""
     figures = f"{number(alignment['value'])}{why}{interval_words(alignment['interval'])}, n = {alignment['n']}"
@@ -90,7 +88,7 @@ def alignment_line(name: str, alignment: Mapping[str, Any], remark: str = "") ->
 
 
 def interval_words(ends: Iterable[float] | None) -> str:
-    """``" [0.10, 0.20]"``; nothing where there is none."""
+    """``" [0.10, 0.20]"``, or "" without an interval."""
     return f" {range_words(ends)}" if ends else ""
 
 
@@ -108,12 +106,12 @@ def facts(title: str, body: Mapping[str, Any], left_out: Sequence[str] = ()) -> 
 def tell_measured(
     body: Mapping[str, Any], lines: Sequence[str], off: Sequence[str], results: Sequence[Any], as_json: bool
 ) -> None:
-    """`tell`, with what to know of the scores (`off`) and of items that a judge was calibrated on."""
+    """`tell` with notes on the scores (`off`) and on items that a judge was calibrated on."""
     tell({**body, **noted(off), **seen_counts(*results)}, [*lines, *off, *seen_words(*results)], as_json)
 
 
 def seen_words(*results: Any) -> list[str]:
-    """One line on the items that a judge was calibrated on, left out or kept; none where there are none."""
+    """One line on the items that a judge was calibrated on, left out or kept, if there are any."""
     counts = seen_counts(*results)
     if n := counts["n_calibration_kept"]:
         return [
@@ -126,23 +124,23 @@ def seen_words(*results: Any) -> list[str]:
 
 
 def seen_counts(*results: Any) -> dict[str, int]:
-    """How many items that a judge was calibrated on were left out or kept, as JSON has it; the larger of several."""
+    """Count the items that a judge was calibrated on, left out or kept: the most of several results."""
     names = ("n_calibration_left_out", "n_calibration_kept")
     return {name: max(getattr(result, name) for result in results) for name in names}
 
 
 def because(reason: str) -> str:
-    """The reason in brackets, where there is one."""
+    """`` (reason)``, or "" without a reason."""
     return f" ({reason})" if reason else ""
 
 
 def place(row: int | None, column: str | None) -> str:
-    """`` (row 3, column x)``, as far as known."""
+    """`` (row 3, column x)``, as far as they are known."""
     return because(", ".join(f"{name} {at}" for name, at in (("row", row), ("column", column)) if at is not None))
 
 
 def notes(*texts: str) -> list[str]:
-    """One line each."""
+    """A line for each note."""
     return [f"Note: {text}" for text in texts if text]
 
 
@@ -157,30 +155,30 @@ def written_to(out: str) -> list[str]:
 
 
 def spent(usage: Mapping[str, Any]) -> str:
-    """``", cost $0.12"``, ``", cost —"`` where nobody knows; nothing where no model was asked."""
+    """``", cost $0.12"``, ``", cost —"`` for an unknown price, or "" if no model was asked."""
     return f", cost {money(usage['cost'])}" if usage["requests"] or usage["cached"] else ""
 
 
-# ── how far it is ────────────────────────────────────────────────────────────────────────────────────────────
+# ── progress ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @contextmanager
 def stages_shown(unit: str = "calls") -> Iterator[Shown]:
-    """Print how far a long computation is: on a terminal on one line, elsewhere a line every half minute."""
+    """Print the progress of a long computation: on one line of a terminal, elsewhere a line every half minute."""
     from core.progress import Shown
 
     lines, ended, on_terminal = LogLines(unit), threading.Event(), sys.stderr.isatty()
 
     def keep_printing() -> None:
         seconds = LOG_SOON
-        while not ended.wait(seconds):  # also while nothing comes
+        while not ended.wait(seconds):
             line = lines.line()
             if on_terminal:
                 width = shutil.get_terminal_size().columns - 1
                 typer.echo(f"{_CLEAR}{line[:width]}", err=True, nl=False)
             else:
                 typer.echo(line, err=True)
-            seconds = LOG_SOON if on_terminal else LOG_SECONDS
+                seconds = LOG_SECONDS
         typer.echo(_CLEAR if on_terminal else "", err=True, nl=False)
 
     printing = threading.Thread(target=keep_printing, name="concord-log", daemon=True)
@@ -193,26 +191,23 @@ def stages_shown(unit: str = "calls") -> Iterator[Shown]:
 
 
 class LogLines:
-    """E.g. ``scoring: 120,000 of 1,000,000 items, 1,650 items/s, 9 min left``."""
+    """Progress in a line: ``scoring: 120,000 of 1,000,000 items, 9 min left``."""
 
     def __init__(self, unit: str) -> None:
-        self._usual, self._now = unit, Stage("", "starting", 0, 0)
+        self._unit, self._now = unit, Stage("", "starting", 0, 0)
         self._begun = (time.monotonic(), 0)
 
     def show(self, now: Any) -> None:
-        """Note how far it is: the message, the calls done, of how many (0 while not known)."""
+        """Note the progress."""
         if not self._now.calls_expected or now.calls < self._now.calls:
-            self._begun = (time.monotonic(), now.calls)  # another phase: what is there already is no part of the pace
+            self._begun = (time.monotonic(), now.calls)  # another phase, or resumed: earlier items took no time
         self._now = now
 
     def line(self) -> str:
-        """How far it is now."""
+        """The line as of now."""
         now, (since, before) = self._now, self._begun
         done, of, seconds = now.calls, now.calls_expected, time.monotonic() - since
-        unit = UNITS.get(now.phase, self._usual)
-        line = f"{now.message}{spent(asdict(now.usage))}: {done:,.0f}{f' of {of:,.0f}' if of else ''} {unit}"
-        pace = (done - before) / seconds if seconds > 0 else 0.0
-        if pace <= 0:
-            return f"{line}, {duration(seconds)} so far"
-        line += f", {pace:,.0f} {unit}/s" if pace >= 1 else ""
-        return f"{line}, {duration((of - done) / pace)} left" if of else line
+        line = f"{now.message}{spent(asdict(now.usage))}: {done:,.0f}{f' of {of:,.0f}' if of else ''} {self._unit}"
+        if of and done > before:
+            return f"{line}, {duration(seconds * (of - done) / (done - before))} left"
+        return f"{line}, {duration(seconds)} so far"

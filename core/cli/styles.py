@@ -32,7 +32,7 @@ FORMS = "score_only, free_text, stars, rate_explain, analyze_rate or mix; may be
 
 @dataclass(frozen=True)
 class GridOptions:
-    """Options of `styles`: what to ask, how much, and where to save it."""
+    """Options of `styles`: forms, size and output."""
 
     pilot: int | None = setting(None, "About this many items, in whole sources; default: all.")
     forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None
@@ -81,18 +81,14 @@ def styles(
 def _words(view: StylesView, aspect: str) -> list[str]:
     lines = []
     for cell in view.cells:
-        unread = f"{cell.n_unread:,} of {cell.n_replies:,} replies unread"
-        lines += [
-            f"{aspect}, {cell.name}",
-            f"  {alignment_words(cell.alignment)}",
-            f"  {unread}, {cell.n_replies:,} calls{spent(asdict(cell.usage))}",
-        ]
+        unread = f"{cell.n_unread:,} of {cell.n_replies:,} replies unread{spent(asdict(cell.usage))}"
+        lines += [f"{aspect}, {cell.name}", f"  {alignment_words(cell.alignment)}", f"  {unread}"]
     lines += [f"not run: {aspect}, {style.name}: {style.reason}" for style in view.unfinished]
     return [*lines, *notes(*view.notes)]
 
 
 def _styles_of(judge: str, forms: Sequence[str], how: StyleOptions) -> tuple[Style, ...]:
-    """A style for each form, of which score_only alone is weighted."""
+    """A style for each form; only score_only is weighted."""
     if how.weighted and "score_only" not in forms:
         raise UsageError("--weighted needs --form score_only: the other forms give no bare number to weigh.")
     how = replace(how, samples=how.samples or 1, steps=False)
@@ -100,7 +96,7 @@ def _styles_of(judge: str, forms: Sequence[str], how: StyleOptions) -> tuple[Sty
 
 
 def _saved(judge: str, golden: GoldenSet, aspect: str, result: ComparedStyles, out: Path | None) -> dict[str, Any]:
-    """What `styles --json` prints; with `out` the verdicts, a file a style, and `styles.json` are written there."""
+    """The JSON of `styles`; with `out`, write the verdicts of each style and `styles.json` there."""
     view = result.view
     titles = [re.sub(r"[^\w.]+", "-", f"{aspect} {cell.name}").encode()[:150] for cell in view.cells]
     names = [f"{n}-{title.decode('utf-8', 'ignore').strip('-')}.jsonl" for n, title in enumerate(titles, 1)]
@@ -141,7 +137,7 @@ def _saved(judge: str, golden: GoldenSet, aspect: str, result: ComparedStyles, o
 
 
 def _write(file: Path, judge: JudgeScores, replies: Replies, golden: GoldenSet) -> Path:
-    """The verdicts of one style: a line an item that was asked, null where there is no score, with its replies."""
+    """Write the verdicts of one style: a line per judged item with its replies, and null without a score."""
     unscored = {verdict.item_id: verdict for verdict in judge.unscored}
     lines = []
     for item_id, value in zip(golden.item_ids, judge.values.tolist(), strict=True):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from core.calibration.racing import ensemble_scores
-from core.data.split import KnownTexts, calibration_digests, split_sources, task_of, text_digest
+from core.data.split import calibration_digests, text_digest
 from core.errors import JudgeError, UsageError
 from core.judge_files import CalibratedJudge
 from core.judge_files.loaded import LoadedJudge, load_judge
@@ -21,13 +21,11 @@ from core.progress import SILENT, Progress, Stage
 from core.providers.budget import BudgetSpentError
 from core.providers.completions import ReplyStore
 from core.records import (
-    Criteria,
     FloatArray,
     GoldenSet,
     Interval,
     Item,
     JsonRecord,
-    Provenance,
     Usage,
     check_settings,
     json_fields,
@@ -138,14 +136,6 @@ def items_to_repeat(judge: LoadedJudge, golden: GoldenSet, settings: RepeatSetti
         )
     chosen = np.random.default_rng([settings.seed, 37]).permutation(len(places))[: settings.items]
     return [golden.items[places[k]] for k in np.sort(chosen)]
-
-
-def with_criteria(judge: LLMJudge, golden: GoldenSet, aspect: str, text: str) -> CalibratedJudge:
-    """A judge that was never calibrated, with the criteria `text`: its calibration items are those of a usual split."""
-    split = split_sources(golden, aspect=aspect)
-    card = {"task": {}, "texts": KnownTexts.of(golden, split.calibration, split.held_out).as_json()}
-    criteria = Criteria(text, aspect, Provenance("given"))
-    return CalibratedJudge(card, task_of(golden, aspect), (criteria,), judge, None)
 
 
 def steadiness(

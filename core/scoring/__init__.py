@@ -4,9 +4,9 @@
 
     score_file(ScoreRequest(items, judge_file, out)) -> ScoredFile
 
-    item_file   a first look at all rows: findings, unique ids, how many      validate_items(path) -> ItemFile
-    output      request and result; lines, kept next to the output; resumed, and finished by a rename
-    run         all of it; its estimate; fused judges; files of requests for a batch endpoint, and its results
+    item_file   check all rows: findings, unique ids, their number      validate_items(path) -> ItemFile
+    output      request and result; verdicts so far, and the finished file
+    run         score and estimate; fused judges; requests for a batch endpoint, and its results
     on_ray      the same on a Ray cluster, with Ray Data
 """
 

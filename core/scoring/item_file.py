@@ -1,7 +1,7 @@
-"""A first look at a whole file before anything is scored: is every row readable, are ids unique, how many are there?
+"""Check a whole file of items before scoring: readable rows, unique ids, and their number.
 
-Scoring may take hours and money, so what is wrong with the file is said before it starts.  The look costs a few
-per cent of what the offline judge takes, and memory for a number a row: the hashes of the ids.
+Scoring may take hours and money, so errors in the file are reported before it starts. The check costs a few per cent of
+the offline judge's time, and memory for one number per row: the hashes of the ids.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from core.judge_files.loaded import LoadedJudge
 from core.records import Item, is_blank
 
 OnRows = abc.Callable[[int], None]
-"""Called with the number of rows looked at so far."""
+"""Called with the number of rows checked so far."""
 
 HEAD_ROWS = 1_000
-"""Rows looked at before the columns' roles are settled."""
+"""Rows that decide the roles of the columns."""
 
 _TOLD = 5_000
-"""Rows between two words on how far the look is."""
+"""Rows between two reports of progress."""
 
 
 @dataclass(frozen=True)
 class ItemFile:
-    """Items of a file, ready to be read as often as wanted.
+    """A checked file of items.
 
-    `digest` is the SHA-256 of the file's bytes; `filled` counts the items that have a source, a context, references.
-    `read_after` gives the items after the first so many, in file order.
+    `digest` is the SHA-256 of the file's bytes; `filled` counts the items with a source, a context, references.
+    `read_after(n)` reads the items after the first n, in file order.
     """
 
     path: Path
@@ -57,7 +57,7 @@ class ItemFile:
 
 
 def columns_behind(judge: LoadedJudge) -> dict[str, str]:
-    """How the texts and metrics of the golden set's file were read, as the judge's file keeps it."""
+    """The columns of texts and metrics in the golden set's file, as the judge file keeps them."""
     kept, roles = kept_columns(judge.card), (*ITEM_ROLES, KEPT_VALUES)
     return {role: column for role, column in kept.items() if role in roles or role.startswith(METRIC)}
 
@@ -68,7 +68,7 @@ def validate_items(
     given: abc.Mapping[str, str] = MappingProxyType({}),
     kept: abc.Mapping[str, str] = MappingProxyType({}),
 ) -> ItemFile:
-    """Look at every row of `path`.  GoldenError with row and column for the first thing that forbids its use.
+    """Check every row of `path`.  GoldenError with row and column for the first error.
 
     `given` and `kept`: role → column, as `load_golden` takes them.
     """
@@ -97,9 +97,9 @@ def validate_items(
 def _read_rows(table: TableFile, mapping: Mapping, repeats: abc.Set[int], start: int) -> abc.Iterator[Item]:
     """The items after the first `start`, one a row.
 
-    `repeats` are the places of rows, from 1, whose id an earlier row has; the judge's file says what they are.
+    `repeats` are the places of rows, from 1, whose id an earlier row has; the judge file says how to treat them.
     """
-    reader, rows = RowReader(mapping, FindingLog()), table.rows()  # findings were told before
+    reader, rows = RowReader(mapping, FindingLog()), table.rows()  # these findings are known
     wanted = (at for at in enumerate(rows, start=1) if mapping.values.ids == "number" or at[0] not in repeats)
     for place, row in itertools.islice(wanted, start, None):
         item = reader.read(place, rows.number, row)
@@ -116,10 +116,10 @@ _REPEATS = {
 def look_at(
     rows: abc.Iterable[tuple[int, abc.Mapping[str, Any]]], mapping: Mapping, log: FindingLog, on_rows: OnRows
 ) -> tuple[int, Counter[str], frozenset[int]]:
-    """Look at every one of `rows`, each with its number; what is wrong goes into `log`.
+    """Check `rows`, each with its number; errors go into `log`.
 
-    Returns how many items there are, how many have a source, a context, references, and the places
-    of rows, from 1, whose id an earlier row has.
+    Returns the number of items, the numbers with a source, a context, references, and the places of rows, from 1, whose
+    id an earlier row has.
     """
     repeats, ids = set[int](), mapping.values.ids
     reader, filled, n_rows = RowReader(mapping, log), Counter[str](), 0

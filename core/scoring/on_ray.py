@@ -2,13 +2,13 @@
 
 ::
 
-    OUT/_scoring.json         what is scored with what
+    OUT/_scoring.json         digests and options of the scoring
     OUT/part-<digest>.jsonl   the verdicts of one batch, written whole or not at all
 
-Finished parts are the checkpoint: a second start skips the items that stand in one.  Where a node is lost, Ray does
-its batches again on another; a batch holds the same items then, and so its part has the same name.  Nodes read and
-write for themselves, so input and output must lie where all of them see it, at a path or in an object store
-(`s3://BUCKET/…`).  Each node has its own keys and rights in its environment.
+Finished parts are the checkpoint: a second start skips their items. If a node is lost, Ray repeats its batches on
+another. Such a batch has the same items, so its part has the same name. Nodes read and write for themselves, so input
+and output must be where all nodes see them, at a path or in an object store (`s3://BUCKET/…`). Each node has its own
+keys and rights in its environment.
 """
 
 from __future__ import annotations
@@ -45,27 +45,27 @@ from core.scoring.run import batch_size, check_unread, identity_of, open_judge, 
 MANIFEST = "_scoring.json"
 LINES, TABLES = (".jsonl", ".ndjson"), (".parquet",)
 PART, REMOTE_PART = 2_000, 250
-"""Items of a part, of a judge that computes and of one that asks a model: what a killed actor loses of each."""
+"""Items of a part, which a killed actor loses: for a judge that computes, and for one that asks a model."""
 READING = {"num_cpus": 0.1}
-"""What a task that reads takes of a processor: it reads little and mostly waits."""
+"""Share of a processor for a task that reads, since it mostly waits."""
 FOR_READING = 0.2
-"""What a scoring actor leaves of its processor (or its node) for two tasks that read."""
+"""Share of its processor (or node) that a scoring actor leaves for two tasks that read."""
 ASKING = 0.5
-"""What an actor that asks an endpoint takes of a processor: it waits for replies."""
+"""Share of a processor for an actor that asks an endpoint, since it waits for replies."""
 
 
 def score_on_ray(
     address: str, request: ScoreRequest, source: str, out: str, *, progress: Progress = SILENT
 ) -> ScoredFile:
-    """Score what `source` names (a file or a folder, at a path or URL) into the folder `out`, on a cluster.
+    """Score `source` (a file or a folder, at a path or URL) into the folder `out`, on a cluster.
 
-    Items are JSON lines or Parquet, one row for each, with a column item_id; verdicts are JSON lines.  A row that
-    cannot be read is Unscored ("missing input").  Finished parts stay, whatever is raised.
+    Items are JSON lines or Parquet, one row for each, with a column item_id; verdicts are JSON lines.  An unreadable
+    row is Unscored ("missing input").  Finished parts stay after any error.
 
     Raises:
         JobError: A cluster, a place or parts that cannot be used, or two rows with one id.
         GoldenError: The columns of the items.
-        UsageError: What takes no cluster: a budget, a batch, a fused judge.
+        UsageError: A budget, a batch or a fused judge, which Ray does not support.
         JudgeError: As the judge raises it on a node.
     """
     started = time.perf_counter()
@@ -81,15 +81,14 @@ def score_on_ray(
         rows = read(list(files), **READING)
         mapping = _columns_of(rows.take(HEAD_ROWS), request, judge, source)
         n_items, identity = rows.count(), identity_of(request, [*map(list, files.items())], judge)
-        done, before = _begin(folder, identity, again=request.again)
+        done, before = _begin(folder, identity)
         needs, n_actors = _actors(ray, judge)
-        # actors get rows and write parts; no name on this machine travels with the request
+        # actors get rows and write parts; file names of this machine are not sent
         sent = replace(request, out=Path("part.jsonl"), items=Path("items"))
         size = batch_size(judge)  # whole batches: a model sees the same items together as in one process
         scored = rows.map_batches(
             Scorer,
             fn_constructor_args=(sent, request.judge_file.read_bytes(), mapping, out, done),
-            fn_constructor_kwargs={"actors": n_actors},
             batch_size=max(1, (REMOTE_PART if judge.models else PART) // size) * size,
             batch_format="pyarrow",
             compute=ray.data.ActorPoolStrategy(size=n_actors),
@@ -102,16 +101,16 @@ def score_on_ray(
                     raise JudgeError(part["problem"])
                 counts += Counter(json.loads(part["counts"]))
                 ids.append(np.frombuffer(part["ids"], dtype=np.uint64))
-                check_unread(request, judge, counts - before)
+                check_unread(judge, counts - before)
             progress.publish(Stage("scoring", "scoring", counts.total(), n_items))
         if len(np.unique(np.concatenate(ids))) < n_items:
-            raise JobError(f"{source}: rows have changed, or two share an id. Correct that and add --again.")
+            raise JobError(f"{source}: rows have changed, or two share an id. Correct that and delete {out}.")
     calls = (counts.total() - before.total()) * judge.calls_an_item
     return ScoredFile(n_items, counts, before.total(), calls, time.perf_counter() - started, judge.marks)
 
 
 def _actors(ray: Any, judge: RowJudge) -> tuple[dict[str, Any], int]:
-    """What an actor takes of its node, and how many there are: one a GPU, a processor, or a node that asks."""
+    """Resources and number of the actors: one for each GPU, processor, or node that asks an endpoint."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     cpus, gpus = (int(sum(node.get(kind, 0) for node in nodes)) for kind in ("CPU", "GPU"))
     if not cpus:
@@ -120,7 +119,7 @@ def _actors(ray: Any, judge: RowJudge) -> tuple[dict[str, Any], int]:
         if gpus:
             return {"num_gpus": 1, "num_cpus": 0}, gpus
         smallest = min(node.get("CPU", 1) for node in nodes)
-        # nearly all of a node, so that (with nodes of one size) none loads the model twice
+        # nearly all of a node, so that none loads the model twice (if nodes have one size)
         return {"num_cpus": max(0.5, smallest - FOR_READING)}, len(nodes)
     if judge.models:
         asked = [each.provider for each in judge.models]
@@ -146,7 +145,7 @@ def _columns_of(head: Sequence[dict[str, Any]], request: ScoreRequest, judge: Ro
 
 
 def _row_of(cells: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
-    """The row that Ray Data read, with a column for each of the `paths` into nested JSON that it has."""
+    """The row that Ray Data read, with a column for each existing one of the `paths` into nested JSON."""
     row: Any = cells
     if list(cells) == ["text"]:  # a line of JSON
         try:
@@ -160,25 +159,24 @@ def _row_of(cells: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
 
 
 def short_hash(text: str) -> int:
-    """Return a number of 64 bits that tells texts apart, the same on every node."""
+    """A hash of 64 bits, the same on every node."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 
-def _begin(folder: Folder, identity: Mapping[str, Any], *, again: bool) -> tuple[np.ndarray, Counter[str]]:
-    """Make the output ready, and read what is finished; unread items are dropped, to be asked again.
+def _begin(folder: Folder, identity: Mapping[str, Any]) -> tuple[np.ndarray, Counter[str]]:
+    """Prepare the output and read the finished parts; unread items are dropped, so that they are asked again.
 
-    Returns hashes of the ids of the items that have a verdict, and their `tally`.
-    JobError where the parts are of another scoring.
+    Returns hashes of the ids of items with a verdict, and their `tally`.  JobError for parts of another scoring.
     """
     names = [entry.base_name for entry in folder.listed()]
-    parts, hashes, counts = [name for name in names if name.startswith("part-")], list[int](), Counter[str]()
-    for name in parts if again else ():
-        folder.drop(name)
-    parts = [] if again else parts
-    kept = json.loads(folder.read(MANIFEST)) if parts and MANIFEST in names else {}
-    identity = json.loads(json.dumps(identity))
-    found = {name: [json.loads(line) for line in folder.read(name).splitlines()] for name in parts}
-    if parts and kept != identity:
+    hashes, counts, identity = list[int](), Counter[str](), json.loads(json.dumps(identity))
+    found = {
+        name: [json.loads(line) for line in folder.read(name).splitlines()]
+        for name in names
+        if name.startswith("part-")
+    }
+    kept = json.loads(folder.read(MANIFEST)) if MANIFEST in names else {}
+    if found and kept != identity:
         raise other_scoring(folder.address, sum(map(len, found.values())), kept, identity)
     folder.write(MANIFEST, json.dumps(identity).encode())
     for name, rows in found.items():
@@ -194,16 +192,14 @@ def _begin(folder: Folder, identity: Mapping[str, Any], *, again: bool) -> tuple
 
 
 class Scorer:
-    """An actor: scores the rows of a batch that have no verdict yet, and writes them as one part.
+    """An actor that scores the rows of a batch without a verdict and writes them as one part.
 
-    `judge_file` is the content of the file that `request` names, `done` are hashes of ids that have a verdict.
-    A call returns a table of one row for `score_on_ray`: `counts` (the `tally` of the part as JSON), `ids` (the items'
-    `short_hash`, uint64 in bytes) and `problem` (why the batch was not scored; "" if it was).
+    `judge_file` is the content of the file of `request`; `done` are hashes of ids with a verdict.  A call returns a
+    table of one row for `score_on_ray`: `counts` (the `tally` of the part as JSON), `ids` (the items' `short_hash`,
+    uint64 in bytes) and `problem` (the reason why the batch was not scored, or "").
     """
 
-    def __init__(
-        self, request: ScoreRequest, judge_file: bytes, mapping: Columns, out: str, done: np.ndarray, *, actors: int
-    ) -> None:
+    def __init__(self, request: ScoreRequest, judge_file: bytes, mapping: Columns, out: str, done: np.ndarray) -> None:
         self.request, self.mapping, self.folder, self.done = request, mapping, Folder(out), done
         with tempfile.TemporaryDirectory(prefix="concord-") as folder:
             file = Path(folder) / request.judge_file.name
@@ -211,9 +207,6 @@ class Scorer:
             judge = open_judge(replace(request, judge_file=file), alone=True)
         assert isinstance(judge, RowJudge)
         self.judge = judge
-        for provider in {id(asked.provider): asked.provider for asked in judge.models}.values():
-            if share := getattr(provider, "share", None):
-                share(actors)  # each has its part of the endpoint's pace
 
     def __call__(self, table: Any) -> Any:
         import pyarrow as arrow
@@ -227,7 +220,7 @@ class Scorer:
         return arrow.table({name: [value] for name, value in part.items()})
 
     def score(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Score and write the fresh ones of `rows`; return their counts as JSON, and their ids as hashes."""
+        """Score and write the new ones of `rows`; return their counts as JSON, and their ids as hashes."""
         items, unreadable = list[Item](), list[Unscored]()
         for cells in rows:
             try:
@@ -286,7 +279,7 @@ class Folder:
         return file_system, path
 
     def listed(self, *, deep: bool = False) -> list[Any]:
-        """The files in this folder, by name; the file itself where it is one; none where there is nothing."""
+        """The files in this folder by name; only the file itself if the address is a file."""
         from pyarrow import fs
 
         file_system, path = self.place
@@ -304,7 +297,7 @@ class Folder:
             return bytes(file.read())
 
     def write(self, name: str, data: bytes) -> None:
-        """Put a file into this folder, whole or not at all.  JobError for a full disk or a store without rights."""
+        """Write a file of this folder, whole or not at all.  JobError for a full disk or missing rights."""
         file_system, path = self.place
         final = now = f"{path}/{name}"
         with self.said("written"):
@@ -324,7 +317,7 @@ class Folder:
 
     @contextmanager
     def said(self, done: str) -> Iterator[None]:
-        """Raise what a file system or a store says as a JobError with what to do."""
+        """Turn the error of a file system or store into a JobError with a way out."""
         try:
             yield
         except OSError as error:
@@ -340,9 +333,9 @@ class Folder:
 
 
 def input_files(address: str) -> dict[str, int]:
-    """The files of items that `address` names (one file, or a folder), as Ray Data reads them → their bytes, sorted.
+    """List the files of items at `address` (one file, or a folder) for Ray Data: address → bytes, sorted.
 
-    GoldenError where there is none, or both kinds; JobError where it cannot be read.
+    GoldenError for no such file, or for both kinds; JobError if the address cannot be read.
     """
     folder = Folder(address)
     scheme = f"{address.partition('://')[0]}://" if "://" in address and folder.place[0].type_name != "local" else ""

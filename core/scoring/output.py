@@ -1,13 +1,13 @@
-"""What a scoring is asked for, what it came to, and its output, which a killed one resumes.
+"""The request and result of a scoring, and its output file, which a killed scoring resumes.
 
 ::
 
-    verdicts.jsonl.part             the verdicts written so far, one JSON object per line
-    verdicts.jsonl.progress.json    what is scored with what (digests, options)
-    verdicts.jsonl                  appears when all is done; until then an older file stays as it was
+    verdicts.jsonl.part             the verdicts so far, one JSON object per line
+    verdicts.jsonl.progress.json    digests and options of the scoring
+    verdicts.jsonl                  appears when all is done; an older file stays until then
 
-An item counts as done when its line is whole and on the disk.  So the finished file holds the same bytes however often
-it was interrupted.
+An item is done when its line is whole and on the disk. So the finished file has the same bytes however often the
+scoring was interrupted.
 """
 
 from __future__ import annotations
@@ -39,25 +39,23 @@ _ORIGIN = ("system_id", "source_id")
 COLUMNS = "item_id score calibrated n_read n_unread reason detail explanation mark".split()
 SCORED = "scored"
 UNREAD = frozenset(("no verdict", "out of range", "refused", "empty", "truncated", "provider error"))
-"""Reasons that another answer may take away; a missing input stays missing."""
+"""Reasons that another reply may remove; a missing input stays missing."""
 _FINDINGS_IN_JSON = 20
 
 
 @dataclass(frozen=True)
 class ScoreRequest:
-    """Score the items of `items` with `judge_file` into `out` (JSON lines, or CSV where the name ends in .csv).
+    """Score the items of `items` with `judge_file` into `out` (JSON lines, or CSV if the name ends in .csv).
 
-    `judge` scores with another judge than the one calibrated with ("" for that one); `accept_edited` takes a judge
-    file that was changed after its export.  `budget` is the most calls to make now (one per criteria and item),
-    `budget_usd` the most dollars to spend now; `again` drops what an earlier scoring into `out` left behind.  A judge
-    that asks an endpoint stops when more than `most_unread` of the items of this call, a share from 0 to 1, came back
-    unread.
-
-    `batch_read` reads the results of requests that `write_batch` wrote out of files, and asks nobody.
-    `coverage` (0.5 to 0.99) puts an interval around every verdict that holds so large a share of raters' labels;
-    `abstain_over` marks the least sure verdicts, so that by the calibration the others err by so many points at most.
-
-    `mapping` is role → column of `items`; the columns that the judge files keep are used where they fit.
+    Attributes:
+        judge: Another judge than the calibrated one, "" for that one.
+        accept_edited: Accept a judge file that was changed after its export.
+        budget: Most calls to make now, one per criteria and item.
+        budget_usd: Most dollars to spend now.
+        batch_read: Files of results of the requests of `write_batch`; nothing is sent.
+        coverage: Share of raters' labels (0.5 to 0.99) in the interval around every verdict.
+        abstain_over: Mark the least sure verdicts, so that the others err by at most so many points on calibration.
+        mapping: Role → column of `items`; the columns in the judge file are used where they fit.
     """
 
     items: Path
@@ -68,8 +66,6 @@ class ScoreRequest:
     explain: bool = False
     budget: int | None = None
     budget_usd: float | None = None
-    again: bool = False
-    most_unread: float = 0.5
     batch_read: tuple[Path, ...] = ()
     coverage: float | None = None
     abstain_over: float | None = None
@@ -78,11 +74,11 @@ class ScoreRequest:
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """What a scoring of `n_items` came to; `counts` are those of `tally`, `n_before` were scored by earlier calls.
+    """The result of scoring `n_items`; `counts` are those of `tally`, `n_before` of them by earlier calls.
 
-    `batch` counts the lines of `batch_read` (`core.providers.batch_file.BatchResults`), `usage` is what the replies of
-    this call have cost, `remarks` what of the endpoint has to be known.  `sure` is `Output.sure`.  Of a fused judge
-    `used` are the parts that could be computed, and `missing` says why others not.
+    `batch` counts the lines of `batch_read` (`BatchResults.counts`), `usage` is the cost of this call's replies,
+    `remarks` concern the endpoint, `sure` is `Output.sure`.  For a fused judge, `used` are the parts that could be
+    computed, and `missing` gives the reason for each of the others.
     """
 
     n_items: int
@@ -113,7 +109,7 @@ class ScoredFile:
 
     @property
     def finished(self) -> bool:
-        """False: the budget ended it, and the output is not there yet."""
+        """False if the budget ended it before the output was complete."""
         return self.n_done >= self.n_items
 
     @property
@@ -155,10 +151,9 @@ class ScoredFile:
 
 
 def abstention_of(judge: LoadedJudge, request: ScoreRequest) -> Abstention | None:
-    """Return which verdicts are marked as unsure; None where nobody wants to know.
+    """The rule that marks verdicts as unsure; None without `abstain_over`.
 
-    UsageError for a judge without intervals where they are wanted; JudgeError for one that cannot find its unsure
-    verdicts, or whose file was written before intervals were kept.
+    UsageError or JudgeError for a judge that cannot give the intervals or the rule.
     """
     if request.coverage is None:
         return None
@@ -177,7 +172,7 @@ def abstention_of(judge: LoadedJudge, request: ScoreRequest) -> Abstention | Non
 def verdict_rows(
     items: Sequence[Item], verdicts: Sequence[Verdict], judge: LoadedJudge, request: ScoreRequest
 ) -> list[dict[str, Any]]:
-    """Return `verdicts` on `items` as lines of the output: with marks, how sure it is, and the item's origin."""
+    """The lines of the output for `verdicts` on `items`, with marks, intervals and the items' origin."""
     mark = {"mark": "; ".join(judge.marks)} if judge.marks else {}
     unsure, rows = abstention_of(judge, request), []
     for item, verdict in zip(items, verdicts, strict=True):
@@ -199,24 +194,24 @@ def tally(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
 
 
 def other_scoring(place: str, n: int, kept: Mapping[str, Any], now: Mapping[str, Any]) -> JobError:
-    """Return the error for an output of `n` verdicts that another scoring began; it names what differs."""
+    """The error for an output of `n` verdicts by another scoring; it names the differences."""
     names = [name for name in {**now, **kept} if kept.get(name) != now.get(name)]
     return JobError(
         f"{place} holds {n:,} verdicts of another scoring, which cannot be resumed: {in_short(names, 9)} "
         f"{'differs' if len(names) == 1 else 'differ'}. Restore what it was started with, name another --out, or "
-        "add --again to score from the start."
+        "delete it to score from the start."
     )
 
 
 class Output:
-    """The output of one scoring, from where an earlier call stopped; `finish` when all is in.
+    """The output of one scoring, continued from an earlier call; call `finish` when it is complete.
 
-    `counts` are those of `tally` so far.  `again` drops what is kept.  JobError when another process is writing, or
-    what is kept is damaged or belongs to another scoring.
+    `counts` are those of `tally` so far.  JobError when another process is writing, or when the kept part is damaged or
+    belongs to another scoring.
     """
 
-    def __init__(self, out: Path, identity: Mapping[str, Any], *, again: bool = False) -> None:
-        self.out, self.identity, self.counts = out, dict(identity), Counter[str]()
+    def __init__(self, out: Path, identity: Mapping[str, Any] | None = None) -> None:
+        self.out, self.counts = out, Counter[str]()
         self.part, self.note = out.with_name(f"{out.name}.part"), out.with_name(f"{out.name}.progress.json")
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
@@ -228,18 +223,18 @@ class Output:
         try:
             if not _locked(self._file):
                 raise JobError(f"{self.part}: another scoring is writing to it. Wait for it, or give another --out.")
-            if again or not self.note.exists():
+            if identity is not None and self.note.exists():
+                self._resume(identity)
+            else:
                 with self._on_disk():
                     self._file.truncate()
-                write_json(self.note, self.identity)
-            else:
-                self._resume()
+                write_json(self.note, dict(identity or {}))
         except BaseException:
             self.close()
             raise
 
-    def _resume(self) -> None:
-        """Read what is kept and cut off a line that is not whole.  JobError where it belongs to another scoring."""
+    def _resume(self, identity: Mapping[str, Any]) -> None:
+        """Count the kept lines and cut off an incomplete one.  JobError if they belong to another scoring."""
         size = 0
         try:
             kept = json.loads(self.note.read_bytes())
@@ -248,11 +243,11 @@ class Output:
                     break
                 self.counts += tally([json.loads(line)])
                 size += len(line)
-            if kept != self.identity:
-                raise other_scoring(str(self.part), self.counts.total(), kept, self.identity)
+            if kept != identity:
+                raise other_scoring(str(self.part), self.counts.total(), kept, identity)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise JobError(
-                f"{self.part}: it is damaged, or {self.note.name} is. Add --again to score from the start."
+                f"{self.part}: it is damaged, or {self.note.name} is. Delete both to score from the start."
             ) from error
         with self._on_disk():
             self._file.seek(size)
@@ -272,7 +267,7 @@ class Output:
             yield from map(json.loads, file)
 
     def sure(self, request: ScoreRequest, judge: LoadedJudge) -> dict[str, Any]:
-        """How wide the intervals are, and how many verdicts are marked as unsure; {} where nobody wants to know."""
+        """Mean width of the intervals and number of unsure verdicts; {} without `coverage`."""
         if request.coverage is None or not isinstance(judge, CalibratedJudge) or judge.intervals is None:
             return {}
         rows = [(row["width"], row.get(ABSTAINED)) for row in self.rows()]
@@ -291,7 +286,7 @@ class Output:
         return {"intervals": made, "abstention": told}
 
     def finish(self, request: ScoreRequest, judge: LoadedJudge) -> None:
-        """Give the part its final name, as CSV where that asks for it.  ConcordError when that cannot be done."""
+        """Give the part its final name, converted to CSV if the name ends in .csv.  ConcordError for a full disk."""
         with self._on_disk():
             if self.out.suffix.lower() == ".csv":
                 names = [*COLUMNS, CALIBRATION_ITEM, *_ORIGIN, *(BY_ORDER if judge.task.kind == "pair" else ())]
@@ -308,12 +303,12 @@ class Output:
 
     def close(self) -> None:
         """Close the part.  Safe to call twice."""
-        with suppress(OSError):  # what could not be flushed is no part of what is done
+        with suppress(OSError):  # text that cannot be flushed does not count as done
             self._file.close()
 
     @contextmanager
     def _on_disk(self) -> Iterator[None]:
-        """ConcordError when the disk takes no more; it says what is kept."""
+        """Raise ConcordError for a full disk, with the number of kept items."""
         try:
             yield
         except OSError as error:
@@ -327,7 +322,7 @@ class Output:
 
 
 def _locked(file: IO[bytes]) -> bool:
-    """Whether this process now is the only one that writes to `file`; the lock ends with the process."""
+    """Lock `file` for this process; False if another process writes to it."""
     try:
         import fcntl
     except ImportError:  # a system without advisory locks

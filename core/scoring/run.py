@@ -1,19 +1,13 @@
-"""Score a file of any length with a judge file: check it, score batch by batch, keep, resume, finish."""
+"""Score a file of any length with a judge file: check it, then score, keep and resume batch by batch."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -33,52 +27,38 @@ from core.providers.completions import ReplyStore, Request
 from core.providers.wire import BatchResults, Capabilities, request_lines, write_lines
 from core.records import Item
 from core.scoring.item_file import ItemFile, columns_behind, validate_items
-from core.scoring.output import (
-    UNREAD,
-    Output,
-    ScoredFile,
-    ScoreRequest,
-    abstention_of,
-    verdict_rows,
-)
+from core.scoring.output import UNREAD, Output, ScoredFile, ScoreRequest, abstention_of, verdict_rows
 from core.wording import percent
 
 SAMPLE = 200
-"""Items that stand for all the others in an estimate."""
+"""Items that an estimate extrapolates from."""
 
 BATCH, REMOTE_BATCH = 400, 32
-"""Items between two checkpoints, by a judge that computes, and calls, by one that asks a model."""
+"""Items between two checkpoints for a judge that computes; calls for a judge that asks a model."""
 
 LOCAL_BATCHES = 7
-"""Batches that a model in this process is asked as one: a single one leaves most of a GPU idle."""
+"""Batches that a model in this process gets at once, since a single one leaves most of a GPU idle."""
 
 BATCHES_AHEAD = 64
-"""Batches that are asked at the same time, so that a slow reply holds up no others."""
+"""Batches that are asked at the same time, so that a slow reply doesn't delay others."""
 
-WORTH_PROCESSES, MOST_PROCESSES = 4_000, 16
-"""Items from which the offline judge scores in several processes, and the most of them."""
-
-_PROCESSES = multiprocessing.get_context(
-    "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-)
-
-ENOUGH_ITEMS = 50
-"""Items from which the share of unread ones stops a scoring."""
+ENOUGH_ITEMS, MOST_UNREAD = 50, 0.5
+"""Items after which a larger share of unread ones stops a scoring."""
 
 DOLLAR_BATCH = 16
-"""Items of a batch that a budget in dollars may stop: its items are then scored by the next call."""
+"""Items of a batch under a budget in dollars, which may stop in the middle of a batch."""
 
 WALKED = 400
-"""Items whose requests are looked at together."""
+"""Items whose requests are written together."""
 
 
 def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, progress: Progress = SILENT) -> ScoredFile:
     """Score a file, or resume an earlier call with the same `out`.
 
-    The file is looked at as a whole before the first call: GoldenError with row and column for what cannot be used.
-    `progress` is shown how many rows are read, then how many items are scored.  JobError when what is kept belongs to
-    another input, judge file or choice of options; JudgeError and ProviderError as the judge raises them, and
-    ConcordError for a full disk: what was scored is kept then.  A fused judge scores the file as a whole.
+    The whole file is checked before the first call: GoldenError with row and column for unusable data.  `progress`
+    shows the rows read, then the items scored.  JobError when the kept output belongs to another input, judge file or
+    options; JudgeError and ProviderError as the judge raises them; ConcordError for a full disk.  Scored items are kept
+    in all cases.  A fused judge scores the file as a whole.
     """
     started = time.perf_counter()
     with closing(open_judge(request, replies)) as judge:
@@ -88,7 +68,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         items = _items(request, judge, progress)
         most = affordable_items(request.budget, judge)
         identity = identity_of(request, [items.digest, items.n_items], judge)
-        with closing(Output(request.out, identity, again=request.again)) as output:
+        with closing(Output(request.out, identity)) as output:
             n_before = output.counts.total()
             batch: Mapping[str, Any] = {}
             if request.batch_read:
@@ -98,7 +78,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
             if output.counts.total() >= items.n_items:
                 if output.counts.total() > items.n_items or file_digest(items.path) != items.digest:
                     raise JobError(
-                        f"{items.path}: has changed while it was scored. Add --again to score it as it is now."
+                        f"{items.path}: it changed while it was scored. Delete {output.part} to score it again."
                     )
                 sure = output.sure(request, judge)
                 output.finish(request, judge)
@@ -120,7 +100,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
 def _score_fused(request: ScoreRequest, judge: FusedJudge, started: float) -> ScoredFile:
     golden = load_items(request.items, mapping=request.mapping, kept=columns_behind(judge))
     verdicts = judge.score(golden.items, metrics=golden.metrics)
-    with closing(Output(request.out, {}, again=True)) as output:
+    with closing(Output(request.out)) as output:
         output.add(verdict_rows(golden.items, verdicts, judge, request))
         output.finish(request, judge)
     used = tuple(part.name for part in judge.parts if part.name not in judge.missing)
@@ -131,7 +111,7 @@ def _score_fused(request: ScoreRequest, judge: FusedJudge, started: float) -> Sc
 def _score_rest(
     request: ScoreRequest, judge: RowJudge, items: ItemFile, output: Output, most: int | None, *, progress: Progress
 ) -> None:
-    """Score what is not done yet, as much of it as the budget pays for; an error says that nothing is lost."""
+    """Score the rest of the items, as far as the budget goes; an error says where finished items are."""
     before = output.counts.copy()
     start, left = before.total(), items.n_items if most is None else most
 
@@ -145,15 +125,12 @@ def _score_rest(
             n += len(batch)
 
     progress.publish(Stage("scoring", "scoring", start, items.n_items))
-    several = judge.spec == "offline" and min(left, items.n_items - start) >= WORTH_PROCESSES
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    n_processes = min(cores, MOST_PROCESSES) if several else 1
     try:
-        with closing(scored_batches(request, judge, batches(), progress, n_processes)) as scored:
+        with closing(scored_batches(request, judge, batches(), progress)) as scored:
             for rows in scored:
                 output.add(rows)
                 progress.publish(Stage("scoring", "scoring", output.counts.total(), items.n_items, judge.spent))
-                check_unread(request, judge, output.counts - before)
+                check_unread(judge, output.counts - before)
     except BudgetSpentError:
         return  # replies to unfinished items are cached, and the same command resumes
     except ConcordError as error:
@@ -162,81 +139,45 @@ def _score_rest(
         raise
 
 
-def score_batch(
-    request: ScoreRequest, judge: RowJudge, items: Sequence[Item], on_progress: Callable[[int, int], None] | None = None
-) -> list[dict[str, Any]]:
-    """Score `items` and put them in lines.  An item's line is the same in whatever batch it comes."""
-    verdicts = judge.score(
-        items, explain=request.explain, of_more=True, coverage=request.coverage, on_progress=on_progress
-    )
-    forget_items()  # each item comes once: kept features would only fill the memory
-    return verdict_rows(items, verdicts, judge, request)
-
-
 def scored_batches(
-    request: ScoreRequest,
-    judge: RowJudge,
-    batches: Iterator[Sequence[Item]],
-    progress: Progress = SILENT,
-    n_processes: int = 1,
+    request: ScoreRequest, judge: RowJudge, batches: Iterator[Sequence[Item]], progress: Progress = SILENT
 ) -> Generator[list[dict[str, Any]]]:
-    """Score batches and yield their lines in order; several at a time in processes, or where an endpoint answers."""
+    """Score batches and yield their lines in order; an endpoint is asked about several batches at a time.
+
+    An item's line is the same in any batch.
+    """
     each = judge.calls_an_item
-    pool: Executor
-    score: Callable[[Sequence[Item]], list[dict[str, Any]]]
-    if n_processes > 1:
-        pool, ahead = ProcessPoolExecutor(n_processes, _PROCESSES, _begin_process), 2 * n_processes
-        score = partial(_score_in_process, request)
-    elif judge.spec.startswith("openai:") and request.budget_usd is None:  # which would end what others have asked
-        pool, ahead = ThreadPoolExecutor(BATCHES_AHEAD, "concord-score"), BATCHES_AHEAD
-        score = partial(score_batch, request, judge)
-    else:
 
-        def advance(done: int, of: int) -> None:
-            progress.advance(done // each, of // each)  # which counts on from the batches before this one
+    def score(items: Sequence[Item], on_progress: Callable[[int, int], None] | None = None) -> list[dict[str, Any]]:
+        verdicts = judge.score(
+            items, explain=request.explain, of_more=True, coverage=request.coverage, on_progress=on_progress
+        )
+        forget_items()  # cached features would only fill the memory, as each item comes once
+        return verdict_rows(items, verdicts, judge, request)
 
-        yield from (score_batch(request, judge, batch, advance) for batch in batches)
+    # a budget in dollars that ends one batch would end all batches in flight
+    if not judge.spec.startswith("openai:") or request.budget_usd is not None:
+        for batch in batches:
+            yield score(batch, lambda done, of: progress.advance(done // each, of // each))
         return
     waiting = deque[Future[list[dict[str, Any]]]]()
+    pool = ThreadPoolExecutor(BATCHES_AHEAD, "concord-score")
     try:
         for batch in batches:
             waiting.append(pool.submit(score, batch))
-            while waiting and (len(waiting) >= ahead or waiting[0].done()):
+            while waiting and (len(waiting) >= BATCHES_AHEAD or waiting[0].done()):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-    except BrokenProcessPool as error:
-        raise ConcordError("A scoring process stopped unexpectedly; memory may be full. Free some.") from error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # closing the judge ends pending requests
 
 
-def _begin_process() -> None:
-    """Leave Ctrl-C to the parent process, and end with it."""
-
-    def end_with_parent() -> None:
-        if parent := multiprocessing.parent_process():
-            parent.join()
-        os._exit(1)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=end_with_parent, daemon=True).start()
-
-
-def _score_in_process(request: ScoreRequest, items: Sequence[Item]) -> list[dict[str, Any]]:
-    try:
-        judge = _judge_of_process(request)
-        assert isinstance(judge, RowJudge)
-        return score_batch(request, judge, items)
-    except ConcordError as error:
-        raise JudgeError(str(error)) from None  # which can be pickled, whatever the error was made of
-
-
 def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
-    """Calls, tokens and price of scoring all items of a file; None for a judge that asks no language model.
+    """Upper bounds of calls, tokens and price for all items of a file; None for a judge without a language model.
 
-    At most: what an earlier call scored, or what the reply cache holds, costs nothing.  Nothing is sent.  Raises what
-    `score_file` does for a judge or items that cannot be used.
+    Items scored before and cached replies cost nothing.  Nothing is sent.  Errors as `score_file` for an unusable judge
+    or items.
     """
     with closing(open_judge(request)) as judge:
         if not isinstance(judge, CalibratedJudge) or not any(model.is_llm for model in judge.models):
@@ -252,9 +193,9 @@ def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
 
 
 def open_judge(request: ScoreRequest, replies: ReplyStore | None = None, *, alone: bool = False) -> LoadedJudge:
-    """Open the judge that a request asks for; `alone` as `load_judge`.
+    """Open the judge of a request; `alone` as `load_judge`.
 
-    UsageError or JudgeError for what the request wants and this judge cannot.
+    UsageError or JudgeError for options that this judge doesn't support.
     """
     judge = load_judge(
         request.judge_file,
@@ -272,11 +213,8 @@ def open_judge(request: ScoreRequest, replies: ReplyStore | None = None, *, alon
     return judge
 
 
-_judge_of_process = cache(open_judge)
-
-
 def _items(request: ScoreRequest, judge: RowJudge, progress: Progress = SILENT) -> ItemFile:
-    """Look at the items of a request, with the columns that it names or that the judge's file keeps."""
+    """Check the items of a request, with its own column mapping or the one in the judge file."""
     items = validate_items(
         request.items,
         lambda n: progress.publish(Stage("reading", "reading", n, 0)),
@@ -298,7 +236,7 @@ def require_parts(needs: Sequence[str], there: Container[str], columns: Sequence
 
 
 def batch_size(judge: RowJudge) -> int:
-    """Return the items between two checkpoints."""
+    """Items between two checkpoints."""
     if not judge.models:
         return BATCH
     calls = judge.calls_an_item * judge.models[0].sampling.samples
@@ -306,7 +244,7 @@ def batch_size(judge: RowJudge) -> int:
 
 
 def affordable_items(budget: int | None, judge: RowJudge) -> int | None:
-    """Return how many items a budget pays for; UsageError for one that does not pay for a single item."""
+    """Items that a budget of calls pays for; UsageError if that is none."""
     each = judge.calls_an_item
     if budget is not None and budget < each:
         raise UsageError(
@@ -316,7 +254,7 @@ def affordable_items(budget: int | None, judge: RowJudge) -> int | None:
 
 
 def identity_of(request: ScoreRequest, the_input: Sequence[Any], judge: LoadedJudge) -> dict[str, Any]:
-    """Return what a scoring must have in common with the one that it resumes, each by its name for people."""
+    """Facts that a scoring must have in common with the one that it resumes, by their names for users."""
     return {
         "the input": the_input,
         "the judge file": file_digest(request.judge_file),
@@ -328,17 +266,17 @@ def identity_of(request: ScoreRequest, the_input: Sequence[Any], judge: LoadedJu
     }
 
 
-def check_unread(request: ScoreRequest, judge: LoadedJudge, counts: Counter[str]) -> None:
+def check_unread(judge: LoadedJudge, counts: Counter[str]) -> None:
     """JudgeError when too many of the items, counted by `tally`, came back unread."""
     n, reasons = counts.total(), [(reason, count) for reason, count in counts.most_common() if reason in UNREAD]
     unread = sum(count for _, count in reasons)
-    if not judge.models or n < ENOUGH_ITEMS or unread <= request.most_unread * n:
+    if not judge.models or n < ENOUGH_ITEMS or unread <= MOST_UNREAD * n:
         return
     words = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
     raise JudgeError(
         f"{judge.spec}: {unread:,} of the first {n:,} items could not be read ({words}); at most "
-        f'{percent(request.most_unread)} may (--most-unread). Look at the replies ("raw" in the output) and fix the '
-        "cause. Then run the same command with --again; cached replies cost nothing."
+        f'{percent(MOST_UNREAD)} may. Look at the replies ("raw" in the output) and fix the cause. Then delete the '
+        "output and run the same command again; cached replies cost nothing."
     )
 
 
@@ -348,10 +286,10 @@ def check_unread(request: ScoreRequest, judge: LoadedJudge, counts: Counter[str]
 def write_batch(
     request: ScoreRequest, path: Path, *, replies: ReplyStore | None = None
 ) -> tuple[int, int, Sequence[Path]]:
-    """Write the requests that the reply cache cannot answer into files in the batch form, `path` the first; ask nobody.
+    """Write the requests without a cached reply into batch files, `path` the first; send nothing.
 
-    What the endpoint refused when the judge was calibrated is left out.  Returns the number of items, that of
-    requests, and the files.  UsageError for a judge without an endpoint, or a place that cannot be written; GoldenError
+    Parts that the endpoint refused during calibration are left out.  Returns the number of items, the number of
+    requests, and the files.  UsageError for a judge without an endpoint or a place that cannot be written; GoldenError
     as `score_file`.
     """
     with closing(open_judge(request, replies)) as judge:
@@ -372,9 +310,9 @@ def read_results(
     most: int | None,
     replies: ReplyStore | None,
 ) -> Mapping[str, Any]:
-    """Let the judge answer from the files of results alone; returns counts of their lines.
+    """Replace the judge's endpoint by the files of results; return the counts of their lines.
 
-    JobError where no line answers a request about the items after `start`, at most `most` of them.
+    JobError if no line answers a request about the items after `start`, at most `most` of them.
     """
     asked, model, cache = _asked(judge, replies)
     inner = model.provider.inner if isinstance(model.provider, CachedProvider) else model.provider
@@ -395,7 +333,7 @@ def read_results(
 
 
 def _asked(judge: LoadedJudge, replies: ReplyStore | None) -> tuple[CalibratedJudge, LLMJudge, ReplyStore]:
-    """The judge, the model behind it, and the cache.  UsageError for what no batch can be asked."""
+    """The judge, its model and the cache.  UsageError for a judge without an endpoint."""
     if not isinstance(judge, CalibratedJudge) or not judge.spec.startswith("openai:") or replies is None:
         raise UsageError(
             f"The judge {judge.spec} uses no endpoint, and batches need one with a reply cache: name "

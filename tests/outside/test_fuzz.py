@@ -67,7 +67,7 @@ def test_bent_files_end_in_no_traceback(
     path = tmp_path / name
     path.write_bytes(data)
     out = ("--out", tmp_path / "out")
-    judged = (*out, "--again")
+    judged = (*out, "--force")
     aspect = ("--aspect", ASPECT)
     scripted = (few, *aspect, "--judge", "scripted")
 

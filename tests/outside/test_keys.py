@@ -43,7 +43,7 @@ def scored_with(concord: Callable[..., Any], tmp_path: Path, repository: Path, s
     (tmp_path / "judge.yaml").write_text(json.dumps(card), encoding="utf-8")
     (tmp_path / "items.jsonl").write_text(ITEMS, encoding="utf-8")
     files = (tmp_path / "items.jsonl", "--judge-file", tmp_path / "judge.yaml", "--out", tmp_path / "v.jsonl")
-    return concord("score", *files, "--accept-edited", "--again")
+    return concord("score", *files, "--accept-edited", "--force")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_judges_inside_a_fused_file_pass_the_same_gate(
     concord("score", *files, "--accept-edited")
     scripted["judge"]["spec"] = f"openai:m@http://evil.test:{endpoint.port}/v1"
     (tmp_path / "fused.yaml").write_text(json.dumps(fused), encoding="utf-8")
-    concord("score", *files, "--accept-edited", "--again")
+    concord("score", *files, "--accept-edited", "--force")
     assert endpoint.seen, "the second file asks its endpoint, without the key"
     assert not any(KEY in key for key in endpoint.keys)
 

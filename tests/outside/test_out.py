@@ -27,7 +27,7 @@ def test_nothing_is_replaced_without_force(concord: Concord, repository: Path, t
 
 
 def test_score_replaces_no_other_file(concord: Concord, repository: Path, tmp_path: Path) -> None:
-    """Neither the items nor what another judge scored, unless --again says so."""
+    """Neither the items nor what another judge scored, unless --force says so."""
     items = shutil.copy(repository / "sample_data" / "summaries.jsonl", tmp_path / "items.jsonl")
     other = tmp_path / "verdicts.jsonl"
     other.write_text('{"item_id": "a", "score": 3}\n', encoding="utf-8")
@@ -37,7 +37,7 @@ def test_score_replaces_no_other_file(concord: Concord, repository: Path, tmp_pa
         assert refused.code == 2
         assert "exists already" in refused.body["error"]["message"]
         assert Path(out).read_bytes() == before
-    assert concord("score", items, "--judge-file", repository / JUDGE, "--out", other, "--again").code == 0
+    assert concord("score", items, "--judge-file", repository / JUDGE, "--out", other, "--force").code == 0
     assert len(other.read_text(encoding="utf-8").splitlines()) == 144
 
 

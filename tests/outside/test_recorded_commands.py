@@ -86,7 +86,7 @@ COMMANDS: dict[str, Command] = {
         "read-ratings {sample}/recorded/consistency_replies.jsonl --scale 1-5 --out {out}/ratings.jsonl",
         ("ratings.jsonl",),
     ),
-    "fetch-list": Command("fetch --list"),
+    "fetch-list": Command("fetch"),
     "styles": Command(
         "styles {sample}/dialogue.jsonl --aspect engagingness --judge scripted --form analyze_rate --form score_only "
         "--pilot 20 --out {out}/styles"
@@ -122,7 +122,7 @@ COMMANDS: dict[str, Command] = {
         "--anchors {sample}/summaries.jsonl --out {out}/monitor",
         ("monitor/verdicts.jsonl",),
     ),
-    "adapt-list": Command("adapt {out}/coherence/judge.yaml --list"),
+    "adapt-list": Command("adapt {out}/coherence/judge.yaml"),
     "adapt-deepeval": Command(
         "adapt {out}/scripted/judge.yaml --to deepeval --out {out}/deepeval.py", ("deepeval.py",)
     ),

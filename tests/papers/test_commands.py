@@ -165,5 +165,5 @@ def test_a_command_of_the_table_runs_as_it_is_written(
         folders = [models(kind) for kind in ("encoder", "bart", "regression", "classifier", "decoder")]
         monkeypatch.setenv("CONCORD_LOCAL_MODELS", ",".join(folders))  # a file alone brings no model in
         assert (
-            main(["score", "golden.jsonl", "--judge-file", "fused/fused.yaml", "--out", "again.jsonl", "--again"]) == 0
+            main(["score", "golden.jsonl", "--judge-file", "fused/fused.yaml", "--out", "again.jsonl", "--force"]) == 0
         )

@@ -28,7 +28,7 @@ def test_calibrate_and_score_say_what_they_cost(run: Run, say: Say, judge: str, 
     assert body["cost"] == body["usage"]["cost"]
     assert (body["cost"] or 0) > 0 if known else body["cost"] is None
     items = write_rows("items.jsonl", read_rows(SUMMARIES)[:7])
-    asked = ("score", items, "--judge-file", "out/judge.yaml", "--again")
+    asked = ("score", items, "--judge-file", "out/judge.yaml", "--force")
     fresh = say(*asked, "--out", "v.jsonl")
     assert (", about $" in fresh.err and ", cost $" in fresh) if known else ("$0" not in fresh + fresh.err)
     if not known:

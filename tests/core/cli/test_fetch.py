@@ -10,7 +10,7 @@ from tests.core.cli.conftest import Run, Say
 
 
 def test_the_sets_are_listed_and_an_unknown_one_is_refused(run: Run, say: Say) -> None:
-    assert "newsroom" in say("fetch", "--list")
+    assert "newsroom" in say("fetch")
     code, body = run("fetch", "nosuch")
     assert code == 2 and "known are summeval" in body["error"]["message"]
 

@@ -39,7 +39,7 @@ def test_the_fusion_stands_beside_its_parts_and_scores_again(run: Run, say: Say)
     assert (code, scored["n_scored"], scored["missing"]) == (0, 144, {})
     first, second = both_scores()
     assert second == pytest.approx(first, abs=1e-9)
-    assert "computed: overlap, overlap_pairs\nWritten to again.jsonl" in say(*AGAIN, "--again")
+    assert "computed: overlap, overlap_pairs\nWritten to again.jsonl" in say(*AGAIN, "--force")
     assert "fusion, ridge" in say(*ASK, *PARTS)
 
 

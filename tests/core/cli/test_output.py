@@ -16,8 +16,8 @@ def test_a_line_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output.time, "monotonic", lambda: now)
     lines = output.LogLines("items")
 
-    def show(message: str, done: int, of: int, phase: str = "scoring") -> None:
-        lines.show(Stage(phase, message, done, of))
+    def show(message: str, done: int, of: int) -> None:
+        lines.show(Stage("scoring", message, done, of))
 
     now = 5.0
     assert lines.line() == "starting: 0 items, 5 s so far"
@@ -27,13 +27,13 @@ def test_a_line_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 55.0
     show("scoring", 120_000, 1_000_000)
     # 880,000 items are left at 2,000 a second: 440 s
-    assert lines.line() == "scoring: 120,000 of 1,000,000 items, 2,000 items/s, 7 min left"
+    assert lines.line() == "scoring: 120,000 of 1,000,000 items, 7 min left"
     now = 105.0  # nothing came since: 100,000 in 100 s
-    assert lines.line() == "scoring: 120,000 of 1,000,000 items, 1,000 items/s, 14 min left"
-    show("held-out", 5, 10, "batch")  # fewer than before: another phase
+    assert lines.line() == "scoring: 120,000 of 1,000,000 items, 14 min left"
+    show("held-out", 5, 10)  # fewer than before: another phase
     now = 115.0
-    show("held-out", 6, 10, "batch")
-    assert lines.line() == "held-out: 6 of 10 requests, 40 s left"
+    show("held-out", 6, 10)
+    assert lines.line() == "held-out: 6 of 10 items, 40 s left"
 
 
 def test_a_slow_endpoint_is_no_reason_to_be_silent(

@@ -27,7 +27,6 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     ("score items.csv --judge-file {judge} --out v.jsonl", GOLDEN, "items.csv, row 3: 4 cells instead"),
     (f"recheck {{judge}} {SUMMARIES} --aspect relevance", GOLDEN, "no newer labels"),
     ("recheck {judge} newer.jsonl --aspect relevance --alpha 0.7", USAGE, "alpha must lie between 0 and 0.5"),
-    ("adapt {judge}", USAGE, "Name one tool with --to (deepeval, inspect"),
     ("adapt {judge} --to excel", USAGE, "Unknown adapter 'excel'"),
     ("adapt {judge} --to mlflow --out /proc/none/x.py", USAGE, "cannot be written"),
     (f"{FUSE} overlap", USAGE, "at least two different parts"),
@@ -43,7 +42,6 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"{STYLES} --form poem", USAGE, "analyze_rate"),
     (f"{STYLES} --weighted", USAGE, "--weighted needs --form score_only"),
     (f"{STYLES} --aspect charm", ASPECT, "coherence"),
-    ("fetch", USAGE, "Name the set to fetch: summeval, newsroom,"),
     ("fetch sumeval", USAGE, "There is no benchmark 'sumeval'; known are summeval,"),
 ]
 

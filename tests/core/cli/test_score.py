@@ -43,7 +43,6 @@ def test_the_exit_code_of_a_recheck(
     command = ("recheck", judge_file, golden, "--aspect", ASPECT, "--fall", str(fall))
     exit_code, body = run(*command)
     assert (exit_code, body["decision"], body["change"]["fall"]) == (code, decision, fall)
-    assert run(*command, "--strict")[0] == (0 if decision == "holds" else 1)
 
 
 def test_a_few_items_of_which_none_is_read_are_exit_1_and_asked_again(
@@ -59,12 +58,12 @@ def test_a_few_items_of_which_none_is_read_are_exit_1_and_asked_again(
     assert (code, body["n_scored"], body["reasons"]) == (1, 0, {"no verdict": 5})
     assert len(Path("few-verdicts.jsonl").read_text("utf-8").splitlines()) == 5, "the replies are kept as evidence"
     server.fake.fault = ""
-    code, body = run(*command, "--again")
+    code, body = run(*command, "--force")
     assert (code, body["n_scored"]) == (0, 5), "what could not be read is not found in the cache"
 
 
 def test_how_sure_the_verdicts_are(judge_file: Path, run: Run) -> None:
-    rest = ("score", SUMMARIES, "--judge-file", judge_file, "--out", "v.jsonl", "--again")
+    rest = ("score", SUMMARIES, "--judge-file", judge_file, "--out", "v.jsonl", "--force")
     code, body = run(*rest, "--abstain-over", "0.4")
     assert (code, body["intervals"]["coverage"], body["intervals"]["n"]) == (0, 0.9, 144)
     gone = body["abstention"]
@@ -76,7 +75,7 @@ def test_intervals_are_never_those_of_another_text_or_judge(judge_file: Path, sa
     card = judge_file.read_text("utf-8")
     assert "Reward texts that" in card
     Path("edited.yaml").write_text(card.replace("Reward texts that", "Reward short texts that"), "utf-8")
-    edited = ("score", SUMMARIES, "--judge-file", "edited.yaml", "--accept-edited", "--out", "v.jsonl", "--again")
+    edited = ("score", SUMMARIES, "--judge-file", "edited.yaml", "--accept-edited", "--out", "v.jsonl", "--force")
     code, body = run(*edited, "--intervals")
     assert (code, body["intervals"]["n"], body["intervals"]["mean_width"]) == (0, 0, None)
     rows = read_rows("v.jsonl")

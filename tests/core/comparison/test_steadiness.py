@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import core
-from core.comparison.steadiness import RepeatSettings, gain_noise, reliability_interval, steadiness, with_criteria
-from core.data.split import split_sources, task_of, text_digest
+from core.comparison.steadiness import RepeatSettings, gain_noise, reliability_interval, steadiness
+from core.data.split import KnownTexts, split_sources, task_of, text_digest
 from core.errors import UsageError
 from core.findings.over_time import steadiness_finding, steadiness_line
 from core.judge_files import CalibratedJudge
@@ -121,9 +121,12 @@ def test_only_calibration_items_are_asked_about(golden_of: Any) -> None:
             asked.extend(item.item_id for item in items)
             return super().score(task, items, criteria, **how)
 
-    judge = with_criteria(Noting(ScriptedProvider(), "m", spec="scripted", sampling=Style()), golden, ASPECT, "")
+    split = split_sources(golden, aspect=ASPECT)
+    card = {"task": {}, "texts": KnownTexts.of(golden, split.calibration, split.held_out).as_json()}
+    model = Noting(ScriptedProvider(), "m", spec="scripted", sampling=Style())
+    judge = CalibratedJudge(card, task_of(golden, ASPECT), (Criteria("", ASPECT, Provenance("given")),), model, None)
     found = core.repeat(judge, golden, RepeatSettings(items=5))
-    known = {golden.items[k].item_id for k in split_sources(golden, aspect=ASPECT).calibration}
+    known = {golden.items[k].item_id for k in split.calibration}
     assert len(asked) == 15
     assert len(set(asked)) == found.n_items == 5
     assert set(asked) <= known

@@ -93,7 +93,7 @@ def test_written_answered_and_read_back_as_directly(
     assert request_.out.read_bytes() == expected
     assert (scored.batch["answered"], fake.requests) == (n_calls(request_), 0)
     fake.keep_bodies = True
-    score_file(replace(request_, again=True))
+    score_file(request_)
     assert body in fake.bodies  # what a direct request sends
 
 
@@ -142,5 +142,5 @@ def test_odd_results_change_nothing(request_: ScoreRequest, expected: bytes, fak
     scored = score(replace(request_, batch_read=(answers,)), store)
     counts = {"answered": 119, "failed": {"batch_expired": 1}, "foreign": 1}
     assert (scored.batch, fake.requests) == (counts, 0)
-    score(replace(request_, again=True), store)
+    score(request_, store)
     assert (request_.out.read_bytes(), fake.requests) == (expected, 1)

@@ -43,7 +43,7 @@ def plan(tmp_path: Path, judge_file: Path, lines: list[str]) -> Plan:
 
 
 def scored(plan: Plan, done: Any, lines: list[str]) -> dict[str, int]:
-    part = Scorer(*plan, done, actors=1).score([{"text": line} for line in lines])
+    part = Scorer(*plan, done).score([{"text": line} for line in lines])
     return dict(json.loads(part["counts"]))
 
 
@@ -59,11 +59,11 @@ def test_a_second_start_skips_what_has_a_verdict_and_asks_again_what_was_unread(
     rows[2] |= {"score": None, "reason": "no verdict"}
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     folder.write(on_ray.MANIFEST, json.dumps(identity).encode())
-    done, before = on_ray._begin(folder, identity, again=False)
+    done, before = on_ray._begin(folder, identity)
     assert before == {"scored": 7}
     assert scored(plan, done, lines) == {"scored": 5}
     assert sorted(row["item_id"] for row in verdicts(out)) == sorted(json.loads(line)["item_id"] for line in lines)
-    assert scored(plan, on_ray._begin(folder, identity, again=False)[0], lines) == {}
+    assert scored(plan, on_ray._begin(folder, identity)[0], lines) == {}
 
 
 def test_a_row_that_cannot_be_read_is_unscored_and_holds_up_no_other(plan: Plan, lines: list[str]) -> None:
@@ -79,9 +79,7 @@ def test_parts_of_another_scoring_are_refused(plan: Plan, lines: list[str]) -> N
     folder = Folder(plan[3])
     folder.write(on_ray.MANIFEST, b'{"the judge file": "a"}')
     with pytest.raises(JobError, match=r"another scoring.*the judge file differs"):
-        on_ray._begin(folder, {"the judge file": "b"}, again=False)
-    _, before = on_ray._begin(folder, {"the judge file": "b"}, again=True)
-    assert (before.total(), verdicts(plan[3])) == (0, [])
+        on_ray._begin(folder, {"the judge file": "b"})
 
 
 # ── the connection ───────────────────────────────────────────────────────────────────────────────────────────

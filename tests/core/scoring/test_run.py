@@ -99,22 +99,6 @@ score_file(ScoreRequest(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]))
 """
 
 
-def test_several_processes_give_the_same_bytes(request_: ScoreRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    undisturbed = scored(request_)
-    monkeypatch.setattr(run, "BATCH", 16)
-    monkeypatch.setattr(run, "WORTH_PROCESSES", 0)
-    score_file(request_)
-    assert request_.out.read_bytes() == undisturbed
-
-
-def test_no_process_is_left_behind_a_killed_parent(request_: ScoreRequest, repository: Path) -> None:
-    code = "from core.scoring import run\nrun.WORTH_PROCESSES = 0\n" + KILLED
-    arguments = [sys.executable, "-c", code, *map(str, (request_.items, request_.judge_file, request_.out, 3))]
-    with subprocess.Popen(arguments, cwd=repository, stderr=subprocess.PIPE) as killed:
-        killed.communicate(timeout=60)  # ends when the last process that holds its standard error does
-    assert killed.returncode == -signal.SIGKILL
-
-
 def test_killed_and_started_again_the_output_is_the_same(
     request_: ScoreRequest, monkeypatch: pytest.MonkeyPatch, repository: Path
 ) -> None:
@@ -159,7 +143,8 @@ def test_what_changed_in_between_is_refused(request_: ScoreRequest, tmp_path: Pa
         file.write(json.dumps({"item_id": "new", "target": "One more.", "source": "s"}) + "\n")
     with pytest.raises(JobError, match="the input differs"):
         score_file(request_)
-    fresh = score_file(replace(request_, again=True))
+    request_.out.with_name("v.jsonl.progress.json").unlink()
+    fresh = score_file(request_)
     assert (fresh.n_before, fresh.n_items, fresh.finished) == (0, 131, True)
 
 
