@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -26,7 +26,7 @@ from core.comparison.recheck import RecheckSettings
 from core.comparison.steadiness import RepeatSettings
 from core.errors import ConcordError, UsageError
 from core.files import require_new
-from core.records import setting
+from core.scoring.output import ScoreSettings
 from core.wording import counted, difference_figures, estimate, money, number, percent, price_words
 
 if TYPE_CHECKING:
@@ -37,33 +37,10 @@ commands = typer.Typer(add_completion=False)
 _SHOWN = 8
 """Periods that are printed."""
 FINDINGS_SHOWN = 5
-COVERAGE = 0.9
 NOTHING_READ = (
     "No item has a score: no reply could be read. {out} holds the replies and the reasons. Correct the cause and run "
     "the command with --force, which asks these items once more."
 )
-
-
-@dataclass(frozen=True)
-class ScoringOptions:
-    """Options of `score`: budget, judge, resuming, and intervals of verdicts."""
-
-    explain: bool = setting(False, "Add the reasons to each verdict.")
-    budget: int | None = setting(None, "Maximum number of calls now; the same command resumes.", low=1)
-    budget_usd: float | None = setting(None, "Most dollars to spend now; the same command resumes.", low=0)
-    batch_write: Path | None = setting(None, "Only write the requests to a batch file for `vllm run-batch`.")
-    batch_read: tuple[Path, ...] = setting((), "Score from this file of batch results, without calls; may be repeated.")
-    ray: str = setting(
-        "",
-        "Score on the Ray cluster at HOST:PORT, or auto. ITEMS are then JSONL or Parquet: a file, a folder "
-        "or an address such as s3://…; --out is a folder of JSONL parts.",
-    )
-    intervals: bool = setting(
-        False, "Add the expected error and an interval meant to hold 90 % of labels to each verdict."
-    )
-    abstain_over: float | None = setting(
-        None, "Mark the least sure verdicts, so that the others are expected to err by at most this.", low=0
-    )
 
 
 @commands.command(rich_help_panel="Judge")
@@ -77,34 +54,28 @@ def score(
         str, typer.Option("--out", help="Verdicts, one JSON object per line; CSV where the name ends in .csv.")
     ],
     *,
-    how: ScoringOptions,
+    settings: ScoreSettings,
     opened: JudgeFileOptions,
+    ray: Annotated[
+        str,
+        typer.Option(
+            help="Score on the Ray cluster at HOST:PORT, or auto. ITEMS are then JSONL or Parquet: a file, a folder "
+            "or an address such as s3://…; --out is a folder of JSONL parts."
+        ),
+    ] = "",
     mapped: MapOption = None,
     force: ForceFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Rate texts with a judge file; a stopped run resumes."""
     from core.data.columns import read_map
-    from core.scoring import ScoreRequest, estimate_scoring, score_file, write_batch
+    from core.scoring import ScoreRequest, estimate_scoring, score_file
 
-    if how.batch_write is not None and how.batch_read:
-        raise UsageError("Take either --batch-write or --batch-read.")
     out = Path(target)
     request = ScoreRequest(
-        Path(source),
-        judge_file,
-        out,
-        judge=opened.judge,
-        accept_edited=opened.accept_edited,
-        explain=how.explain,
-        budget=how.budget,
-        budget_usd=how.budget_usd,
-        batch_read=how.batch_read,
-        coverage=COVERAGE if how.intervals or how.abstain_over is not None else None,
-        abstain_over=how.abstain_over,
-        mapping=read_map(mapped),
+        Path(source), judge_file, out, **asdict(opened), **asdict(settings), mapping=read_map(mapped)
     )
-    if how.ray:
+    if ray:
         from core.cluster import output_kept_clean
         from core.scoring.on_ray import score_on_ray
         from core.settings import ray_address
@@ -112,19 +83,10 @@ def score(
         if force:
             raise UsageError("--ray takes no --force: delete the folder of --out.")
         with output_kept_clean(), stages_shown("items") as progress:
-            scored = score_on_ray(ray_address(how.ray, "--ray"), request, source, target, progress=progress)
+            scored = score_on_ray(ray_address(ray, "--ray"), request, source, target, progress=progress)
         _tell_scored(scored, target, as_json)
         return
     cache = opened.replies(judge_file)
-    if how.batch_write is not None:
-        n_items, n_requests, files = write_batch(request, how.batch_write, replies=cache)
-        body = {"n_items": n_items, "n_requests": n_requests, "files": [str(file) for file in files]}
-        about = f"{counted(n_requests, 'request')} about {counted(n_items, 'item')}: {', '.join(map(str, files))}"
-        lines = [about, "Run them, then pass the result files to the same command with --batch-read."]
-        if not files:
-            lines = [f"All requests about {counted(n_items, 'item')} are cached already; nothing was written."]
-        tell(body, lines, as_json)
-        return
     begun = out.with_name(f"{out.name}.progress.json")
     require_new([out], force=force or begun.exists())
     if force:
@@ -351,9 +313,6 @@ def _score_words(body: dict[str, Any]) -> list[str]:
         lines = [f"The budget is spent. {scored}, {body['n_left']:,} left{spent(body)}."]
     if body["resumed_from"]:
         lines.append(f"Resumed after {body['resumed_from']:,} items of an earlier run.")
-    if batch := body.get("batch"):
-        failed = f", {sum(batch['failed'].values()):,} failed there" if batch["failed"] else ""
-        lines.append(f"{batch['answered']:,} requests answered by batch{failed}.")
     if "used" in body:
         lines.append(f"computed: {', '.join(body['used'])}")
         lines += [f"missing (counts as its mean): {name}: {reason}" for name, reason in body["missing"].items()]

@@ -1,23 +1,16 @@
-"""The JSON of chat completions: bodies of requests, replies with their cost, and batch files of both.
-
-Batch files have OpenAI's form, which `vllm run-batch` takes too. A line holds the body of a direct request. Its
-`custom_id` is the request's key in the reply cache, so results may come in any order.
-"""
+"""The JSON of chat completions: bodies of requests, and replies with their cost."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from core.errors import UsageError, hide_sent
-from core.files import saving
-from core.providers.completions import Completion, Failure, OnReply, Reply, ReplyStore, Request, TokenLogprobs
+from core.errors import hide_sent
+from core.providers.completions import Completion, Failure, Reply, Request, TokenLogprobs
 from core.providers.endpoints import Price
 from core.records import Usage
 
@@ -247,115 +240,3 @@ def _count(value: object, name: str) -> int:
 def _encodable(text: str) -> str:
     """`text` without lone surrogates, which JSON may carry but no file or database takes."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-# ── batch files ──────────────────────────────────────────────────────────────────────────────────────────────
-
-MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
-"""Lines and bytes of a file of requests; OpenAI's limits."""
-
-HALF = 0.5
-"""Price of a batch compared with direct requests."""
-
-_LONGEST_LINE = 32_000_000
-
-
-def request_lines(
-    walk: Iterable[Sequence[Request]], endpoint: str, known: Capabilities, replies: ReplyStore
-) -> Iterator[bytes]:
-    """Yield the line of each request of `walk` without a reply in `replies`; `known` limits what is sent."""
-    for requests in walk:
-        keyed = {request.key(endpoint): request for request in requests}
-        answered = replies.get_replies(list(keyed))
-        for key in [key for key in keyed if key not in answered]:
-            body = request_body(keyed[key], known)
-            line = {"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body}
-            yield json.dumps(line).encode() + b"\n"  # ASCII, so no other character ends a line
-
-
-def write_lines(lines: Iterable[bytes], path: Path) -> tuple[list[Path], int]:
-    """Write `lines` into files of an accepted size: `path`, then `NAME-2`, …  Returns the files and n lines.
-
-    UsageError for a place that cannot be written.
-    """
-    left = iter(lines)
-    line, paths, n = next(left, None), list[Path](), 0
-    while line is not None:
-        paths.append(path if not paths else path.with_name(f"{path.stem}-{len(paths) + 1}{path.suffix}"))
-        with saving(paths[-1]) as place, place.open("wb") as file:
-            n_here = size = 0
-            while line is not None and n_here < MOST_REQUESTS and (n_here == 0 or size + len(line) <= MOST_BYTES):
-                file.write(line)
-                n_here, size = n_here + 1, size + len(line)
-                line = next(left, None)
-        n += n_here
-    return paths, n
-
-
-def read_result(line: bytes, price: Price | None) -> tuple[str, Reply | str] | None:
-    """(custom_id, the reply at half the price or the problem in a word or two); None for any other line."""
-    try:
-        body = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    custom_id, response = _part(body, "custom_id", str), _part(body, "response", dict)
-    if custom_id is None:
-        return None
-    if response is None:
-        error = _part(body, "error", dict) or {}
-        return custom_id, str(error.get("code") or "no response")[:40]
-    if (status := response.get("status_code", 200)) != 200:
-        return custom_id, f"status {status}" if isinstance(status, int) else "no status"
-    try:
-        reply = read_completion(json.dumps(response.get("body", response)).encode(), price)
-    except UnansweredError:
-        return custom_id, "no completion"
-    cost = None if reply.usage.cost is None else reply.usage.cost * HALF
-    return custom_id, replace(reply, usage=replace(reply.usage, cost=cost))
-
-
-class BatchResults:
-    """A provider that answers from files of results; a request without a result is a failure.
-
-    `without` is what the requests did not send.
-    """
-
-    def __init__(self, endpoint: str, price: Price | None = None, without: tuple[str, ...] = ()) -> None:
-        self.endpoint, self.price, self.without = endpoint, price, without
-        self._replies, self._failed, self._foreign = dict[str, Reply](), dict[str, str](), 0
-
-    def add(self, path: Path, wanted: set[str]) -> None:
-        """Read the lines of a file with a key of `wanted`.  UsageError for a file that cannot be read."""
-        try:
-            with path.open("rb") as file:
-                while line := file.readline(_LONGEST_LINE):
-                    custom_id, reply = read_result(line, self.price) or ("", "")
-                    if custom_id not in wanted:
-                        self._foreign += bool(line.strip())
-                    elif isinstance(reply, str):
-                        self._failed[custom_id] = reply
-                    else:
-                        self._replies.setdefault(custom_id, reply)
-        except OSError as error:
-            raise UsageError(f"--batch-read: {path} cannot be read ({error.strerror}).") from error
-
-    @property
-    def counts(self) -> Mapping[str, Any]:
-        """Requests "answered", those "failed" by reason, and "foreign" lines, which answer none of the requests."""
-        failed = [reason for key, reason in self._failed.items() if key not in self._replies]
-        return {"answered": len(self._replies), "failed": dict(Counter(failed)), "foreign": self._foreign}
-
-    def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """As `Provider.complete`."""
-        replies = list[Reply]()
-        for index, request in enumerate(requests):
-            reply = self._replies.get(request.key(self.endpoint))
-            if isinstance(reply, Completion):
-                reply = replace(reply, without=self.without)
-            replies.append(reply or Failure("No result that was read answers this request."))
-            if on_reply is not None:
-                on_reply(index, replies[-1])
-        return replies
-
-    def close(self) -> None:
-        """Nothing to release."""

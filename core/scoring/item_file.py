@@ -76,20 +76,16 @@ def validate_items(
     digest, first = file_digest(path), table.rows()
     head = list(itertools.islice(first, HEAD_ROWS))
     mapping = replace(mapping_of(first.columns, head, given, kept), values=kept_values(kept))
-    while mapping.layout == "wide":
-        log, n_items, filled, columns, repeats = FindingLog(), 0, Counter[str](), mapping.columns, frozenset[int]()
+    if mapping.layout == "wide":
+        log, n_items, filled, repeats = FindingLog(), 0, Counter[str](), frozenset[int]()
         if check_mapping(mapping, mapping.columns, log, labels_needed=False):
             rows = table.rows(log=log)
             n_items, filled, repeats = look_at(((rows.number, row) for row in rows), mapping, log, on_rows)
-            columns = rows.columns
-        # JSON lines: a column, and with it a role, may first come in a late row; then all rows are read again by it
-        looked, mapping = mapping, replace(mapping_of(columns, head, given, kept), values=kept_values(kept))
-        if mapping.layout == "wide" and all(mapping.roles.get(role) == looked.roles.get(role) for role in ITEM_ROLES):
-            if has_errors(findings := log.sorted()):
-                raise first_error(findings, path.name)
-            read = partial(_read_rows, table, mapping, repeats)
-            return ItemFile(path, digest, n_items, filled, mapping.columns, read, (*table.findings, *findings))
-    items = load_items(path, mapping=given, kept=kept).items  # several rows an item: they are joined in memory
+        if has_errors(findings := log.sorted()):
+            raise first_error(findings, path.name)
+        read = partial(_read_rows, table, mapping, repeats)
+        return ItemFile(path, digest, n_items, filled, mapping.columns, read, (*table.findings, *findings))
+    items = load_items(path, mapping=given, kept=kept).items  # an item has several rows, which are joined in memory
     filled = Counter(part for item in items for part in _filled(item))
     return ItemFile(path, digest, len(items), filled, mapping.columns, lambda start: iter(items[start:]))
 

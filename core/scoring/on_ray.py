@@ -34,7 +34,7 @@ from core.data.columns import mapping_of
 from core.data.golden import RowReader, check_mapping
 from core.data.tables import FindingLog, first_error, has_errors
 from core.errors import ConcordError, GoldenError, JobError, JudgeError, UsageError
-from core.files import FULL, json_lines
+from core.files import json_lines
 from core.judge_files.loaded import RowJudge
 from core.progress import SILENT, Progress, Stage
 from core.records import Item, Unscored
@@ -65,12 +65,12 @@ def score_on_ray(
     Raises:
         JobError: A cluster, a place or parts that cannot be used, or two rows with one id.
         GoldenError: The columns of the items.
-        UsageError: A budget, a batch or a fused judge, which Ray does not support.
+        UsageError: A budget or a fused judge, which Ray does not support.
         JudgeError: As the judge raises it on a node.
     """
     started = time.perf_counter()
-    if (request.budget, request.budget_usd) != (None, None) or request.batch_read:
-        raise UsageError("--ray takes no --budget and no batch options.")
+    if (request.budget, request.budget_usd) != (None, None):
+        raise UsageError("--ray takes no --budget.")
     files, folder = input_files(source), Folder(out)
     ray = connected(address)
     progress.publish(Stage("reading", "reading", 0, 0))
@@ -264,17 +264,17 @@ class Folder:
     @cached_property
     def place(self) -> tuple[Any, str]:
         """Pyarrow's file system, and the path within it."""
-        from pyarrow import ArrowException, fs
+        from pyarrow import fs
 
         if "://" not in self.address:
             return fs.LocalFileSystem(), str(Path(self.address).expanduser().absolute())
         try:
             with self.said("reached"):
                 file_system, path = fs.FileSystem.from_uri(self.address)
-        except (ArrowException, ValueError, NotImplementedError) as error:
+        except (ValueError, NotImplementedError) as error:  # pyarrow's errors are ValueErrors
             raise UsageError(
-                f"{self.address}: is not a place that can be read ({_first_line(error)}). Give a path, or an address "
-                "such as s3://BUCKET/FOLDER or gs://BUCKET/FOLDER."
+                f"{self.address}: cannot be read ({_first_line(error)}). Give a path, or an address such as "
+                "s3://BUCKET/FOLDER or gs://BUCKET/FOLDER."
             ) from error
         return file_system, path
 
@@ -321,14 +321,9 @@ class Folder:
         try:
             yield
         except OSError as error:
-            if error.errno in FULL:
-                raise JobError(
-                    f"{self.address}: the disk is full. Finished parts stay; free some space and run the same command "
-                    "again."
-                ) from error
             raise JobError(
-                f"{self.address}: cannot be {done} ({_first_line(error)}). Check that it exists, and that every node "
-                "may read and write it with the credentials in its own environment."
+                f"{self.address}: cannot be {done} ({_first_line(error)}). Check that it exists and has space, and that "
+                "every node may use it with the credentials in its own environment. Finished parts stay."
             ) from error
 
 

@@ -26,7 +26,7 @@ from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.files import FULL, json_lines, replacing, write_json
 from core.judge_files import CalibratedJudge
 from core.judge_files.loaded import LoadedJudge
-from core.records import Item, Usage, Verdict
+from core.records import Item, Usage, Verdict, setting
 from core.spreadsheets import csv_line
 from core.stats.on_scale import Abstention, abstain_over
 from core.verdicts import BY_ORDER, CALIBRATION_ITEM, verdict_row
@@ -43,18 +43,37 @@ UNREAD = frozenset(("no verdict", "out of range", "refused", "empty", "truncated
 _FINDINGS_IN_JSON = 20
 
 
+COVERAGE = 0.9
+"""Share of raters' labels in the interval around a verdict."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreSettings:
+    """Options of a scoring: reasons, budgets, and intervals of verdicts."""
+
+    explain: bool = setting(False, "Add the reasons to each verdict.")
+    budget: int | None = setting(None, "Maximum number of calls now; the same command resumes.", low=1)
+    budget_usd: float | None = setting(None, "Most dollars to spend now; the same command resumes.", low=0)
+    intervals: bool = setting(
+        False, "Add the expected error and an interval meant to hold 90 % of labels to each verdict."
+    )
+    abstain_over: float | None = setting(
+        None, "Mark the least sure verdicts, so that the others are expected to err by at most this.", low=0
+    )
+
+    @property
+    def coverage(self) -> float | None:
+        """`COVERAGE` if verdicts get intervals."""
+        return COVERAGE if self.intervals or self.abstain_over is not None else None
+
+
 @dataclass(frozen=True)
-class ScoreRequest:
+class ScoreRequest(ScoreSettings):
     """Score the items of `items` with `judge_file` into `out` (JSON lines, or CSV if the name ends in .csv).
 
     Attributes:
         judge: Another judge than the calibrated one, "" for that one.
         accept_edited: Accept a judge file that was changed after its export.
-        budget: Most calls to make now, one per criteria and item.
-        budget_usd: Most dollars to spend now.
-        batch_read: Files of results of the requests of `write_batch`; nothing is sent.
-        coverage: Share of raters' labels (0.5 to 0.99) in the interval around every verdict.
-        abstain_over: Mark the least sure verdicts, so that the others err by at most so many points on calibration.
         mapping: Role → column of `items`; the columns in the judge file are used where they fit.
     """
 
@@ -63,22 +82,15 @@ class ScoreRequest:
     out: Path
     judge: str = ""
     accept_edited: bool = False
-    explain: bool = False
-    budget: int | None = None
-    budget_usd: float | None = None
-    batch_read: tuple[Path, ...] = ()
-    coverage: float | None = None
-    abstain_over: float | None = None
-    mapping: Mapping[str, str] = field(default_factory=dict, hash=False)
+    mapping: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ScoredFile:
     """The result of scoring `n_items`; `counts` are those of `tally`, `n_before` of them by earlier calls.
 
-    `batch` counts the lines of `batch_read` (`BatchResults.counts`), `usage` is the cost of this call's replies,
-    `remarks` concern the endpoint, `sure` is `Output.sure`.  For a fused judge, `used` are the parts that could be
-    computed, and `missing` gives the reason for each of the others.
+    `usage` is the cost of this call's replies, `remarks` concern the endpoint, `sure` is `Output.sure`.  For a fused
+    judge, `used` are the parts that could be computed, and `missing` gives the reason for each of the others.
     """
 
     n_items: int
@@ -88,7 +100,6 @@ class ScoredFile:
     seconds: float
     marks: tuple[str, ...] = ()
     findings: tuple[FileProblem, ...] = ()
-    batch: Mapping[str, Any] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     sure: Mapping[str, Any] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
@@ -141,7 +152,6 @@ class ScoredFile:
             "marks": list(self.marks),
             "remarks": list(self.remarks),
             "findings": [asdict(finding) for finding in self.findings[:_FINDINGS_IN_JSON]],
-            **({"batch": dict(self.batch)} if self.batch else {}),
             **({"used": list(self.used), "missing": dict(self.missing)} if self.used else {}),
             **self.sure,
         }

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from core.data import load_items
@@ -18,13 +17,11 @@ from core.judge_files import CalibratedJudge
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.loaded import LoadedJudge, RowJudge, load_judge
 from core.judging.judge_protocol import CallEstimate
-from core.judging.llm_judge import LLMJudge, LocalJudge
+from core.judging.llm_judge import LocalJudge
 from core.judging.offline.features import forget_items
 from core.progress import SILENT, Progress, Stage
 from core.providers.budget import BudgetSpentError
-from core.providers.cached import CachedProvider
-from core.providers.completions import ReplyStore, Request
-from core.providers.wire import BatchResults, Capabilities, request_lines, write_lines
+from core.providers.completions import ReplyStore
 from core.records import Item
 from core.scoring.item_file import ItemFile, columns_behind, validate_items
 from core.scoring.output import UNREAD, Output, ScoredFile, ScoreRequest, abstention_of, verdict_rows
@@ -48,9 +45,6 @@ ENOUGH_ITEMS, MOST_UNREAD = 50, 0.5
 DOLLAR_BATCH = 16
 """Items of a batch under a budget in dollars, which may stop in the middle of a batch."""
 
-WALKED = 400
-"""Items whose requests are written together."""
-
 
 def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, progress: Progress = SILENT) -> ScoredFile:
     """Score a file, or resume an earlier call with the same `out`.
@@ -70,9 +64,6 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         identity = identity_of(request, [items.digest, items.n_items], judge)
         with closing(Output(request.out, identity)) as output:
             n_before = output.counts.total()
-            batch: Mapping[str, Any] = {}
-            if request.batch_read:
-                batch = read_results(request, judge, items, start=n_before, most=most, replies=replies)
             _score_rest(request, judge, items, output, most, progress=progress)
             sure = {}
             if output.counts.total() >= items.n_items:
@@ -90,7 +81,6 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         seconds=time.perf_counter() - started,
         marks=judge.marks,
         findings=items.findings,
-        batch=batch,
         usage=judge.spent,
         sure=sure,
         remarks=judge.remarks,
@@ -206,8 +196,8 @@ def open_judge(request: ScoreRequest, replies: ReplyStore | None = None, *, alon
     )
     abstention_of(judge, request)
     budgeted = request.budget is not None or request.budget_usd is not None
-    if isinstance(judge, FusedJudge) and (budgeted or request.batch_read):
-        raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --budget and no batch.")
+    if isinstance(judge, FusedJudge) and budgeted:
+        raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --budget.")
     if isinstance(judge, CalibratedJudge) and request.budget_usd is not None:
         return replace(judge, judge=judge.judge.within(request.budget_usd))
     return judge
@@ -278,74 +268,3 @@ def check_unread(judge: LoadedJudge, counts: Counter[str]) -> None:
         f'{percent(MOST_UNREAD)} may. Look at the replies ("raw" in the output) and fix the cause. Then delete the '
         "output and run the same command again; cached replies cost nothing."
     )
-
-
-# ── batch endpoints ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-def write_batch(
-    request: ScoreRequest, path: Path, *, replies: ReplyStore | None = None
-) -> tuple[int, int, Sequence[Path]]:
-    """Write the requests without a cached reply into batch files, `path` the first; send nothing.
-
-    Parts that the endpoint refused during calibration are left out.  Returns the number of items, the number of
-    requests, and the files.  UsageError for a judge without an endpoint or a place that cannot be written; GoldenError
-    as `score_file`.
-    """
-    with closing(open_judge(request, replies)) as judge:
-        asked, model, cache = _asked(judge, replies)
-        items = _items(request, asked)
-        known = Capabilities(set(model.refused_before))
-        lines = request_lines(_requests(asked, items), model.provider.endpoint, known, cache)
-        files, n = write_lines(lines, path)
-        return items.n_items, n, files
-
-
-def read_results(
-    request: ScoreRequest,
-    judge: RowJudge,
-    items: ItemFile,
-    *,
-    start: int,
-    most: int | None,
-    replies: ReplyStore | None,
-) -> Mapping[str, Any]:
-    """Replace the judge's endpoint by the files of results; return the counts of their lines.
-
-    JobError if no line answers a request about the items after `start`, at most `most` of them.
-    """
-    asked, model, cache = _asked(judge, replies)
-    inner = model.provider.inner if isinstance(model.provider, CachedProvider) else model.provider
-    wanted = {each.key(inner.endpoint) for requests in _requests(asked, items, start, most) for each in requests}
-    price = getattr(inner, "prices", {}).get(model.model)
-    results = BatchResults(inner.endpoint, price, tuple(sorted(model.refused_before)))
-    for path in request.batch_read:
-        results.add(path, wanted)
-    counts = results.counts
-    if not counts["answered"] and (n_others := counts["foreign"]):
-        raise JobError(
-            f"None of the {n_others:,} lines answers a request of this judge: they belong to another judge, "
-            "other items or another endpoint. Score with the judge file, --judge and items that the requests "
-            f"were written with."
-        )
-    model.provider = CachedProvider(results, cache)
-    return results.counts
-
-
-def _asked(judge: LoadedJudge, replies: ReplyStore | None) -> tuple[CalibratedJudge, LLMJudge, ReplyStore]:
-    """The judge, its model and the cache.  UsageError for a judge without an endpoint."""
-    if not isinstance(judge, CalibratedJudge) or not judge.spec.startswith("openai:") or replies is None:
-        raise UsageError(
-            f"The judge {judge.spec} uses no endpoint, and batches need one with a reply cache: name "
-            "openai:MODEL[@BASE_URL], or leave out the batch."
-        )
-    return judge, judge.models[0], replies
-
-
-def _requests(
-    judge: CalibratedJudge, items: ItemFile, start: int = 0, most: int | None = None
-) -> Iterator[Sequence[Request]]:
-    left = items.n_items if most is None else most
-    for batch in items.batches(WALKED, start):
-        yield from judge.requests(batch[: max(left, 0)])
-        left -= len(batch)

@@ -63,9 +63,6 @@ def file_of(seed: int, judge: str) -> tuple[str, str, bytes]:
         rows = sample[: rng.randint(1, 12)]
     elif family == "verdicts":
         rows = [{"item_id": row["item_id"], "score": rng.randint(1, 5)} for row in sample]
-    elif rng.random() < 0.3:  # the shape of batch endpoints
-        body = {"choices": [{"message": {"content": "4"}, "finish_reason": "stop"}]}
-        rows = [{"custom_id": f"i{k}", "response": {"status_code": 200, "body": body}} for k in range(9)]
     else:
         rows = [{"item_id": f"i{k}", "responses": ["Rating: 4", _text(rng)[:5_000]]} for k in range(9)]
     ending = ending or rng.choice(TABLES)

@@ -1,4 +1,4 @@
-"""The first look at a file: items and findings as `load_items` gives them, duplicates, late columns, encodings."""
+"""The first look at a file: items and findings as `load_items` gives them, duplicates, encodings."""
 
 from __future__ import annotations
 
@@ -35,16 +35,6 @@ def test_items_are_those_of_load_items(name: str, repository: Path) -> None:
     path = repository / "sample_data" / name
     assert texts(items_of(path)) == texts(core.load_items(path).items)
     assert texts(items_of(path, start=100)) == texts(core.load_items(path).items[100:])
-
-
-def test_a_role_whose_column_comes_late_is_found(tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = [{"item_id": str(k), "target": "text"} for k in range(1_500)]
-    rows.append({"item_id": "last", "target": "text", "source": "what it is about", "mood": "x"})
-    path = write(tmp_path / "f.jsonl", rows)
-    validation = validate_items(path)
-    assert validation.filled == {"source": 1}
-    last = items_of(path, 500)[-1]
-    assert (last.item_id, last.source) == ("last", "what it is about")
 
 
 @given(st.lists(st.sampled_from([str(k) for k in range(60)]), min_size=1, max_size=60))

@@ -24,7 +24,7 @@ Change = Callable[[dict[str, Any]], None]
 @pytest.fixture
 def request_(tmp_path: Path, judge_file: Path, repository: Path) -> ScoreRequest:
     items = repository / "sample_data" / "summaries.jsonl"
-    return ScoreRequest(items, judge_file, tmp_path / "v.jsonl", coverage=0.9)
+    return ScoreRequest(items, judge_file, tmp_path / "v.jsonl", intervals=True)
 
 
 @pytest.fixture
