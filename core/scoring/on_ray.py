@@ -322,8 +322,8 @@ class Folder:
             yield
         except OSError as error:
             raise JobError(
-                f"{self.address}: cannot be {done} ({_first_line(error)}). Check that it exists and has space, and that "
-                "every node may use it with the credentials in its own environment. Finished parts stay."
+                f"{self.address}: cannot be {done} ({_first_line(error)}). Check that it exists and has space, and "
+                "that every node may use it with the credentials in its own environment. Finished parts stay."
             ) from error
 
 

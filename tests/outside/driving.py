@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,6 @@ SHORT_ID = re.compile(r"\br[0-9a-f]{7}\b")
 """The beginning of a run's id, as tables show it."""
 SECONDS = 180.0
 LOOK_SECONDS = 0.1
-STEP_SECONDS = 0.01
 IDLE_SECONDS, IDLE_LOOKS, IDLE_TICKS = 0.6, 6, 4
 FILES = {path.stem.split("_", 1)[1]: path for path in (ROOT / "pages").glob("[0-9]*.py")}
 NAME_OF_PERSON = "rater"
@@ -103,31 +101,6 @@ class Place:
         fields = Path(f"/proc/{self.worker.pid}/stat").read_text().rpartition(")")[2].split()
         return int(fields[11]) + int(fields[12])
 
-    @contextmanager
-    def worker_held(self) -> Iterator[Callable[[], None]]:
-        """The worker stands still; each call of what comes with the block lets it work for a moment."""
-
-        def step() -> None:
-            self._signal(signal.SIGCONT)
-            time.sleep(STEP_SECONDS)
-            self._signal(signal.SIGSTOP)
-
-        self._stop_between_writes()
-        yield step
-        self._signal(signal.SIGCONT)
-
-    def _stop_between_writes(self) -> None:
-        """Stopped in the middle of a write, it would keep every screen from writing."""
-        while True:
-            self._signal(signal.SIGSTOP)
-            time.sleep(STEP_SECONDS)
-            database = sqlite3.connect(self.home / "concord.sqlite", timeout=0, isolation_level=None)
-            with closing(database), suppress(sqlite3.OperationalError):
-                database.execute("BEGIN IMMEDIATE")
-                return
-            self._signal(signal.SIGCONT)
-            time.sleep(STEP_SECONDS)
-
     def _signal(self, number: signal.Signals) -> None:
         if self.worker is not None:
             self.worker.send_signal(number)
@@ -146,10 +119,6 @@ class Place:
         """As the store has it, where the question is only how far it is: a screen costs a hundred times as much."""
         with projects.open_store(Settings.from_environment()) as store:
             return next(run for run in store.runs.all() if kind in ("", run.kind))
-
-    def worker_alive(self) -> bool:
-        with projects.open_store(Settings.from_environment()) as store:
-            return bool(store.workers.alive())
 
     def until(self, so: Callable[[], bool], what: str) -> None:
         end = time.monotonic() + SECONDS

@@ -66,11 +66,7 @@ def file_of(seed: int, judge: str) -> tuple[str, str, bytes]:
     else:
         rows = [{"item_id": f"i{k}", "responses": ["Rating: 4", _text(rng)[:5_000]]} for k in range(9)]
     ending = ending or rng.choice(TABLES)
-    return (
-        kind,
-        f"set.{ending}",
-        _unfolding(rng, ending) if rng.random() < 0.03 else _table(rng, ending, _bent(rng, rows)),
-    )
+    return kind, f"set.{ending}", _table(rng, ending, _bent(rng, rows))
 
 
 # ── what stands in them ──────────────────────────────────────────────────────────────────────────────────────
@@ -226,22 +222,6 @@ def _rezipped(data: bytes, changes: dict[str, bytes]) -> bytes:
         for name in old.namelist():
             new.writestr(name, changes.get(name, old.read(name)))
     return out.getvalue()
-
-
-def _unfolding(rng: Random, ending: str) -> bytes:
-    """A small file of a format that unfolds to a large one."""
-    size = rng.choice((4, 30, 64)) * 1_000_000
-    row = rng.choice((b"{}\n", b'{"text":1}\n', b"[],", b"1,", b"\n", b'{"a":[' + b"[]," * 20, b'"', b"a" * 100))
-    if ending == "parquet":
-        out = io.BytesIO()
-        texts = pd.Categorical.from_codes([0] * (size // rng.choice((1_000, 100_000))), ["x" * 9_999])
-        pd.DataFrame({"target": texts}).to_parquet(out)
-        return out.getvalue()
-    if ending == "xlsx":
-        part = b'<worksheet><sheetData><row r="1">' + b"<c/>" * (size // 8) + b"</row></sheetData></worksheet>"
-        return _rezipped(_xlsx(Random(0), [{"a": 1}]), {"xl/worksheets/sheet1.xml": part})
-    data = b"text,human_a\n" * ("sv" in ending) + row * (size // len(row))
-    return gzip.compress(data, mtime=0) if ending.endswith(".gz") else data[:3_000_000]
 
 
 # ── judge files and projects ─────────────────────────────────────────────────────────────────────────────────

@@ -1,8 +1,8 @@
-"""A worker killed in the middle of a run: the next one goes on, and the run ends as if nothing had happened.
+"""A worker killed in the middle of a run: the next one resumes it, and the result is that of an undisturbed run.
 
-Every kind of run is done twice, undisturbed in one home and in another with its worker killed half-way, by the screens
-and at an endpoint where one request in ten fails or brings no score.  What a run was answered, failures included,
-belongs to the run: the same result, the same calls, the same cost, and no request that was answered is asked again.
+Every kind of run that asks a model is done twice by the screens: undisturbed in one home, and in another with its
+worker killed half-way. At the endpoint, one request in ten fails or brings no score. Replies and failures belong to the
+run: same result, same calls, same cost, and no answered request is sent again.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from tests.pages.screen import ROOT, grids, labelled, press
 
 pytestmark = pytest.mark.slow
 
-ASPECT, OTHER_ASPECT = "coherence", "fluency"
+ASPECT = "coherence"
 N_SOURCES, N_SYSTEMS = 10, 4
-NEWER_SOURCES = 6
 LATENCY = 0.01
 CALLS = re.compile(r"[\d,]+ calls, [\d,]+ sent and [\d,]+ cached")
 MONEY = re.compile(r"\$[\d.,]*\d|\([\d,]+ sent, [\d,]+ from replies kept earlier\)|[\d,]+ tokens")
@@ -87,27 +86,11 @@ def start_rescore(project: Project) -> dict[str, str]:
     return {"rescore": press(screen, "Save and re-score").query_params["rescore"]}
 
 
-def start_version(project: Project) -> dict[str, str]:
-    """Makes the edit of the re-scoring the judge."""
-    screen = project.place.screen("criteria", rescore=project.place.newest_run("rescore").run_id)
-    screen.session_state[f"form_make_{screen.query_params['criteria']}"] = True  # a click on "Make this the judge"
-    press(screen.run(), "Measure it")
-    return {"golden": project.golden, "aspect": ASPECT, "version": "2"}
-
-
 def start_round(project: Project) -> dict[str, str]:
     screen = project.place.screen("misaligned", run=project.calibration)
     labelled(screen.segmented_control, "Section").set_value("Rounds").run()
     round_id = press(screen, "Start the round").query_params["round"]
     return {"run": project.calibration, "round": round_id}
-
-
-def start_metrics(project: Project) -> dict[str, str]:
-    screen = open_judges(project, "Classical metrics")
-    for name in METRICS:
-        labelled(screen.checkbox, name).check()
-    press(screen.run(), "Compute")
-    return {**project.asked, "section": "judges"}
 
 
 def start_styles(project: Project) -> dict[str, str]:
@@ -119,27 +102,6 @@ def start_styles(project: Project) -> dict[str, str]:
     return {**project.asked, "section": "judges"}
 
 
-def start_fusion(project: Project) -> dict[str, str]:
-    """Of metrics alone, on an aspect that nothing was calibrated on: a fusion needs 40 items that no part has seen."""
-    address = {"golden": project.golden, "aspect": OTHER_ASPECT}
-    screen = open_model_fusion(project, address)
-    press(screen, "Propose a plan from measured agreement")
-    labelled(screen.text_input, "Model").set_value(f"openai:fake-judge@{project.url}").run()
-    press(screen, "Start the LLM fusion")
-    return address
-
-
-def start_repeval(project: Project) -> dict[str, str]:
-    screen = project.place.screen("repeval", **project.asked)
-    return {"run": press(screen, "Read the hidden states").query_params["run"]}
-
-
-def start_recheck(project: Project) -> dict[str, str]:
-    address = {**project.asked, "section": "drift"}
-    press(project.place.screen("report", **address), "Recheck")
-    return address
-
-
 def start_repeat(project: Project) -> dict[str, str]:
     press(open_steadiness(project, project.asked), "Ask the judge again")
     return project.asked
@@ -147,9 +109,6 @@ def start_repeat(project: Project) -> dict[str, str]:
 
 def open_steadiness(project: Project, address: dict[str, str]) -> AppTest:
     return project.place.screen("compare", **address, section="errors", what="steady")
-
-
-METRICS = ("overlap", "overlap_pairs")
 
 
 def open_judges(project: Project, way: str) -> AppTest:
@@ -161,14 +120,9 @@ def open_styles(project: Project, address: dict[str, str]) -> AppTest:
     return open_judges(project, "Judging styles")
 
 
-def open_model_fusion(project: Project, address: dict[str, str]) -> AppTest:
-    screen = project.place.screen("fusion", **address)
-    return labelled(screen.segmented_control, "More").set_value("Set up").run()
-
-
 @dataclass(frozen=True)
 class Kind:
-    """`start` presses the buttons and gives the address of the result; `result` is the screen it stands on.
+    """`start` presses the buttons and returns the address of the result; `result` is the screen that shows it.
 
     `after` is the kind of run that it builds on.
     """
@@ -176,19 +130,13 @@ class Kind:
     start: Callable[[Project], dict[str, str]]
     result: str | Callable[[Project, dict[str, str]], AppTest]
     after: str = "calibration"
-    asks_a_model: bool = True
 
 
 KINDS = {
     "calibration": Kind(start_calibration, "calibrate", after=""),
     "rescore": Kind(start_rescore, "criteria"),
     "round": Kind(start_round, "misaligned"),
-    "version": Kind(start_version, "overview", after="rescore"),
-    "metrics": Kind(start_metrics, "compare", asks_a_model=False),
     "styles": Kind(start_styles, open_styles),
-    "fusion": Kind(start_fusion, open_model_fusion, after="metrics"),
-    "repeval": Kind(start_repeval, "repeval", asks_a_model=False),
-    "recheck": Kind(start_recheck, "report"),
     "repeat": Kind(start_repeat, open_steadiness),
 }
 
@@ -234,10 +182,7 @@ class Bench:
         project = self._to_be_killed(kind)
         before = Counter(self._endpoint.times_answered)
         with project.place.opened():
-            if KINDS[kind].asks_a_model:
-                address = self._killed_half_answered(project, kind, calm)
-            else:
-                address = self._killed_in_slow_motion(project, kind)
+            address = self._killed_half_answered(project, kind, calm)
             assert newest(project.place.screen("runs"))["status"] == "running", "killed too late: the run had ended"
             project.place.start_worker()
             return self._finish(project, kind, address, before)
@@ -253,18 +198,6 @@ class Bench:
             place.kill_worker()
         finally:
             endpoint.lose_waiting()  # else no later run would be answered
-        return address
-
-    def _killed_in_slow_motion(self, project: Project, kind: str) -> dict[str, str]:
-        """The worker stands still while a screen is drawn, so that it is seen part-way however quick it is."""
-        place = project.place
-        place.start_worker()
-        place.until(place.worker_alive, "a worker")
-        with place.worker_held() as step:
-            address = KINDS[kind].start(project)
-            while place.newest_run().status != "running":
-                step()
-        place.kill_worker()
         return address
 
     def _finish(self, project: Project, kind: str, address: dict[str, str], before: Counter[str]) -> Ending:
@@ -297,16 +230,14 @@ class Bench:
         return self._projects["killed"]
 
     def _new(self) -> Project:
-        """A home with two golden sets: what is calibrated on, and newer labels."""
+        """A home with a golden set to calibrate on."""
         if "new" not in self._projects:
             place = Place(self._folder / "new", self._forks, self._settings)
             project = self._projects["new"] = Project(place, self._url)
             sample = ROOT / "sample_data"
             with project.place.opened():
                 first = some_of(sample / "summaries.jsonl", N_SOURCES, N_SYSTEMS)
-                second = some_of(sample / "newer" / "summaries_second_batch.jsonl", NEWER_SOURCES, N_SYSTEMS)
                 project.golden = bring_in(project.place, "articles", first)
-                bring_in(project.place, "newer articles", second)
         return self._projects["new"]
 
     def _copy(self, project: Project, name: str) -> Project:
@@ -375,6 +306,5 @@ def test_a_killed_run_ends_as_an_undisturbed_one(bench: Bench, kind: str) -> Non
     assert killed.status == calm.status
     assert killed.shown == calm.shown
     assert killed.spent == calm.spent
-    if KINDS[kind].asks_a_model:
-        assert calm.n_failed, "no request of this run fails: the test says nothing about failures"
-        assert killed.answered == calm.answered, "what was answered is not asked again"
+    assert calm.n_failed, "no request of this run fails: the test says nothing about failures"
+    assert killed.answered == calm.answered, "no answered request is sent again"
