@@ -1,4 +1,4 @@
-"""Keep to a budget in dollars: nothing is sent that would exceed it by what replies have cost so far."""
+"""Limit the dollars that requests may cost, judging by the replies so far."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_UNPRICED = 64
 
 
 class BudgetSpentError(ConcordError):
-    """The next reply would exceed a budget in dollars.  `usage` is what the batch cost that was stopped."""
+    """The next reply would exceed a budget in dollars.  `usage` is the cost of the stopped batch."""
 
     def __init__(self, dollars: float, usage: Usage) -> None:
         super().__init__(f"The budget of ${dollars:,g} is used up: the next reply would exceed it. Raise it to go on.")
@@ -23,18 +23,18 @@ class BudgetSpentError(ConcordError):
 
 
 class ProviderWithinBudget:
-    """Ask `inner` while its replies cost no more than `dollars` in all; thread-safe.
+    """Ask `inner` while its replies cost no more than `dollars` in total; thread-safe.
 
-    A part of a batch is sent if all its replies could cost what the dearest one has cost so far.  If replies turn out
-    dearer, what waits is given up, so that the budget is exceeded by no more than what is in flight.  The cost of a
-    reply counts its retries, its thoughts, and cached prompt tokens at their own price.
+    A part of a batch is sent if the budget pays for all its replies at the highest price of a reply so far.  If replies
+    turn out more expensive, the rest is not sent, so the excess is at most the cost of the requests in flight.  The
+    cost of a reply includes its retries, its thoughts, and cached prompt tokens at their own price.
     """
 
     def __init__(self, inner: Provider, dollars: float) -> None:
         self.inner, self.dollars = inner, dollars
         self.spent = self._dearest = self._reserved = 0.0
         self._unpriced = 1
-        # batches of one scoring are asked in several threads; one at a time until a reply has shown a price
+        # a scoring sends batches in several threads; one at a time until the first price is known
         self._lock, self._first = threading.Lock(), threading.Lock()
 
     @property
@@ -42,9 +42,9 @@ class ProviderWithinBudget:
         return self.inner.endpoint
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """As `Provider.complete`.  BudgetSpentError where the budget does not reach; what has arrived is in the cache.
+        """As `Provider.complete`.  BudgetSpentError if the budget is too small for the rest of the batch.
 
-        Replies from a cache cost nothing.  Those that a resumed run paid for earlier count again.
+        Cached replies cost nothing.  Replies that a resumed run paid for earlier count again.
         """
         replies, usage = list[Reply](), Usage()
 
@@ -73,10 +73,10 @@ class ProviderWithinBudget:
         return replies
 
     def _affordable(self, wanted: int) -> tuple[int, float]:
-        """How many of the `wanted` requests may be sent now, and the dollars that are reserved for them."""
+        """The number of requests that may be sent now, and the dollars reserved for them."""
         with self._lock:
             left = self.dollars - self.spent - self._reserved
-            if not self._dearest:  # a few more each time while all come from the cache
+            if not self._dearest:  # no price yet, as with cached replies: send a few more each time
                 n, self._unpriced = min(wanted, self._unpriced), min(MOST_UNPRICED, 2 * self._unpriced)
                 return (n, 0.0) if left > 0 else (0, 0.0)
             n = max(0, int(min(wanted, left / self._dearest)))

@@ -1,8 +1,8 @@
-"""The `Provider` protocol: requests for completions in, completions out.  No judging here.
+"""The `Provider` protocol: requests for completions, and their replies.
 
-A provider answers a *batch* of requests concurrently and in order of submission, so that a server's prefix cache works.
-One bad reply is a `Failure` in its place. `ProviderError` is raised only if going on is pointless: a refused key, an
-unknown model, an endpoint that is down.
+A provider answers a batch of requests concurrently and in order of submission, so that a server's prefix cache works.
+One bad reply is a `Failure` in its place. `ProviderError` ends the batch: a refused key, an unknown model, an endpoint
+that is down.
 """
 
 from __future__ import annotations
@@ -23,21 +23,20 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One completion to ask for.
+    """A request for one completion.
 
-    Requests of a batch that differ in `sample` alone are one prompt asked several times. A provider may ask for them
-    together (see `prompt`).
+    Requests of a batch that differ only in `sample` repeat one prompt (see `prompt`).
 
     Attributes:
         temperature: None leaves it to the model.
-        sample: Tells apart repeated samples of one prompt.
+        sample: The number of the sample, if one prompt is sampled several times.
         json_schema: The JSON text of a schema for the reply, "" for none.
-        logprobs: How many of the likeliest tokens to return in each place.  An endpoint may leave them out.
-        effort: How long a model should think, "" leaves it to the model.
+        logprobs: Number of likeliest tokens to return for each token.  An endpoint may leave them out.
+        effort: How long a model thinks, "" leaves it to the model.
         numbers: Ask a model in the process for the probabilities of these answers instead of a written reply.
         extra: Further fields of the request's body, a JSON object.
-        room: Tokens that the model needs for its thoughts, on top of `max_tokens`.
-        reads: Whether a reply says what it was asked for.  One that does not serves no other run.
+        room: Tokens for the model's thoughts, in addition to `max_tokens`.
+        reads: Whether a reply can be read.  An unreadable reply is not reused by other runs.
     """
 
     model: str
@@ -61,7 +60,7 @@ class Request:
         return self if self.sample == 0 else replace(self, sample=0)
 
     def key(self, endpoint: str) -> str:
-        """Content hash of all that can change the answer, the endpoint's URL among it; no key, no time-out."""
+        """Content hash of everything that can change the answer, with the endpoint's URL, without key and time-out."""
         parts: list[Any] = [
             endpoint,
             self.model,
@@ -73,17 +72,17 @@ class Request:
             self.sample,
             self.json_schema,
         ]
-        later = ("logprobs", "effort", "numbers", "extra")  # usual requests keep their old keys
+        later = ("logprobs", "effort", "numbers", "extra")  # requests without these keep their old keys
         parts += [{name: value} for name in later if (value := getattr(self, name))]
         return content_digest("reply", parts)
 
 
 OFF_SCALE = "off_scale"
-"""The finish of a weighed reply whose probability is not on the numbers; its text says so."""
+"""The finish of a weighed reply with too little probability on the numbers; its text explains it."""
 
 
 class TokenLogprobs(NamedTuple):
-    """A token of a reply and the likeliest tokens in its place with the natural logarithms of their probabilities."""
+    """A token of a reply, and the likeliest tokens in its place with natural logarithms of their probabilities."""
 
     token: str
     top: tuple[tuple[str, float], ...]
@@ -96,9 +95,9 @@ class Completion:
     Attributes:
         finish: "stop", "length" (truncated), "refusal" or `OFF_SCALE`.
         cached: Whether it came from the store.
-        logprobs: The first tokens of the reply, if they were asked for and given.
-        thinking: Tokens of thoughts.  They are among the usage.
-        without: What was asked for and not sent, because the endpoint refuses or ignores it.
+        logprobs: The first tokens of the reply, if requested and given.
+        thinking: Tokens of thoughts; the usage includes them.
+        without: Parts of the request that were not sent, because the endpoint refuses or ignores them.
         room: Tokens by which the limit was raised, because thoughts used it up.
     """
 
@@ -114,9 +113,9 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """This one request could not be answered (content filter, malformed reply); the others were.
+    """The failure of a single request (content filter, malformed reply).
 
-    `usage` is what it cost all the same: an endpoint may charge for what its filter withholds.
+    `usage` is its cost, since an endpoint may charge for a withheld reply.
     """
 
     message: str
@@ -125,14 +124,14 @@ class Failure:
 
 Reply = Completion | Failure
 OnReply = Callable[[int, Reply], None]
-"""Called with a request's place in its batch and its reply; may raise to end the batch."""
+"""Called with a request's position in its batch and its reply; may raise to end the batch."""
 
 
 class ReplyStore(Protocol):
     """A cache of replies by request key, implemented by the store."""
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        """Key → stored JSON text, for those that are there."""
+        """Key → stored JSON text, for the stored ones of `keys`."""
         ...
 
     def put_replies(self, replies: Sequence[tuple[str, str]]) -> None:
@@ -142,28 +141,28 @@ class ReplyStore(Protocol):
 
 @runtime_checkable
 class RunAnswers(ReplyStore, Protocol):
-    """The replies in the hands of one run (`core.store.runs.RunReplies`), which keeps all that it was answered."""
+    """The reply store of one run (`core.store.runs.RunReplies`), which keeps all of the run's answers."""
 
     counted: set[str]
-    """Keys whose answer has counted since the run was begun or taken up again: given again, they cost nothing."""
+    """Keys whose answer has counted since the run started or resumed; repeated answers cost nothing."""
 
     def answered(self, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
-        """Key → (stored JSON text, whether the run paid for it), for what the run was answered already."""
+        """Key → (stored JSON text, whether the run paid for it), for the answered ones of `keys`."""
         ...
 
     def put_failures(self, new: Sequence[tuple[str, str]]) -> None:
-        """Store (key, JSON text) of requests that were answered by no reply."""
+        """Store (key, JSON text) pairs of failed requests."""
         ...
 
 
 class Provider(Protocol):
     @property
     def endpoint(self) -> str:
-        """URL or name that becomes part of the cache key; never holds a key or user info."""
+        """URL or name for the cache key, without secrets."""
         ...
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """Replies in the order of `requests`; `on_reply(index, reply)` as each arrives."""
+        """Replies in the order of `requests`; calls `on_reply(index, reply)` as each arrives."""
         ...
 
     def close(self) -> None: ...
@@ -176,7 +175,7 @@ class ClosedProvider:
         self.endpoint, self.why = endpoint, why
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """ConsentError, unless there is nothing to ask."""
+        """Raise ConsentError for any request."""
         if requests:
             raise ConsentError(str(self.why), self.endpoint)
         return []

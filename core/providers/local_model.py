@@ -152,7 +152,7 @@ def _answers(model: Ready, requests: Sequence[Request]) -> Iterator[tuple[Reques
 
 
 def _written(model: Ready, asked: Sequence[Request], prompts: Sequence[list[int]], batch: list[int]) -> list[Reply]:
-    """Write the replies of a batch; what is drawn depends on its requests alone."""
+    """Write the replies of a batch; the random draws depend only on its requests."""
     import torch
 
     request, loaded, tokenizer = asked[batch[0]], model.loaded, model.tokenizer

@@ -149,7 +149,7 @@ class OpenAIProvider:
             asyncio.run_coroutine_threadsafe(session.http.close(), _loop()).result()
 
     async def _run(self, requests: Sequence[Request], arrivals: queue.SimpleQueue[tuple[int, Reply] | None]) -> None:
-        """Put every reply into `arrivals`; raises what ended the batch, without the task group around it."""
+        """Put every reply into `arrivals`; raise the error that ended the batch, without the task group around it."""
         if self._session is None:
             self._session = _Session(self.base_url, self._api_key, self.headers, self.limits)
         session = self._session
