@@ -122,9 +122,7 @@ def _actors(ray: Any, judge: RowJudge) -> tuple[dict[str, Any], int]:
         # nearly all of a node, so that none loads the model twice (if nodes have one size)
         return {"num_cpus": max(0.5, smallest - FOR_READING)}, len(nodes)
     if judge.models:
-        asked = [each.provider for each in judge.models]
-        most = min((each.limits.concurrency for each in asked if hasattr(each, "limits")), default=len(nodes))
-        return {"num_cpus": ASKING}, min(len(nodes), most)
+        return {"num_cpus": ASKING}, len(nodes)
     return {"num_cpus": 1 - FOR_READING}, cpus
 
 
