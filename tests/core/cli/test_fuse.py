@@ -72,7 +72,6 @@ def test_the_model_writes_criteria_if_none_are_given(run: Run, say: Say) -> None
     llm = (*ASK, *PARTS, "--method", "llm", "--judge", "scripted")
     code, body = run(*llm)
     assert (code, body["calls"], body["criteria_origin"]) == (0, body["n_report"] + 1, "model")
-    assert "criteria: written by the model" in say(*llm)
     Path("mine.txt").write_text(Path("out/criteria.txt").read_text("utf-8") + "\n- No broken grammar.", "utf-8")
     Path("plan.txt").write_text("Trust overlap.", "utf-8")
     code, again = run(*llm, "--criteria", "mine.txt", "--plan", "plan.txt")
