@@ -225,6 +225,7 @@ class Output:
         self.part, self.note = out.with_name(f"{out.name}.part"), out.with_name(f"{out.name}.progress.json")
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
+            begun = self.part.exists() and self.note.exists()
             self._file: IO[bytes] = self.part.open("r+b" if self.part.exists() else "w+b")
         except OSError as error:
             raise UsageError(
@@ -233,7 +234,7 @@ class Output:
         try:
             if not _locked(self._file):
                 raise JobError(f"{self.part}: another scoring is writing to it. Wait for it, or give another --out.")
-            if identity is not None and self.note.exists():
+            if identity is not None and begun:
                 self._resume(identity)
             else:
                 with self._on_disk():
@@ -257,7 +258,7 @@ class Output:
                 raise other_scoring(str(self.part), self.counts.total(), kept, identity)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise JobError(
-                f"{self.part}: it is damaged, or {self.note.name} is. Delete both to score from the start."
+                f"{self.part}: it is damaged, or {self.note.name} is. Delete it to score from the start."
             ) from error
         with self._on_disk():
             self._file.seek(size)

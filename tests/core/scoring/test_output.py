@@ -67,6 +67,8 @@ def test_another_input_judge_or_option_is_refused(out: Path, part: str) -> None:
     with pytest.raises(JobError, match=rf"v.jsonl.part holds 1 verdicts of .*{part} differs.*delete it"):
         Output(out, other)
     assert first.part.read_bytes() == kept
+    first.part.unlink()
+    Output(out, other).close()
 
 
 @pytest.mark.parametrize("name", ["v.jsonl.part", "v.jsonl.progress.json"])
