@@ -1,4 +1,4 @@
-"""A file → a frozen golden set with findings, or findings alone where an error forbids its use; the JSON of `check`."""
+"""Read a file as a frozen golden set with findings, or give findings alone where an error forbids its use."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ Mapped = abc.Mapping[str, str] | str | abc.Sequence[str]
 
 @dataclass(frozen=True)
 class BuiltGolden:
-    """Result of reading a file. `golden` is None when `findings` hold an error; `draft` is what could be read all
-    the same (refused cells empty), for previews and counts only, None when there was no target column.
+    """Result of reading a file.  `golden` is None when `findings` have an error; `draft` has refused cells empty, for
+    previews and counts only; it is None without a target column.
     `questions`: what a person has to say in `Mapping.values`; each is an error too.
     """
 
@@ -132,7 +132,7 @@ def _read(
     *,
     values: Values | str | abc.Sequence[str] | None = None,
 ) -> tuple[Table, Mapping]:
-    """The table of a file, a row per item, and its mapping with what a person said of columns and values."""
+    """Read the table of a file, one row per item, and its mapping with a person's answers on columns and values."""
     given = read_map(mapped)
     paths = {*given.values(), *(kept or {}).values()}
     table = read_table(path, max_mb=LIMITS.mb, max_rows=LIMITS.items, paths=paths)
@@ -193,7 +193,7 @@ def build_golden(
     questions = rows.questions[:1]
     labels: dict[str, AspectLabels] = {}
     for aspect, cells in aspects.items():
-        if not cells.gold:
+        if not cells.labels:
             log.add("warning", f"{aspect} has no labels and is left out.")
             continue
         scale, asked = settle(cells, known.get(aspect), mapping, table.worded, log)
@@ -209,7 +209,7 @@ def build_golden(
         items=tuple(rows.items),
         aspects=labels,
         ratings=tuple(
-            Rating(rows.items[label.position].item_id, label.rater, aspect, label.value, label.reason)
+            Rating(rows.items[label.position].item_id, label.rater or "", aspect, label.value, label.reason)
             for aspect in sorted(labels)
             for label in aspects[aspect].ratings
         ),
@@ -228,13 +228,13 @@ def build_golden(
 
 
 def _stem(name: str) -> str:
-    """A file's name without its endings: ``"summeval.jsonl.gz"`` → ``"summeval"``."""
+    """Return a file's name without its endings: ``"summeval.jsonl.gz"`` → ``"summeval"``."""
     base = clean_text(name).rsplit("/", 1)[-1]
     return base.split(".", 1)[0] or base or "golden set"
 
 
 def sentence(golden: GoldenSet) -> str:
-    """``1,600 items from 16 systems over 100 sources, 3 raters each.``"""
+    """Describe a golden set: ``1,600 items from 16 systems over 100 sources, 3 raters each.``"""
     words = counted(len(golden.items), "item")
     words += f" from {counted(golden.n_systems, 'system')}" if golden.n_systems else ""
     words += f" over {counted(golden.n_sources, 'source')}" if golden.n_sources < len(golden.items) else ""
@@ -251,7 +251,7 @@ def sentence(golden: GoldenSet) -> str:
 
 
 def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLog, *, labels_needed: bool) -> bool:
-    """Findings on the `columns` of the file; False when there is nothing to build items from."""
+    """Add findings on the `columns` of the file; return False when there is nothing to build items from."""
     file_has = f"The file has: {', '.join(mapping.columns)[:500]}."
     for role, column in mapping.roles.items():
         if column not in columns:
@@ -285,10 +285,10 @@ def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLo
 
 
 def _groups(labels: FloatArray, items: abc.Sequence[Item]) -> tuple[int, int, list[str]]:
-    """How (n_items,) labels, NaN where unlabelled, spread over groups of one source_id.
+    """Count how (n_items,) labels, NaN where unlabelled, spread over the groups of one source_id.
 
-    The number of groups with a label; of those with fewer than 3, too few for a sample-level coefficient that means
-    something; and the names of those with 2 or more labels, all equal, which sample level leaves out.
+    Returns the number of groups with a label, the number of those with fewer than 3 labels, which are too few for
+    sample level, and the names of those with 2 or more labels, all equal, which sample level leaves out.
     """
     groups: dict[str, list[float]] = {}
     for k in np.flatnonzero(~np.isnan(labels)).tolist():
@@ -321,10 +321,7 @@ def _check_aspect(cells: AspectCells, items: abc.Sequence[Item], log: FindingLog
 
 
 def as_check_json(built: BuiltGolden) -> dict[str, Any]:
-    """The JSON of ``check`` of what `build_golden` gave, errors or not (then over what could be read).
-
-    The mapping and a few more counts stand next to the fixed keys; `digest` is null when the file cannot be used.
-    """
+    """Return the JSON of ``check``; with errors it counts what could be read, and `digest` is null."""
     draft = built.draft
     return {
         "name": draft.name if draft else "",
@@ -342,9 +339,9 @@ def as_check_json(built: BuiltGolden) -> dict[str, Any]:
 
 
 def _aspect_json(golden: GoldenSet, aspect: str) -> dict[str, Any]:
-    """One aspect: its scale, how many labels and ratings it has, and how they spread over the groups.
+    """Return the scale of an aspect, the numbers of its labels and ratings, and how they spread over groups.
 
-    "n_calibration" of the labels would choose criteria with the usual split; null where nothing can be split.
+    "n_calibration" counts the labels that would choose criteria with the usual split; null if nothing can be split.
     """
     labels = golden.aspects[aspect]
     n_groups, n_small, constant = _groups(golden.labels(aspect), golden.items)
@@ -384,7 +381,7 @@ class RowReader:
         self.long = mapping.layout == "long"
 
     def read(self, place: int, number: int, row: abc.Mapping[str, Any]) -> Item:
-        """The item of the data row at `place` (from 1), which messages call `number`, its number in the file.
+        """Read the item of the data row at `place` (from 1); messages call it `number`, its number in the file.
 
         Its `source_id` is empty where the row names none.
         """
@@ -437,22 +434,21 @@ def _shared_text(cell: str) -> str:
 
 
 def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
-    """The items of a file.  A repeated id in a wide file is an error until a person says what it means.
+    """Read the items of a file.  A repeated id in a wide file is an error until a person says what it means.
 
     Missing ids are made from the places of the data rows, from 1, whatever their numbers in the file.
     """
     reader, done, positions = RowReader(mapping, log), ItemRows(), dict[str, int]()
     items, rows, split = done.items, done.row_of_item, mapping.roles.get("split", _NO_COLUMN)
+    ids, column = mapping.values.ids, mapping.roles.get("item_id")
     for place, (number, row) in enumerate(table.numbered(), start=1):
         item = reader.read(place, number, row)
         if item.item_id in positions and not reader.long:
-            repeat, ids, column = item.item_id, mapping.values.ids, mapping.roles.get("item_id")
-            if ids == "number":
-                item = numbered_id(item, number)
-                message = f"The id {shown(repeat)} comes again; the later row is item {shown(item.item_id)}."
-                log.add("note", message, row=number, column=column, kind="repeated id")
-            elif ids == "first":
-                message = f"The id {shown(repeat)} comes again; the later row is left out."
+            repeat = item.item_id
+            if ids is not None:
+                item = numbered_id(item, number) if ids == "number" else item
+                what = f"is item {shown(item.item_id)}" if ids == "number" else "is left out"
+                message = f"The id {shown(repeat)} comes again; the later row {what}."
                 log.add("note", message, row=number, column=column, kind="repeated id")
             if ids != "first" and item.item_id in positions:
                 earlier = rows[positions[item.item_id]]
@@ -465,19 +461,27 @@ def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
             items.append(item)
             rows.append(number)
             done.given_split.append(read_id(row.get(split)))
-        elif reader.long:  # fill what earlier rows of the item left empty
-            first = items[position]
-            for role in ITEM_ROLES[1:]:
-                ours, theirs = getattr(first, role), getattr(item, role)
-                if theirs and not ours:
-                    items[position] = replace(items[position], **{role: theirs})
-                elif theirs != ours and theirs:
-                    message = (
-                        f"Item {shown(item.item_id)} has another {role} in row {number} than in row {rows[position]}."
-                    )
-                    log.add("error", message, row=number, column=mapping.roles[role], kind="conflict")
-    column = mapping.roles.get("source_id")
-    names: dict[tuple[str, str], str] = {}  # equal sources are one group where no column says so
+        elif reader.long:
+            items[position] = _completed(items[position], item, (rows[position], number), mapping, log)
+    _name_groups(items, rows, mapping.roles.get("source_id"), log)
+    return done
+
+
+def _completed(first: Item, item: Item, rows: tuple[int, int], mapping: Mapping, log: FindingLog) -> Item:
+    """Fill what earlier rows of an item left empty; texts that differ between its rows are errors."""
+    for role in ITEM_ROLES[1:]:
+        ours, theirs = getattr(first, role), getattr(item, role)
+        if theirs and not ours:
+            first = replace(first, **{role: theirs})
+        elif theirs and theirs != ours:
+            message = f"Item {shown(item.item_id)} has another {role} in row {rows[1]} than in row {rows[0]}."
+            log.add("error", message, row=rows[1], column=mapping.roles[role], kind="conflict")
+    return first
+
+
+def _name_groups(items: list[Item], rows: abc.Sequence[int], column: str | None, log: FindingLog) -> None:
+    """Give every item a source_id, in place: without a column, items with equal sources are one group."""
+    names: dict[tuple[str, str], str] = {}
     for position, item in enumerate(items):
         if column is None:
             name = names.setdefault((item.source, item.context), item.item_id) if item.source else item.item_id
@@ -492,16 +496,15 @@ def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
         if n_groups == len(items):
             how = "each item is a group of its own, so only dataset and system level apply."
         log.add("note", f"There is no source_id column: {how}")
-    return done
 
 
 def numbered_id(item: Item, row: int) -> Item:
-    """An item whose id an earlier row has, under an id of its own: ``"T-1052 (row 54)"``."""
+    """Give an item whose id is taken an id of its own: ``"T-1052 (row 54)"``."""
     return replace(item, item_id=f"{item.item_id} (row {row})")
 
 
 def repeated_id(item_id: str, first: int, again: int) -> str:
-    """The message about an id in two rows of a file with one row per item."""
+    """Say that two rows of a file with one row per item have the same id."""
     return f"Rows {first:,} and {again:,} have the same id, {shown(item_id)}."
 
 
@@ -515,7 +518,7 @@ _REPEATED_ID = (
 
 
 def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
-    """Findings on empty and repeated texts."""
+    """Add findings on empty and repeated texts."""
     for _ in checked_texts(zip(rows.row_of_item, rows.items, strict=True), mapping, log):
         pass
     found: dict[str, list[tuple[int, int]]] = {}
@@ -547,7 +550,7 @@ _REPEATED = {
 def checked_texts(
     items: abc.Iterable[tuple[int, Item]], mapping: Mapping, log: FindingLog
 ) -> abc.Iterator[tuple[int, Item]]:
-    """The `items` with their rows as they come; findings on empty sources, and at the end on empty targets."""
+    """Yield `items` with their rows, and add findings on empty sources, and at the end on empty targets."""
     target, source = mapping.roles.get("target"), mapping.roles.get("source")
     filled, empty = 0, array("Q")
     for row, item in items:
@@ -571,10 +574,9 @@ SHORTEST_TEXT = 20
 
 
 def repeated_texts(items: abc.Iterable[tuple[int, Item | None]]) -> list[tuple[int, int]]:
-    """Of `items` with their places: the place of each that repeats an earlier one, and that of the first to say it.
+    """Find items that repeat an earlier one: pairs of the place of the item and that of the first with its texts.
 
-    Alike are target, source and context together, white space and case aside.  Only digests of 128 bits are kept, so
-    no second copy of a text; time grows with the length of all texts.
+    Target, source and context are compared together, without white space and case, by digests of 128 bits.
     """
     first: dict[tuple[bytes, ...], int] = {}
     pairs: list[tuple[int, int]] = []
@@ -589,5 +591,5 @@ def repeated_texts(items: abc.Iterable[tuple[int, Item | None]]) -> list[tuple[i
 
 @lru_cache(maxsize=1_000)
 def _digest(text: str) -> bytes:
-    """The same for texts that are alike; items of one source have its text in common."""
+    """Digest a text without case and white space; the items of one source share the result."""
     return blake2b(" ".join(text.split()).casefold().encode(), digest_size=16).digest()

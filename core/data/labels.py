@@ -51,104 +51,215 @@ class ItemRows:
 
 
 class LabelCell(NamedTuple):
-    """A number and its cell: the position of its item, data row (from 1) and column; its rater and reason, if any."""
+    """A number and its cell: the position of its item, its row and column in the file; its rater and reason, if any.
+
+    `rater` is None for a gold label.
+    """
 
     value: float
     position: int
     row: int
     column: str
-    rater: str = ""
+    rater: str | None = None
     reason: str = ""
 
 
 @dataclass(slots=True)
 class AspectCells:
-    """The labels of one aspect: gold by the position of the item, and ratings.
+    """The labels of one aspect, gold labels first.
 
-    `gold_given` is False when gold labels are the means of the ratings (then each stands where the first of them does).
     `reasons`: position of an item → why it was rated so, where the reason belongs to no single rating.
     """
 
     aspect: str
     n_items: int
-    gold: dict[int, LabelCell] = field(default_factory=dict)
-    ratings: list[LabelCell] = field(default_factory=list)
-    gold_given: bool = True
+    labels: list[LabelCell] = field(default_factory=list)
     reasons: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     @property
+    def ratings(self) -> list[LabelCell]:
+        """The labels that raters gave."""
+        return [label for label in self.labels if label.rater is not None]
+
+    @property
+    def given(self) -> dict[int, float]:
+        """Position of an item → its gold label, where the file has gold labels."""
+        return {label.position: label.value for label in self.labels if label.rater is None}
+
+    @property
     def values(self) -> tuple[float | None, ...]:
-        """Gold per item, None where missing."""
-        return tuple(self.gold[k].value if k in self.gold else None for k in range(self.n_items))
+        """The gold label of each item, else the mean of its ratings if the file has no gold labels; None if missing."""
+        gold = self.given
+        if not gold:
+            by_item: dict[int, list[float]] = {}
+            for label in self.ratings:
+                by_item.setdefault(label.position, []).append(label.value)
+            gold = {position: fmean(values) for position, values in by_item.items()}
+        return tuple(gold.get(k) for k in range(self.n_items))
 
     @property
     def column(self) -> str | None:
-        """Where the first gold label stands."""
-        return next((label.column for label in self.gold.values()), None)
-
-    @property
-    def labels(self) -> list[LabelCell]:
-        """All labels that were read from cells, ratings first."""
-        return [*self.ratings, *(self.gold.values() if self.gold_given else ())]
-
-    def means(self) -> dict[int, float]:
-        """Position of an item → the mean of its ratings."""
-        by_item: dict[int, list[float]] = {}
-        for label in self.ratings:
-            by_item.setdefault(label.position, []).append(label.value)
-        return {position: fmean(values) for position, values in by_item.items()}
-
-    def gold_from_ratings(self) -> None:
-        """Make the gold labels the means of the ratings of each item."""
-        means, self.gold, self.gold_given = self.means(), {}, False
-        for label in self.ratings:
-            mean = LabelCell(means[label.position], label.position, label.row, label.column)
-            self.gold.setdefault(label.position, mean)
+        """The column of the first label."""
+        return self.labels[0].column if self.labels else None
 
     def change(self, new: abc.Callable[[LabelCell], float | None]) -> None:
-        """Give each label a new value, or take it out (None); gold labels that are means of ratings follow."""
-        changed = [(label, new(label)) for label in self.labels]
-        kept = [label._replace(value=value) for label, value in changed if value is not None]
-        n_ratings = sum(value is not None for _, value in changed[: len(self.ratings)])
-        self.ratings = kept[:n_ratings]
-        if self.gold_given:
-            self.gold = {label.position: label for label in kept[n_ratings:]}
-        else:
-            self.gold_from_ratings()
+        """Give each label a new value, or remove it (None)."""
+        changed = ((label, new(label)) for label in self.labels)
+        self.labels = [label._replace(value=value) for label, value in changed if value is not None]
+
+
+Found = abc.Iterator[tuple[str, Any, LabelCell]]
+"""Aspect, cell, and its label, still without the value."""
 
 
 def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> dict[str, AspectCells]:
-    """Aspect → its labels, in column order (long files: order of first appearance)."""
-    reader = _Reader(table, mapping, items, log)
-    if mapping.layout == "long":
-        return reader.read_long()
-    for aspect in mapping.aspects:
-        reader.cells_of(aspect)
+    """Read the labels of each aspect, in column order, or in order of first appearance in a long file.
+
+    A finding names each cell that is refused.  GoldenError for more labels or aspects than a golden set may have.
+    """
+    long, n_items = mapping.layout == "long", len(items.items)
+    aspects = {} if long else {aspect: AspectCells(aspect, n_items) for aspect in mapping.aspects}
+    first_rows: dict[tuple[int, str, str], int] = {}
+    unnamed: Counter[tuple[int, str]] = Counter()
+    read = _long_cells if long else _wide_cells
+    for n_labels, (aspect, cell, label) in enumerate(read(table, mapping, items, log), start=1):
+        _check_limits(table, mapping, max(n_labels, n_items * len(aspects)), len(aspects))
+        value = _number(cell, label, aspect, log, pairs=mapping.kind == "pair")
+        if value is None:
+            continue
+        rater = label.rater
+        if rater == "":  # r1, r2, … in the order of an item's unnamed ratings
+            unnamed[label.position, aspect] += 1
+            rater = f"r{unnamed[label.position, aspect]}"
+        if long and (first := first_rows.setdefault((label.position, aspect, rater or ""), label.row)) != label.row:
+            message = f"{shown(rater)} rated {aspect} of this item in row {first} already; keep one of the two."
+            log.add("error", message, row=label.row, column=label.column, kind="twice")
+            continue
+        of_aspect = aspects.setdefault(aspect, AspectCells(aspect, n_items))
+        of_aspect.labels.append(label._replace(value=value, rater=rater))
+    for cells in aspects.values():
+        once_each = len({label.position for label in cells.labels}) == len(cells.labels)
+        if not long:
+            _read_reasons(cells, table, mapping, items)
+        elif once_each and "annotator_id" not in mapping.roles:  # one label per item is its gold label
+            cells.reasons = {label.position: (label.reason,) for label in cells.labels if label.reason}
+            cells.labels = [label._replace(rater=None) for label in cells.labels]
+    return aspects
+
+
+def _check_limits(table: Table, mapping: Mapping, n_labels: int, n_aspects: int) -> None:
+    """Raise GoldenError for more labels, or room for them (items times aspects), or aspects than there may be."""
+    if n_aspects > MAX_ASPECTS:
+        message = f"There are labels of more than {MAX_ASPECTS} aspects: is this the right column?"
+        raise GoldenError(message, file=table.name, column=mapping.roles.get("aspect"))
+    if n_labels > LIMITS.labels:
+        message = f"The file holds too many labels: a golden set holds at most {LIMITS.labels:,}. Split it."
+        raise GoldenError(message, file=table.name)
+
+
+def _number(cell: Any, label: LabelCell, aspect: str, log: FindingLog, *, pairs: bool) -> float | None:
+    """Read the label in a cell; None, with an error if there is something that cannot be read."""
+    row, column = label.row, label.column
+    if is_no_value(cell):
+        message = f"{shown(cell)} counts as no label."
+        log.add("warning", message, row=row, column=column, kind=message)
+        return None
+    try:
+        return read_number(cell)
+    except CellError as problem:
+        message = f"{capital(str(problem))}."
+        if label.rater is None and read_list(cell) != [cell]:
+            message = f"Expected one number, got {shown(cell)}; name a column of lists ann_{aspect}."
+        elif pairs and isinstance(cell, str):
+            form = "A preference is A, B or tie, the name of one of the pair's two systems, or a number"
+            message = f"{form}; got {shown(cell)}. Leave the cell empty if nobody chose."
+        log.add("error", message, row=row, column=column, kind="label")
+        return None
+
+
+def _filled(
+    table: Table, items: ItemRows, column: str, *, long: bool = False
+) -> abc.Iterator[tuple[int, Row, int, Any]]:
+    """Yield row number, row, position of the item, and cell of the cells that are not empty.
+
+    In a wide file a row that repeats an id is left out: it is an error already.
+    """
+    for (number, row), position in zip(table.numbered(), items.item_of_row, strict=True):
+        cell = row.get(column)
+        if cell is not None and cell != "" and (long or items.row_of_item[position] == number):
+            yield number, row, position, cell
+
+
+def _wide_cells(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> Found:
+    """Yield gold labels, then lists of ratings.
+
+    A rater named twice in one row counts as two ("W4", "W4 (2)"), so that no rating is lost.
+    """
     for aspect, column in mapping.gold_columns.items():
-        for number, _, position, cell in reader.filled(column):
-            if isinstance(cell, (list, tuple)) or (isinstance(cell, str) and cell.lstrip()[:1] == "["):
-                message = f"Expected one number, got {shown(cell)}; name a column of lists ann_{aspect}."
-                log.add("error", message, row=number, column=column, kind="label")
-            elif (value := reader.number(cell, number, column)) is not None:
-                reader.aspects[aspect].gold[position] = LabelCell(value, position, number, column)
-    for column, aspect, panel, raters in mapping.rating_columns:
-        reader.read_ratings(reader.aspects[aspect], column, panel, raters)
-    for aspect, cells in reader.aspects.items():
-        if aspect not in mapping.gold_columns:
-            cells.gold_from_ratings()
-        reader.read_reasons(cells)
-    return reader.aspects
+        for number, _, position, cell in _filled(table, items, column):
+            yield aspect, cell, LabelCell(0.0, position, number, column)
+    for column, aspect, panel, raters_column in mapping.rating_columns:
+        own = table.joined.get(column, ())
+        for number, row, position, cell in _filled(table, items, column):
+            entries = read_list(cell)
+            raters = [read_id(name) for name in read_list(row.get(raters_column))] if raters_column else []
+            if raters_column and len(raters) != len(entries):
+                message = f"{len(entries)} ratings but {len(raters)} raters; the raters are numbered here instead."
+                log.add("warning", message, row=number, column=raters_column, kind="raters")
+                raters = []
+            texts = (read_list(row.get(name)) for name in mapping.reason_columns(aspect))
+            reasons = next((each for each in texts if len(each) == len(entries)), [None] * len(entries))
+            for slot, (entry, reason) in enumerate(zip(entries, reasons, strict=True), start=1):
+                rater = raters[slot - 1] if raters else ""
+                times = raters[:slot].count(rater)
+                name = f"{rater} ({times})" if rater and times > 1 else rater or f"{panel or 'r'}{slot}"
+                place = own[slot - 1] if own else column
+                yield aspect, entry, LabelCell(0.0, position, number, place, name, _reason(reason))
+
+
+def _read_reasons(cells: AspectCells, table: Table, mapping: Mapping, items: ItemRows) -> None:
+    """Read the reasons of a wide file that do not come one for each rating."""
+    lists = [column for column, aspect, _, _ in mapping.rating_columns if aspect == cells.aspect]
+    for column in mapping.reason_columns(cells.aspect):
+        for _, row, position, cell in _filled(table, items, column):
+            texts = read_list(cell)
+            if all(len(texts) != len(read_list(row.get(name))) for name in lists):
+                cells.reasons[position] = (*cells.reasons.get(position, ()), *filter(None, map(_reason, texts)))
+
+
+def _long_cells(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> Found:
+    """Yield one rating per row.  The aspect is in a cell, or it is the name of the column."""
+    roles, names = mapping.roles, dict(mapping.values.names)
+    columns = {column: aspect for aspect, column in mapping.gold_columns.items()}
+    if {"aspect", "value"} <= roles.keys():
+        columns = {roles["value"]: ""}
+    spellings: dict[str, str] = {}
+    for column, aspect_of_column in columns.items():
+        for number, row, position, cell in _filled(table, items, column, long=True):
+            aspect = aspect_of_column
+            if not aspect:
+                written = read_id(row.get(roles["aspect"]))[:200]
+                aspect = spellings.setdefault(aspect_key(written) or written, written)
+                if aspect != written:
+                    message = f"{shown(written)} and {shown(aspect)} are read as one aspect."
+                    log.add("note", message, column=roles["aspect"], kind=message)
+                aspect = names.get(aspect, aspect)
+            if not aspect:
+                log.add("error", "The aspect is missing.", row=number, column=roles["aspect"], kind="aspect")
+                continue
+            said = (_reason(row.get(name)) for name in mapping.reason_columns(aspect))
+            rater, reason = read_id(row.get(roles.get("annotator_id", ""))), "\n".join(filter(None, said))
+            yield aspect, cell, LabelCell(0.0, position, number, column, rater, reason)
 
 
 def read_metrics(
     table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
 ) -> dict[str, tuple[float | None, ...]]:
-    """Metric name → one value per item; what is no number is left out with a finding."""
-    reader = _Reader(table, mapping, items, log)
+    """Map each metric to one value per item; a cell that is not a number is left out with a finding."""
     metrics: dict[str, tuple[float | None, ...]] = {}
     for name, column in mapping.metric_columns.items():
         values: list[float | None] = [None] * len(items.items)
-        for number, _, position, cell in reader.filled(column):
+        for number, _, position, cell in _filled(table, items, column, long=mapping.layout == "long"):
             try:
                 values[position] = read_number(cell)
             except CellError as problem:
@@ -165,135 +276,6 @@ def aspects_in(table: Table, column: str) -> list[str]:
         if written := read_id(row.get(column))[:200]:
             spellings.setdefault(aspect_key(written) or written, written)
     return list(spellings.values())
-
-
-class _Reader:
-    def __init__(self, table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> None:
-        self.table, self.mapping, self.items, self.log = table, mapping, items, log
-        self.long = mapping.layout == "long"
-        self.n_labels = 0
-        self.aspects: dict[str, AspectCells] = {}
-
-    def cells_of(self, aspect: str) -> AspectCells:
-        if aspect not in self.aspects:
-            n = len(self.items.items)
-            if len(self.aspects) >= MAX_ASPECTS:
-                message = f"There are labels of more than {MAX_ASPECTS} aspects: is this the right column?"
-                raise GoldenError(message, file=self.table.name, column=self.mapping.roles.get("aspect"))
-            self.count(n * (len(self.aspects) + 1))
-            self.aspects[aspect] = AspectCells(aspect, n)
-        return self.aspects[aspect]
-
-    def filled(self, column: str) -> abc.Iterator[tuple[int, Row, int, Any]]:
-        """(number of the row, the row, position of its item, cell) of the cells that are not empty.
-
-        In a wide file a row that repeats an id is left out: it is an error already.
-        """
-        for (number, row), position in zip(self.table.numbered(), self.items.item_of_row, strict=True):
-            cell = row.get(column)
-            if cell is not None and cell != "" and (self.long or self.items.row_of_item[position] == number):
-                yield number, row, position, cell
-
-    def count(self, n_labels: int) -> None:
-        """Raise GoldenError for more labels, or room for them (items times aspects), than a golden set may have."""
-        if n_labels > LIMITS.labels:
-            message = f"The file holds too many labels: a golden set holds at most {LIMITS.labels:,}. Split it."
-            raise GoldenError(message, file=self.table.name)
-
-    def number(self, cell: Any, row: int, column: str) -> float | None:
-        """The label in a cell; None, with an error where one came that cannot be read."""
-        self.n_labels += 1
-        self.count(self.n_labels)
-        if is_no_value(cell):
-            message = f"{shown(cell)} counts as no label."
-            self.log.add("warning", message, row=row, column=column, kind=message)
-            return None
-        try:
-            return read_number(cell)
-        except CellError as problem:
-            message = f"{capital(str(problem))}."
-            if self.mapping.kind == "pair" and isinstance(cell, str):
-                form = "A preference is A, B or tie, the name of one of the pair's two systems, or a number"
-                message = f"{form}; got {shown(cell)}. Leave the cell empty if nobody chose."
-            self.log.add("error", message, row=row, column=column, kind="label")
-            return None
-
-    def read_ratings(self, cells: AspectCells, column: str, panel: str, raters_column: str | None) -> None:
-        """Lists of ratings.  A rater named twice in one row counts as two ("W4", "W4 (2)"), so that none is lost."""
-        own = self.table.joined.get(column, ())
-        for number, row, position, cell in self.filled(column):
-            entries = read_list(cell)
-            reasons = self.reasons_of_ratings(row, cells.aspect, len(entries)) or [""] * len(entries)
-            raters = [] if raters_column is None else [read_id(name) for name in read_list(row.get(raters_column))]
-            if raters_column is not None and len(raters) != len(entries):
-                message = f"{len(entries)} ratings but {len(raters)} raters; the raters are numbered here instead."
-                self.log.add("warning", message, row=number, column=raters_column, kind="raters")
-                raters = []
-            for slot, entry in enumerate(entries, start=1):
-                rater = raters[slot - 1] if raters else ""
-                times = raters[:slot].count(rater)
-                rater = f"{rater} ({times})" if rater and times > 1 else rater or f"{panel or 'r'}{slot}"
-                place = own[slot - 1] if own else column
-                if (value := self.number(entry, number, place)) is not None:
-                    cells.ratings.append(LabelCell(value, position, number, place, rater, reasons[slot - 1]))
-
-    def reasons_of_ratings(self, row: Row, aspect: str, n: int) -> list[str]:
-        """A reason for each of the `n` ratings of a row, "" for none; empty where the row has not one for each."""
-        columns = [read_list(row.get(column)) for column in self.mapping.reason_columns(aspect)]
-        return next(([_reason(cell) for cell in cells] for cells in columns if len(cells) == n), [])
-
-    def read_reasons(self, cells: AspectCells) -> None:
-        """Read the reasons of a wide file that do not come one for each rating."""
-        lists = [column for column, aspect, _, _ in self.mapping.rating_columns if aspect == cells.aspect]
-        for column in self.mapping.reason_columns(cells.aspect):
-            for _, row, position, cell in self.filled(column):
-                texts = read_list(cell)
-                if all(len(texts) != len(read_list(row.get(name))) for name in lists):
-                    cells.reasons[position] = (*cells.reasons.get(position, ()), *filter(None, map(_reason, texts)))
-
-    def read_long(self) -> dict[str, AspectCells]:
-        """One row per rating; gold labels are means over the raters.  The aspect is a cell or the column's name."""
-        roles = self.mapping.roles
-        columns = {column: aspect for aspect, column in self.mapping.gold_columns.items()}
-        if {"aspect", "value"} <= roles.keys():
-            columns = {roles["value"]: ""}
-        spellings, names = dict[str, str](), dict(self.mapping.values.names)
-        first_rows: dict[tuple[int, str, str], int] = {}
-        unnamed: Counter[tuple[int, str]] = Counter()
-        for column, name in columns.items():
-            for number, row, position, cell in self.filled(column):
-                aspect = name
-                if not name:
-                    written = read_id(row.get(roles["aspect"]))[:200]
-                    aspect = spellings.setdefault(aspect_key(written) or written, written)
-                    if aspect != written:
-                        message = f"{shown(written)} and {shown(aspect)} are read as one aspect."
-                        self.log.add("note", message, column=roles["aspect"], kind=message)
-                    aspect = names.get(aspect, aspect)
-                    if not aspect:
-                        message = "The aspect is missing."
-                        self.log.add("error", message, row=number, column=roles["aspect"], kind="aspect")
-                value = self.number(cell, number, column)
-                if not aspect or value is None:
-                    continue
-                rater = read_id(row.get(roles.get("annotator_id", "")))
-                if not rater:  # r1, r2, … in the order of an item's unnamed ratings
-                    unnamed[position, aspect] += 1
-                    rater = f"r{unnamed[position, aspect]}"
-                first = first_rows.setdefault((position, aspect, rater), number)
-                if first != number:
-                    message = f"{shown(rater)} rated {aspect} of this item in row {first} already; keep one of the two."
-                    self.log.add("error", message, row=number, column=column, kind="twice")
-                    continue
-                said = (_reason(row.get(name)) for name in self.mapping.reason_columns(aspect))
-                reason = "\n".join(filter(None, said))
-                self.cells_of(aspect).ratings.append(LabelCell(value, position, number, column, rater, reason))
-        for cells in self.aspects.values():
-            cells.gold_from_ratings()
-            if "annotator_id" not in roles and len(cells.ratings) == len(cells.gold):
-                cells.reasons = {label.position: (label.reason,) for label in cells.ratings if label.reason}
-                cells.gold_given, cells.ratings = True, []
-        return self.aspects
 
 
 def _reason(cell: Any) -> str:
@@ -362,8 +344,7 @@ def settle(
         scale = settled if isinstance(settled, Scale) else None
         asked += [settled] if isinstance(settled, Question) else []
     if scale is None:
-        gold = [label.value for label in cells.gold.values() if cells.gold_given]
-        scale = find_scale(gold, [label.value for label in cells.ratings], all_count=all_count)
+        scale = find_scale([*cells.given.values()], [label.value for label in cells.ratings], all_count=all_count)
         if not is_usual(scale):
             message = f"The labels of {aspect} fit no usual scale; {scale} is taken from the values. Confirm it."
             log.add("warning", message, column=cells.column)
