@@ -1,4 +1,4 @@
-"""RepEval: the newest result (which layer and token tell quality), and the form that reads hidden states anew."""
+"""RepEval: the newest result with its heat map, and the form that reads hidden states."""
 
 import streamlit as st
 

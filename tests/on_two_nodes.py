@@ -83,7 +83,7 @@ def states_read(address: str, folder: Path) -> dict[str, Any]:
     from core.data import load_golden
     from core.repeval import Extraction, extract
 
-    golden, reading = load_golden(SAMPLES / "data_to_text.csv"), Extraction(batch_tokens=512)
+    golden, reading = load_golden(SAMPLES / "data_to_text.csv"), Extraction()
     there = extract(golden, None, reading, folder / "states", ray=address)
     here = extract(golden, None, reading)
     gap = np.abs(there.values.astype(np.float64) - here.values.astype(np.float64)).max()

@@ -196,7 +196,6 @@ class ReadingOptions:
         "text alone or in a template.",
     )
     template: str = setting("", "Template by name, or as text with {hypothesis}; default: the text alone.")
-    tokens: tuple[str, ...] = setting((), "Token to read: -1, -2, …, first or mean; may be repeated.", flag="--token")
 
 
 @commands.command(rich_help_panel="Methods")
@@ -220,12 +219,12 @@ def repeval(
     from core.repeval import Extraction, ModelSpec, RepEvalSettings, usual_texts
     from core.repeval.fitted import fit_repeval
 
-    texts, tokens = how.texts or usual_texts(how.model, how.template), how.tokens
+    texts = how.texts or usual_texts(how.model, how.template)
     settings = RepEvalSettings(
         method=how.method,
         n_pairs=how.pairs,
         model=ModelSpec(how.model),
-        reading=Extraction(how.template, aspect, texts, tokens),
+        reading=Extraction(how.template, aspect, texts),
         statistic=measured.statistic,
         level=measured.level,
         seed=measured.seed,
@@ -311,7 +310,7 @@ def _repeval_words(result: RepEvalResult) -> list[str]:
     several = f"mean of {len(result.members)} cells, the best at " if len(result.members) > 1 else ""
     learnt = f"{result.n_pairs} pairs" if result.n_pairs else f"{len(result.parts.train)} labels"
     lines = [
-        f"{result.aspect}: {result.method} from {learnt}; {several}layer {result.chosen.layer}, token "
+        f"{result.aspect}: {result.settings.method} from {learnt}; {several}layer {result.chosen.layer}, token "
         f"{result.chosen.token}",
         f"test        {alignment_words(result.test)}",
         f"validation  {alignment_words(result.validation)}",

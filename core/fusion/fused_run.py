@@ -239,7 +239,7 @@ class _Parts:
         return judge, {"higher_is_better": True, "judge": cards[0]}  # the first was fitted on all of them
 
     def repeval(self) -> tuple[JudgeScores, dict[str, Any]]:
-        from core.repeval import EMBEDDED, Extraction, RepEvalSettings, extract, run, scorer_of, usual_texts
+        from core.repeval import EMBEDDED, Extraction, RepEvalSettings, extract, run, usual_texts
 
         golden, how, here = self.golden, self.how, self.here
         reads = Extraction(texts=usual_texts(EMBEDDED))
@@ -250,7 +250,8 @@ class _Parts:
         judge = JudgeScores(
             "repeval", "repeval", self.aspect, result.scores, on_scale=False, note=note, calls_per_item=0.0
         )
-        return judge, {"higher_is_better": True, "repeval": scorer_of(golden, states, result).as_json()}
+        assert result.scorer is not None
+        return judge, {"higher_is_better": True, "repeval": result.scorer.as_json()}
 
     def judge_of_file(self, name: str, path: Path) -> tuple[JudgeScores, dict[str, Any]]:
         card = read_card(path)

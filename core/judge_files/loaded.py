@@ -26,7 +26,7 @@ from core.data.columns import ALIASES, METRIC, mapping_of
 from core.data.golden import ITEM_ROLES
 from core.data.split import calibration_digests, text_digest
 from core.data.tables import first_error
-from core.errors import AuthError, ConcordError, ConsentError, GoldenError, JudgeError, UsageError
+from core.errors import AuthError, ConsentError, GoldenError, JudgeError, UsageError
 from core.judge_files.documents import document_of, is_as_exported, kept_columns, kind_of, read_card
 from core.judging.judge_protocol import NO_TEXT, CallEstimate, Judge, OnProgress, has_texts, parts_read
 from core.judging.judge_specs import (
@@ -481,8 +481,7 @@ class RepEvalJudge(RowJudge):
     """A RepEval score ready to rate: `metric` reads the texts, the model is loaded with the first items and held.
 
     `Scored.value` is the projection itself, on which the file's alignment was measured, in no particular unit;
-    `Scored.calibrated` is that on the human scale (None when the file has no map).  `refusal` is raised instead of the
-    first score where nobody has allowed the model.
+    `Scored.calibrated` is that on the human scale (None when the file has no map).
     """
 
     card: Mapping[str, Any]
@@ -490,7 +489,6 @@ class RepEvalJudge(RowJudge):
     metric: Metric
     isotonic: IsotonicMap | None
     marks: tuple[str, ...] = ()
-    refusal: ConcordError | None = None
 
     @property
     def spec(self) -> str:
@@ -503,8 +501,6 @@ class RepEvalJudge(RowJudge):
     def _scored(
         self, items: Sequence[Item], *, explain: bool, coverage: float | None, on_progress: OnProgress | None
     ) -> Sequence[Verdict]:
-        if self.refusal is not None:
-            raise self.refusal
         scores = self.metric.score(items, on_progress or (lambda _done, _of: None))
         unread = {unscored.item_id: unscored for unscored in scores.unscored}
         return joined_verdicts([item.item_id for item in items], np.array([scores.values]), self.isotonic, unread)
@@ -521,7 +517,8 @@ def repeval_judge(
 ) -> RepEvalJudge:
     """Return the RepEval score of a card; `judge` (hf:ID_OR_PATH) names the place of its model, and allows it.
 
-    JudgeError, naming `where` it is, for a damaged card; UsageError for any other `judge`.
+    JudgeError, naming `where` it is, for a damaged card; UsageError for any other `judge`; ConsentError for a model
+    that is not allowed.
     """
     state = card["scorer"]
     if judge is not None:
@@ -532,12 +529,9 @@ def repeval_judge(
                 "name only where that model is: hf:ID_OR_PATH."
             )
         state, gate = state | {"model": spec.model, "revision": spec.revision}, NAMED
-    document, refusal = document_of(card, "repeval", where), None
-    try:
-        metric = allowed_repeval("repeval", state, settings, gate)
-    except ConsentError as error:
-        metric, refusal = fitted_repeval("repeval", state), error
-    return RepEvalJudge(card, document.task.as_task(), metric, document.isotonic, tuple(marks), refusal)
+    document = document_of(card, "repeval", where)
+    metric = allowed_repeval("repeval", state, settings, gate)
+    return RepEvalJudge(card, document.task.as_task(), metric, document.isotonic, tuple(marks))
 
 
 def allowed_repeval(name: str, state: Mapping[str, Any], settings: Settings, gate: Gate = CAREFUL) -> Metric:

@@ -419,7 +419,7 @@ class LocalJudge(LLMJudge):
         """Whether a model in this process runs on CUDA."""
         from core.repeval.model import choose_device
 
-        return choose_device("auto") == "cuda"
+        return choose_device() == "cuda"
 
     def require_askable(self, task: Task) -> None:
         if self.sampling.weighted and not whole_numbers(task.scale):

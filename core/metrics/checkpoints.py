@@ -433,7 +433,7 @@ def load(name: str, head: Head) -> ModelCheckpoint:
     import transformers
     from transformers.models.auto import modeling_auto as known
 
-    spec, called_kind, device = ModelSpec(name, precision="float32"), CALLED[head], choose_device("auto")
+    spec, called_kind, device = ModelSpec(name, precision="float32"), CALLED[head], choose_device()
     config = load_config(spec, (), called_kind)
     writes_from = config.model_type in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES  # from a source, as BART does
     auto: Any = transformers.AutoModel

@@ -39,7 +39,7 @@ from core.records import Criteria, GoldenSet, JudgeScores, Provenance, Split, Un
 from core.repeval import Method, RepEvalResult, RepEvalSettings, split_three
 from core.repeval.fitted import fit_repeval
 from core.repeval.projection import Training
-from core.repeval.search import FEW_LABELS, RepEvalSplit, blank_items, shortage_of_pairs, training_of
+from core.repeval.search import RepEvalSplit, blank_items, training_of
 from core.repeval.states import template_text, texts_to_read
 from core.settings import Settings
 from core.store.database import unpack
@@ -188,7 +188,6 @@ class RepEvalEstimate:
     n_validation: int
     n_test: int
     n_pairs: int
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -206,13 +205,6 @@ def estimate_repeval(store: Store, settings: Settings, request: RepEvalRequest) 
     """
     golden, parts, training = _checked(store, request)
     texts = texts_to_read(golden.items, request.settings.read(request.aspect))
-    shortage = shortage_of_pairs(training, request.settings)
-    notes = [shortage] if shortage else []
-    if len(parts.validation) < FEW_LABELS:
-        notes.append(
-            f"Layer and token are chosen on {len(parts.validation)} validation labels only: another draw may choose "
-            "others. More labelled sources make the choice steadier."
-        )
     return RepEvalEstimate(
         n_texts=len(texts),
         n_words=sum(text_length(text) for text in texts),
@@ -220,7 +212,6 @@ def estimate_repeval(store: Store, settings: Settings, request: RepEvalRequest) 
         n_validation=len(parts.validation),
         n_test=len(parts.test),
         n_pairs=training.good.size if request.settings.uses_pairs else 0,
-        notes=tuple(notes),
     )
 
 

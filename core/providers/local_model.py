@@ -84,7 +84,7 @@ class LocalProvider:
     @cached_property
     def endpoint(self) -> str:
         """Name the weights and their number format.  Errors as `load_causal_model`."""
-        precision = choose_precision(self.spec, choose_device(self.spec.device))
+        precision = choose_precision(self.spec, choose_device())
         return f"hf:{describe_causal(self.spec).fingerprint}:{precision}"
 
     @property

@@ -2,19 +2,19 @@
 
 ::
 
-    model          which model, and the model itself, checked before it is built         ModelSpec describe load_model
-    states         texts → prompts → forward pass → states, cached                       Extraction extract States
-    states_on_ray  the same on a Ray cluster
+    model          find, describe and load a model                                       ModelSpec describe load_model
+    states         read the hidden states of texts, cached                               Extraction extract States
+    states_on_ray  read them on a Ray cluster
     projection     pairs of good and bad texts; fit and score; what a file keeps         Ridge PaperPCA RepEvalScorer
-    search         settings; split by source, fit, choose, evaluate on test; the result  RepEvalSettings run scorer_of
-    fitted         the whole of it, also from one golden set to another                  fit_repeval
+    search         settings; split by source, fit, choose, evaluate on test; the result  RepEvalSettings run
+    fitted         all of it in one call, also from one golden set to another            fit_repeval
 
 torch, transformers and ray are imported inside functions.
 """
 
 from core.repeval.model import EMBEDDED, ModelSpec, describe
 from core.repeval.projection import RepEvalScorer, ScorerWithModel
-from core.repeval.search import METHODS, Method, RepEvalResult, RepEvalSettings, run, scorer_of, split_three
+from core.repeval.search import METHODS, Method, RepEvalResult, RepEvalSettings, run, split_three
 from core.repeval.states import Extraction, States, extract, templates, usual_texts
 
 __all__ = [
@@ -31,7 +31,6 @@ __all__ = [
     "describe",
     "extract",
     "run",
-    "scorer_of",
     "split_three",
     "templates",
     "usual_texts",

@@ -13,26 +13,24 @@ from typing import Any
 import numpy as np
 
 from core.data.split import KnownTexts, task_of
-from core.errors import AspectError, UsageError
+from core.errors import UsageError
 from core.files import json_lines, write_json, write_text
 from core.judge_files.judge_writing import golden_entry, label_warnings, task_entry, written, yaml_text
 from core.judge_files.loaded import RepEvalJudge, repeval_judge
 from core.judging.judge_specs import NAMED
 from core.progress import SILENT, Progress, Stage
-from core.records import Alignment, FloatArray, GoldenSet, Item, Scale, Split
+from core.records import Alignment, FloatArray, GoldenSet, Item, Split
 from core.repeval.search import (
     RepEvalResult,
     RepEvalSettings,
     blank_items,
     evaluate,
     nullable,
-    one_text_each,
     run,
-    scorer_of,
     split_three,
     training_of,
 )
-from core.repeval.states import Extraction, States, extract, n_lacking, present_parts
+from core.repeval.states import States, extract, present_parts
 from core.settings import Settings
 from core.stats import LabelledItems, fit_isotonic
 from core.verdicts import CALIBRATION_ITEM, Verdicts
@@ -43,16 +41,16 @@ NOTE = (
 )
 
 
-TRAIN_SHARE, VALIDATION_SHARE = 0.6, 0.2
-"""Of another set to train on: nothing else needs its labels, so little is kept back to measure it there."""
+TEST_SHARE = 0.2
+"""Of another set to train on: nothing else needs its labels, so few sources are held out there."""
 
 
 @dataclass(frozen=True)
 class Transferred:
-    """A score fitted on another golden set, as it does on `golden`.
+    """A score fitted on another golden set and applied to `golden`.
 
-    `scores` (n_items,) are those of `golden`, `alignment` is theirs over the labelled items whose texts were not
-    trained on; `n_known` labelled items were.
+    `scores` (n_items,) are those of `golden`; `alignment` is over the labelled items whose texts were not trained on,
+    which leaves out `n_known` items.
     """
 
     golden: GoldenSet
@@ -64,10 +62,7 @@ class Transferred:
 
 @dataclass(frozen=True)
 class FittedRepEval:
-    """A fitted score with all that was measured of it (`result`) on `golden`, which it was fitted on.
-
-    `transfer` is what it does on the golden set that it was fitted for, where that is another one.
-    """
+    """A score fitted and measured (`result`) on `golden`; `transfer` applies it to another golden set."""
 
     golden: GoldenSet
     result: RepEvalResult
@@ -80,21 +75,21 @@ class FittedRepEval:
 
     @cached_property
     def judge(self) -> RepEvalJudge:
-        """The judge that `core.load_judge` makes of the saved `repeval.yaml`; its model needs no further leave."""
+        """The judge that `core.load_judge` makes of the saved `repeval.yaml`; its model is allowed."""
         return repeval_judge(self.card, None, Settings.from_environment(), gate=NAMED)
 
     def score(self, items: Sequence[Item]) -> Verdicts:
         """Return one verdict per item, in order; `value` is higher for better, `calibrated` on the raters' scale.
 
-        On items that it was not fitted on the values equal `result.scores`, but for rounding.  The model is loaded with
-        the first items and held.  GoldenError where no item has the text that is read besides the target.
+        On items that it was not fitted on, the values equal `result.scores` but for rounding.  The model is loaded with
+        the first items and stays in memory.  GoldenError if no item has the text that is read besides the target.
         """
         return self.judge.score(items)
 
     def as_json(self, out: str = "") -> dict[str, Any]:
         """Return what `repeval --json` prints; `out` is the folder it was written to.
 
-        Of a score that was fitted on another golden set, `test` is its alignment on the one it is applied to.
+        For a score that was fitted on another golden set, `test` is its alignment on the set it is applied to.
         """
         body, moved = self.result.as_json() | {"out": out}, self.transfer
         if moved is None:
@@ -135,7 +130,7 @@ def _heat_page(result: RepEvalResult) -> str:
     from core.report.figures.heat_maps import Heat, heat_figure
 
     measure, heat = measure_name(result.settings.measure.statistic, result.settings.measure.level), Heat.of(result)
-    title = html.escape(f"RepEval: {result.aspect}, {result.method}, {result.model}")
+    title = html.escape(f"RepEval: {result.aspect}, {result.settings.method}, {result.model}")
     summary = html.escape(
         f"{measure}. Test {describe(result.test)}, n = {result.test.n}; validation {describe(result.validation)}, "
         f"n = {result.validation.n}. Thick frame: the best cell on validation; dashed: averaged into the score; "
@@ -159,21 +154,21 @@ def fit_repeval(
     here: Settings | None = None,
     progress: Progress = SILENT,
 ) -> FittedRepEval:
-    """Read text quality out of a model's hidden states: choose on validation, evaluate on test.
+    """Read text quality out of a model's hidden states: choose cells on validation items, evaluate on test items.
 
     Args:
-        golden: The golden set that is rated, and learnt from without `train_on`.
+        golden: The golden set that is rated, and that is learnt from if `train_on` is None.
         aspect: The aspect of its labels.
         settings: Model, texts, method and statistic.
         train_on: Another golden set to learn from.  `golden` is then only rated (`transfer`).
         train_aspect: The aspect in that set, if its name differs.
         split: Test on its held-out items and learn from its calibration items, instead of a split by sources.
-        here: Where states are cached, and the cluster that computes them; None is the environment.
+        here: Settings with the cache folder and the cluster; None reads the environment.
         progress: Counts texts.  A stopped call resumes, since states are cached.
 
     Raises:
-        AspectError, GoldenError: Labels or sources will not do.
-        ModelNotFoundError, JudgeError: The model is not there, or of no usable kind.
+        AspectError, GoldenError: Labels or sources cannot be used.
+        ModelNotFoundError, JudgeError: The model is missing or of another kind.
     """
     task_of(golden, aspect)
     if train_on is None and train_aspect:
@@ -182,15 +177,14 @@ def fit_repeval(
         )
     here, how = here or Settings.from_environment(), settings or RepEvalSettings()
     teacher, taught = (golden, aspect) if train_on is None else (train_on, train_aspect or aspect)
+    task_of(teacher, taught)
     reading = how.read(aspect)
     if reading.parts is None:
         reading = replace(reading, parts=present_parts(golden.items, teacher.items))
     how = replace(how, reading=reading)
-    level = how.on(golden, aspect).level
-    if train_on is not None:
-        _check_transfer(golden, train_on, taught, reading)
-        how = replace(how, level=None, train_share=TRAIN_SHARE, validation_share=VALIDATION_SHARE)
-    training_of(teacher, taught, split_three(teacher, taught, how, split), how)  # wrong labels show before reading
+    learning = how if train_on is None else replace(how, level=None, test_share=TEST_SHARE)
+    parts = split_three(teacher, taught, learning, split)
+    training_of(teacher, taught, parts, learning)  # wrong labels show before any text is read
 
     def states_of(texts: GoldenSet) -> States:
         first: list[int] = []
@@ -209,74 +203,35 @@ def fit_repeval(
     rated = None if train_on is None else states_of(golden)
     n = states.prompts
     progress.publish(Stage("search", "searching layers and tokens on the validation items", n, n))
-    result = run(teacher, taught, states, how, split=split, on_progress=lambda *_: progress.advance(0, 0))
-    scorer = scorer_of(teacher, states, result)
-    result = replace(result, scorer=scorer)
+    result = run(teacher, taught, states, learning, split=split, on_progress=lambda *_: progress.advance(0, 0))
     if rated is None:
         return FittedRepEval(golden, result)
-    scores = scorer.score(rated.values, rated.layers, rated.token_names)
+    assert result.scorer is not None
+    scores = result.scorer.score(rated.values, rated.layers, rated.token_names)
     scores[blank_items(golden)] = np.nan
     known = {teacher.items[k].target for k in (*result.parts.train, *result.parts.validation)}
     labelled = np.flatnonzero(~np.isnan(golden.labels(aspect)))
     fresh = [k for k in labelled.tolist() if golden.items[k].target not in known]
     if len(fresh) < 2:
         raise UsageError(f"{golden.name} has {len(fresh)} labelled items whose texts {teacher.name} did not train on.")
-    warnings = differences(
-        (golden.name, golden.kind, aspect, golden.aspects[aspect].scale),
-        (teacher.name, teacher.kind, taught, teacher.aspects[taught].scale),
-    )
+    warnings, scales = [], (golden.aspects[aspect].scale, teacher.aspects[taught].scale)
+    if aspect != taught:
+        warnings.append(f"It is fitted on {taught}, and applied to {aspect}.")
+    if (scales[0].low, scales[0].high) != (scales[1].low, scales[1].high):
+        warnings.append(
+            f"{teacher.name} is rated on {scales[1]}, {golden.name} on {scales[0]}: only the order of scores can be "
+            "compared."
+        )
     if n_known := len(labelled) - len(fresh):
         warnings.append(f"{n_known} labelled items are left out: their texts were trained on in {teacher.name}.")
-    alignment = evaluate(scores, LabelledItems.of(golden, aspect, fresh), replace(how, level=level))
+    alignment = evaluate(scores, LabelledItems.of(golden, aspect, fresh), how.on(golden, aspect))
     return FittedRepEval(teacher, result, Transferred(golden, scores, alignment, n_known, tuple(warnings)))
-
-
-def _check_transfer(golden: GoldenSet, train: GoldenSet, train_aspect: str, extraction: Extraction) -> None:
-    """Refuse what cannot be trained on, before any text is read.
-
-    UsageError for the same golden set, pairs of texts, or a set without a text that is read; AspectError for a lacking
-    aspect.
-    """
-    if train.digest == golden.digest:
-        raise UsageError(
-            f"{train.name} is the golden set itself: there is nothing to transfer. Name another one, or leave "
-            "--train-on out."
-        )
-    if train_aspect not in train.aspects:
-        names = ", ".join(train.aspects) or "none"
-        raise AspectError(
-            f"there is no aspect {train_aspect!r} to train on; it has {names}. Name one with --train-aspect.",
-            file=train.name,
-        )
-    for texts in (golden, train):
-        one_text_each(texts)
-        if lacking := [part for part in extraction.needs if n_lacking(texts.items, part) == len(texts.items)]:
-            raise UsageError(
-                f"RepEval reads the {lacking[0]}, but no item of {texts.name} has one: both golden sets need it."
-            )
-
-
-def differences(ours: tuple[str, str, str, Scale], theirs: tuple[str, str, str, Scale]) -> list[str]:
-    """Return what sets a golden set apart from the one that a score was fitted on, in sentences.
-
-    Each is given by its name, kind, aspect and scale.
-    """
-    said, (name, kind, aspect, scale), (their_name, their_kind, their_aspect, their_scale) = [], ours, theirs
-    if aspect != their_aspect:
-        said.append(f"It is fitted on {their_aspect}, and applied to {aspect}.")
-    if (scale.low, scale.high) != (their_scale.low, their_scale.high):
-        said.append(
-            f"{their_name} is rated on {their_scale}, {name} on {scale}: only the order of scores can be compared."
-        )
-    if kind != their_kind:
-        said.append(f"{their_name} holds items of kind {their_kind}, {name} of kind {kind}.")
-    return said
 
 
 def repeval_card(
     golden: GoldenSet, result: RepEvalResult, *, created: dt.datetime | None = None, warnings: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the content of the file of a score fitted on `golden`, with its digest; `yaml_text` makes text of it.
+    """Return the content of `repeval.yaml` for a score fitted on `golden`, with its digest.
 
     The map to the raters' scale is fitted on the validation items, scored by directions that have not seen them.
     """

@@ -20,16 +20,14 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from core.errors import JudgeError, ModelNotFoundError, UsageError
+from core.errors import JudgeError, ModelNotFoundError
 from core.records import IntArray
 
 EMBEDDED = "minilm"
 """The encoder that comes as a package (all-MiniLM-L6-v2, 22 M weights, 6 blocks of 384): works with no network."""
 
 Value = TypeVar("Value")
-Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
-PRECISIONS = ("float32", "bfloat16", "float16")
 CAUSAL = "causal language model"
 LONGEST = 1_000_000  # tokenizers without a limit report numbers beyond this
 
@@ -62,7 +60,6 @@ class ModelSpec:
 
     name: str = EMBEDDED
     revision: str | None = None
-    device: Device = "auto"
     precision: Precision = "auto"
 
 
@@ -197,7 +194,7 @@ def load_model(spec: ModelSpec, code: CodeAllowed = ()) -> LoadedModel:
     """
     from transformers import AutoModel
 
-    facts, device = describe(spec, code), choose_device(spec.device)
+    facts, device = describe(spec, code), choose_device()
     model, missing = load_weights(spec, code, AutoModel, device)
     require_read(spec.name, model, missing)
     pad_id = getattr(model.config.get_text_config(), "pad_token_id", None)
@@ -224,7 +221,7 @@ def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
     import torch
     from transformers import AutoModelForCausalLM
 
-    facts, device = describe_causal(spec), choose_device(spec.device)
+    facts, device = describe_causal(spec), choose_device()
     spread = {"device_map": "auto"} if device == "cuda" and torch.cuda.device_count() > 1 else {}
     model, missing = load_weights(spec, (), AutoModelForCausalLM, device, CAUSAL, **spread)
     tokenizer = load_tokenizer(spec)
@@ -265,19 +262,13 @@ def unless_memory_ends(compute: Callable[[], Value]) -> Value | None:
     return None
 
 
-def choose_device(device: Device) -> str:
-    """The device to run on: CUDA, then MPS, then CPU; JudgeError when the one asked for is not there."""
+def choose_device() -> str:
+    """Return the device to run on: CUDA, else MPS, else CPU."""
     import torch
 
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if device == "auto":
-        return next(name for name, present in there.items() if present)
-    if device not in there:
-        raise UsageError(f"Unknown device {device!r}: use auto, cpu, cuda or mps.")
-    if not there[device]:
-        present = ", ".join(name for name, is_there in there.items() if is_there)
-        raise JudgeError(f"The device {device} was asked for, but torch finds only: {present}. Use auto.")
-    return device
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
 def choose_precision(spec: ModelSpec, device: str) -> str:
@@ -287,8 +278,6 @@ def choose_precision(spec: ModelSpec, device: str) -> str:
     if spec.precision == "auto":
         half = "bfloat16" if device == "cuda" and torch.cuda.is_bf16_supported() else "float16"
         return half if device == "cuda" else "float32"
-    if spec.precision not in PRECISIONS:
-        raise UsageError(f"Unknown precision {spec.precision!r}: use auto, {', '.join(PRECISIONS)}.")
     return spec.precision
 
 
@@ -427,16 +416,11 @@ def is_decoder(config: Any) -> bool:
 
 def require_states(name: str, config: Any) -> None:
     """JudgeError for a model whose hidden states RepEval does not read."""
-    if getattr(config, "is_encoder_decoder", False):
+    text, needed = config.get_text_config(), ("vocab_size", "num_hidden_layers", "hidden_size")
+    if getattr(config, "is_encoder_decoder", False) or not all(hasattr(text, field) for field in needed):
         raise JudgeError(
-            f"The model {name} has an encoder and a decoder ({config.model_type}). RepEval reads causal language "
-            "models and encoders: choose one of those."
-        )
-    text = config.get_text_config()
-    if lacking := [field for field in ("vocab_size", "num_hidden_layers", "hidden_size") if not hasattr(text, field)]:
-        raise JudgeError(
-            f"The model {name} reads no text ({config.model_type}: its config.json has no {lacking[0]}). RepEval "
-            "reads causal language models and encoders of text: choose one of those."
+            f"The model {name} is a {config.model_type}. RepEval reads causal language models and encoders of text: "
+            "choose one of those."
         )
 
 

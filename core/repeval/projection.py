@@ -1,17 +1,15 @@
-"""The directions of hidden states along which quality varies, and the pairs of a good and a bad text that show them.
+"""Learn directions of hidden states along which quality varies, and keep them in a file.
 
 A pair is a text that raters rated well and one that they rated badly: the only labels that PCA and SVM see (RepEval).
-No text occurs twice ("no repeated data" for PCA), unless the rule allows it; then no *pair* occurs twice, as the paper
-has it for its SVM.
+No text occurs twice, unless the rule allows it; then no *pair* occurs twice, as the paper has it for its SVM.
 
-Estimators in scikit-learn's manner, for many cells (layer x token) at once: `fit(states, training)` learns, learnt
+The estimators work like scikit-learn's, for many cells (layer x token) at once: `fit(states, training)` learns, learnt
 values end in an underscore, `score(states)` rates.  States are (n_cells, n_items, dim) float32, scores are
-(n_cells, n_variants, n_items) float64, higher is better; variants are k = 1, 2, … components for `PaperPCA`, else one.
-A cell in which nothing can be learnt scores every item 0: constant, so its alignment is undefined.  `portable` returns
-what was learnt in the first cell as a file keeps it.
+(n_cells, n_variants, n_items) float64, higher is better.  Variants are k = 1, 2, … components for `PaperPCA`, else one.
+A cell in which nothing can be learnt scores every item 0, so its alignment is undefined.
+`portable(cell, variant, layer, token)` returns what was learnt in a cell as a file keeps it.
 
-A fitted score (`RepEvalScorer`) is such cells, and which model reads what.  It goes into a file as JSON and comes back
-checked.  A file may come from anybody, and a model's own code never runs.
+A `RepEvalScorer` is such cells, and which model reads what.  Its file may come from anybody, so it is checked.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter, ValidationError
 
-from core.errors import AspectError, ConcordError, JudgeError, UsageError
+from core.errors import AspectError, ConcordError, JudgeError
 from core.records import FloatArray, IntArray, Item
 from core.repeval.model import EMBEDDED, CodeAllowed, ModelSpec, describe
 from core.repeval.states import Extraction, HalfArray, OnProgress, StateReader, template_text
@@ -38,7 +36,7 @@ COMPONENTS = 8
 QUANTILE = 0.3
 """Share of the training labels that pairs take their good texts from, and their bad ones."""
 LONGEST_TEXT = 20_000
-TOGETHER = 2048
+TOGETHER = 512
 """Items whose states are held at once, which bounds the memory."""
 DAMAGED = "the RepEval score in the file is damaged"
 _COMMIT = re.compile("[0-9a-f]{40}")
@@ -63,14 +61,19 @@ def choose_pairs(
     usable = np.array(sorted(one_each.values()), dtype=np.intp)
     values = labels[usable]
     if not usable.size or values.min() == values.max():
-        only = f"all equal {values[0]:g}" if usable.size else "missing"
         raise AspectError(
-            f"The {usable.size} training labels are {only}: there are no good and bad texts to pair. Label "
-            "items on which raters differ, or choose another aspect."
+            f"The {usable.size} training labels do not differ: there are no good and bad texts to pair. Label items on "
+            "which raters differ, or choose another aspect."
         )
-    good_from, bad_to = thresholds(values, QUANTILE)
+    bad_to, good_from = np.quantile(values, [QUANTILE, 1.0 - QUANTILE])
+    if good_from == bad_to:  # ties: the larger side of the labels keeps the value that both share
+        below, above = values[values < bad_to], values[values > good_from]
+        if below.size >= above.size:
+            bad_to = below.max()
+        else:
+            good_from = above.min()
     good, bad = usable[values >= good_from], usable[values <= bad_to]
-    if reuse and good.size and bad.size:  # distinct pairs; each text is used about equally often
+    if reuse:  # distinct pairs; each text is used about equally often
         most = good.size * bad.size
         code = generator.choice(most, size=min(n, most), replace=False)
         good, bad = good[code // bad.size], bad[code % bad.size]
@@ -85,22 +88,6 @@ def choose_pairs(
     return good, bad
 
 
-def thresholds(values: FloatArray, quantile: float) -> tuple[float, float]:
-    """(least good label, largest bad label): quantiles of `values`, which must not be all equal.
-
-    Where ties make both quantiles one value v, the larger side of the labels keeps v: bad is what lies below v when v
-    is the largest label or when more labels lie below it than above; else good is what lies above.
-    """
-    bad, good = np.quantile(values, [quantile, 1.0 - quantile])
-    if good == bad:
-        below, above = values[values < bad], values[values > good]
-        if below.size >= above.size:
-            bad = below.max()
-        else:
-            good = above.min()
-    return float(good), float(bad)
-
-
 # ── projections ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -108,8 +95,7 @@ def thresholds(values: FloatArray, quantile: float) -> tuple[float, float]:
 class Training:
     """The training data of a projection, as rows of the states: `items` (n,) with their `labels`, and (m,) pairs.
 
-    Rows that are not named here are not read by `fit`.  `folds` (n,) are numbers from 0 for the items: each is then
-    scored by a fit without its fold too, where a projection does that.
+    `folds` (n,) are numbers from 0; `Ridge` also scores each item by a fit without its fold, and needs them.
     """
 
     items: IntArray
@@ -134,15 +120,17 @@ class PaperPCA:
     def fit(self, states: CellStates, training: Training) -> Self:
         gaps = states[:, training.good].astype(np.float64) - states[:, training.bad]
         directions, ratios = principal_components(gaps, self.components)
-        signs = majority_signs(_project(directions, gaps))
+        projected = _project(directions, gaps)
+        votes = np.sign(projected).sum(axis=-1)
+        signs = np.where(np.where(votes == 0, projected.sum(axis=-1), votes) < 0, -1.0, 1.0)
         self.directions_ = directions * (signs * ratios)[..., None]
         return self
 
     def score(self, states: CellStates) -> FloatArray:
         return np.cumsum(_project(self.directions_, states), axis=1)
 
-    def portable(self, layer: int, token: str, k: int) -> ScorerCell:
-        direction = self.directions_[0, : k + 1].sum(axis=0).astype(np.float32)
+    def portable(self, cell: int, variant: int, layer: int, token: str) -> ScorerCell:
+        direction = self.directions_[cell, : variant + 1].sum(axis=0).astype(np.float32)
         return ScorerCell(layer, token, 0.0, 1.0, direction.astype(np.float64))
 
 
@@ -169,8 +157,8 @@ class PaperSVM:
         ]
         return np.array(rows, dtype=np.float64).reshape(len(states), 1, -1)
 
-    def portable(self, layer: int, token: str, k: int) -> KernelCell:
-        calibrated = self.models_[0].calibrated_classifiers_[0]
+    def portable(self, cell: int, variant: int, layer: int, token: str) -> KernelCell:
+        calibrated = self.models_[cell].calibrated_classifiers_[0]
         machine, sigmoid = calibrated.estimator, calibrated.calibrators[0]
         return KernelCell(
             layer,
@@ -199,10 +187,10 @@ class PaperSVM:
 class Ridge:
     """Ridge regression of all training labels on the standardised states; pairs are not used.
 
-    The penalty is chosen for each cell from `penalties` by the squared error on the folds left out (without folds, on
-    each item left out); its unit is dim, so that it means the same whatever the width of the model (scikit-learn's
-    alpha is penalty x dim).  The score is the predicted label less the mean of the training labels; `out_of_fold_`
-    (n_cells, n) is that of the training items by fits without their fold (states are standardised over all of them).
+    The penalty is chosen for each cell from `penalties` by the squared error on the folds left out.  Its unit is dim,
+    so that it means the same for any width of the model (scikit-learn's alpha is penalty x dim).  The score is the
+    predicted label minus the mean of the training labels; `out_of_fold_` (n_cells, n) is that of the training items by
+    fits without their fold (states are standardised over all of them).
     """
 
     def __init__(self, penalties: tuple[float, ...] = PENALTIES) -> None:
@@ -216,8 +204,8 @@ class Ridge:
         varies = deviations > smallest
         scales = np.where(varies, 1.0 / np.where(varies, deviations, 1.0), 0.0).astype(np.float32)
         standard = (known - self.means_) * scales
-        folds = np.arange(training.items.size) if training.folds is None else training.folds
-        members = [np.flatnonzero(folds == fold) for fold in range(int(folds.max()) + 1)]
+        assert training.folds is not None
+        members = [np.flatnonzero(training.folds == fold) for fold in range(int(training.folds.max()) + 1)]
         fits = [ridge(cell, training.labels, self.penalties, members) for cell in standard]
         weights, self.penalties_, self.out_of_fold_ = (np.array(each) for each in zip(*fits, strict=True))
         self.directions_ = weights.astype(np.float32)[:, None, :] * scales
@@ -226,8 +214,8 @@ class Ridge:
     def score(self, states: CellStates) -> FloatArray:
         return _project(self.directions_, states - self.means_)
 
-    def portable(self, layer: int, token: str, k: int) -> ScorerCell:
-        direction, mean = self.directions_[0, 0].astype(np.float64), self.means_[0, 0]
+    def portable(self, cell: int, variant: int, layer: int, token: str) -> ScorerCell:
+        direction, mean = self.directions_[cell, 0].astype(np.float64), self.means_[cell, 0]
         return ScorerCell(layer, token, float((direction * mean).sum()), 1.0, direction)
 
 
@@ -272,34 +260,16 @@ def ridge(
 
 
 def principal_components(differences: FloatArray, components: int) -> tuple[FloatArray, FloatArray]:
-    """((n_cells, k, dim) unit directions, (n_cells, k) explained-variance ratios) of (n_cells, m, dim), centred.
+    """Return (n_cells, k, dim) unit directions and (n_cells, k) explained-variance ratios of (n_cells, m, dim).
 
-    k = min(components, m − 1).  From the m x m matrix of inner products, because m is small and dim is not; directions
-    whose share of the variance is rounding are 0, with ratio 0.  UsageError when m < 2.
+    The differences are centred; k = min(components, m − 1).  A direction whose share of the variance is rounding has
+    ratio 0.
     """
-    m = differences.shape[1]
-    if m < 2 or components < 1:
-        raise UsageError(f"Principal components need at least 2 differences and 1 component; got {m} and {components}.")
-    k = min(components, m - 1)
     centred = differences - differences.mean(axis=1, keepdims=True)
-    inner = centred @ centred.transpose(0, 2, 1)
-    values, vectors = np.linalg.eigh(inner)
-    total = np.trace(inner, axis1=1, axis2=2)[:, None]
-    values, vectors = values[:, ::-1][:, :k], vectors[:, :, ::-1][:, :, :k]
-    real = values > SMALLEST_SHARE * np.maximum(total, np.finfo(np.float64).tiny)
-    inverse = np.where(real, 1.0 / np.sqrt(np.where(real, values, 1.0)), 0.0)
-    directions = (vectors * inverse[:, None, :]).transpose(0, 2, 1) @ centred
-    return directions, np.where(real, values / np.where(total > 0, total, 1.0), 0.0)
-
-
-def majority_signs(gaps: FloatArray | CellStates) -> FloatArray:
-    """+1 or −1 for each direction of `gaps` (…, m), its inner products with m differences: the side of most of them.
-
-    A draw goes to the side of their sum.
-    """
-    votes = np.sign(gaps).sum(axis=-1)
-    signs = np.sign(np.where(votes == 0, gaps.sum(axis=-1), votes))
-    return np.asarray(np.where(signs == 0, 1.0, signs), dtype=np.float64)
+    _, values, directions = np.linalg.svd(centred, full_matrices=False)
+    k, variance = min(components, differences.shape[1] - 1), np.square(values)
+    ratios = variance / np.maximum(variance.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    return directions[:, :k], np.where(ratios[:, :k] > SMALLEST_SHARE, ratios[:, :k], 0.0)
 
 
 def _project(directions: FloatArray | CellStates, states: FloatArray | CellStates) -> FloatArray:
@@ -319,8 +289,8 @@ def _project(directions: FloatArray | CellStates, states: FloatArray | CellState
 
 
 def _finite(numbers: FloatArray) -> FloatArray:
-    if not numbers.size > 0 or not np.isfinite(numbers).all():
-        raise ValueError("holds no number, or one that is not finite")
+    if not numbers.size or not np.isfinite(numbers).all():
+        raise ValueError("must be finite numbers, at least one")
     return numbers
 
 
@@ -474,7 +444,7 @@ class RepEvalScorer:
             if type(dim) is not int or scorer.dim != dim:
                 raise ValueError(f"its directions have {scorer.dim} dimensions, not {str(dim)[:20]}")
         except ValidationError as error:
-            # of a cell that is neither kind the fault of its own kind, not the parts that the other kind lacks
+            # for a cell of neither kind, name the fault in its own kind, not the fields that the other kind lacks
             faults = error.errors(include_url=False)
             fault = min(faults, key=lambda one: one["type"] in ("missing", "unexpected_keyword_argument"))
             place = ".".join(str(part) for part in fault["loc"])
@@ -486,7 +456,7 @@ class RepEvalScorer:
     def score(self, states: HalfArray, layers: Sequence[int], tokens: Sequence[str]) -> FloatArray:
         """Return (n_items,) of `states` (n_items, n_layers, n_tokens, dim); higher is better.
 
-        JudgeError when they have not as many dimensions as the directions.
+        JudgeError if they have another dimension than the directions.
         """
         if states.shape[-1] != self.dim:
             raise JudgeError(
@@ -527,10 +497,7 @@ class ScorerWithModel:
             )
         for start in range(0, len(items), TOGETHER):
             chunk = items[start : start + TOGETHER]
-
-            def count(done: int, of: int, before: int = start, n: int = len(chunk)) -> None:
-                on_progress(before + done * n // of, len(items))
-
-            states = self._reader.read(chunk, scorer.extraction, None, count)
+            states = self._reader.read(chunk, scorer.extraction)
             scores[start : start + len(chunk)] = scorer.score(states.values, states.layers, states.token_names)
+            on_progress(start + len(chunk), len(items))
         return scores

@@ -1,11 +1,9 @@
-"""Hidden states of texts: what is read from which text, and the states of each item, cached.
+"""Read the hidden states of texts with a model, and cache them.
 
-A template holds ``{hypothesis}`` (the rated text) and may hold ``{source}``, ``{context}`` and ``{criterion}``.  Fields
-are put in once, as they are: braces inside an item's text mean nothing.
+A template holds ``{hypothesis}`` (the rated text) and may hold ``{source}``, ``{context}`` and ``{criterion}``.
 
-The cache holds one float16 .npy file for each distinct prompt, named by the content that decides its states: weights,
-number format, cells, and token ids (template, text and cut are in them).  Every batch is in the cache before the next
-is read.
+The cache holds one float16 .npy file for each distinct prompt, named by what decides its states: weights, number
+format, cells and token ids.  Every batch is in the cache before the next is read.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -29,7 +26,6 @@ from core.records import GoldenSet, IntArray, Item, canonical_json, is_blank
 from core.repeval.model import (
     EMBEDDED,
     CodeAllowed,
-    Device,
     LoadedModel,
     ModelFacts,
     ModelSpec,
@@ -55,7 +51,7 @@ DECODER_TOKENS = ("-4", "-3", "-2", "-1")
 ENCODER_TOKENS = ("first", "mean", *DECODER_TOKENS)
 COMPARED_TOKENS = ("first", "mean", "-1")
 MOST_TOKENS = 2048
-COUNTED = "n_truncated n_short n_lacking n_not_finite prompts cached tokens seconds".split()
+COUNTED = "n_truncated n_lacking n_not_finite prompts cached".split()
 CHUNK = 64  # items looked at together
 EXPONENT = np.uint16(0x7C00)
 
@@ -72,12 +68,11 @@ class Extraction:
     """Which states are read from which text.
 
     `template` is "" for the hypothesis only, the name of a template, or its text; `criterion` fills ``{criterion}``.
-    `texts` "prompt" reads that one text.  "compared" reads the hypothesis and each of `parts` apart (None: source and
-    context, where any item has one) and offers cells of both kinds, the hypothesis's own and its distance from the
-    other text.  `tokens` are "-1" (the last real token), "-2", …, "first" and "mean"; () takes the last four, for
-    encoders first and mean too.  Compared, "source:mean" is |u−v| at the mean, and () adds such cells at first, mean
-    and -1 (without first for decoders).  `layers` are 0 (embeddings) to the number of blocks; () takes all.
-    `max_tokens` cuts longer texts, `batch_tokens` bounds a batch (padding counted; None = by device).
+    `texts` "prompt" reads that one text.  "compared" reads the hypothesis and each of `parts` (None: source and
+    context, if any item has one) separately, and adds cells with their distance.  `tokens` are "-1" (the last real
+    token), "-2", …, "first" and "mean"; () takes the last four, for encoders also first and mean.  Compared,
+    "source:mean" is |u−v| at the mean, and () adds such cells at first (for encoders), mean and -1.  `layers` are 0
+    (embeddings) to the number of blocks; () takes all.  `max_tokens` cuts longer texts.
     """
 
     template: str = ""
@@ -86,24 +81,19 @@ class Extraction:
     tokens: tuple[str, ...] = ()
     layers: tuple[int, ...] = ()
     max_tokens: int = MOST_TOKENS
-    batch_tokens: int | None = None
     parts: tuple[Part, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.texts not in TEXT_MODES:
-            raise UsageError(f"texts must be one of {', '.join(TEXT_MODES)}, not {self.texts!r}.")
+        if self.texts not in TEXT_MODES or self.max_tokens < 1:
+            raise UsageError(f"texts must be one of {', '.join(TEXT_MODES)}, and max_tokens at least 1.")
         compared = self.texts == "compared"
         if bad := [name for name in self.tokens if not _TOKEN.fullmatch(name) or (":" in name and not compared)]:
             raise UsageError(
-                f"Unknown token {bad[0]!r}: use -1, -2, … (from the end), first or mean; with the texts compared, "
-                "source: or context: may stand before it."
+                f"Unknown token {bad[0]!r}: use -1, -2, … (from the end), first or mean; for compared texts also with "
+                "source: or context: in front."
             )
         if compared and template_text(self.template) != HYPOTHESIS_ONLY:
-            raise UsageError(
-                "'compared' reads the texts separately and unchanged: give no template, or use texts 'prompt'."
-            )
-        if self.max_tokens < 1 or (self.batch_tokens is not None and self.batch_tokens < 1):
-            raise UsageError("max_tokens and batch_tokens must be at least 1.")
+            raise UsageError("'compared' reads the texts as they are: give no template, or use texts 'prompt'.")
 
     @property
     def needs(self) -> tuple[Part, ...]:
@@ -164,12 +154,10 @@ def cells_of(
 class States:
     """Hidden states of every item, and how they came about.
 
-    `values` is (n_items, n_layers, n_tokens, dim) float16 in the order of items, `layers` and `token_names`.
-    `n_truncated` items were cut to fit; `n_short` have fewer tokens than the furthest one asked for (their first token
-    stands in); `n_lacking` have no source (or context) to be compared with, so an empty text stands in; `n_not_finite`
-    cells (layer x token) hold a value that is not a finite number and are undefined.  `prompts` are the distinct texts
-    read, `cached` of them found in the cache;
-    `tokens` and `seconds` are those of the computed rest.  `fingerprint` changes with the model's weights.
+    `values` is (n_items, n_layers, n_tokens, dim) float16 in the order of items, `layers` and `token_names`.  A text
+    without the token that is asked for is represented by its first token.  `n_truncated` items were cut to fit;
+    `n_lacking` have no source (or context), so an empty text is compared.  `prompts` are the distinct texts, `cached`
+    of them found in the cache.  `fingerprint` changes with the model's weights.
     """
 
     values: HalfArray
@@ -181,12 +169,9 @@ class States:
     device: str = ""
     precision: str = ""
     n_truncated: int = 0
-    n_short: int = 0
     n_lacking: int = 0
     prompts: int = 0
     cached: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
     fingerprint: str = ""
 
     @cached_property
@@ -199,12 +184,10 @@ class States:
         n, part = len(self.values), " or no ".join(parts_in(self.token_names))
         said = (
             (self.n_truncated, "of {} texts were longer than the model takes and were cut."),
-            (self.n_short, "of {} texts have too few tokens; their first token stands in."),
             (self.n_lacking, f"of {{}} items have no {part}; their text was compared with an empty one."),
             (self.n_not_finite, "cells hold states that are not finite numbers; they are undefined."),
         )
-        words = [f"{count} {text.format(n)}" for count, text in said if count]
-        return tuple(words)
+        return tuple(f"{count} {text.format(n)}" for count, text in said if count)
 
     def summary(self) -> dict[str, Any]:
         """Return everything but the values, JSON-able."""
@@ -257,14 +240,13 @@ def templates() -> dict[str, str]:
 def template_text(template: str) -> str:
     """Return a template by its name, or the text given; "" is the hypothesis only.  UsageError for unusable ones."""
     text = HYPOTHESIS_ONLY if not template.strip() else templates().get(template.strip(), template)
-    if "{hypothesis}" not in text:
+    unknown = sorted(set(_BRACED.findall(text)) - set(FIELDS))
+    if "{hypothesis}" not in text or unknown:
+        fields, got = ", ".join(f"{{{name}}}" for name in FIELDS), f"{{{unknown[0]}}}" if unknown else repr(text[:80])
         raise UsageError(
-            f"The template must hold {{hypothesis}}, the place of the rated text; got {text[:80]!r}. Leave it empty "
-            f"for the hypothesis only, or name one of: {', '.join(templates())}."
+            f"The template must hold {{hypothesis}} and no other fields than {fields}; got {got}. Leave it empty for "
+            f"the hypothesis only, or name one of: {', '.join(templates())}."
         )
-    if unknown := sorted(set(_BRACED.findall(text)) - set(FIELDS)):
-        allowed = ", ".join(f"{{{name}}}" for name in FIELDS)
-        raise UsageError(f"The template has the unknown field {{{unknown[0]}}}; allowed are {allowed}.")
     return text
 
 
@@ -275,15 +257,8 @@ def render(template: str, fields: Mapping[str, str]) -> str:
 
 def readings(items: Sequence[Item], extraction: Extraction) -> list[tuple[str, list[dict[str, str]]]]:
     """Return what is read for every item: (template, fields of each item), for the other texts and then its own."""
-    fields = [
-        {
-            "source": item.source,
-            "context": item.context,
-            "hypothesis": item.target,
-            "criterion": extraction.criterion,
-        }
-        for item in items
-    ]
+    more = {"criterion": extraction.criterion}
+    fields = [{"source": item.source, "context": item.context, "hypothesis": item.target, **more} for item in items]
     if extraction.texts == "prompt":
         return [(template_text(extraction.template), fields)]
     others = [[texts | {"hypothesis": texts[part]} for texts in fields] for part in extraction.others(items)]
@@ -368,7 +343,7 @@ class StateReader:
         if self._ray:
             device, precision = self._cluster[1:3]
         else:
-            device = choose_device(self._spec.device)
+            device = choose_device()
             precision = choose_precision(self._spec, device)
         others = extraction.others(items)
         layers, cells = cells_of(facts, extraction, others)
@@ -378,24 +353,23 @@ class StateReader:
         about = canonical_json([CACHE_VERSION, f"{facts.fingerprint} {precision}", [*layers], [*tokens]])
         kept = StateCache(cache_dir, about, prompts, (len(layers), len(tokens), facts.dim))
         missing = np.array([row for row in range(len(prompts)) if row not in kept], dtype=np.intp)
-        done, seconds = len(prompts) - missing.size, 0.0
+        done = len(prompts) - missing.size
         if on_progress is not None:
             on_progress(done, len(prompts))
         if missing.size:
-            budget = extraction.batch_tokens or BATCH_TOKENS[device]
+            budget = BATCH_TOKENS[device]
             if self._ray:
-                there = replace(self._spec, device=cast(Device, device), precision=cast(Precision, precision))
-                actor = (there, self._code, facts.fingerprint, (layers, tokens))
                 from core.repeval.states_on_ray import compute_on
 
+                there = replace(self._spec, precision=cast(Precision, precision))
+                actor = (there, self._code, facts.fingerprint, (layers, tokens))
                 read = compute_on(self._ray, self._cluster, actor, prompts, token_rows(prompts, missing, budget))
             else:
                 read = compute(self._model, (layers, tokens), prompts, missing, budget)
-            started = time.perf_counter()
             for rows, states in read:
                 for row, values in zip(rows.tolist(), states, strict=True):
                     kept.put(row, values)
-                done, seconds = done + len(rows), time.perf_counter() - started
+                done += len(rows)
                 if on_progress is not None:
                     on_progress(done, len(prompts))
         own = [tokens.index(token) for _, _, token in named]
@@ -407,8 +381,6 @@ class StateReader:
                 for cell, other in gaps:
                     text[:, cell] = np.abs(of_others[other][:, cell] - text[:, cell])
                 values[item] = text.astype(np.float16)
-        furthest = max((-_offset(name) for name in tokens), default=0)
-        short = np.array([len(ids) < furthest for ids in prompts], dtype=np.bool_)
         return States(
             values=values,
             layers=layers,
@@ -419,12 +391,9 @@ class StateReader:
             device=device,
             precision=precision,
             n_truncated=int(cut.sum()),
-            n_short=int(short[uses].any(axis=1).sum()),
             n_lacking=n_lacking(items, *others),
             prompts=len(prompts),
             cached=len(prompts) - missing.size,
-            tokens=sum(len(prompts[row]) for row in missing),
-            seconds=seconds,
             fingerprint=facts.fingerprint,
         )
 
@@ -479,8 +448,8 @@ class StateCache:
         except OSError as problem:
             if problem.errno in FULL:
                 raise StoreFullError(
-                    f"The disk is full while hidden states are cached in {self._place}. Make room and start again: "
-                    "what was computed so far is kept."
+                    f"The disk is full while hidden states are cached in {self._place}. Free some space and start "
+                    "again: the states computed so far are cached."
                 ) from problem
             raise StoreError(f"Hidden states cannot be cached in {self._place}: {problem.strerror}.") from problem
 

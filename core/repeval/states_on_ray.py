@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from socket import gethostname
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,11 @@ def cluster_at(address: str, spec: ModelSpec) -> tuple[int, str, str, dict[str, 
     """Connect to the cluster at `address` ("auto" or HOST:PORT) and find out what it offers for `spec`.
 
     Returns how many actors it has room for, their device and number format, and what one of them takes.  JobError when
-    ray is not installed, the cluster cannot be reached, or it has not the device asked for.
+    ray is not installed or the cluster cannot be reached.
     """
     ray = connected(address)
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    gpus = int(sum(node.get("GPU", 0) for node in nodes))
-    if spec.device == "mps" or (spec.device == "cuda" and not gpus):
-        raise JobError(f"The device {spec.device} was asked for, but the Ray cluster at {address} has none. Use auto.")
-    if gpus and spec.device != "cpu":
+    if gpus := int(sum(node.get("GPU", 0) for node in nodes)):
         on_gpu = ray.remote(num_gpus=1, num_cpus=0)(choose_precision)
         with plain_errors(address):
             precision = ray.get(on_gpu.remote(spec, "cuda"), timeout=LONGEST_STEP)
@@ -52,10 +50,7 @@ def compute_on(
     prompts: Sequence[Sequence[int]],
     batches: Sequence[IntArray],
 ) -> Iterator[Computed]:
-    """Read `batches` of prompts by actors made with the arguments `actor`; as `compute`, errors name the node.
-
-    JobError when the cluster fails for good.
-    """
+    """Read `batches` of prompts by actors made with the arguments `actor`.  JobError when the cluster fails."""
     connected(address)
     from ray import data
 
@@ -73,13 +68,16 @@ def compute_on(
         for table in read.iter_batches(batch_size=None, batch_format="pyarrow"):
             for part in table.to_pylist():
                 if part["problem"]:
-                    raise JudgeError(f"On the node {part['node']}: {part['problem']}")
+                    raise JudgeError(part["problem"])
                 values = np.frombuffer(part["values"], dtype=np.float16).reshape(part["shape"])
                 yield np.array(part["rows"], dtype=np.intp), values
 
 
 class StateActor:
-    """An actor that holds the model of `spec`, with the weights that `fingerprint` names, and reads prompts."""
+    """An actor that loads the model of `spec` with the first prompts, and reads `cells` (layers, tokens) of prompts.
+
+    Its weights must be those that `fingerprint` names.
+    """
 
     def __init__(
         self, spec: ModelSpec, code: CodeAllowed, fingerprint: str, cells: tuple[Sequence[int], Sequence[str]]
@@ -88,31 +86,27 @@ class StateActor:
 
     @cached_property
     def model(self) -> LoadedModel:
-        """The model, loaded with the first prompts.  JudgeError where its weights are others than `fingerprint`."""
         loaded = load_model(self.spec, self.code)
         if loaded.facts.fingerprint != self.fingerprint:
             raise JudgeError(
-                f"The model {loaded.facts.name} differs from the one on the host that asked. Bring the same files to "
-                "every node, or name a commit of its repository as the revision."
+                f"The model {loaded.facts.name} on the node {gethostname()} differs from the one on the host that "
+                "asked. Copy the same files to every node, or name a commit of its repository as the revision."
             )
         return loaded
 
     def __call__(self, table: Any) -> Any:
         import pyarrow as arrow
-        import ray
 
         answers = []
         for asked in table.to_pylist():
-            prompts = asked["prompts"]
-            answer = {"rows": asked["rows"], "values": b"", "shape": [0], "problem": "", "node": ""}
+            prompts, read, problem = asked["prompts"], dict[int, HalfArray](), ""
+            whole = len(prompts) * max(map(len, prompts))
             try:
-                read = dict[int, HalfArray]()
-                whole = len(prompts) * max(map(len, prompts))
                 for rows, states in compute(self.model, self.cells, prompts, np.arange(len(prompts)), whole):
                     read.update(zip(rows.tolist(), states, strict=True))
-                values = np.stack([read[row] for row in range(len(prompts))])
-                answer |= {"values": values.tobytes(), "shape": [*values.shape]}
-            except ConcordError as error:
-                answer |= {"problem": str(error), "node": str(ray.util.get_node_ip_address())}
+            except ConcordError as error:  # sent as words, so that Ray neither retries nor wraps it
+                problem = str(error)
+            values = np.array([] if problem else [read[row] for row in range(len(prompts))], dtype=np.float16)
+            answer = {"rows": asked["rows"], "values": values.tobytes(), "shape": [*values.shape], "problem": problem}
             answers.append(answer)
         return arrow.Table.from_pylist(answers)

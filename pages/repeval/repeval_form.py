@@ -1,4 +1,4 @@
-"""The form of RepEval: model, texts, method, tokens, and an estimate of what it will read."""
+"""The form of RepEval: model, texts, method, measure, and an estimate of what it will read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from pages.ui.state import widget
 OWN = "own"
 HYPOTHESIS, TEMPLATE = "the text alone", "in a prompt"
 COMPARED = "text, and distance from its source"
-TOKENS = ("first", "mean", "-4", "-3", "-2", "-1")
 METHOD_HELP = (
     "Ridge learns from all labels outside the test and averages the twenty cells that do best in cross-validation; it "
     "agrees best on most data. The other two are the paper's: one cell, a few pairs of a good and a bad text."
@@ -42,7 +41,7 @@ TOKENS_A_WORD = 1.4
 
 
 def choose(page: Opened, golden: GoldenSummary, aspect: str) -> RepEvalRequest:
-    """The request as the widgets stand; every default is fit to start with."""
+    """Draw the form; return the request as its fields say. Every default can be started with."""
     first, second, third = st.columns([3, 3, 3], gap="medium")
     with first:
         model = _model()
@@ -59,7 +58,7 @@ def choose(page: Opened, golden: GoldenSummary, aspect: str) -> RepEvalRequest:
             help=METHOD_HELP,
         )
         settings = RepEvalSettings(method, model, reading, statistic=usual.statistic, level=usual.level)
-    with st.expander("More choices: pairs, tokens, measure, split", icon=":material/tune:"):
+    with st.expander("More choices: measure, split", icon=":material/tune:"):
         return _more(page, RepEvalRequest(page.project.project_id, golden.golden_id, aspect, settings))
 
 
@@ -88,45 +87,19 @@ def _texts(golden: GoldenSummary, aspect: str, model: ModelSpec) -> Extraction:
     if mode == HYPOTHESIS:
         return Extraction()
     known = templates()
-    name = st.selectbox("Prompt", [*known, OWN], key=widget("repeval_template"))
-    if name != OWN:
-        st.code(known[name], language=None, wrap_lines=True)
-        return Extraction(template=name, criterion=aspect)
-    text = st.text_area(
-        "Your prompt",
-        value="Read this text. {hypothesis}",
-        key=widget("repeval_own_template"),
-        help="{hypothesis} is the rated text; {source}, {context} and {criterion} may be used too.",
-    )
-    return Extraction(template=text, criterion=aspect)
+    name = st.selectbox("Prompt", list(known), key=widget("repeval_template"))
+    st.code(known[name], language=None, wrap_lines=True)
+    return Extraction(template=name, criterion=aspect)
 
 
 def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
-    settings = request.settings
-    left, middle = st.columns(2, gap="medium")
-    with left:
-        if settings.uses_pairs:
-            key, usual_pairs = widget(f"repeval_pairs_{settings.method}"), settings.pairs_asked
-            n = st.number_input("Pairs", min_value=2, max_value=2_000, value=usual_pairs, key=key)
-            settings = replace(settings, n_pairs=int(n))
-        tokens = st.multiselect(
-            "Tokens",
-            TOKENS,
-            key=widget("repeval_tokens"),
-            placeholder="as the model has them",
-            help="-1 is the last token of a text, mean the average over all. Left empty: the last four, and for "
-            "encoders the first and the mean too.",
-        )
-    with middle:
-        prefix = f"repeval_{request.golden_id[-12:]}_{request.aspect}_"
-        usual = {"statistic": settings.statistic, "level": settings.level or "dataset"}
-        labels = {"statistic": "Measure", "level": "Level", "seed": "Seed"}
-        words = {"level": LEVEL_NAMES}
-        measure = setting_form.draw(RepEvalSettings, labels, prefix=prefix, usual=usual, words=words)
-        st.caption("Cells are chosen, and the result is reported, at this level. Default: that of the current judge.")
-        split_of = _split(page, request)
-    reading = replace(settings.read(request.aspect), tokens=tuple(tokens))
-    return replace(request, settings=replace(settings, reading=reading, **measure), split_of=split_of)
+    settings, prefix = request.settings, f"repeval_{request.golden_id[-12:]}_{request.aspect}_"
+    usual = {"statistic": settings.statistic, "level": settings.level or "dataset"}
+    labels = {"statistic": "Measure", "level": "Level", "seed": "Seed"}
+    words = {"level": LEVEL_NAMES}
+    measure = setting_form.draw(RepEvalSettings, labels, prefix=prefix, usual=usual, words=words)
+    st.caption("Cells are chosen, and the result is reported, at this level. Default: that of the current judge.")
+    return replace(request, settings=replace(settings, **measure), split_of=_split(page, request))
 
 
 def _split(page: Opened, request: RepEvalRequest) -> str:
@@ -161,8 +134,6 @@ def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
             f"learn from{pairs}{choosing}, {estimate.n_test} to measure the result on. {took}"
         )
     )
-    for note in estimate.notes:
-        st.caption(plain(note))
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)

@@ -1,29 +1,32 @@
-"""A RepEval run on screen: progress, the result in words, the heat map to click, and what stands behind it."""
+"""A RepEval run on screen: progress, the finding, the heat map, the scores next to the labels, and the file."""
 
 from __future__ import annotations
 
 import shlex
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
 from core.projects.method_runs import METHOD_NAMES, RepEvalOutcome
 from core.projects.run_control import RunDetail
+from core.records import GoldenSet
 from core.repeval import EMBEDDED
 from core.repeval.search import RepEvalResult
 from core.report.figures import describe, measure_name
-from core.report.figures.heat_maps import Heat
+from core.report.figures.curves import scatter_figure
+from core.report.figures.heat_maps import Heat, heat_figure
 from core.wording import capital, number
-from pages.repeval import heat as heat_map
-from pages.repeval import repeval_cell
-from pages.ui import run_panel, state
+from pages.ui import charts, grid, run_panel, state
+from pages.ui.grid import Column
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 
 MAP, DETAILS = SECTIONS = ("Map", "Details")
 SECTION = state.widget("repeval_section")
+SHOWN = 3
 TOKEN_WORDS = {"first": "the first token", "mean": "the mean over all tokens", "-1": "the last token"}
 
 
@@ -60,21 +63,13 @@ def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
     st.caption(plain(" ".join([*notes, f"Best place: {best}.", *result.warnings])))
     st.session_state.setdefault(SECTION, MAP)
     section = st.segmented_control("More", SECTIONS, required=True, key=SECTION, label_visibility="collapsed")
-    picked = repeval_cell.picked(view, result)
     if section == DETAILS:
-        repeval_cell.draw(page, view, result, picked)
+        _draw_scores(page.store.goldens.load(view.golden_id), result)
         _draw_random(result, measure)
         return
-    repeval_cell.hold(view.run_id, picked)
-    repeval_cell.draw_facts(page, view, result, picked)
-    heat_map.draw(
-        Heat.of(result, picked),
-        measure=measure,
-        alt="Validation alignment by layer and token",
-        key=f"repeval_heat_{view.run_id}",
-        on_pick=lambda place: repeval_cell.hold(view.run_id, place),
-    )
-    st.caption("Agreement on validation. Thick frame: the best cell. Dashed: in the mean. Click one.")
+    figure = heat_figure(Heat.of(result), measure=measure)
+    charts.place(figure, key="repeval_heat", alt="Validation alignment by layer and token")
+    st.caption("Agreement on validation. Thick frame: the best cell. Dashed: in the mean. Gray: undefined.")
     if result.scorer is not None:
         _draw_file(page, view, result)
 
@@ -118,11 +113,35 @@ def token_words(token: str) -> str:
     return f"the token {token[1:]} from the end" if from_end else f"token {token}"
 
 
+def _draw_scores(golden: GoldenSet, result: RepEvalResult) -> None:
+    """Draw the scores of the test items against the raters' labels, and the items at both ends."""
+    at = np.array([k for k in result.parts.test if not np.isnan(result.scores[k])], dtype=np.intp)
+    labels, scores = golden.labels(result.aspect)[at], result.scores[at]
+    figure = scatter_figure(labels, scores, scale=golden.aspects[result.aspect].scale, of="score")
+    charts.place(figure, key="repeval_scores", alt="Scores of the test items against the raters' labels")
+    order = np.argsort(scores, kind="stable")
+    ends = {"Highest test items": order[::-1][:SHOWN], "Lowest test items": order[:SHOWN]}
+    for column, (name, rows) in zip(st.columns(2, gap="medium"), ends.items(), strict=True):
+        items = [golden.items[k] for k in at[rows]]
+        frame = pd.DataFrame(
+            {
+                "raters": labels[rows],
+                "score": scores[rows],
+                "text": [item.target for item in items],
+                "item": [item.item_id for item in items],
+            }
+        )
+        with column:
+            st.markdown(f"**{name}**")
+            columns = {"raters": Column(digits=2), "score": Column(digits=2), "text": Column(width=290)}
+            grid.draw(frame, columns, alt=name, rows=SHOWN, tall=True)
+
+
 def _draw_random(result: RepEvalResult, measure: str) -> None:
     """Draw how the projection compares with random directions, and with the validation that chose it."""
     st.subheader("Against random directions", anchor=False)
     if result.optimism is not None:
-        folds = " fold by fold" if result.by_folds else ""
+        folds = "" if result.settings.uses_pairs else " fold by fold"
         chose = f"Validation, on which layer and token were chosen{folds}: {describe(result.validation)}."
         st.caption(plain(chose))
     random = result.random

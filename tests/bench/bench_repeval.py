@@ -46,7 +46,6 @@ LEVEL: Level = "dataset"
 VARIANTS: dict[str, tuple[TextMode, RepEvalSettings]] = {
     "ridge x20, compared (default)": ("compared", RepEvalSettings()),
     "ridge x20": ("prompt", RepEvalSettings()),
-    "ridge": ("prompt", RepEvalSettings(average=1)),
     "paper-pca 20": ("prompt", RepEvalSettings(method="paper-pca")),
     "paper-pca 5": ("prompt", RepEvalSettings(method="paper-pca", n_pairs=5)),
     "paper-svm 100": ("prompt", RepEvalSettings(method="paper-svm")),

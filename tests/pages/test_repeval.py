@@ -16,12 +16,12 @@ from core.progress import Stage
 from core.projects.method_runs import RepEvalOutcome, RepEvalRequest, judge_of
 from core.projects.project_judges import MetricsRequest
 from core.records import AspectLabels, Scale
-from core.repeval import Extraction, RepEvalSettings, States, run, scorer_of
+from core.repeval import Extraction, RepEvalSettings, States, run
 from core.settings import Settings
 from core.store.runs import RESULT
 from core.store.store import Store
 from tests.pages.making import Place, calibrate, golden_of
-from tests.pages.screen import HOSTILE, choose, choose_section, grids, has_button, labelled, open_screen, press, texts
+from tests.pages.screen import HOSTILE, choose, choose_section, grids, has_button, open_screen, press, texts
 
 SCREEN = "7_repeval"
 N_SOURCES, PER_SOURCE = 20, 4
@@ -34,7 +34,8 @@ def made_states(labels: np.ndarray) -> States:
     values = rng.normal(size=(N, 2, 2, 6))
     values[:, 1, 1, 0] += 3 * labels
     values[:, 0, 0] = 1.0
-    return States(values.astype(np.float16), (0, 1), ("first", "-1"), f"model {HOSTILE}", "", Extraction())
+    model = f"model {HOSTILE}"
+    return States(values.astype(np.float16), (0, 1), ("first", "-1"), model, "", precision="float32", fingerprint="abc")
 
 
 class Bench(Place):
@@ -44,13 +45,9 @@ class Bench(Place):
     def request(self) -> RepEvalRequest:
         return RepEvalRequest(self.project_id, self.golden_id, "wit")
 
-    def finished(self, settings: RepEvalSettings, *, for_others: bool = False) -> str:
+    def finished(self, settings: RepEvalSettings) -> str:
         """A run that was done as a worker does it, on states made here."""
-        states = made_states(self.labels)
-        result = run(self.golden, "wit", states, settings)
-        if for_others:
-            scorer = scorer_of(self.golden, states, result)
-            result = replace(result, scorer=replace(scorer, precision="float32", fingerprint="abc"))
+        result = run(self.golden, "wit", made_states(self.labels), settings)
         view = RepEvalOutcome(result, "")
         run_id = self.add_run("running", replace(self.request, settings=settings))
         judge_id = self.store.judges.add(self.project_id, self.golden_id, judge_of(result, self.golden, run_id))
@@ -64,7 +61,7 @@ class Bench(Place):
         return outcome
 
 
-QUICK = RepEvalSettings(level="dataset", average=1, random_vectors=100)
+QUICK = RepEvalSettings(level="dataset", random_vectors=100)
 
 
 @pytest.fixture
@@ -102,18 +99,14 @@ def test_choices_reach_the_request(bench: Bench) -> None:
     choose(screen, "What is read", "in a prompt")
     choose(screen, "Model", "own")
     choose(screen, "Hugging Face id", "some/model")
-    choose(screen, "Pairs", 7)
-    screen.multiselect[0].set_value(["-2", "-1"]).run()
     press(screen, "Read the hidden states")
     (started,) = bench.store.runs.all(bench.project_id)
     request = projects.run_view(bench.store, started.run_id).request
     assert isinstance(request, RepEvalRequest)
     assert request.settings.model.name == "some/model"
     assert request.settings.method == "paper-pca"
-    assert request.settings.pairs_asked == 7
     reading = request.settings.reading
     assert reading is not None
-    assert reading.tokens == ("-2", "-1")
     assert "{hypothesis}" not in reading.template  # one of the named prompts
     assert reading.criterion == "wit"
 
@@ -122,11 +115,6 @@ def test_what_cannot_start_is_told_before_the_button(bench: Bench) -> None:
     screen = open_screen(SCREEN, **{**bench.ids, "aspect": "flat"})
     assert "This cannot start with these settings" in texts(screen)
     assert not has_button(screen, "Read the hidden states")
-    screen = open_screen(SCREEN, **bench.ids)
-    choose(screen, "What is read", "in a prompt")
-    choose(screen, "Prompt", "own")
-    screen.text_area[0].set_value("Rate this.").run()
-    assert "must hold" in texts(screen)
 
 
 def test_a_running_run_shows_its_pace(bench: Bench) -> None:
@@ -137,7 +125,7 @@ def test_a_running_run_shows_its_pace(bench: Bench) -> None:
     assert any(f"20 of about {N} texts" in str(element.proto) for element in screen.get("progress"))
 
 
-def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench) -> None:
+def test_the_result_is_shown_with_its_numbers_and_items(bench: Bench) -> None:
     run_id = bench.finished(QUICK)
     result = bench.view(run_id).result
     test = list(result.parts.test)
@@ -146,27 +134,20 @@ def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench) -> None
     finding = texts(screen)
     assert f"Agreement of hidden states with raters: {rho:.2f}." in finding
     assert "Best place: layer 1 of 1, the last token." in finding
-    assert "the best cell on validation" in finding
+    assert len(screen.get("image")) == 1
     choose_section(screen, "Details")
-    said = texts(screen).replace("\\", "")
-    assert "the best cell on validation" in said
     assert HOSTILE not in texts(screen)
     highest = grids(screen)[0]
     best = max(test, key=lambda k: result.scores[k])
     assert highest["text"].iloc[0] == bench.golden.items[best].target
     assert highest["raters"].iloc[0] == bench.labels[best]
-
-    choose(screen, "Layer", 0)
-    assert "Layer 0, token -1" in texts(screen).replace("\\", "")
-    noise = spearmanr(result.cell_scores[0, 1, test], bench.labels[test]).statistic
-    assert f"; test {noise:.2f} [".replace("-", "−") in texts(screen)
-    choose(screen, "Token", "first")
-    assert "This cell is undefined" in texts(screen)
-    assert "; test —" in texts(screen)
+    random = result.random
+    assert random is not None
+    assert f"above {random.percentile:.1f} % of 100 random directions" in texts(screen)
 
 
 def test_the_score_is_handed_out_as_a_file_that_score_takes(bench: Bench) -> None:
-    run_id = bench.finished(QUICK, for_others=True)
+    run_id = bench.finished(QUICK)
     screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
     (button,) = [each.proto for each in screen.get("download_button")]
     assert button.label == "Download repeval.yaml"
@@ -177,24 +158,6 @@ def test_the_score_is_handed_out_as_a_file_that_score_takes(bench: Bench) -> Non
     result = bench.view(run_id).result
     assert card["alignment"]["value"] == result.test.value
     assert card["task"]["aspect"] == "wit"
-
-
-def test_a_redrawing_does_not_write_the_boxes_of_the_cell(bench: Bench) -> None:
-    """What a run writes into a box takes back what a person chose there while it was drawn."""
-    run_id = bench.finished(QUICK)
-    screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
-    choose_section(screen, "Details")
-    choose(screen, "Layer", 0)
-    screen.run()
-    boxes = {box.label: box for box in screen.selectbox if box.label in ("Layer", "Token")}
-    assert {label: box.value for label, box in boxes.items()} == {"Layer": 0, "Token": "-1"}
-    assert not any(box.proto.set_value for box in boxes.values())
-    choose_section(screen, "Map")
-    random = bench.view(run_id).result.random
-    assert random is not None
-    choose_section(screen, "Details")
-    assert f"above {random.percentile:.1f} % of 100 random directions" in texts(screen)
-    assert labelled(screen.selectbox, "Layer").value == 0
 
 
 def test_it_opens_on_the_newest_result_and_the_form_is_behind_a_press(bench: Bench) -> None:

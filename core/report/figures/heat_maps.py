@@ -39,7 +39,7 @@ LAYER = "layer (0 = embeddings)"
 class Heat:
     """Validation alignment `values` (n_layers, n_tokens), NaN = undefined.
 
-    `chosen` is the best cell, `used` are the cells averaged into the score, `marked` is the selected one.
+    `chosen` is the best cell, `used` are the cells averaged into the score.
     """
 
     layers: tuple[int, ...]
@@ -47,14 +47,13 @@ class Heat:
     values: FloatArray
     chosen: Place
     used: tuple[Place, ...] = ()
-    marked: Place | None = None
 
     @classmethod
-    def of(cls, result: RepEvalResult, marked: Place | None = None) -> Heat:
+    def of(cls, result: RepEvalResult) -> Heat:
         """Return the map of a result."""
         used = tuple((cell.layer, cell.token) for cell in result.members[1:])
         chosen = result.chosen.layer, result.chosen.token
-        return cls(result.layers, result.tokens, result.cells, chosen, used, marked)
+        return cls(result.layers, result.tokens, result.cells, chosen, used)
 
 
 def heat_figure(heat: Heat, *, measure: str) -> Drawing:
@@ -85,8 +84,3 @@ def heat_figure(heat: Heat, *, measure: str) -> Drawing:
     title = f"Validation alignment by layer and token ({measure})"
     whole = (max(WIDE, _SIDE + breadth * len(heat.layers)), top + _HIGH * len(heat.tokens) + 6)
     return drawing("heat", title, shortened("; ".join(said), 1_500), whole, parts)
-
-
-def numbers_or_none(values: FloatArray) -> list[list[float | None]]:
-    """Return the rows of (n, m) values, with None for NaN, which JSON does not have."""
-    return [[None if np.isnan(value) else float(value) for value in row] for row in values]

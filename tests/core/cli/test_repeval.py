@@ -25,7 +25,7 @@ def golden_file() -> str:
 
 
 def test_its_file_scores_others_as_a_judge(run: Run, golden_file: str) -> None:
-    run("repeval", golden_file, "--aspect", "quality", "--token", "mean", "--out", "out")
+    run("repeval", golden_file, "--aspect", "quality", "--out", "out")
     score = ("score", golden_file, "--judge-file", "out/repeval.yaml", "--out", "v.jsonl")
     code, body = run(*score)
     assert (code, body["n_scored"], body["finished"]) == (0, SOURCES * PER_SOURCE, True)
@@ -49,7 +49,7 @@ def other_file() -> str:
 
 
 def test_trained_on_another_set_it_tells_what_that_loses(run: Run, golden_file: str, other_file: str) -> None:
-    command = ("repeval", golden_file, "--aspect", "quality", "--token", "mean", "--out", "out", "--level", "dataset")
+    command = ("repeval", golden_file, "--aspect", "quality", "--out", "out", "--level", "dataset")
     moved = (*command, "--train-on", other_file, "--train-aspect", "charm")
     code, body = run(*moved)
     told = body["trained_on"]

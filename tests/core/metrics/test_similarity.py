@@ -23,7 +23,7 @@ TEXTS = ["A cat sat on the mat.", "The feline rested on a rug.", "Share prices f
 def test_vectors_are_masked_means_of_the_last_layer_at_unit_length():
     import torch
 
-    tokenizer, loaded = load_tokenizer(ModelSpec()), load_model(ModelSpec(device="cpu"))
+    tokenizer, loaded = load_tokenizer(ModelSpec()), load_model(ModelSpec())
     vectors = sentence_vectors([*TEXTS, TEXTS[0]])
     for text, vector in zip(TEXTS, vectors[:-1], strict=True):
         inputs = tokenizer(text, return_tensors="pt", padding=False, truncation=True, max_length=256)

@@ -64,9 +64,8 @@ def test_a_model_comes_in_by_leave_alone_and_must_be_the_same(
     shutil.copytree(model_folder("decoder"), folder)
     fitted(golden, folder, tmp_path)
     path, items = tmp_path / "repeval.yaml", golden.items[:3]
-    judge = core.load_judge(path)
     with pytest.raises(ConsentError, match="nothing was read or downloaded"):
-        judge.score(items)
+        core.load_judge(path)
     monkeypatch.setenv("CONCORD_LOCAL_MODELS", str(folder))
     expected = core.load_judge(path).score(items).values
     monkeypatch.delenv("CONCORD_LOCAL_MODELS")

@@ -22,7 +22,6 @@ from core.repeval import (
     RepEvalSettings,
     States,
     run,
-    scorer_of,
 )
 from core.repeval.projection import (
     KernelCell,
@@ -45,7 +44,7 @@ def task(dim: int, seed: int = 0) -> tuple[np.ndarray, Training]:
     states[1] += 3 * np.outer(labels, np.eye(dim)[0])
     states[2] = 2.0
     order = np.argsort(labels[:30])
-    training = Training(np.arange(30), labels[:30], order[::-1][:PAIRS], order[:PAIRS])
+    training = Training(np.arange(30), labels[:30], order[::-1][:PAIRS], order[:PAIRS], np.arange(30))
     return states.astype(np.float32), training
 
 
@@ -153,7 +152,8 @@ def again(scorer: RepEvalScorer) -> RepEvalScorer:
 def test_the_file_of_every_method_scores_as_the_run_did(golden: GoldenSet, states: States, method: Any) -> None:
     states = replace(states, fingerprint="made", precision="float32")
     result = run(golden, "quality", states, RepEvalSettings(method=method, random_vectors=0))
-    kept = again(scorer_of(golden, states, result))
+    assert result.scorer is not None
+    kept = again(result.scorer)
     assert len(kept.cells) == len(result.members)
     test = list(result.parts.test)  # of those that ridge learnt from the run has scores by fits without them
     scores = kept.score(states.values, states.layers, states.token_names)

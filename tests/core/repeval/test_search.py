@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from core.repeval import (
     split_three,
 )
 from core.repeval.projection import PaperPCA, Ridge, Training
-from core.repeval.search import RandomBaseline, average_cells, search, source_folds, training_of
+from core.repeval.search import RandomBaseline, Searched, average_cells, search, source_folds, training_of
 from core.stats import LabelledItems
 
 QUICK = RepEvalSettings(level="dataset", random_vectors=200)
@@ -26,7 +27,7 @@ QUICK = RepEvalSettings(level="dataset", random_vectors=200)
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_cell_that_knows_the_label_wins(golden: GoldenSet, states: States, method: str) -> None:
-    result = run(golden, "quality", states, replace(QUICK, method=method, average=1))  # type: ignore[arg-type]
+    result = run(golden, "quality", states, replace(QUICK, method=method))  # type: ignore[arg-type]
     assert (result.chosen.layer, result.chosen.token) == (2, "-1")
     assert result.test.value is not None
     assert result.test.value > 0.6
@@ -34,8 +35,8 @@ def test_the_cell_that_knows_the_label_wins(golden: GoldenSet, states: States, m
     assert result.test.n == len(result.parts.test) == 40
     test = np.array(result.parts.test)
     assert result.test.value == pytest.approx(spearmanr(result.scores[test], golden.labels("quality")[test]).statistic)
-    assert result.validation.value == pytest.approx(result.chosen.validation)
     assert (result.n_pairs > 0) == (method != "ridge")
+    assert len(result.members) == (5 if method == "ridge" else 1)  # six cells, one constant
 
 
 def test_parts_share_no_source(golden: GoldenSet, states: States) -> None:
@@ -88,7 +89,6 @@ def test_constant_and_broken_cells_are_undefined_not_zero(golden: GoldenSet, sta
     result = run(golden, "quality", replace(states, values=values), QUICK)
     assert np.isnan(result.cells[0, 0])
     assert np.isnan(result.cells[1, 0])
-    assert np.isnan(result.cell_scores[1, 0]).all()
     shown = result.as_json()
     assert shown["cells"][0][0] is None
     assert shown["cells"][1][0] is None
@@ -97,17 +97,21 @@ def test_constant_and_broken_cells_are_undefined_not_zero(golden: GoldenSet, sta
     assert len(result.members) == 4  # six cells, two undefined
 
 
+def searched(golden: GoldenSet, states: States, make: Any, how: RepEvalSettings) -> tuple[Searched, LabelledItems]:
+    parts = split_three(golden, "quality", how)
+    training = training_of(golden, "quality", parts, how)
+    validation = LabelledItems.of(golden, "quality", parts.validation)
+    return search(states, make, training=training, validation=validation, measure=how.measure), validation
+
+
 def test_average_is_the_mean_of_z_scores_of_the_best_cells(golden: GoldenSet, states: States) -> None:
-    result = run(golden, "quality", states, replace(QUICK, average=2))
-    order = np.argsort(-np.nan_to_num(result.cells.ravel(), nan=-9))[:2]
-    assert [(cell.layer, cell.token) for cell in result.members] == [
-        (result.layers[i // 2], result.tokens[i % 2]) for i in order
-    ]
-    seen, z = list(result.parts.validation), []
-    for i in order:
-        own = result.cell_scores[i // 2, i % 2]
-        z.append((own - own[seen].mean()) / own[seen].std())
-    assert np.allclose(result.scores, np.mean(z, axis=0))
+    found, validation = searched(golden, states, Ridge, QUICK)
+    members, _, scores = average_cells(found, validation, 2)
+    order = np.argsort(-np.nan_to_num(found.cells.ravel(), nan=-9))[:2]
+    assert members.tolist() == [[i // 2, i % 2] for i in order]
+    own = [found.scores[i // 2, i % 2] for i in order]
+    seen = validation.positions
+    assert np.allclose(scores, np.mean([(each - each[seen].mean()) / each[seen].std() for each in own], axis=0))
 
 
 def test_random_vectors_lie_below_a_projection_that_knows(golden: GoldenSet, states: States) -> None:
@@ -128,15 +132,9 @@ SETTINGS = RepEvalSettings(level="dataset", method="paper-pca", n_pairs=9)
 
 
 def test_every_cell_and_k_equals_the_loop(golden: GoldenSet, states: States) -> None:
-    parts = split_three(golden, "quality", SETTINGS)
-    training, validation = (
-        training_of(golden, "quality", parts, SETTINGS),
-        LabelledItems.of(golden, "quality", parts.validation),
-    )
-    values, best_k, scores_of_cells = search(
-        states.values, lambda: PaperPCA(4), training=training, validation=validation, measure=SETTINGS.measure
-    )
-    seen = np.array(parts.validation)
+    found, validation = searched(golden, states, lambda: PaperPCA(4), SETTINGS)
+    training = training_of(golden, "quality", split_three(golden, "quality", SETTINGS), SETTINGS)
+    seen = validation.positions
     labels = golden.labels("quality")[seen]
     looped = np.full((3, 2, 4), np.nan)
     for layer, token in np.ndindex(3, 2):
@@ -149,14 +147,11 @@ def test_every_cell_and_k_equals_the_loop(golden: GoldenSet, states: States) -> 
             votes = np.sign(differences @ pca.components_.T).sum(axis=0)  # 9 pairs: no draws
             scores = x[seen] @ pca.components_.T @ (np.sign(votes) * pca.explained_variance_ratio_)
             looped[layer, token, k - 1] = spearmanr(scores, labels).statistic
-    assert np.allclose(values, looped, atol=1e-4, equal_nan=True)
-    assert np.nanargmax(values) == np.nanargmax(looped)
+    assert np.allclose(found.values, looped, atol=1e-4, equal_nan=True)
     best = np.unravel_index(np.nanargmax(looped), looped.shape)
-    members, _ = average_cells(
-        np.take_along_axis(values, best_k[..., None], 2)[..., 0], scores_of_cells, validation, 99
-    )
+    members, _, _ = average_cells(found, validation, 99)
     assert members[0].tolist() == [best[0], best[1]]
-    assert best_k[best[:2]] == best[2]
+    assert found.best_k[best[:2]] == best[2]
     assert len(members) == 5
 
 
@@ -169,9 +164,8 @@ def test_items_with_equal_states_score_alike_however_the_processor_adds_up() -> 
     training = Training(np.arange(n), labels, np.flatnonzero(kind > 2)[:50], np.flatnonzero(kind < 2)[:50], folds)
     items = LabelledItems.from_arrays(labels)
     for make in (lambda: PaperPCA(4), Ridge):
-        _, _, found = search(
-            kinds[kind][:, None, None, :], make, training=training, validation=items, measure=SETTINGS.measure
-        )
+        states = States(kinds[kind][:, None, None, :], (0,), ("-1",), "made", "")
+        found = search(states, make, training=training, validation=items, measure=SETTINGS.measure).scores
         of_kind = 5 * folds + kind if make is Ridge else kind  # a ridge scores each fold by its own fit
         for each in np.unique(of_kind):
             assert len(np.unique(found[0, 0, of_kind == each])) == 1

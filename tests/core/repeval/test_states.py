@@ -18,7 +18,7 @@ from core.errors import JudgeError, StoreError
 from core.records import GoldenSet, Item
 from core.repeval import Extraction, ModelSpec, describe, extract
 from core.repeval.model import load_model, load_tokenizer, token_batches, token_ids
-from core.repeval.states import finite_cells, prompts_of, read_batch, varying_cells
+from core.repeval.states import BATCH_TOKENS, finite_cells, prompts_of, read_batch, varying_cells
 
 TEXTS = (
     "a",
@@ -45,7 +45,7 @@ def oracle(folder: Path, texts: tuple[str, ...]) -> np.ndarray:
     """Each text alone, without padding, all hidden states of transformers, the tokens picked in numpy."""
     import torch
 
-    loaded, tokenizer = load_model(ModelSpec(str(folder), device="cpu")), load_tokenizer(ModelSpec(str(folder)))
+    loaded, tokenizer = load_model(ModelSpec(str(folder))), load_tokenizer(ModelSpec(str(folder)))
     found = []
     for text in texts:
         inputs = tokenizer(text, return_tensors="pt")
@@ -66,7 +66,7 @@ def distance(values: np.ndarray, expected: np.ndarray) -> float:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_gives_the_states_of_each_text_alone(model_folder: Folder, kind: str) -> None:
-    spec = ModelSpec(str(model_folder(kind)), device="cpu")
+    spec = ModelSpec(str(model_folder(kind)))
     loaded, expected = load_model(spec), oracle(model_folder(kind), TEXTS)
     ids = token_ids(load_tokenizer(spec), TEXTS)
     layers = range(loaded.facts.n_layers)
@@ -85,8 +85,9 @@ class _KilledError(Exception):
 def test_cache_is_resumed_and_depends_on_weights_and_cells(
     model_folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec, golden = ModelSpec(str(model_folder("decoder")), device="cpu"), golden_of(items_of())
-    small, told = Extraction(batch_tokens=40), list[tuple[int, int]]()
+    spec, golden = ModelSpec(str(model_folder("decoder"))), golden_of(items_of())
+    monkeypatch.setitem(BATCH_TOKENS, "cpu", 40)
+    small, told = Extraction(), list[tuple[int, int]]()
 
     def killed_after_a_batch(done: int, total: int) -> None:
         told.append((done, total))
@@ -100,7 +101,6 @@ def test_cache_is_resumed_and_depends_on_weights_and_cells(
     states = extract(golden, spec, small, tmp_path)
     assert (states.prompts, states.cached) == (len(TEXTS), n_first) != (n_first, n_first)
     fresh = extract(golden, spec, small)
-    assert states.tokens < fresh.tokens
     assert np.array_equal(states.values, fresh.values)
 
     def never(*_: Any, **__: Any) -> None:
@@ -116,7 +116,7 @@ def test_cache_is_resumed_and_depends_on_weights_and_cells(
 
 
 def test_damaged_file_is_named(model_folder: Folder, tmp_path: Path) -> None:
-    spec = ModelSpec(str(model_folder("encoder")), device="cpu")
+    spec = ModelSpec(str(model_folder("encoder")))
     extract(golden_of(items_of()), spec, cache_dir=tmp_path)
     victim = sorted(tmp_path.rglob("*.npy"))[0]
     victim.write_bytes(victim.read_bytes()[:50])
@@ -126,7 +126,7 @@ def test_damaged_file_is_named(model_folder: Folder, tmp_path: Path) -> None:
 
 def test_compared_states_are_the_text_and_its_distances(model_folder: Folder, tmp_path: Path) -> None:
     folder = model_folder("encoder")
-    spec, dialogue, fact = ModelSpec(str(folder), device="cpu"), "a dialogue", "a fact"
+    spec, dialogue, fact = ModelSpec(str(folder)), "a dialogue", "a fact"
     items = [Item("a", TEXTS[1], source=dialogue, context=fact), Item("b", TEXTS[2], source=dialogue, context=fact)]
     cells = ("mean", "source:mean", "context:-1")
     states = extract(golden_of(items), spec, Extraction(texts="compared", tokens=cells))
@@ -144,17 +144,10 @@ def test_compared_states_are_the_text_and_its_distances(model_folder: Folder, tm
     assert whole.cached == 2  # the texts themselves had been read
 
 
-@pytest.mark.parametrize(
-    ("config", "says"),
-    [
-        ({"model_type": "t5"}, r"has an encoder and a decoder \(t5\)"),
-        ({"model_type": "resnet"}, r"reads no text \(resnet: its config.json has no vocab_size"),
-        ({"model_type": "vit"}, r"reads no text \(vit: its config.json has no vocab_size"),
-    ],
-)
-def test_a_checkpoint_of_another_architecture_is_named(config: dict[str, str], says: str, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(JudgeError, match=says):
+@pytest.mark.parametrize("kind", ["t5", "vit"])
+def test_a_model_that_is_no_decoder_or_encoder_of_text_is_named(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
+    with pytest.raises(JudgeError, match=f"is a {kind}. RepEval reads"):
         describe(ModelSpec(str(tmp_path)))
 
 
@@ -176,7 +169,7 @@ def test_too_long_texts_lose_the_beginning_of_the_source_first(model_folder: Fol
 def test_memory_running_out_halves_the_batch_and_goes_on(model_folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    spec, golden = ModelSpec(str(model_folder("decoder")), device="cpu"), golden_of(items_of())
+    spec, golden = ModelSpec(str(model_folder("decoder"))), golden_of(items_of())
     expected, sizes = extract(golden, spec), list[int]()
 
     def read(*about: Any) -> Any:
@@ -205,10 +198,10 @@ def test_pickled_weights_are_refused(model_folder: Folder, tmp_path: Path) -> No
     (folder / "model.safetensors").unlink()
     torch.save({}, folder / "pytorch_model.bin")
     with pytest.raises(JudgeError, match="no weights as safetensors"):
-        load_model(ModelSpec(str(folder), device="cpu"))
+        load_model(ModelSpec(str(folder)))
     (folder / "model.safetensors").write_bytes(b"no weights at all")
     with pytest.raises(JudgeError, match=r"could not be read: .*`minilm` comes with Concord"):
-        load_model(ModelSpec(str(folder), device="cpu"))
+        load_model(ModelSpec(str(folder)))
 
 
 def test_remote_code_is_refused_and_not_run(model_folder: Folder, tmp_path: Path) -> None:

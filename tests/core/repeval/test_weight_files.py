@@ -43,7 +43,7 @@ def claiming(model_folder: Callable[[str], Path], tmp_path: Path) -> Callable[[s
 
 @pytest.mark.parametrize(("kind", "claims"), ABSURD)
 def test_counts_that_the_weights_cannot_have_are_refused(claiming: Any, kind: str, claims: dict[str, Any]) -> None:
-    spec = ModelSpec(claiming(kind, claims), device="cpu")
+    spec = ModelSpec(claiming(kind, claims))
     tracemalloc.start()
     for load in (describe, load_model, load_causal_model):
         with pytest.raises(JudgeError, match=r"config\.json of the model .* does not fit its weights: it says"):
@@ -56,7 +56,7 @@ def test_counts_that_the_weights_cannot_have_are_refused(claiming: Any, kind: st
 @pytest.mark.parametrize(("kind", "claims"), WIDE)
 def test_widths_that_the_weights_do_not_have_are_refused(claiming: Any, kind: str, claims: dict[str, Any]) -> None:
     with pytest.raises(JudgeError, match=r"does not fit its weights: it takes [\d,]+ weights"):
-        load_model(ModelSpec(claiming(kind, claims), device="cpu"))
+        load_model(ModelSpec(claiming(kind, claims)))
 
 
 def test_a_header_that_claims_to_be_endless_is_refused_in_words(claiming: Any) -> None:
@@ -66,7 +66,7 @@ def test_a_header_that_claims_to_be_endless_is_refused_in_words(claiming: Any) -
         file.write((40 << 20).to_bytes(8, "little"))
         file.truncate(50 << 20)  # sparse
     with pytest.raises(JudgeError, match=r"header of .* is 41,943,040 bytes long"):
-        load_model(ModelSpec(str(folder), device="cpu"))
+        load_model(ModelSpec(str(folder)))
     weights.write_bytes((10**15).to_bytes(8, "little") + b"{}")
     with pytest.raises(JudgeError):
-        load_model(ModelSpec(str(folder), device="cpu"))
+        load_model(ModelSpec(str(folder)))
