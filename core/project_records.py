@@ -285,21 +285,12 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker: its name, where it runs, when it came up.
-
-    `silent_for` are the seconds since its last sign of life; None once it signed off.
-    """
+    """A live worker: its name, where it runs, and when it started."""
 
     worker_id: str
     place: str
     pid: int
     started_at: datetime
-    silent_for: float | None
-
-    @property
-    def alive(self) -> bool:
-        """Whether it gave a sign of life within `ALIVE_SECONDS`."""
-        return self.silent_for is not None and self.silent_for <= ALIVE_SECONDS
 
 
 @dataclass(frozen=True)

@@ -358,7 +358,7 @@ def _completed(store: Store, line: JudgeLine, request: VersionRequest) -> Versio
         project = store.projects.get(request.project_id)
         runs = [run for run in store.runs.all(request.project_id) if not project.came_with(run)]
         own = (run.run_id for run in runs if run.kind == "calibration" and run.aspect == line.aspect)
-        base = next((run_id for run_id in own if store.results.document(run_id, JUDGE)), "")
+        base = next((run_id for run_id in own if store.results.read(run_id, JUDGE, JudgeState)), "")
     if not base:
         raise JobError(
             f"No calibration of {line.aspect} has produced a judge yet. Start one; it doesn't have to finish."

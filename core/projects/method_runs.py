@@ -133,7 +133,7 @@ def criteria_saw(store: Store, project_id: str, golden: GoldenSet, criteria: Cri
     They are the calibration items of every calibration that scored the criteria or an ancestor of them, and the items
     that drafts and refinements were shown.  The texts of an item of another golden set are found again here.
     """
-    known = {entry.criteria_id: entry.criteria for entry in store.criteria.all(project_id)}
+    known = {entry.criteria_id: entry for entry in store.criteria.all(project_id)}
     family, waiting = set[str](), [criteria.criteria_id] if criteria.text else []
     while waiting:
         name = waiting.pop()
@@ -142,7 +142,7 @@ def criteria_saw(store: Store, project_id: str, golden: GoldenSet, criteria: Cri
             waiting += known[name].provenance.parents
     shown = {item_id for name in family for item_id in known[name].provenance.item_ids}
     texts: set[str] = set()
-    for run_id in {row.run_id for row in store.criteria.alignments(project_id) if row.criteria_id in family}:
+    for run_id in {run_id for name in family for run_id in known[name].runs}:
         run = store.runs.get(run_id)
         if run.kind in JUDGES:
             theirs = store.goldens.load(run.golden_id)

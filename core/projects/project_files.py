@@ -30,7 +30,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -234,7 +234,8 @@ def _bring_in(store: Store, archive: Archive, name: str, project_id: str) -> Imp
     goldens: dict[str, str] = {}
     tables = _checked_tables(archive, goldens)
     try:
-        new = store.transfers.restore(chosen, tables, log, store.actor, runs=runs, project_id=project_id)
+        new = store.transfers.restore(chosen, tables, runs=runs, project_id=project_id)
+        store.events.add(new, replace(log, subject=new), store.actor)
         _read_back(store, new, goldens)
     except (StoreFullError, LostConnectionError, ArchiveError):
         raise

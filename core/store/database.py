@@ -1,15 +1,15 @@
-"""The tables, transactions on them (retried when a lost connection undid them), and records as JSON text and blob.
+"""Tables, transactions with retries after a lost connection, and records as JSON text and blob.
 
-A change of the tables needs a new `HEAD`; a database with another one is refused.  Text that people, files or models
-wrote is `SafeText`.  Times are seconds since 1970 (UTC) by the clock of the database's machine.
+A change of the tables needs a new `HEAD`; a database with another one is refused.  Text of users, files or models is
+`SafeText`.  Times are seconds since 1970 (UTC) by the clock of the database's machine.
 
 SQLite runs in WAL mode (readers never wait for the writer), waits up to 15 s for another writer, and survives a killed
 process (`synchronous=NORMAL`: a power cut may take the last transactions, never the file).  A write transaction takes
-SQLite's write lock at its start, so two processes never deadlock half-way.
+SQLite's write lock at its start, so two processes never deadlock.
 
-A transaction whose connection is lost before the commit was undone by the server, so it is run again, for up to
-`PATIENCE` seconds.  If the connection is lost at the commit itself, the server is asked what became of the transaction
-(`pg_xact_status`), and only what was undone is run again.
+If the connection is lost before the commit, the server has undone the transaction, and it runs again, for up to
+`PATIENCE` seconds.  If the connection is lost during the commit, the server is asked for its status
+(`pg_xact_status`), and it runs again only if it was undone.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ HEAD = "2"
 
 
 class SafeText(sa.types.TypeDecorator[str]):
-    """Text of any origin, kept as a JSON string: equal texts stay equal, every character survives."""
+    """Text of any origin, stored as a JSON string, so that every character survives."""
 
     impl = sa.Text
     cache_ok = True
@@ -72,9 +72,9 @@ _TYPES: dict[str, Any] = {
 
 
 def _table(name: str, columns: str, *constraints: Any) -> sa.Table:
-    """A table of columns ``name:type``: `*` before a name is part of the key, `?` behind a type takes NULL.
+    """Define a table of columns ``name:type``; `*` marks the primary key, `?` a nullable column.
 
-    In place of a type, ``>table`` refers to the column of that name in another table.
+    ``>table`` instead of a type is a foreign key to the column of that name.
     """
     made = []
     for word in columns.split():
@@ -173,7 +173,7 @@ run_replies = _table("run_replies", "*run_id:>runs *reply_key:key paid:bool body
 
 blocks = _table("blocks", "*block_key:key body:json created_at:real")
 
-# `workers.capability` and `labels.taken_from` are columns of earlier versions; they are always ""
+# `workers.capability` and `labels.taken_from` are unused columns of earlier versions, always ""
 workers = _table("workers", "*worker_id:safe place:safe pid:int started_at:real beat_at:real capability:short")
 
 
@@ -183,15 +183,15 @@ workers = _table("workers", "*worker_id:safe place:safe pid:int started_at:real 
 T = TypeVar("T")
 Rows = dict[str, Any] | list[dict[str, Any]]
 PATIENCE = 60.0
-"""Seconds that a lost connection is waited for."""
+"""Seconds to wait for a lost connection."""
 _BUSY_MS = 15_000
 _WRITE = "concord_write"
-_MAKING_LOCK = 0x636F6E63  # "conc": the advisory lock of Postgres of the process that makes the tables
+_MAKING_LOCK = 0x636F6E63  # "conc": the advisory lock of Postgres for the process that creates the tables
 _SCHEMA_VERSION = sa.Table("alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True))
-"""One row: the `HEAD` that the tables were made with."""
+"""One row: the `HEAD` of the tables."""
 _LIBPQ = {
     "connect_timeout": 10,
-    "tcp_user_timeout": 20_000,  # a silent server is taken for lost after 20 s, instead of after many minutes
+    "tcp_user_timeout": 20_000,  # a silent server counts as lost after 20 s instead of many minutes
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 2,
@@ -200,12 +200,12 @@ log = logging.getLogger("concord")
 
 
 def say_in_log() -> None:
-    """Log that the database is waited for."""
+    """Log that the program waits for the database."""
     log.warning("the database does not answer; waiting for it, up to %g s", PATIENCE)
 
 
 def sqlalchemy_url(url: str) -> sa.URL:
-    """`url` (sqlite:///…, postgres://… or postgresql://…) with our drivers.  StoreError for anything else."""
+    """Parse a URL (sqlite:///…, postgres://… or postgresql://…).  StoreError for anything else."""
     try:
         parsed = sa.make_url(url)
     except sa.exc.ArgumentError as error:
@@ -221,7 +221,7 @@ def sqlalchemy_url(url: str) -> sa.URL:
 
 
 def record_of(kind: type[T], row: sa.Row[Any], **other: Any) -> T:
-    """The record of type `kind` with the columns of `row` that are named as its fields, and `other`.
+    """Make a record of type `kind` from the columns of `row` with the names of its fields, and `other`.
 
     Seconds since 1970 (columns `…_at`) become UTC; 0, of a worker that signed off, becomes None.
     """
@@ -234,18 +234,18 @@ def record_of(kind: type[T], row: sa.Row[Any], **other: Any) -> T:
 
 
 def row_of(table: sa.Table, record: object, **other: Any) -> dict[str, Any]:
-    """The row of `table` with `other`, and what `record` has under the names of the other columns; no `number`."""
+    """Make a row of `table` from `other` and the fields of `record` with the names of the other columns."""
     names = [c.name for c in table.columns if c.name not in (*other, "number") and hasattr(record, c.name)]
     return {name: getattr(record, name) for name in names} | other
 
 
 def given(**columns: Any) -> dict[str, Any]:
-    """Those of the columns that are to be filtered by: None filters nothing."""
+    """Return the filters that are not None."""
     return {name: value for name, value in columns.items() if value is not None}
 
 
 def in_chunks(items: Iterable[T]) -> Iterator[list[T]]:
-    """Some hundred items at a time, for one IN (…): SQLite takes 32,766 parameters, older builds 999."""
+    """Yield 500 items at a time, for one IN (…): SQLite takes 32,766 parameters, older builds 999."""
     listed = list(items)
     for start in range(0, len(listed), 500):
         yield listed[start : start + 500]
@@ -261,7 +261,7 @@ class Transaction:
 
     @property
     def now(self) -> float:
-        """Seconds since 1970: by the clock of the database's server, or by this machine's for a file.
+        """Seconds since 1970, by the clock of the database server, or of this machine for a file.
 
         SQLite's own clock counts whole milliseconds, and two transactions fit into one.
         """
@@ -273,12 +273,12 @@ class Transaction:
         return self.execute(query).all()
 
     def insert_new(self, table: sa.Table, rows: Rows) -> None:
-        """Insert rows, created now; one whose key is there already stays as it is."""
+        """Insert rows, created now; an existing row of the same key stays as it is."""
         if rows:
             self.execute(self._dialect.insert(table).on_conflict_do_nothing(), self._stamped(table, rows))
 
     def upsert(self, table: sa.Table, rows: Rows, keep: str = "") -> None:
-        """Insert rows, created now, over those with the same key; only the column `keep` stays as it is."""
+        """Insert rows, created now, or overwrite those with the same key, except for the column `keep`."""
         insert, keys = self._dialect.insert(table), [column.name for column in table.primary_key]
         changed = {c.name: insert.excluded[c.name] for c in table.columns if c.name not in (*keys, keep)}
         if rows:
@@ -296,7 +296,7 @@ class Database:
     """Transactions on one database; thread-safe, one per process."""
 
     def __init__(self, url: str) -> None:
-        """Connect, and make the tables of a new database.  StoreError where that is impossible."""
+        """Connect, and create the tables of a new database.  StoreError if that fails."""
         parsed = sqlalchemy_url(url)
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
         self.folder: Path | None = None
@@ -329,10 +329,10 @@ class Database:
 
     @contextmanager
     def read(self, isolation: str = "AUTOCOMMIT") -> Iterator[Transaction]:
-        """A read-only look at the database.
+        """Open a read-only transaction.
 
-        Postgres shows the moment of each query, which saves two ways to the server; with "REPEATABLE READ" all queries
-        see the same moment, as on SQLite.
+        On Postgres each query sees its own moment, which saves two round trips; with "REPEATABLE READ" all queries see
+        the same moment, as on SQLite.
         """
         if (joined := self.joined) is not None:
             yield joined
@@ -347,9 +347,9 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        """A transaction: committed whole at the end, or not at all; a part of the one around it (`joining`).
+        """Open a transaction, committed whole at the end or not at all; within `joining`, a part of that one.
 
-        LostConnectionError where the database went away and it was not committed; StoreError where nobody can tell.
+        LostConnectionError if the connection was lost and nothing was committed; StoreError if that is not known.
         """
         if (joined := self.joined) is not None:
             yield joined
@@ -359,7 +359,7 @@ class Database:
             try:
                 with self.engine.connect().execution_options(**options) as connection, connection.begin():
                     yield Transaction(connection)
-                    if not self.is_sqlite:  # None where nothing was changed
+                    if not self.is_sqlite:  # None if nothing was changed
                         number = connection.execute(sa.text(_OWN_NUMBER)).scalar_one()
             except sa.exc.DBAPIError as error:
                 if number is None or not is_lost(error) or not self._was_committed(number):
@@ -367,7 +367,7 @@ class Database:
 
     @contextmanager
     def joining(self) -> Iterator[None]:
-        """A transaction that every `read` and `write` of this thread within it is a part of."""
+        """Open a transaction that every `read` and `write` of this thread within it joins."""
         with self.write() as transaction:
             self._thread.joined = transaction
             try:
@@ -377,21 +377,21 @@ class Database:
 
     @property
     def joined(self) -> Transaction | None:
-        """The transaction that this thread is `joining`, if it is."""
+        """The transaction of `joining` in this thread, if there is one."""
         return getattr(self._thread, "joined", None)
 
     def rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
-        """All rows of a query."""
+        """Return all rows of a query."""
         with self.read() as transaction:
             return transaction.rows(query)
 
     def row(self, query: sa.Select[Any]) -> sa.Row[Any] | None:
-        """The only row of a query, if there is one."""
+        """Return the only row of a query, or None."""
         with self.read() as transaction:
             return transaction.execute(query).one_or_none()
 
     def pauses(self) -> Iterator[float]:
-        """Wait for a database that is away: pauses that grow, for up to `PATIENCE` seconds."""
+        """Wait for the database in growing pauses, for up to `PATIENCE` seconds."""
         self.say_waiting()
         until, pause = time.monotonic() + PATIENCE, 0.1
         while time.monotonic() + pause <= until:
@@ -400,7 +400,7 @@ class Database:
             pause = min(2 * pause, 2.0)
 
     def _was_committed(self, number: str) -> bool:
-        """Whether the transaction of that number was committed.  StoreError where the server cannot tell in time."""
+        """Ask whether the transaction of that number was committed.  StoreError without an answer in time."""
         for _ in self.pauses():
             try:
                 with self.engine.connect() as connection:
@@ -419,7 +419,7 @@ class Database:
         )
 
     def _make_tables(self) -> None:
-        """Make the tables of a new database.  StoreError for one whose version is not `HEAD`."""
+        """Create the tables of a new database.  StoreError if its version is not `HEAD`."""
         with self.read() as transaction:
             if _version(transaction.connection) == HEAD:
                 return
@@ -443,7 +443,7 @@ _STATUS = "SELECT pg_xact_status(CAST(:number AS xid8))"
 
 
 def _set_up_postgres(connection: Any, _: object) -> None:
-    """A process that froze inside a transaction must not keep others from the rows it had locked."""
+    """End idle transactions, so that a frozen process does not keep its rows locked."""
     connection.execute("SET idle_in_transaction_session_timeout = '30s'")
     connection.commit()
 
@@ -469,9 +469,9 @@ def _version(connection: sa.Connection) -> str | None:
 
 
 class StorePart:
-    """A part of the store: each public method is one transaction, run again where the connection is lost in it.
+    """A part of the store: each public method is one transaction, run again after a lost connection.
 
-    Generators are not, for what they gave is gone.
+    Generators are not run again, since their first rows are already out.
     """
 
     def __init__(self, database: Database) -> None:
@@ -486,7 +486,7 @@ class StorePart:
 def _retried(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def retried(self: StorePart, *args: Any, **kwargs: Any) -> Any:
-        if self._db.joined is not None:  # a part of a transaction is run again with all of it
+        if self._db.joined is not None:  # the whole of a joined transaction is run again
             return method(self, *args, **kwargs)
         pauses: Iterator[float] | None = None
         while True:
@@ -496,14 +496,14 @@ def _retried(method: Callable[..., Any]) -> Callable[..., Any]:
                 if error.patience_ended or (pauses is not None and next(pauses, None) is None):
                     error.patience_ended = True
                     raise
-                pauses = pauses or self._db.pauses()  # at first without a pause: only idle connections may have died
+                pauses = pauses or self._db.pauses()  # the first retry has no pause: an idle connection may have died
 
     return retried
 
 
 class Together(StorePart):
     def do(self, writes: Callable[[], T]) -> T:
-        """What `writes` does by the other parts, as one transaction: all of it stands, or nothing."""
+        """Run `writes`, which calls other parts of the store, as one transaction."""
         with self._db.joining():
             return writes()
 
@@ -511,9 +511,9 @@ class Together(StorePart):
 # ── errors of the drivers in our words ───────────────────────────────────────────────────────────────────────────────
 
 _LOST = ("08", "57P", "25P03")
-"""SQLSTATEs: connection exceptions, a server that shuts down or starts up, a session it ended for its silence."""
+"""SQLSTATEs: connection exceptions, a server that shuts down or starts up, a session ended as idle."""
 _REFUSALS = ("password authentication failed", "no password supplied", "no pg_hba.conf entry", '" does not exist')
-"""What a server says to a connection that it does not want; psycopg gives no SQLSTATE then."""
+"""Parts of messages of a server that refuses a connection; psycopg gives no SQLSTATE then."""
 _DISK_FULL = "53100"  # SQLSTATE disk_full
 _ROOM = 100_000  # bytes; SQLite asks for 32 KB or a few pages at a time
 _OF_SQLITE = {
@@ -531,7 +531,7 @@ _OF_SQLITE = {
 
 
 def is_lost(error: sa.exc.DBAPIError) -> bool:
-    """Whether this error of Postgres says that the connection is gone, or could not be made."""
+    """Whether this error of Postgres means that the connection is lost, or could not be made."""
     state = getattr(error.orig, "sqlstate", None)
     if state is not None:
         return bool(state.startswith(_LOST))
@@ -547,35 +547,34 @@ def in_our_words(folder: Path | None = None) -> Iterator[None]:
     """Translate errors of the database driver into Concord's errors; `folder` holds the file of SQLite."""
     try:
         yield
-    except sa.exc.DBAPIError as error:
-        if not isinstance(error.orig, sqlite3.Error) and is_lost(error):
-            raise LostConnectionError(
-                "The database cannot be reached. Check CONCORD_DATABASE_URL and that the server runs."
-            ) from error
-        if _is_refused(error):
-            raise StoreError(
-                "The database server refused the connection. Check user, password and database in "
-                "CONCORD_DATABASE_URL, and pg_hba.conf on the server."
-            ) from error
-        raise _translated(error.orig, folder) from error
     except sa.exc.TimeoutError as error:
         raise StoreError("All connections to the store are busy; try again in a moment.") from error
-    except sqlite3.Error as error:
+    except (sa.exc.DBAPIError, sqlite3.Error) as error:
         raise _translated(error, folder) from error
 
 
-def _translated(cause: BaseException | None, folder: Path | None) -> StoreError:
-    """Our error for a driver's; says nothing of SQL, parameters or URLs."""
-    code = getattr(cause, "sqlite_errorname", "") or ""
-    state = getattr(cause, "sqlstate", "") or ""
-    # SQLite says FULL only of its pages: without room for the small files next to them it says IOERR_SHMSIZE or another
-    # IOERR, as it does of a file system that it cannot use at all.
-    if code == "SQLITE_FULL" or state == _DISK_FULL or (code.startswith("SQLITE_IOERR") and _is_full(folder)):
+def _translated(error: sa.exc.DBAPIError | sqlite3.Error, folder: Path | None) -> StoreError:
+    """Return our error for a driver's, without SQL, parameters or URLs."""
+    cause = error if isinstance(error, sqlite3.Error) else error.orig
+    if isinstance(error, sa.exc.DBAPIError) and not isinstance(cause, sqlite3.Error):
+        if _is_refused(error):
+            return StoreError(
+                "The database server refused the connection. Check user, password and database in "
+                "CONCORD_DATABASE_URL, and pg_hba.conf on the server."
+            )
+        if is_lost(error):
+            return LostConnectionError(
+                "The database cannot be reached. Check CONCORD_DATABASE_URL and that the server runs."
+            )
+    code = getattr(cause, "sqlite_errorname", "") or getattr(cause, "sqlstate", "") or ""
+    # SQLite says FULL only of its pages.  Without room for the small files next to them it says IOERR_SHMSIZE or
+    # another IOERR, as it does of a file system that it cannot use at all.
+    if code in ("SQLITE_FULL", _DISK_FULL) or (code.startswith("SQLITE_IOERR") and _is_full(folder)):
         return StoreFullError("The disk is full. What was stored before is intact; make room and try again.")
     for codes, words in _OF_SQLITE.items():
         if code.startswith(codes):
             return StoreError(words.format(code=code))
-    return StoreError(f"The store could not be read or written ({code or state}).")
+    return StoreError(f"The store could not be read or written ({code}).")
 
 
 def _is_full(folder: Path | None) -> bool:
@@ -588,27 +587,25 @@ def _is_full(folder: Path | None) -> bool:
 # ── records as one JSON text and one blob of float64, exactly ────────────────────────────────────────────────────────
 
 # Records become JSON objects of their fields; a numpy array becomes ``{"shape": […], "offset": k}``, a view into the
-# blob (little-endian float64, so NaN and the last bits survive).  Reading back goes by the type annotations of the
-# record, each field held against its own, so no stored text can name a class.  Fields that the text lacks take
-# their defaults, what the record has no field for is left out, and what is annotated `Any` comes back as JSON has it.
+# blob (little-endian float64, so NaN and the last bits survive).  Reading follows the type annotations of the record,
+# so stored text never names a class.  Missing fields take their defaults, and unknown fields are dropped.
 #
-# pydantic-core does the reading, by schemas of our own: its usual ones would turn 1 into 1.0, which changes the hash of
-# a golden set, and refuse half a surrogate pair, which texts of models hold.  For the same reasons `json` does the
-# writing; pydantic also writes 1e16 where stored texts have 1e+16.
+# pydantic-core reads, by schemas of our own: its usual ones would turn 1 into 1.0, which changes the hash of a golden
+# set, and refuse half a surrogate pair, which texts of models contain.  For the same reasons `json` writes.
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A stored value: JSON text, and the numbers of all its arrays behind one another."""
+    """A stored value: JSON text, and the numbers of all its arrays, one after the other."""
 
     body: str
     blob: bytes = b""
 
 
 def pack(value: Any) -> Packed:
-    """`value` (records, mappings, sequences, arrays, JSON scalars) as JSON text and blob.
+    """Write `value` (records, mappings, sequences, float64 arrays, JSON scalars) as JSON text and blob.
 
-    TypeError for anything else, arrays other than float64 among it.
+    TypeError for anything else.
     """
     chunks: list[bytes] = []
     body = json.dumps(plain(value, chunks), ensure_ascii=False, separators=(",", ":"))
@@ -616,31 +613,27 @@ def pack(value: Any) -> Packed:
 
 
 def unpack(kind: type[T], packed: Packed | str) -> T:
-    """The record of type `kind` that `pack` was given; equal to it, arrays bit for bit.  Text alone has no arrays."""
-    packed = Packed(packed) if isinstance(packed, str) else packed
-    value: T = read(kind, json.loads(packed.body), packed.blob)
-    return value
-
-
-def read(kind: Any, value: Any, blob: bytes = b"") -> Any:
-    """`value` (parsed JSON) as a `kind`: a record, or any annotation that a record's field may have.
+    """Read the record of type `kind` that `pack` wrote, arrays bit for bit.  Text alone has no arrays.
 
     pydantic_core.ValidationError, a ValueError, for anything else.
     """
-    return _validator(kind).validate_python(value, context=blob)
+    packed = Packed(packed) if isinstance(packed, str) else packed
+    annotation: Any = kind
+    value: T = _validator(annotation).validate_python(json.loads(packed.body), context=packed.blob)
+    return value
 
 
 def plain(value: Any, chunks: list[bytes]) -> Any:
-    """`value` as JSON has it; bytes of its arrays are put behind `chunks`.
+    """Turn `value` into JSON values; the bytes of its arrays are appended to `chunks`.
 
-    Fields marked "silent", which came later than records that are stored, are left out where they are false.
+    Fields marked "silent" were added later, and are left out while they are false.
     """
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if is_dataclass(value) and not isinstance(value, type):
         named = {part.name: getattr(value, part.name) for part in fields(value)}
-        silent = {part.name for part in fields(value) if part.metadata.get("silent") and not named[part.name]}
-        return {name: plain(part, chunks) for name, part in named.items() if name not in silent}
+        kept = [part.name for part in fields(value) if not part.metadata.get("silent") or named[part.name]]
+        return {name: plain(named[name], chunks) for name in kept}
     if isinstance(value, np.ndarray) and value.dtype == np.float64:
         offset = sum(map(len, chunks)) // 8
         chunks.append(np.ascontiguousarray(value, dtype="<f8").tobytes())
@@ -723,13 +716,10 @@ def _record(kind: type) -> CoreSchema:
 
 
 def _array(value: Any, info: schemas.ValidationInfo[bytes]) -> Any:
-    """A copy of what the blob holds at the place that `value` names."""
-    if not isinstance(value, dict) or set(value) != {"shape", "offset"} or not isinstance(value["shape"], list):
-        raise ValueError("an array")
-    blob, shape, offset = info.context or b"", value["shape"], value["offset"]
-    sizes = [*shape, offset]
-    if len(sizes) > 9 or any(type(size) is not int or size < 0 for size in sizes):
-        raise ValueError("an array within its blob")
-    if offset + math.prod(shape) > len(blob) // 8:
-        raise ValueError("an array within its blob")
-    return np.frombuffer(blob, "<f8", math.prod(shape), 8 * offset).reshape(shape).astype(np.float64)
+    """Copy the array out of the blob."""
+    try:
+        shape, offset = value["shape"], 8 * value["offset"]
+        numbers = np.frombuffer(info.context or b"", "<f8", math.prod(shape), offset)
+        return numbers.reshape(shape).astype(np.float64)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError("an array within its blob") from error

@@ -1,11 +1,10 @@
-"""Labels that raters save in a pass, and drafts of texts that nobody has saved yet.
+"""Store labels that raters save in a pass, and drafts of unsaved texts.
 
-*Labels* are one row for each time somebody saved one, so nothing is ever overwritten.  A label belongs to the pass it
-was given in; what a rater thinks now is their newest row of the pass for an item and aspect.  A form that is sent twice
-(a lost connection, a double click) carries the same `form` id and is stored once.
+*Labels* are one row for each save, so nothing is ever overwritten.  A label belongs to its pass; a rater's newest row
+of the pass for an item and aspect counts.  A form that is sent twice (a lost connection, a double click) has the same
+`form` id and is stored once.
 
-*Drafts* are overwritten at every pause in typing.  Only a version that is saved from one is on record.  So drafts are
-not logged, and do not leave with a project.
+*Drafts* are overwritten at every pause in typing.  They are neither logged nor exported with a project.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from core.store.database import StorePart, drafts, given, labels, record_of, row
 from core.store.log import UNWRITTEN
 
 REMARK = ""
-"""Stands in an aspect's place for a comment, which is of the item and not of one label."""
+"""In place of an aspect, for a comment on the item instead of one label."""
 WITHDRAWN = "undone:"
 """Begins the form of a row that undoes a label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a rater said of one item on one aspect in a pass; `value` None = looked at, and no label can be given.
+    """A rater's label of one item on one aspect in a pass; `value` None = seen, but no label is possible.
 
     `number` grows with time; it is 0, and `at` in 1970, until the label is saved.
     """
@@ -52,24 +51,24 @@ class Label:
 
 class LabelStore(StorePart):
     def add(self, project_id: str, golden_id: str, new: Sequence[Label], *, form: str) -> None:
-        """Store what one form said (one label an aspect); the same form a second time changes nothing."""
+        """Store the labels of one form (one per aspect); the same form a second time changes nothing."""
         same = {"project_id": project_id, "golden_id": golden_id, "form": form, "taken_from": ""}
         with self._db.write() as transaction:
             transaction.insert_new(labels, [row_of(labels, label, **same) for label in new])
 
     def current(self, project_id: str, pass_id: str, rater: str | None = None) -> list[Label]:
-        """The newest label of each rater (or of one) of a pass for each item and aspect, in the order of saving.
+        """Return the newest labels in a pass of each rater (or of one) for each item and aspect, in the order saved.
 
-        One that was withdrawn is none.
+        Withdrawn labels are left out.
         """
         return self._newest(project_id=project_id, pass_id=pass_id, **given(rater=rater))
 
     def of_golden(self, project_id: str, golden_id: str) -> list[Label]:
-        """As `current`, of all passes over a golden set."""
+        """Return the same as `current` for all passes over a golden set."""
         return self._newest(project_id=project_id, golden_id=golden_id)
 
     def since(self, project_id: str, pass_id: str, rater: str, number: int) -> list[Label]:
-        """What a rater said in a pass after label `number` (0: everything), oldest first."""
+        """Return a rater's labels in a pass after label `number` (0: all), oldest first."""
         query = sa.select(labels).filter_by(project_id=project_id, pass_id=pass_id, rater=rater)
         return self._select(query.where(labels.c.number > number))
 
@@ -89,10 +88,9 @@ class LabelStore(StorePart):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What somebody has typed and not saved: nobody's record, so it is not logged.
+    """Unsaved text of an author ("" = unknown) on a subject such as "criteria:ID".
 
-    `subject` says of what ("criteria:ID"), `author` "" where nobody said who it is, `base` the version it began from
-    (`CriteriaView.head` as they saw it), so that a save can tell whether somebody else was faster.
+    `base` is the version it began from (`CriteriaView.head`), so that a save notices a newer one.
     """
 
     subject: str
@@ -105,7 +103,7 @@ class Draft:
 
 class Drafts(StorePart):
     def keep(self, project_id: str, subject: str, author: str, text: str, base: str) -> Draft:
-        """Write `text` over what `author` had typed there before; returns the draft as it was stored."""
+        """Overwrite the author's draft of a subject, and return it as stored."""
         key = {"project_id": project_id, "subject": subject, "author": author}
         with self._db.write() as transaction:
             now = transaction.now
@@ -114,13 +112,13 @@ class Drafts(StorePart):
             return record_of(Draft, transaction.execute(sa.select(drafts).filter_by(**key)).one())
 
     def of(self, project_id: str, subject: str) -> list[Draft]:
-        """What anybody has typed of one text and not saved, the newest first."""
+        """Return all drafts of a subject, the newest first."""
         query = sa.select(drafts).filter_by(project_id=project_id, subject=subject)
         rows = self._db.rows(query.order_by(drafts.c.kept_at.desc(), drafts.c.author))
         return [record_of(Draft, row) for row in rows]
 
     def drop(self, project_id: str, subject: str, authors: Sequence[str]) -> None:
-        """Delete the drafts of these people; none there is no error."""
+        """Delete the drafts of these authors, if there are any."""
         theirs = sa.delete(drafts).filter_by(project_id=project_id, subject=subject)
         with self._db.write() as transaction:
             transaction.execute(theirs.where(drafts.c.author.in_(authors)))

@@ -1,7 +1,7 @@
-"""The log: who did what, when and why.
+"""Store the log: who did what, when and why.
 
-It holds entries (`Entry`), and none is ever changed.  The state of a thing (an approval, a lock, a comment that was
-settled) is what its entries add up to.  Undoing something is one more entry.
+Entries never change.  The state of a thing (an approval, a lock) follows from its entries, and undoing something is
+one more entry.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from core.store.database import (
 )
 
 ENTRY_KINDS: dict[str, type[Entry]] = {}
-"""Name in the store → record; every kind of entry enters itself."""
+"""Name in the store → record; every kind of entry registers itself."""
 RETIRED = {
     "lock": "locked or unlocked criteria",
     "fusion plan": "kept a plan of a fusion",
@@ -39,18 +39,18 @@ RETIRED = {
     "criteria name": "named criteria",
     "proposal": "decided on a proposal",
 }
-"""Kinds that earlier versions wrote → what was done."""
+"""Kinds that earlier versions wrote → description."""
 UNWRITTEN = datetime.fromtimestamp(0, UTC)
 IMPORTED = " (imported)"
-"""Stands behind the role of who did something before the project was brought here; no action writes it."""
+"""Suffix of the role of entries made before the project was imported; no action writes it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Somebody did something to `subject`: who ("" = nobody said), in which role, and when.
+    """Something that `actor` ("" = unknown) did to `subject`, in which role, and when.
 
-    A kind of entry says how it is stored (`kind`) and how it reads (`does`, a format string for the entry).  What it
-    adds in positional fields is its *body*, stored as JSON; keyword fields are columns of the log, or follow from later
+    A subclass defines how it is stored (`kind`) and how it reads (`does`, a format string for the entry).  Its
+    positional fields are its *body*, stored as JSON; keyword fields are columns of the log, or follow from later
     entries.  `number` grows with time; it is 0, and `at` in 1970, until the entry is written.
     """
 
@@ -69,29 +69,29 @@ class Entry:
 
     @classmethod
     def body_fields(cls) -> tuple[str, ...]:
-        """The names of what is stored as JSON."""
+        """Return the names of the fields in the body."""
         return tuple(entry_field.name for entry_field in fields(cls) if not entry_field.kw_only)
 
     @property
     def body(self) -> Mapping[str, Any]:
-        """What the entry says beyond who, when and of what, as JSON."""
+        """The body as JSON."""
         return {name: plain(getattr(self, name), []) for name in self.body_fields()}
 
     @property
     def description(self) -> str:
-        """What was done, as the end of a sentence that begins with the actor."""
+        """The action, as the end of a sentence that begins with the actor."""
         return self.does.format(self)
 
     @property
     def sentence(self) -> str:
-        """What was done, and on which aspect, without who and when."""
+        """The action with its aspect, without actor and time."""
         aspect = getattr(self, "aspect", "")
         return f"{self.description} ({aspect})" if aspect else self.description
 
 
 @dataclass(frozen=True)
 class Action(Entry):
-    """A change that is stored elsewhere: a run begun, a golden set added; `about` is what was asked for."""
+    """A change that is stored elsewhere, such as a started run; `about` has the arguments."""
 
     kind = "audit"
     does = "{0.done}"
@@ -112,20 +112,20 @@ E = TypeVar("E", bound=Entry)
 
 class Events(StorePart):
     def add(self, project_id: str, entry: Entry, actor: Actor, *, form: str = "", expected: int | None = None) -> int:
-        """Write an entry of `actor`; returns its number.
+        """Write an entry of `actor` and return its number.
 
-        `form` is the id of the form that was sent: a second entry of it is not written, the first's number comes back.
-        With `expected` (the number of the newest entry of this kind and subject that the person saw, 0 for none)
-        ConflictError when somebody was faster.
+        `form` is the id of the sent form: a second entry of it is not written, and the first one's number is returned.
+        `expected` is the number of the newest entry of this kind and subject that the user saw, 0 for none.
+        ConflictError if there is a newer one.
         """
         form = form or uuid.uuid4().hex
         newest = sa.select(events).filter_by(project_id=project_id).order_by(events.c.number.desc()).limit(1)
         with self._db.write() as transaction:
-            if expected is not None:  # one at a time, so that nobody slips in between looking and writing
+            if expected is not None:  # one at a time, so that nobody writes in between
                 transaction.execute(sa.select(projects.c.name).filter_by(project_id=project_id).with_for_update())
             if first := transaction.execute(newest.filter_by(form=form)).one_or_none():
                 return int(first.number)
-            row = event_row(project_id, entry, actor, form)
+            body = pack({name: getattr(entry, name) for name in entry.body_fields()}).body
             if expected is not None:
                 same = transaction.execute(newest.filter_by(kind=entry.kind, subject=entry.subject)).one_or_none()
                 if same is not None and same.number != expected:
@@ -133,37 +133,32 @@ class Events(StorePart):
                         f"{same.actor or 'Somebody'} decided on this while you were looking at it. Look at what they "
                         "did, then decide again; nothing was overwritten.",
                         theirs=same.body,
-                        yours=row["body"],
+                        yours=body,
                     )
-            transaction.insert_new(events, row)
+            who = {"project_id": project_id, "actor": actor.name, "role": actor.role, "form": form, "body": body}
+            transaction.insert_new(events, row_of(events, entry, **who))
             return int(transaction.execute(newest.filter_by(form=form)).one().number)
 
     def all(self, project_id: str, kind: type[E], subject: str | None = None) -> list[E]:
-        """The project's entries of a kind, or of all kinds of a class of them (about one subject), oldest first."""
+        """Return the project's entries of a class (about one subject), oldest first."""
         kinds = [name for name, record in ENTRY_KINDS.items() if issubclass(record, kind)]
         query = sa.select(events).filter_by(project_id=project_id, **given(subject=subject))
         return [_entry(row) for row in self._db.rows(query.where(events.c.kind.in_(kinds)).order_by(events.c.number))]
 
     def page(self, project_id: str, offset: int = 0, limit: int | None = None) -> list[Entry]:
-        """The entries from `offset` on, newest first, up to `limit`."""
+        """Return up to `limit` entries from `offset` on, newest first."""
         query = sa.select(events).filter_by(project_id=project_id).order_by(events.c.number.desc())
         return [_entry(row) for row in self._db.rows(query.offset(offset).limit(limit))]
 
     def count(self, project_id: str) -> int:
-        """How many entries the project's log has."""
+        """Count the entries of the project's log."""
         (row,) = self._db.rows(sa.select(sa.func.count()).select_from(events).filter_by(project_id=project_id))
         return int(row[0])
 
 
-def event_row(project_id: str, entry: Entry, actor: Actor, form: str) -> dict[str, Any]:
-    """The row of an entry that `actor` writes now; the store numbers it."""
-    body = pack({name: getattr(entry, name) for name in entry.body_fields()}).body
-    return row_of(events, entry, project_id=project_id, actor=actor.name, role=actor.role, form=form, body=body)
-
-
 @lru_cache(maxsize=256)
 def _said(kind: str, body: str) -> Entry:
-    """What was logged never changes, and every press reads some of it: the last few are handed out again."""
+    """Read the body of an entry; cached, since entries never change and every screen reads some."""
     if kind in RETIRED:
         about = json.loads(body)
         return Action(RETIRED[kind], about if isinstance(about, dict) else {})

@@ -1,9 +1,8 @@
-"""Projects, their golden sets, criteria and judges.
+"""Store projects, their golden sets, criteria and judges.
 
-A golden set is stored once by content digest, and linked to projects under a name.
-
-An item is a row (so that screens page in SQL); labels and metrics are one JSON text, ratings another, by columns.
-What comes back equals what went in, float for float, and carries its digest without hashing again.
+A golden set is stored once under its content digest, and linked to projects under a name.  An item is a row; labels
+and metrics are one JSON text, and ratings another, by columns.  A golden set is loaded equal to what was stored, float
+for float, with its digest.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import starmap
 from typing import Any, get_args
 
 import numpy as np
@@ -67,7 +67,7 @@ from core.store.database import (
 
 class Projects(StorePart):
     def add(self, name: str, project_id: str | None = None) -> str:
-        """Enter a project; with a `project_id` that exists already nothing changes.  Returns the id."""
+        """Add a project and return its id; an existing `project_id` changes nothing."""
         identity = project_id or f"p{uuid.uuid4().hex[:12]}"
         with self._db.write() as transaction:
             transaction.insert_new(projects, {"project_id": identity, "name": name})
@@ -86,10 +86,10 @@ class Projects(StorePart):
         return record_of(ProjectSummary, row)
 
     def remove(self, project_id: str) -> None:
-        """Delete a project with all that belongs to it alone; golden sets stay, other projects may share them."""
+        """Delete a project with everything that belongs to it alone; golden sets stay, since others may share them."""
         its_runs = sa.select(runs.c.run_id).filter_by(project_id=project_id)
         with self._db.write() as transaction:
-            for table in reversed(metadata.sorted_tables):  # each before those that it refers to
+            for table in reversed(metadata.sorted_tables):  # a row is deleted before the rows that it refers to
                 if "project_id" in table.c:
                     transaction.execute(sa.delete(table).filter_by(project_id=project_id))
                 elif "run_id" in table.c:
@@ -97,7 +97,7 @@ class Projects(StorePart):
 
 
 def _counted() -> sa.Select[Any]:
-    """Projects, each with how many golden sets and runs it has."""
+    """Select projects with their numbers of golden sets and runs."""
     counts = [
         sa.select(sa.func.count()).where(table.c.project_id == projects.c.project_id).scalar_subquery().label(name)
         for table, name in ((project_goldens, "n_goldens"), (runs, "n_runs"))
@@ -110,7 +110,7 @@ def _counted() -> sa.Select[Any]:
 
 @dataclass(frozen=True, slots=True)
 class GoldenBody:
-    """What a golden set holds next to its items and ratings."""
+    """A golden set without its items and ratings."""
 
     aspects: dict[str, AspectLabels]
     metrics: dict[str, tuple[float | None, ...]]
@@ -120,7 +120,7 @@ class GoldenBody:
 
 @dataclass(frozen=True, slots=True)
 class RatingColumns:
-    """Ratings by columns; ids, raters and aspects as codes into lists of names, comments by position."""
+    """Ratings by columns: ids, raters and aspects as codes into lists of names, comments by position."""
 
     item_id: tuple[int, ...]
     item_ids: tuple[str, ...]
@@ -131,9 +131,23 @@ class RatingColumns:
     value: tuple[float, ...]
     comment: dict[str, str]
 
+    def ratings(self) -> tuple[Rating, ...]:
+        return tuple(
+            Rating(
+                self.item_ids[item],
+                self.rater_ids[rater],
+                self.aspects[aspect],
+                value,
+                self.comment.get(str(k), ""),
+            )
+            for k, (item, rater, aspect, value) in enumerate(
+                zip(self.item_id, self.rater_id, self.aspect, self.value, strict=True)
+            )
+        )
+
 
 _Aspects = Mapping[str, tuple[AspectSummary, ...]]
-_ItemBody = tuple[str, str, str, str, str, str, tuple[str, ...]]
+_Items = tuple[tuple[str, str, str, str, str, str, tuple[str, ...]], ...]
 _CACHED = 4  # loaded golden sets per process; one of 1,600 items and 38,000 ratings takes some 15 MB
 
 
@@ -143,7 +157,7 @@ class Goldens(StorePart):
         self._load = lru_cache(maxsize=_CACHED)(self._load_anew)
 
     def add(self, project_id: str, golden: GoldenSet) -> str:
-        """Store and link; a second time changes nothing.  Returns the digest, the golden set's id."""
+        """Store and link a golden set, and return its digest, which is its id; a second time changes nothing."""
         known = sa.select(goldens.c.golden_id).filter_by(golden_id=golden.digest)
         items = [
             {"golden_id": golden.digest, "position": k, "body": json.dumps(_item_body(item), ensure_ascii=False)}
@@ -164,7 +178,7 @@ class Goldens(StorePart):
         return [_golden(row) for row in self._db.rows(query)]
 
     def get(self, golden_id: str) -> GoldenSummary:
-        """NotFoundError for an unknown id.  The name is the one it was first linked under."""
+        """Return a golden set under its first name.  NotFoundError for an unknown id."""
         query = _summary().where(goldens.c.golden_id == golden_id).order_by(project_goldens.c.created_at)
         row = self._db.row(query.limit(1))
         if row is None:
@@ -172,9 +186,9 @@ class Goldens(StorePart):
         return _golden(row)
 
     def load(self, golden_id: str) -> GoldenSet:
-        """The whole golden set, equal to what was added.  NotFoundError for an unknown id.
+        """Return the whole golden set.  NotFoundError for an unknown id.
 
-        Golden sets never change, so the last few loaded are handed out again.
+        Golden sets never change, so the last few loaded are cached.
         """
         return self._load(golden_id)
 
@@ -184,23 +198,19 @@ class Goldens(StorePart):
         with self._db.read() as transaction:
             head = transaction.execute(sa.select(goldens).filter_by(golden_id=golden_id)).one()
             bodies = transaction.execute(items).scalars().all()
-        body, ratings = unpack(GoldenBody, head.body), _ratings(head.ratings)
-        parts: list[list[Any]] = json.loads(f"[{','.join(bodies)}]")
-        texts = tuple([Item(i, t, s, y, source, c, tuple(r)) for i, t, s, y, source, c, r in parts])
+        body, ratings = unpack(GoldenBody, head.body), unpack(RatingColumns, head.ratings).ratings()
+        texts = tuple(starmap(Item, unpack(_Items, f"[{','.join(bodies)}]")))
         golden = GoldenSet(name, head.kind, texts, body.aspects, ratings, body.metrics, body.given_split, body.columns)
         golden.__dict__["digest"] = golden_id  # it is stored under its own hash: no need to compute it again
         return golden
 
     def verified(self, golden_id: str) -> GoldenSet:
-        """The golden set, read anew.  ValueError and the like where the rows are not what their hash says.
+        """Return the golden set, read anew, after checking that its rows match its hash.  ValueError if they don't.
 
-        It is shared by everybody who has the same content, so nobody may bring one under another hash.
+        Everybody with the same content shares it, so nobody may import one under another hash.
         """
         golden, row = self._load_anew(golden_id), self._db.row(sa.select(goldens).filter_by(golden_id=golden_id))
-        assert row is not None
-        golden = replace(golden, name="")  # without the digest that it was handed out with
-        unpack(RatingColumns, row.ratings)
-        unpack(tuple[_ItemBody, ...], json.dumps([_item_body(item) for item in golden.items]))
+        golden = replace(golden, name="")  # a copy without the cached digest
         columns = [*golden.metrics.values(), *(labels.values for labels in golden.aspects.values())]
         if {len(golden.items), *map(len, columns)} != {len(set(golden.item_ids))}:
             raise ValueError("two items have the same id, or labels or a metric do not have one value for each item")
@@ -208,11 +218,12 @@ class Goldens(StorePart):
             values = [rating.value for rating in golden.ratings if rating.aspect == aspect]
             if not all(map(labels.scale.holds, [*values, *(value for value in labels.values if value is not None)])):
                 raise ValueError(f"a label of {aspect[:40]!r} is not on its scale")
-        told = golden_row(golden)
-        same = all(told[name] == row._mapping[name] for name in told if name.startswith("n_"))
-        if not same or json.loads(told["aspects"]) != json.loads(row.aspects) or golden.kind not in get_args(ItemKind):
+        own = golden_row(golden)
+        stored = {} if row is None else row._asdict()
+        same = all(own[name] == stored[name] for name in own if name.startswith("n_"))
+        if not same or json.loads(own["aspects"]) != json.loads(stored["aspects"]):
             raise ValueError("the columns of a golden set are not those of its content")
-        if golden.digest != golden_id:
+        if golden.digest != golden_id or golden.kind not in get_args(ItemKind):
             raise ValueError("the content of a golden set has another hash")
         return golden
 
@@ -228,9 +239,16 @@ def _golden(row: sa.Row[Any]) -> GoldenSummary:
 
 
 def golden_row(golden: GoldenSet) -> dict[str, Any]:
-    """The row of `goldens` for a golden set."""
+    """Return the row of `goldens` for a golden set."""
     aspects = [AspectSummary(aspect, labels.scale, labels.n_labelled) for aspect, labels in golden.aspects.items()]
     body = GoldenBody(dict(golden.aspects), dict(golden.metrics), golden.given_split, dict(golden.columns))
+    columns: dict[str, Any] = {}
+    for name in ("item_id", "rater_id", "aspect"):
+        codes: dict[str, int] = {}
+        columns[name] = [codes.setdefault(getattr(rating, name), len(codes)) for rating in golden.ratings]
+        columns[f"{name}s"] = list(codes)
+    columns["value"] = [rating.value for rating in golden.ratings]
+    columns["comment"] = {str(k): rating.comment for k, rating in enumerate(golden.ratings) if rating.comment}
     return row_of(
         goldens,
         golden,
@@ -239,33 +257,13 @@ def golden_row(golden: GoldenSet) -> dict[str, Any]:
         n_ratings=len(golden.ratings),
         aspects=pack({"rows": aspects}).body,
         body=pack(body).body,
-        ratings=json.dumps(_rating_columns(golden.ratings)),
+        ratings=json.dumps(columns),
     )
 
 
-def _item_body(i: Item) -> list[Any]:
-    return [i.item_id, i.target, i.source_id, i.system_id, i.source, i.context, i.references]
-
-
-def _rating_columns(ratings: Sequence[Rating]) -> dict[str, Any]:
-    """The fields of `RatingColumns`, in their order."""
-    columns: dict[str, Any] = {}
-    for name in ("item_id", "rater_id", "aspect"):
-        codes: dict[str, int] = {}
-        columns[name] = [codes.setdefault(getattr(rating, name), len(codes)) for rating in ratings]
-        columns[f"{name}s"] = list(codes)
-    columns["value"] = [rating.value for rating in ratings]
-    columns["comment"] = {str(k): rating.comment for k, rating in enumerate(ratings) if rating.comment}
-    return columns
-
-
-def _ratings(text: str) -> tuple[Rating, ...]:
-    columns = json.loads(text)
-    names = [[columns[f"{n}s"][code] for code in columns[n]] for n in ("item_id", "rater_id", "aspect")]
-    comments = [""] * len(columns["value"])
-    for position, comment in columns["comment"].items():
-        comments[int(position)] = comment
-    return tuple(map(Rating, *names, columns["value"], comments))
+def _item_body(item: Item) -> list[Any]:
+    references = item.references
+    return [item.item_id, item.target, item.source_id, item.system_id, item.source, item.context, references]
 
 
 # ── criteria ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -273,7 +271,7 @@ def _ratings(text: str) -> tuple[Rating, ...]:
 
 @dataclass(frozen=True)
 class CriteriaBody:
-    """Criteria without their aspect, which is a column."""
+    """Criteria without their aspect, which has its own column."""
 
     text: str
     provenance: Provenance
@@ -281,12 +279,12 @@ class CriteriaBody:
 
 class KeptCriteria(StorePart):
     def add(self, project_id: str, golden_id: str, new: Sequence[Criteria]) -> None:
-        """Store criteria; one that is there already keeps its first provenance."""
+        """Store criteria; existing ones keep their first provenance."""
         with self._db.write() as transaction:
             _insert(transaction, project_id, golden_id, new)
 
     def record(self, project_id: str, new: Sequence[CriteriaAlignment]) -> None:
-        """Store alignments of criteria (stored before) in runs; a repetition overwrites the same."""
+        """Store alignments of stored criteria in runs; a repetition overwrites the same row."""
         rows = [row_of(alignments, each, project_id=project_id, body=pack(each.alignment).body) for each in new]
         with self._db.write() as transaction:
             transaction.upsert(alignments, rows, keep="created_at")
@@ -294,7 +292,7 @@ class KeptCriteria(StorePart):
     def all(
         self, project_id: str, aspect: str | None = None, golden_id: str | None = None, run_id: str | None = None
     ) -> list[CriteriaEntry]:
-        """The project's criteria, newest first; of one aspect, golden set or run when asked."""
+        """Return the project's criteria, newest first; only those of an aspect, golden set or run if given."""
         query = sa.select(criteria).filter_by(project_id=project_id, **given(aspect=aspect, golden_id=golden_id))
         if run_id is not None:
             scored = sa.select(alignments.c.criteria_id).filter_by(project_id=project_id, run_id=run_id)
@@ -304,7 +302,7 @@ class KeptCriteria(StorePart):
             return _entries(transaction, project_id, rows)
 
     def texts(self, project_id: str, aspect: str) -> list[tuple[Criteria, float]]:
-        """The criteria of an aspect, each with the time (seconds since 1970) when it came."""
+        """Return the criteria of an aspect, each with the time (seconds since 1970) when it was added."""
         rows = self._db.rows(sa.select(criteria).filter_by(project_id=project_id, aspect=aspect))
         return [(_criteria(row), row.created_at) for row in rows]
 
@@ -313,16 +311,11 @@ class KeptCriteria(StorePart):
         with self._db.read() as transaction:
             return _entry(transaction, project_id, criteria_id)
 
-    def alignments(self, project_id: str, criteria_id: str | None = None) -> list[CriteriaAlignment]:
-        """Alignments of one set of criteria, or of all of the project, newest run first."""
-        with self._db.read() as transaction:
-            return _alignments(transaction, project_id, criteria_id)
-
     def save_edit(self, project_id: str, parent_id: str, edit: Criteria, expected_head: str | None) -> str:
-        """Store `edit` as the newest edit of the parent, also where it was an older one, and return its id.
+        """Store `edit` as the newest edit of the parent, even if it was an older one, and return its id.
 
-        With `expected_head` (the newest edit the author had seen, or the parent) ConflictError when somebody else
-        saved another edit since; nothing is stored then.  NotFoundError for an unknown parent.
+        `expected_head` is the newest edit that the author saw, or the parent.  ConflictError, and nothing is stored, if
+        somebody else saved another edit since.  NotFoundError for an unknown parent.
         """
         with self._db.write() as transaction:
             parent = _entry(transaction, project_id, parent_id, lock=True)
@@ -355,7 +348,7 @@ def _criteria(row: sa.Row[Any]) -> Criteria:
 
 
 def _entry(transaction: Transaction, project_id: str, criteria_id: str, *, lock: bool = False) -> CriteriaEntry:
-    """`lock` keeps other writers of this row waiting (on SQLite a write transaction holds the whole file anyway)."""
+    """Read an entry; `lock` makes other writers of its row wait (on SQLite a write locks the whole file anyway)."""
     query = sa.select(criteria).filter_by(project_id=project_id, criteria_id=criteria_id)
     rows = transaction.rows(query.with_for_update() if lock else query)
     if not rows:
@@ -366,10 +359,12 @@ def _entry(transaction: Transaction, project_id: str, criteria_id: str, *, lock:
 def _entries(
     transaction: Transaction, project_id: str, rows: Sequence[sa.Row[Any]], criteria_id: str | None = None
 ) -> list[CriteriaEntry]:
-    """The entries of `rows`, which are those of `criteria_id` alone where it is given."""
+    """Read the entries of `rows`; `criteria_id` is given if they all have it."""
     aligned, edited = defaultdict[str, list[CriteriaAlignment]](list), defaultdict[str, list[str]](list)
-    for alignment in _alignments(transaction, project_id, criteria_id):
-        aligned[alignment.criteria_id].append(alignment)
+    query = sa.select(alignments).filter_by(project_id=project_id, **given(criteria_id=criteria_id))
+    query = query.order_by(alignments.c.created_at.desc(), alignments.c.run_id, alignments.c.side)
+    for row in transaction.rows(query):
+        aligned[row.criteria_id].append(record_of(CriteriaAlignment, row, alignment=unpack(Alignment, row.body)))
     query = sa.select(edits).filter_by(project_id=project_id, **given(parent_id=criteria_id))
     for edit in transaction.rows(query.order_by(edits.c.number)):
         edited[edit.parent_id].append(edit.criteria_id)
@@ -385,12 +380,6 @@ def _entries(
     ]
 
 
-def _alignments(transaction: Transaction, project_id: str, criteria_id: str | None) -> list[CriteriaAlignment]:
-    query = sa.select(alignments).filter_by(project_id=project_id, **given(criteria_id=criteria_id))
-    rows = transaction.rows(query.order_by(alignments.c.created_at.desc(), alignments.c.run_id, alignments.c.side))
-    return [record_of(CriteriaAlignment, row, alignment=unpack(Alignment, row.body)) for row in rows]
-
-
 # ── judges ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -402,9 +391,9 @@ class Judges(StorePart):
         judge: JudgeScores,
         replies: Mapping[str, Sequence[str]] | None = None,
     ) -> str:
-        """Enter a judge; one with the same scores and kind stays as it is.  Returns its id.
+        """Add a judge and return its id; one with the same scores and kind stays as it is.
 
-        `replies` maps item id → replies as they came.  StoreError when the scores are not of this golden set's length.
+        `replies` maps item id → replies as they came.  StoreError if the scores are not of this golden set's length.
         """
         judge_id, packed = judge_id_of(golden_id, judge), pack(judge)
         with self._db.write() as transaction:
@@ -425,33 +414,31 @@ class Judges(StorePart):
         return judge_id
 
     def all(self, project_id: str, golden_id: str | None = None, aspect: str | None = None) -> list[JudgeEntry]:
-        """The project's judges (of a golden set, of an aspect), oldest first."""
+        """Return the project's judges (of a golden set, of an aspect), oldest first."""
         query = _judges(project_id).filter_by(**given(golden_id=golden_id, aspect=aspect))
         return [_judge(row) for row in self._db.rows(query.order_by(judges.c.created_at, judges.c.judge_id))]
 
     def get(self, project_id: str, judge_id: str) -> JudgeEntry:
-        """NotFoundError for an unknown id."""
+        """Return a judge.  NotFoundError for an unknown id."""
         row = self._db.row(_judges(project_id).filter_by(judge_id=judge_id))
         if row is None:
-            raise _unknown(judge_id)
+            raise NotFoundError(f"There is no judge {judge_id[:24]!r} in this project. It may have been removed.")
         return _judge(row)
 
     def replies(self, project_id: str, judge_id: str) -> dict[str, tuple[str, ...]]:
-        """Item id → replies as they came; empty for a judge that brought none.  NotFoundError for an unknown id."""
+        """Return item id → replies as they came; empty for a judge without replies, or an unknown one."""
         row = self._db.row(sa.select(judges.c.replies).filter_by(project_id=project_id, judge_id=judge_id))
-        if row is None:
-            raise _unknown(judge_id)
-        replies = {} if row.replies is None else json.loads(zlib.decompress(row.replies))
+        replies = {} if row is None or row.replies is None else json.loads(zlib.decompress(row.replies))
         return {item_id: tuple(texts) for item_id, texts in replies.items()}
 
     def remove(self, project_id: str, judge_id: str) -> None:
-        """Remove a judge; nothing happens when it is gone already."""
+        """Remove a judge; an unknown one changes nothing."""
         with self._db.write() as transaction:
             transaction.execute(sa.delete(judges).filter_by(project_id=project_id, judge_id=judge_id))
 
 
 def judge_id_of(golden_id: str, judge: JudgeScores) -> str:
-    """``"j" + 12 hex digits`` of what the judge gave; its name is left out, for a file is one judge."""
+    """Return ``"j" + 12 hex digits`` of the judge's scores and kind, without its name: a renamed judge is the same."""
     scores = hashlib.sha256(np.ascontiguousarray(judge.values, dtype="<f8").tobytes()).hexdigest()
     body = [golden_id, judge.aspect, judge.kind, judge.run_id, judge.note, scores, list(judge.seen)]
     return "j" + content_digest("judge", body).split(":")[1][:12]
@@ -464,7 +451,3 @@ def _judges(project_id: str) -> sa.Select[Any]:
 def _judge(row: sa.Row[Any]) -> JudgeEntry:
     judge = replace(unpack(JudgeScores, Packed(row.body, row.blob)), name=row.name)
     return record_of(JudgeEntry, row, judge=judge)
-
-
-def _unknown(judge_id: str) -> NotFoundError:
-    return NotFoundError(f"There is no judge {judge_id[:24]!r} in this project. It may have been removed.")

@@ -1,17 +1,18 @@
-"""Runs, the workers that do them, what they leave (documents and scores), and replies, which are paid for once.
+"""Store runs, their workers, their results (documents and scores), and replies, which are paid for once.
 
-Every change of a run bumps `version`, so that a screen polls one small number.  Each time a worker starts or resumes a
-run is an *attempt*; it writes only while that attempt is running: a worker whose run was passed on gets `False` back.
-Who is alive is known by heartbeat on the clock of the database.
+Every change of a run increases `version`, so that a screen polls one number.  Each start or resumption of a run by a
+worker is an *attempt*.  It writes only while that attempt is running: a worker that lost its run gets `False`.
+Workers show that they are alive by heartbeats on the clock of the database.
 
-Scores are stored per run and criteria as one float64 BLOB over all items of the golden set, in the golden set's order,
-NaN where there is none.
+Scores are stored per run and criteria as one float64 BLOB over all items of the golden set, in its order, NaN =
+unscored.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ import sqlalchemy as sa
 
 from core.errors import JobError, LostRunError, NotFoundError, StoreError
 from core.progress import Snapshot
-from core.project_records import FINISHED, RESUMABLE, Run, Worker, moment
+from core.project_records import ALIVE_SECONDS, FINISHED, RESUMABLE, Run, Worker, moment
 from core.records import VERSION, FloatArray, ScoreMatrix, Unscored, Usage
 from core.store.database import (
     Database,
@@ -47,20 +48,19 @@ from core.store.database import (
 
 T = TypeVar("T")
 SNAPSHOT = "standing"
-"""Name of the document with the latest snapshot: a leaderboard, or a grid of styles."""
+"""Document with the latest snapshot: a leaderboard, or a grid of styles."""
 JUDGE = "judge"
-"""Name of the document with the judge made ready (`core.projects.run_control.JudgeState`)."""
+"""Document with the judge made ready (`core.projects.run_control.JudgeState`)."""
 RESULT = "result"
-"""Name of the document with the run's result (`core.projects.run_control`)."""
+"""Document with the result of the run (`core.projects.run_control`)."""
 WAITING = "waiting for a worker"
-"""What a queued run says of itself as long as there is nothing else to say."""
 
 
 class Runs(StorePart):
     def add(  # noqa: PLR0917 - the row, column by column
         self, project_id: str, golden_id: str, kind: str, title: str, aspect: str, judge_spec: str, request: str
     ) -> str:
-        """Enter a run as queued; returns its id.  `request` is JSON text that the store does not read."""
+        """Add a queued run and return its id.  `request` is JSON text that the store does not read."""
         run_id = f"r{uuid.uuid4().hex[:12]}"
         row: dict[str, Any] = dict.fromkeys(("phase", "error", "begun_by", "worker_id"), "")
         row |= dict.fromkeys(("calls", "calls_expected", "snapshots"), 0)
@@ -74,8 +74,8 @@ class Runs(StorePart):
 
     def get(self, run_id: str) -> Run:
         """NotFoundError for an unknown id."""
-        for run in self._select(runs.c.run_id == run_id):
-            return run
+        if found := self._select(runs.c.run_id == run_id):
+            return found[0]
         raise NotFoundError(f"There is no run {run_id!r}. It may have been made in another CONCORD_HOME.")
 
     def all(self, project_id: str | None = None) -> list[Run]:
@@ -86,19 +86,12 @@ class Runs(StorePart):
         """Runs that are queued or running."""
         return self._select(runs.c.status.in_(("queued", "running")))
 
-    def version(self, run_id: str) -> int:
-        """A number that grows with every change.  NotFoundError for an unknown id."""
-        row = self._db.row(sa.select(runs.c.version).filter_by(run_id=run_id))
-        if row is None:
-            raise NotFoundError(f"There is no run {run_id!r}.")
-        return int(row.version)
-
-    # ── what people ask for ──────────────────────────────────────────────────────────────────────────────────
+    # ── requests of users ────────────────────────────────────────────────────────────────────────────────────
 
     def request_cancel(self, run_id: str) -> None:
-        """Ask for a stop: at once where nobody works on the run, else when its worker next looks.
+        """Cancel a run: at once if no worker runs it, else when its worker next looks.
 
-        Nothing happens to a finished run.  NotFoundError for an unknown id.
+        A finished run stays as it is.  NotFoundError for an unknown id.
         """
         run = self.get(run_id)
         lost = sa.and_(runs.c.status == "running", sa.literal(run.worker_alive is False))
@@ -111,7 +104,7 @@ class Runs(StorePart):
             _bumped(transaction, running, cancel_requested=True, message="cancelling")
 
     def requeue(self, run_id: str) -> None:
-        """Set a failed or cancelled run going again; what it was answered is kept.  JobError for any other."""
+        """Queue a failed or cancelled run again; its replies are kept.  JobError for any other run."""
         status = self.get(run_id).status
         over = sa.update(runs).filter_by(run_id=run_id).where(runs.c.status.in_(RESUMABLE))
         again = over.values(attempt=runs.c.attempt + 1, cancel_requested=False, started_at=None, finished_at=None)
@@ -120,10 +113,10 @@ class Runs(StorePart):
         if not changed:
             raise JobError(f"Run {run_id} is {status}; only a failed or cancelled run can be resumed.")
 
-    # ── what workers do ──────────────────────────────────────────────────────────────────────────────────────
+    # ── steps of workers ─────────────────────────────────────────────────────────────────────────────────────
 
     def claim(self, run_id: str, attempt: int, worker_id: str, message: str = "starting") -> bool:
-        """Begin this attempt as `worker_id`; False when another worker was faster, or it was cancelled or is over."""
+        """Start this attempt as `worker_id`; False if another worker was faster, or the run is over."""
         with self._db.write() as transaction:
             claimed = _attempt("queued", run_id, attempt).values(
                 started_at=sa.func.coalesce(runs.c.started_at, transaction.now),
@@ -132,13 +125,13 @@ class Runs(StorePart):
             return _bumped(transaction, claimed, status="running", worker_id=worker_id, message=message)
 
     def pass_on(self, run_id: str, attempt: int, message: str = "passed on from a lost worker") -> bool:
-        """Queue a running run again as a new attempt; False when somebody was faster."""
+        """Queue a running run again as a new attempt; False if another worker was faster."""
         again = _attempt("running", run_id, attempt).values(attempt=attempt + 1)
         with self._db.write() as transaction:
             return _bumped(transaction, again, status="queued", worker_id="", message=message)
 
     def progress(self, run_id: str, attempt: int, snapshot: Snapshot, snapshots: int) -> bool:
-        """Write where the run is, and how many snapshots it has published; False when the attempt is over."""
+        """Store the progress of the run and its number of published snapshots; False if the attempt is over."""
         change = _attempt("running", run_id, attempt).values(
             phase=snapshot.phase,
             calls=snapshot.calls,
@@ -150,16 +143,15 @@ class Runs(StorePart):
             return _bumped(transaction, change, message=snapshot.message)
 
     def finish(self, run_id: str, attempt: int, status: str, *, message: str = "", error: str = "") -> bool:
-        """End the run; False when the attempt is over."""
+        """End the run; False if the attempt is over."""
         with self._db.write() as transaction:
             ended = _attempt("running", run_id, attempt).values(finished_at=transaction.now, cancel_requested=False)
             return _bumped(transaction, ended, status=status, message=message, error=error)
 
     def must_stop(self, run_id: str, attempt: int) -> str:
-        """ "cancelled" when a person asked, "lost" when another attempt is running, else ""."""
-        row = self._db.row(
-            sa.select(runs.c.cancel_requested).filter_by(run_id=run_id, attempt=attempt, status="running")
-        )
+        """Return "cancelled" after a cancel request, "lost" if another attempt is running, else ""."""
+        query = sa.select(runs.c.cancel_requested).filter_by(run_id=run_id, attempt=attempt, status="running")
+        row = self._db.row(query)
         return "lost" if row is None else "cancelled" if row.cancel_requested else ""
 
     def _select(self, where: sa.ColumnElement[bool]) -> list[Run]:
@@ -176,7 +168,7 @@ def _attempt(status: str, run_id: str, attempt: int) -> sa.Update:
 
 
 def _bumped(transaction: Transaction, change: sa.Update, **values: Any) -> bool:
-    """Make a change, with `values`, under a new version number; whether there was a row to change."""
+    """Make a change, with `values`, under a new version number; return whether a row was changed."""
     change = change.values(**values, updated_at=transaction.now, version=runs.c.version + 1)
     return transaction.execute(change).rowcount == 1
 
@@ -186,14 +178,14 @@ def _bumped(transaction: Transaction, change: sa.Update, **values: Any) -> bool:
 
 class Workers(StorePart):
     def enter(self, worker_id: str, place: str, pid: int) -> None:
-        """Sign on, over a predecessor of the same id."""
+        """Sign on, and replace a predecessor of the same id."""
+        about = {"worker_id": worker_id, "place": place, "pid": pid, "capability": ""}
         with self._db.write() as transaction:
-            about = {"worker_id": worker_id, "place": place, "pid": pid, "capability": ""}
             now = transaction.now
             transaction.upsert(workers, about | {"started_at": now, "beat_at": now})
 
     def beat(self, worker_id: str) -> None:
-        """Give a sign of life."""
+        """Show that the worker is alive."""
         with self._db.write() as transaction:
             transaction.execute(sa.update(workers).filter_by(worker_id=worker_id).values(beat_at=transaction.now))
 
@@ -202,41 +194,33 @@ class Workers(StorePart):
         with self._db.write() as transaction:
             transaction.execute(sa.update(workers).filter_by(worker_id=worker_id).values(beat_at=0.0))
 
-    def all(self) -> list[Worker]:
-        """Every worker that ever signed on, the latest sign of life first."""
-        with self._db.read() as transaction:
-            now = transaction.now
-            rows = transaction.rows(sa.select(workers).order_by(workers.c.beat_at.desc()))
-        return [record_of(Worker, row, silent_for=now - row.beat_at if row.beat_at else None) for row in rows]
-
     def alive(self) -> list[Worker]:
-        return [worker for worker in self.all() if worker.alive]
+        """The workers with a recent heartbeat, the latest first."""
+        with self._db.read() as transaction:
+            recent = workers.c.beat_at >= transaction.now - ALIVE_SECONDS
+            rows = transaction.rows(sa.select(workers).where(recent).order_by(workers.c.beat_at.desc()))
+        return [record_of(Worker, row) for row in rows]
 
 
-# ── what runs leave behind ───────────────────────────────────────────────────────────────────────────────────────────
+# ── results of runs ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 Reasons = Mapping[str, tuple[Unscored, ...]]
-"""Why items have no score, as `unscored`."""
+"""Why items have no score, under the key `unscored`."""
 
 
 class Results(StorePart):
-    def document(self, run_id: str, name: str) -> Packed | None:
-        """The run's document of that name as it is stored, or None."""
-        row = self._db.row(sa.select(documents).filter_by(run_id=run_id, name=name))
-        return None if row is None else Packed(row.body, row.blob)
-
     def read(self, run_id: str, name: str, kind: type[T]) -> T | None:
-        """The record of type `kind` in the run's document of that name, or None."""
-        stored = self.document(run_id, name)
-        return None if stored is None else unpack(kind, stored)
+        """Return the record of type `kind` in the run's document of that name, or None."""
+        row = self._db.row(sa.select(documents).filter_by(run_id=run_id, name=name))
+        return None if row is None else unpack(kind, Packed(row.body, row.blob))
 
     def put_document(self, run_id: str, name: str, document: object, *, attempt: int | None = None) -> None:
-        """Store a record or overwrite the one there; a screen that polls the run's version sees it.
+        """Store a record, or overwrite the one there.
 
-        LostRunError, and nothing is stored, where the run is no longer running in this `attempt`.
+        With `attempt`: LostRunError, and nothing is stored, if the run is no longer running in this attempt.
         """
-        packed = document if isinstance(document, Packed) else pack(document)
+        packed = pack(document)
         with self._db.write() as transaction:
             row = {"run_id": run_id, "name": name, "body": packed.body, "blob": packed.blob}
             transaction.upsert(documents, row)
@@ -245,9 +229,9 @@ class Results(StorePart):
     def add_scores(
         self, run_id: str, positions: Sequence[int], new: ScoreMatrix, *, attempt: int | None = None
     ) -> None:
-        """Write scores of the items at `positions` of the golden set, the columns of `new`, over those there already.
+        """Write scores (the columns of `new`) of the items at `positions` of the golden set, over those there already.
 
-        A repetition changes nothing.  `attempt` as above.
+        A repetition changes nothing.  `attempt` as in `put_document`.
         """
         with self._db.write() as transaction:
             _touch(transaction, run_id, attempt)
@@ -256,20 +240,21 @@ class Results(StorePart):
             there = {row.criteria_id: row for row in transaction.rows(_scores_of(run_id, new.criteria_ids))}
             rows = []
             for k, criteria_id in enumerate(new.criteria_ids):
-                row = there.get(criteria_id)
-                values = np.full((2, n_items), np.nan) if row is None else _values(row.blob, n_items)
+                reasons = {unscored.item_id: unscored for unscored in new.unscored.get(criteria_id, ())}
+                values = np.full((2, n_items), np.nan)
+                if (row := there.get(criteria_id)) is not None:
+                    values = _values(row.blob, n_items)
+                    reasons = {unscored.item_id: unscored for unscored in _reasons(row)} | reasons
                 values[0, list(positions)] = new.values[k]
                 if new.turned is not None:
                     values[1, list(positions)] = new.turned[k]
-                stored = values[0] if np.isnan(values[1]).all() else values
-                reasons = {} if row is None else {u.item_id: u for u in _reasons(row)}
-                reasons |= {unscored.item_id: unscored for unscored in new.unscored.get(criteria_id, ())}
-                body, blob = pack({"unscored": tuple(reasons.values())}).body, stored.astype("<f8").tobytes()
+                blob = (values[:1] if np.isnan(values[1]).all() else values).astype("<f8").tobytes()
+                body = pack({"unscored": tuple(reasons.values())}).body
                 rows.append({"run_id": run_id, "criteria_id": criteria_id, "body": body, "blob": blob})
             transaction.upsert(scores, rows)
 
     def scores(self, run_id: str, item_ids: Sequence[str], criteria_ids: Sequence[str] | None = None) -> ScoreMatrix:
-        """(n_criteria, n_items) in the golden set's order, of all criteria the run scored or of those named.
+        """Return scores (n_criteria, n_items) in the golden set's order, of all criteria of the run or of those named.
 
         `item_ids` are the golden set's.  Criteria without any score are absent.
         """
@@ -306,7 +291,7 @@ def _reasons(row: sa.Row[Any]) -> tuple[Unscored, ...]:
 
 
 def _values(blob: bytes, n_items: int) -> FloatArray:
-    """(2, n_items) scores, and those of pairs the other way round, which are stored where there are any."""
+    """(2, n_items) scores, and those of pairs in the other order, which are stored only if there are any."""
     values = np.frombuffer(blob, dtype="<f8").astype(np.float64)
     if len(values) not in (n_items, 2 * n_items):
         raise StoreError(f"Stored scores are of {len(values)} items and the golden set has {n_items}.")
@@ -317,28 +302,25 @@ def _values(blob: bytes, n_items: int) -> FloatArray:
 
 
 class Replies(StorePart):
-    """Thread-safe; what `put_replies` was given is committed when it returns."""
+    """Replies that all runs share; thread-safe.  `put_replies` has committed when it returns."""
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        """Key → stored text, for those that are there."""
-        if not keys:
-            return {}
+        """Return the stored texts by key."""
         with self._db.read() as transaction:
             return _shared(transaction, keys)
 
     def put_replies(self, new: Sequence[tuple[str, str]]) -> None:
-        """Store (key, text) pairs that serve everybody; storing a key twice keeps the first."""
-        if new:
-            with self._db.write() as transaction:
-                _share(transaction, new)
+        """Store (key, text) pairs; storing a key twice keeps the first text."""
+        with self._db.write() as transaction:
+            _share(transaction, new)
 
     def of_run(self, run_id: str, *, alone: bool = False) -> RunReplies:
-        """The replies that a run may use, and those that are its own; `alone`: only its own, which serve no other."""
+        """Return the replies of a run; `alone`: it neither reads nor adds shared ones."""
         return RunReplies(self._db, run_id, alone=alone)
 
 
 class RunReplies(StorePart):
-    """A `ReplyStore` in the hands of one run, and its `RunAnswers` (`core.providers.cached`)."""
+    """The `ReplyStore` and `RunAnswers` of one run (`core.providers.cached`)."""
 
     def __init__(self, database: Database, run_id: str, *, alone: bool = False) -> None:
         super().__init__(database)
@@ -346,7 +328,7 @@ class RunReplies(StorePart):
         self.counted: set[str] = set()
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        """Return the stored replies that all runs share, by key; the run then owns them too."""
+        """Return shared replies by key; the run then owns them too."""
         if self._alone:
             return {}
         with self._db.read() as transaction:
@@ -356,7 +338,7 @@ class RunReplies(StorePart):
         return texts
 
     def put_replies(self, new: Sequence[tuple[str, str]]) -> None:
-        """Store what the run paid for, in one transaction with what serves everybody; the first answer stays."""
+        """Store replies that the run paid for, in one transaction with the shared ones; the first one stays."""
         if self._alone:
             self._note(dict(new), paid=True)
         elif new:
@@ -366,23 +348,23 @@ class RunReplies(StorePart):
                 self._note({key: None if key in shared else text for key, text in new}, paid=True)
 
     def put_failures(self, new: Sequence[tuple[str, str]]) -> None:
-        """Store requests that were answered by no reply, with the reason as JSON text."""
+        """Store requests without a reply, with the reason as JSON text."""
         self._note(dict(new), paid=True)
 
     def unread(self) -> list[str]:
-        """The keys of what was answered by no reply, or by one that cannot be read."""
+        """Return the keys without a reply, or with a reply that cannot be read."""
         query = sa.select(run_replies).filter_by(run_id=self._run_id).where(run_replies.c.body.is_not(None))
         return [row.reply_key for row in self._db.rows(query) if not _serves_everybody(row.body)]
 
     def forget_unread(self) -> None:
-        """Ask again what is `unread`: a person resumes a run that failed, perhaps over one of these."""
+        """Delete what is `unread`, so that a resumed run asks again."""
         with self._db.write() as transaction:
             for keys in in_chunks(self.unread()):
                 own = sa.delete(run_replies).filter_by(run_id=self._run_id)
                 transaction.execute(own.where(run_replies.c.reply_key.in_(keys)))
 
     def answered(self, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
-        """Key → (stored text, whether this run paid for it), for what the run was answered already."""
+        """Return key → (stored text, whether this run paid for it), for the replies that the run has."""
         query = sa.select(run_replies).filter_by(run_id=self._run_id)
         with self._db.read() as transaction:
             rows = list(_chosen(transaction, query, run_replies.c.reply_key, keys))
@@ -402,7 +384,7 @@ def _shared(transaction: Transaction, keys: Sequence[str]) -> dict[str, str]:
 
 
 def _share(transaction: Transaction, new: Sequence[tuple[str, str]]) -> set[str]:
-    """Store the texts that serve everybody; the keys whose stored text is now the one given here."""
+    """Share the texts that can be read; return the keys whose stored text is now the one given here."""
     serving = {key: text for key, text in reversed(new) if _serves_everybody(text)}
     there = _shared(transaction, list(serving))
     rows = [{"reply_key": k, "body": text} for k, text in serving.items() if k not in there]
@@ -411,14 +393,14 @@ def _share(transaction: Transaction, new: Sequence[tuple[str, str]]) -> set[str]
 
 
 def _serves_everybody(text: str) -> bool:
-    """Whether a reply can be read.  The next run asks again for one that was cut off, refused or empty."""
+    """Whether a reply can be read; the next run asks again if it was cut off, refused or empty."""
     reply = json.loads(text)
     whole = reply.get("finish", "stop") == "stop" and bool(str(reply.get("text", "-")).strip())
     return whole and not reply.get("unread") and "failure" not in reply
 
 
 def _chosen(transaction: Transaction, query: sa.Select[Any], column: Any, keys: Sequence[str]) -> Iterator[Any]:
-    """Rows of `query` with one of `keys` in `column`."""
+    """Yield the rows of `query` with one of `keys` in `column`."""
     for some in in_chunks(dict.fromkeys(keys)):
         yield from transaction.rows(query.where(column.in_(some)))
 
@@ -428,17 +410,17 @@ def _chosen(transaction: Transaction, query: sa.Select[Any], column: Any, keys: 
 
 class MetricBlocks(StorePart):
     def get(self, key: str) -> str | None:
-        """The text under `key`, or None."""
+        """Return the text of `key`, or None."""
         row = self._db.row(sa.select(blocks).filter_by(block_key=key))
         return None if row is None else row.body
 
     def put(self, key: str, text: str) -> None:
-        """Store a text; one that is there already stays."""
+        """Store a text; an existing one stays."""
         with self._db.write() as transaction:
             transaction.insert_new(blocks, {"block_key": key, "body": text})
 
 
-# ── what takes room ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── disk space ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 _HELD: dict[str, tuple[sa.Table, ...]] = {
@@ -446,6 +428,7 @@ _HELD: dict[str, tuple[sa.Table, ...]] = {
     "results of runs": (documents, scores),
     "metric values": (blocks,),
 }
+_REST = "golden sets, criteria, labels and the log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,50 +442,43 @@ class StoredSize:
 
 class Upkeep(StorePart):
     def held(self) -> tuple[StoredSize, ...]:
-        """What takes room, the largest first; the rest of the tables are labels, texts and the log, under one name."""
+        """Return what takes up space, the largest first."""
+        names = {table: what for what, tables in _HELD.items() for table in tables}
+        n, n_bytes = Counter[str](), Counter[str]()
         with self._db.read() as transaction:
-            listed = [_held(transaction, what, tables) for what, tables in _HELD.items()]
-            named = {table.name for tables in _HELD.values() for table in tables}
-            rest = tuple(table for table in metadata.sorted_tables if table.name not in named)
-            listed.append(_held(transaction, "golden sets, criteria, labels and the log", rest))
-        return tuple(sorted(listed, key=lambda held: -held.n_bytes))
+            for table in metadata.sorted_tables:
+                what = names.get(table, _REST)
+                lengths = [
+                    sa.func.coalesce(sa.func.sum(sa.func.length(column, type_=sa.Integer)), 0)
+                    for column in table.columns
+                    if isinstance(column.type, sa.Text | sa.LargeBinary | sa.types.TypeDecorator)
+                ]
+                n_rows, *sizes = transaction.execute(sa.select(sa.func.count(), *lengths).select_from(table)).one()
+                n[what] += 0 if table is run_replies else n_rows  # its rows only link runs to replies
+                n_bytes[what] += sum(map(int, sizes))
+        return tuple(StoredSize(what, n[what], size) for what, size in n_bytes.most_common())
 
     def prune_replies(self, before: float, *, delete: bool = False) -> StoredSize:
-        """Delete replies that came before a time; without `delete` only count them.
+        """Delete replies older than a time; without `delete` only count them.
 
         Replies of runs that have not ended, or that can be resumed, stay.  Scores, criteria and reports stay: only the
-        models' own words are lost, and would have to be asked for again.
+        models' own words are lost.
         """
         over = [status for status in FINISHED if status not in RESUMABLE]
         unfinished = sa.select(runs.c.run_id).where(runs.c.status.not_in(over))
         needed = sa.select(run_replies.c.reply_key).where(run_replies.c.run_id.in_(unfinished))
-        old = [replies.c.reply_key.not_in(needed), replies.c.created_at < before]
+        old = sa.and_(replies.c.reply_key.not_in(needed), replies.c.created_at < before)
         sizes = sa.select(sa.func.count(), sa.func.sum(sa.func.length(replies.c.body, type_=sa.Integer)))
         with self._db.write() as transaction:
-            n, n_bytes = transaction.execute(sizes.where(*old)).one()
+            n, n_bytes = transaction.execute(sizes.where(old)).one()
             if delete:
-                keys = [row.reply_key for row in transaction.rows(sa.select(replies.c.reply_key).where(*old))]
-                for some in in_chunks(keys):
-                    transaction.execute(sa.delete(replies).where(replies.c.reply_key.in_(some)))
-                    transaction.execute(sa.delete(run_replies).where(run_replies.c.reply_key.in_(some)))
+                keys = sa.select(replies.c.reply_key).where(old)
+                transaction.execute(sa.delete(run_replies).where(run_replies.c.reply_key.in_(keys)))
+                transaction.execute(sa.delete(replies).where(old))
         return StoredSize("replies", n, int(n_bytes or 0))
 
     def shrink(self) -> None:
-        """Give the room of deleted rows back to the disk; a server does that by itself."""
+        """Return the space of deleted rows to the disk; a server does that by itself."""
         if self._db.is_sqlite:  # VACUUM takes no transaction
             with in_our_words(self._db.folder), closing(self._db.engine.raw_connection()) as connection:
                 connection.cursor().execute("VACUUM")
-
-
-def _held(transaction: Transaction, what: str, tables: tuple[sa.Table, ...]) -> StoredSize:
-    n = n_bytes = 0
-    for table in tables:
-        lengths = [
-            sa.func.coalesce(sa.func.sum(sa.func.length(column, type_=sa.Integer)), 0)
-            for column in table.columns
-            if isinstance(column.type, sa.Text | sa.LargeBinary | sa.types.TypeDecorator)
-        ]
-        n_rows, *sizes = transaction.execute(sa.select(sa.func.count(), *lengths).select_from(table)).one()
-        n += int(n_rows) if table is not run_replies else 0  # which run was answered by which is no reply more
-        n_bytes += sum(map(int, sizes))
-    return StoredSize(what, n, n_bytes)

@@ -1,26 +1,27 @@
-"""The face of the store: records in, records out; no SQL leaves the folder.
+"""The store: records in, records out, and no SQL outside this folder.
 
 =============  ======================================================  =====================
-part           holds                                                   module
+part           content                                                 module
 =============  ======================================================  =====================
 ``projects``   names over golden sets, criteria and runs               `core.store.projects`
 ``goldens``    golden sets by content digest                           `core.store.projects`
 ``criteria``   criteria, edits, their alignment in each run            `core.store.projects`
-``runs``       what was asked for and where it stands                  `core.store.runs`
+``judges``     scores of the judges of a project, with replies         `core.store.projects`
+``runs``       requests of runs and their progress                     `core.store.runs`
 ``results``    documents and scores of runs                            `core.store.runs`
 ``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.runs`
 ``blocks``     numbers of metrics by the content of their items        `core.store.runs`
-``judges``     scores of the judges of a project, with replies         `core.store.projects`
-``labels``     labels that people give in the app                      `core.store.labels`
-``drafts``     texts that people type and have not saved yet           `core.store.labels`
-``events``     the log of what people did                              `core.store.log`
-``transfers``  a project whole: out as rows, in as rows                `core.store.transfer`
-``workers``    who is alive                                            `core.store.runs`
+``workers``    which workers are alive                                 `core.store.runs`
+``upkeep``     what takes up space, and pruning                        `core.store.runs`
+``labels``     labels that raters save in the app                      `core.store.labels`
+``drafts``     texts that users typed and have not saved               `core.store.labels`
+``events``     the log of actions                                      `core.store.log`
+``transfers``  projects as rows, for export and import                 `core.store.transfer`
 =============  ======================================================  =====================
 
-`actor` is who acts through this handle; `acting` gives another person a handle on the same database.
+`actor` is the user of this handle; `acting` gives another user a handle on the same database.
 
-Every method is one transaction: done whole or not at all, and done again where the connection was lost in it
+Every method is one transaction, done whole or not at all, and repeated after a lost connection
 (`core.store.database`); `together` makes one of several.  Errors are `core.errors.StoreError` and its children.
 """
 
@@ -49,7 +50,7 @@ class Store:
     """One per process and database (`core.projects.open_store`); thread-safe."""
 
     def __init__(self, url: str) -> None:
-        """Open ``sqlite:///path`` or ``postgresql://…``, making the tables of a new one.  StoreError otherwise."""
+        """Open ``sqlite:///path`` or ``postgresql://…``, and create the tables of a new one.  StoreError otherwise."""
         self._database = Database(url)
         self.projects = Projects(self._database)
         self.goldens = Goldens(self._database)
@@ -69,17 +70,17 @@ class Store:
         self.workers = Workers(self._database)
 
     def together(self, writes: Callable[[], T]) -> T:
-        """What `writes` does by several parts as one transaction; it may be called again, so it does nothing else."""
+        """Run `writes`, which calls several parts, as one transaction; it may run again, so it must do nothing else."""
         return self._together.do(writes)
 
     def acting(self, actor: Actor) -> Self:
-        """The same store in the hands of `actor`; shares all connections, costs nothing."""
+        """Return the same store for `actor`; it shares all connections."""
         other = copy.copy(self)
         other.actor = actor
         return other
 
     def say_waiting_by(self, say: Callable[[], None]) -> None:
-        """`say` is called, in the thread that waits, whenever the database is away and has to be waited for."""
+        """Call `say`, in the thread that waits, whenever the store waits for the database."""
         self._database.say_waiting = say
 
     def close(self) -> None:
@@ -93,7 +94,7 @@ class Store:
         self.close()
 
 
-# ── who may do what, and the log of it ────────────────────────────────────────────────────────────────────────────────
+# ── roles and the log ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -103,10 +104,10 @@ _LONGEST = 120
 
 
 def requires(role: Role, does: str = "", *, reads: bool = False) -> Callable[[Task[P, R]], Task[P, R]]:
-    """Let only people of at least `role` call a task; with `does` ("started a calibration") write it to the log.
+    """Let only users of at least `role` call a task; with `does` ("started a calibration") log it.
 
-    A task that only `reads` needs no name.
-    The task's first argument is the store in the hands of whoever acts (`Store.acting`).  AccessError otherwise.
+    The task's first argument is the store of the user who acts (`Store.acting`).  A task that only `reads` needs no
+    name.  AccessError otherwise.
     """
 
     def guard(task: Task[P, R]) -> Task[P, R]:
@@ -133,14 +134,14 @@ def requires(role: Role, does: str = "", *, reads: bool = False) -> Callable[[Ta
 
 
 def _log(store: Store, does: str, arguments: Mapping[str, Any], result: object) -> None:
-    """Write an action to the log of its project: the one named, or that of its request, of its run, or just made."""
-    request, run_id = arguments.get("request"), arguments.get("run_id")
-    named = (getattr(holder, "project_id", None) for holder in (request, result))
-    project_id = next((each for each in (arguments.get("project_id"), *named) if isinstance(each, str)), None)
-    if project_id is None and isinstance(run_id, str):
-        project_id = store.runs.get(run_id).project_id
+    """Log an action in its project: the one named, or that of its request, of its result, or of its run."""
+    request = arguments.get("request")
+    named = (arguments.get("project_id"), getattr(request, "project_id", None), getattr(result, "project_id", None))
+    project_id = next((each for each in named if isinstance(each, str)), None)
     if project_id is None:
-        return
+        if "run_id" not in arguments:
+            return
+        project_id = store.runs.get(arguments["run_id"]).project_id
     about = {name: value for name, value in arguments.items() if isinstance(value, str) and len(value) <= _LONGEST}
     about.pop("project_id", None)
     subject = result if isinstance(result, str) and len(result) <= _LONGEST else about.get("run_id", "")

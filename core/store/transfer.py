@@ -1,14 +1,12 @@
 """Export a project as rows of JSON, and import such rows into another store in one transaction.
 
-The rows that leave are of one moment of the store.
+An export shows one moment of the store.  Stored JSON stays JSON, so that anybody can read a file of rows.  Arrays of
+float64 become base64 of their little-endian bytes, which keeps every bit (NaN = unscored among them):
+``numpy.frombuffer(base64.b64decode(text), "<f8")``.  No row has the id of its project.
 
-Stored JSON stays JSON, so that anybody can read a file of rows; arrays of float64 become base64 of their little-endian
-bytes, which keeps every bit (NaN = unscored among them): ``numpy.frombuffer(base64.b64decode(text), "<f8")``.  No row
-carries the id of its project.
-
-In go rows that somebody has checked (`core.projects.project_files`): a new project is made, nothing that is there is
-changed, and either everything is kept or nothing.  Numbers of events are handed out anew by the store that takes them
-in, as are ids of runs that are taken there; what refers to them follows, in columns and within JSON.
+An import takes rows that were checked (`core.projects.project_files`).  It makes a new project, changes nothing else,
+and stores everything or nothing.  The importing store gives events new numbers, and runs new ids where theirs are
+taken; references follow, in columns and within JSON.
 """
 
 from __future__ import annotations
@@ -25,15 +23,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from core.errors import StoreError
-from core.project_records import Actor
 from core.store import database as schema
 from core.store.database import StorePart, in_chunks, in_our_words
-from core.store.log import IMPORTED, Action, event_row
+from core.store.log import IMPORTED
 
 Row = Mapping[str, Any]
 UNFINISHED = ("queued", "running")
 OF_THE_WORKER: Row = {"worker_id": "", "version": 1, "snapshots": 0, "begun_by": "", "cancel_requested": False}
-"""Columns of a run that say something of the worker here, and stay; how they begin in a store that takes it in."""
+"""Columns of a run about its worker, which no export has, with the values that an import gives them."""
 _STAYING = {"project_id", *OF_THE_WORKER, "criteria_edits.number", "labels.number"}
 _KINDS: dict[Any, str] = {
     schema.SafeText: "text",
@@ -59,27 +56,18 @@ LAYOUT: dict[str, dict[str, str]] = {
     }
     for name in _TABLES.split()
 }
-"""Every table of a project → column → kind, each table after those that it refers to.
+"""Table → column → kind, each table after those that it refers to.
 
-`drafts` is none of them: what somebody has typed and not saved is theirs, and no part of what a project hands on.
+`drafts` is not exported: unsaved text belongs to the user who typed it.
 """
 RUN_ID = re.compile(r"(?<![0-9A-Za-z])r[0-9a-f]{12}(?![0-9A-Za-z])")
 _ROWS = 200
-_SHARED = ("goldens", "golden_items")  # known by the hash of their content: what is there already is the same
+_SHARED = ("goldens", "golden_items")  # stored under the hash of their content: an existing row is the same
 _OF_RUNS = ("runs", "run_documents")
 
 
-def encode(table: str, stored: Row) -> dict[str, Any]:
-    """A stored row as a JSON object."""
-    return {name: _encoded(kind, stored[name]) for name, kind in LAYOUT[table].items()}
-
-
-def decode(table: str, row: Row) -> dict[str, Any]:
-    """The row to store, from an object whose columns are all there and of their kinds.  ValueError otherwise."""
-    return {name: _decoded(kind, row[name]) for name, kind in LAYOUT[table].items()}
-
-
 def _encoded(kind: str, value: Any) -> Any:
+    """Turn a stored value into a JSON value."""
     if value is None or kind not in ("json", "floats", "replies"):
         return value
     if kind == "floats":
@@ -88,7 +76,7 @@ def _encoded(kind: str, value: Any) -> Any:
         return json.loads(zlib.decompress(value))
     try:
         parsed = json.loads(value, parse_constant=_refuse)
-    except ValueError:  # it holds what JSON has no word for (NaN), and leaves as the text that it is
+    except ValueError:  # it has NaN, which JSON does not know, and leaves as text
         return value
     return value if isinstance(parsed, str) else parsed
 
@@ -98,6 +86,7 @@ def _refuse(constant: str) -> Any:
 
 
 def _decoded(kind: str, value: Any) -> Any:
+    """Turn a JSON value into the value to store.  ValueError for another kind."""
     if value is None or kind not in ("json", "floats", "replies"):
         return value
     if kind == "floats":
@@ -108,7 +97,7 @@ def _decoded(kind: str, value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """A value as stored JSON; escaped throughout where it holds half a surrogate pair, which no encoding takes."""
+    """Write a value as stored JSON, in ASCII if it has half a surrogate pair, which no encoding takes."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         text.encode()
@@ -121,16 +110,16 @@ class Transfers(StorePart):
     def dump(
         self, project_id: str, *, replies: bool = True
     ) -> Generator[tuple[str, Iterator[dict[str, Any]]], None, None]:
-        """(table, its rows) for every table of `LAYOUT`, all of one moment; read them in this order.
+        """Yield (table, its rows) for every table of `LAYOUT`, all of one moment; read them in this order.
 
-        Runs that are not over come as cancelled; without `replies` the table of replies is empty.
+        Runs that are not over leave as cancelled.  Without `replies` the table of replies is empty.
         """
         numbers = count(1)
 
         def leaving(name: str, query: sa.Select[Any]) -> Iterator[dict[str, Any]]:
             with in_our_words():
                 for stored in transaction.connection.execution_options(yield_per=_ROWS).execute(query):
-                    row = encode(name, stored._asdict())
+                    row = {column: _encoded(kind, getattr(stored, column)) for column, kind in LAYOUT[name].items()}
                     if name == "runs" and row["status"] in UNFINISHED:
                         row |= {"status": "cancelled", "message": "was not over when the project was exported"}
                         row["finished_at"] = row["updated_at"]
@@ -144,40 +133,34 @@ class Transfers(StorePart):
                 yield name, leaving(name, query.where(sa.false()) if name == "run_replies" and not replies else query)
 
     def taken(self, run_ids: Iterable[str]) -> set[str]:
-        """Those of the ids that runs of this store have."""
+        """Return the ids that runs of this store have."""
         ids = schema.runs.c.run_id
         chunks = in_chunks(sorted(run_ids))
         return {row.run_id for some in chunks for row in self._db.rows(sa.select(ids).where(ids.in_(some)))}
 
     def restore(
-        self,
-        name: str,
-        tables: Iterable[tuple[str, Iterable[Row]]],
-        log: Action,
-        actor: Actor,
-        *,
-        runs: Mapping[str, str],
-        project_id: str = "",
+        self, name: str, tables: Iterable[tuple[str, Iterable[Row]]], *, runs: Mapping[str, str], project_id: str = ""
     ) -> str:
-        """Make a project of checked rows and return its id; nothing is stored when anything goes wrong on the way.
+        """Make a project of checked rows and return its id; after any error nothing is stored.
 
-        `runs` maps the ids of runs that change; `log` says that `actor` brought it.  With a `project_id` it is one that
-        ships with Concord, as trusted as the program, and does not count as imported.  Also what `tables` raises while
-        it is read leaves nothing behind.  StoreError for two rows with one key.
+        `runs` maps the ids of runs that change.  A given `project_id` is that of a project that ships with Concord,
+        which is trusted and does not count as imported.  StoreError for two rows with one key.
         """
         new_id = project_id or f"p{uuid.uuid4().hex[:12]}"
 
         def arriving(table: str, row: Row) -> dict[str, Any]:
-            """The row to store: of this project, with the ids that its runs have here."""
-            stored = decode(table, _of_project(row, new_id) if table in _OF_RUNS else row)
+            """Return the row to store: of this project, with the ids that its runs have here."""
+            row = _of_project(row, new_id) if table in _OF_RUNS else row
+            stored = {column: _decoded(kind, row[column]) for column, kind in LAYOUT[table].items()}
             if runs and table not in _SHARED:
                 for column, value in stored.items():
                     if isinstance(value, str):
                         stored[column] = RUN_ID.sub(lambda match: runs.get(match[0], match[0]), value)
-            if table == "runs":  # whatever the file says: runs of a time after the import were made here
+            if table == "runs":  # whatever the file says: a run that is newer than the import was made here
                 stored |= {**OF_THE_WORKER, "created_at": min(float(stored["created_at"]), now)}
-            if table == "events" and not stored["role"].endswith(IMPORTED):
-                stored["role"] += IMPORTED
+            if table == "events":  # numbered anew, in the order of their rows
+                del stored["number"]
+                stored["role"] = stored["role"].removesuffix(IMPORTED) + IMPORTED
             return stored | ({"project_id": new_id} if "project_id" in schema.metadata.tables[table].c else {})
 
         with self._db.write() as transaction:
@@ -187,21 +170,13 @@ class Transfers(StorePart):
             try:
                 transaction.execute(sa.insert(schema.projects), project)
                 for table, rows in tables:
-                    into = sa.insert(schema.metadata.tables[table])
-                    if table == "events":  # one by one, so that they are numbered in their order
-                        for row in rows:
-                            stored = arriving(table, row)
-                            del stored["number"]
-                            transaction.execute(into, stored)
-                        continue
-                    left = iter(rows)
-                    while chunk := [arriving(table, row) for row in islice(left, _ROWS)]:
+                    into, left = schema.metadata.tables[table], iter(rows)
+                    size = 1 if table == "events" else _ROWS
+                    while chunk := [arriving(table, row) for row in islice(left, size)]:
                         if table in _SHARED:
-                            transaction.insert_new(schema.metadata.tables[table], chunk)
+                            transaction.insert_new(into, chunk)
                         else:
-                            transaction.execute(into, chunk)
-                brought = event_row(new_id, log, actor, uuid.uuid4().hex)
-                transaction.execute(sa.insert(schema.events), brought | {"subject": new_id, "created_at": now})
+                            transaction.execute(sa.insert(into), chunk)
             except sa.exc.IntegrityError as error:
                 words = "Two rows of the file have the same key, or a row refers to none. Nothing was stored."
                 raise StoreError(words) from error
@@ -209,18 +184,18 @@ class Transfers(StorePart):
 
 
 def _rows_of(name: str, project_id: str) -> sa.Select[Any]:
-    """The rows of table `name` that belong to a project, in an order that depends on no id where time tells one."""
+    """Select the rows of table `name` that belong to a project, by time where they have one."""
     table, runs = schema.metadata.tables[name], schema.runs.c
     columns, query = table.c, sa.select(table)
     ids = [key for key in table.primary_key.columns if key.name != "project_id"]
     if "project_id" in columns:
         first = () if "number" in columns else (columns.created_at,)
         return query.where(columns.project_id == project_id).order_by(*first, *ids)
-    if "run_id" not in columns:  # golden sets that the project has, or that something in it is about
+    if "run_id" not in columns:  # golden sets that the project has, or that its rows refer to
         with_golden = [t for t in schema.metadata.sorted_tables if {"project_id", "golden_id"} <= set(t.c.keys())]
         used = sa.union(*(sa.select(t.c.golden_id).where(t.c.project_id == project_id) for t in with_golden))
         return query.where(columns.golden_id.in_(used)).order_by(*ids)
-    if name == "run_replies":  # with its text, which may be that of a reply that serves everybody
+    if name == "run_replies":  # with its text, which may be that of a shared reply
         shared = schema.replies
         text = sa.func.coalesce(columns.body, shared.c.body).label("body")
         query = sa.select(columns.run_id, columns.reply_key, columns.paid, text).select_from(table)
@@ -230,7 +205,7 @@ def _rows_of(name: str, project_id: str) -> sa.Select[Any]:
 
 
 def _of_project(row: Row, project_id: str) -> dict[str, Any]:
-    """The row with `project_id` wherever its JSON names the project it belongs to."""
+    """Return the row with `project_id` wherever its JSON names its project."""
 
     def put(value: Any) -> Any:
         if isinstance(value, dict):

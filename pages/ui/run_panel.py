@@ -101,7 +101,7 @@ def _kept_run(_page: Opened, run_id: str, version: int) -> RunDetail:
 
 def read_run(page: Opened, run_id: str) -> RunDetail:
     """Return the run, read from the store only after a change, and shared between sessions."""
-    return _kept_run(page, run_id, page.store.runs.version(run_id))
+    return _kept_run(page, run_id, page.store.runs.get(run_id).version)
 
 
 def follow(

@@ -1,6 +1,6 @@
 """How often intervals hold the truth, and how often equal judges are called different, in simulated golden sets.
 
-    python tests/bench/bench_coverage.py [--runs 2000] [--quick] [--json]
+    python tests/bench/bench_coverage.py [--runs 2000] [--quick]
         [--levels dataset sample system] [--statistics …] [--sources 3 8 25 100] [--worlds …] [--seed 1]
 
 Every cell draws `runs` golden sets: sources with an effect of their own on the labels and on each judge's error,
@@ -17,10 +17,9 @@ Sources have 5 items, one, or 1 to 7 (at system level one of each of 7 or 16 sys
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -188,11 +187,10 @@ def cells(options: argparse.Namespace) -> Iterator[Cell]:
 
 
 def main() -> None:
-    """Print the table, or one JSON object per line with --json."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--levels", nargs="+", default=list(SHAPES), choices=list(SHAPES))
     parser.add_argument("--statistics", nargs="+", default=list(STATISTICS), choices=list(STATISTICS))
     parser.add_argument("--worlds", nargs="+", default=list(WORLDS), choices=list(WORLDS))
@@ -200,14 +198,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     runs = 200 if options.quick else options.runs
-    if not options.json:
-        print(f"{'level':8} {'statistic':9} {'world':6} {'a source':9} {'sources':>7}  {'covered':15}", end="  ")
-        print("difference       false positives  no interval")
+    print(f"{'level':8} {'statistic':9} {'world':6} {'a source':9} {'sources':>7}  {'covered':15}", end="  ")
+    print("difference       false positives  no interval")
     for cell in cells(options):
         result = simulate(cell, runs, options.seed)
-        if options.json:
-            print(json.dumps(asdict(cell) | asdict(result)), flush=True)
-            continue
         told = "  ".join(f"{one:.3f} ± {result.error(one):.3f} " for one in (result.covered, result.covered_difference))
         told += f"  {result.false_positives:.3f} ± {result.error(result.false_positives, result.tests):.3f} "
         name = f"{cell.level:8} {cell.statistic:9} {cell.world:6} {cell.shape:9} {cell.sources:>7}"

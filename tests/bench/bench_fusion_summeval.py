@@ -1,6 +1,6 @@
 """Evaluators that need no reference, no key and no network, fused on SummEval.
 
-    python tests/bench/bench_fusion_summeval.py [--data ../shared/data] [--seeds 3] [--json]
+    python tests/bench/bench_fusion_summeval.py [--data ../shared/data] [--seeds 3]
 
 Word overlap, ROUGE against the source, MiniLM similarity, the offline judge and RepEval on MiniLM, by ridge.  Half of
 the sources fit (the parts that learn are scored out of fold there), the other half is reported.
@@ -10,7 +10,6 @@ Printed: sample-level Spearman on the held-out sources, for each aspect and as t
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
@@ -29,7 +28,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
     options = parser.parse_args()
 
     golden = core.load_golden(options.data / "summeval.jsonl.gz")
@@ -43,9 +41,6 @@ def main() -> None:
             newest = ", ".join(f"{name} {row[aspect][-1]:.3f}" for name, row in rows.items())
             print(f"{aspect}, seed {seed}: {newest}", file=sys.stderr, flush=True)
     means = {name: {aspect: float(np.mean(values)) for aspect, values in row.items()} for name, row in rows.items()}
-    if options.json:
-        print(json.dumps({"seeds": options.seeds, "sample_spearman": means}))
-        return
     print(f"sample-level Spearman on held-out sources, {options.seeds} seeds")
     print(f"{'':18}" + "".join(f"{aspect:>13}" for aspect in (*ASPECTS, "mean")))
     for name, row in sorted(means.items(), key=lambda pair: -float(np.mean(list(pair[1].values())))):

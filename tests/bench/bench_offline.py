@@ -1,6 +1,6 @@
 """The offline judge on every aspect of the reference sets: calibrated, without criteria, and a plain regression.
 
-    python tests/bench/bench_offline.py [--data ../shared/data] [--sets …] [--seeds 3] [--out OFFLINE.md] [--json]
+    python tests/bench/bench_offline.py [--data ../shared/data] [--sets …] [--seeds 3] [--out OFFLINE.md]
 
 Default settings of Concord; each figure is the alignment on held-out sources (the statistic and level that the golden
 set allows).  The plain regression is the row of the leaderboard (`core.comparison.supervised`): learnt from about four
@@ -11,10 +11,9 @@ by source, is negative at 5 %.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
@@ -29,18 +28,14 @@ from core.stats import LabelledItems, align_each, claim  # noqa: E402
 
 @dataclass(frozen=True)
 class Row:
-    """One calibration; alignments on held-out, None where undefined.  `gain` is over no criteria."""
+    """One calibration; held-out alignments, None if undefined.  `claim` is on the gain over the baseline."""
 
     set: str
     aspect: str
     seed: int
-    level: str
-    n: int
     calibrated: float | None
     no_criteria: float | None
     plain: float | None
-    gain: float | None
-    p: float | None
     claim: str
 
 
@@ -58,13 +53,9 @@ def rows_of(path: Path, seeds: int) -> Iterator[Row]:
                 set=path.name.split(".")[0],
                 aspect=aspect,
                 seed=seed,
-                level=told.level,
-                n=told.n,
                 calibrated=told.value,
                 no_criteria=run.no_criteria.held_out.value,
                 plain=beside[0].value,
-                gain=gain.value,
-                p=gain.p,
                 claim=claim(gain.value, gain.interval, gain.p),
             )
 
@@ -97,7 +88,6 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", default=[])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, help="keep the table in this Markdown file")
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
     options = parser.parse_args()
 
     paths = [
@@ -110,9 +100,6 @@ def main() -> None:
         for row in rows_of(path, options.seeds):
             rows.append(row)
             print(f"{row.set} {row.aspect} {row.seed}: {row.calibrated} {row.no_criteria} {row.plain}", file=sys.stderr)
-    if options.json:
-        print(json.dumps({"rows": [asdict(row) for row in rows]}))
-        return
     print(table(rows))
     if options.out:
         command = f"python tests/bench/bench_offline.py --seeds {options.seeds}"

@@ -1,7 +1,7 @@
 """Racing compared with full evaluation: is the winner as good, and what does finding it cost?
 
     python tests/bench/bench_racing.py [--data ../shared/data] [--tasks summeval:coherence …] [--seeds 20]
-        [--first-seed 0] [--json]
+        [--first-seed 0]
 
 Each task (set:aspect) stands by itself.  For each seed the same drafts are ranked twice on the calibration items, by
 racing and in full (every candidate on every item); no refinement, the single best; criteria with fitted strengths are
@@ -13,7 +13,6 @@ held-out items cost the same in both and are left out).
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from statistics import fmean
@@ -50,7 +49,7 @@ def race(golden: GoldenSet, aspect: str, seed: int) -> dict[str, float]:
         sum(candidate.calls for candidate in result.candidates if candidate.status != "baseline")
         for result in (full, racing)
     ]
-    return {"seed": seed, "full": values[0], "loss": values[0] - values[1], "share": calls[1] / calls[0]}
+    return {"loss": values[0] - values[1], "share": calls[1] / calls[0]}
 
 
 def main() -> None:
@@ -59,11 +58,9 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), metavar="SET:ASPECT")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true", help="one JSON object a task, with every seed")
     options = parser.parse_args()
 
-    if not options.json:
-        print(f"{'task':<26}within {CLOSE}   mean loss  largest   calls")
+    print(f"{'task':<26}within {CLOSE}   mean loss  largest   calls")
     for task in options.tasks:
         name, _, aspect = task.partition(":")
         golden = core.load_golden(options.data / f"{name}.jsonl.gz")
@@ -71,9 +68,6 @@ def main() -> None:
         races = [race(golden, aspect, seed) for seed in seeds]
         losses = [one["loss"] for one in races]
         close, share = sum(loss <= CLOSE for loss in losses), fmean(one["share"] for one in races)
-        if options.json:
-            print(json.dumps({"task": task, "close": close, "share_of_calls": share, "races": races}), flush=True)
-            continue
         counted = f"{close:>4} of {len(races):<4}"
         print(f"{task:<26}{counted}{fmean(losses):>11.4f}{max(losses):>9.3f}{share:>8.1%}", flush=True)
 

@@ -1,7 +1,7 @@
 """RepEval on real data: every method on 17 tasks.
 
     python tests/bench/bench_repeval.py [--data ../shared/data] [--states FOLDER] [--seeds 5] [--variants …]
-        [--out TABLE.md] [--json]
+        [--out TABLE.md]
 
 States come from the embedded encoder and are kept in FOLDER, so that a second run reads them: the response alone (7
 layers x 6 tokens), for the default with its distance from source and context too (9 or 12 tokens).  Sources are split
@@ -13,10 +13,8 @@ own.  All methods get the same splits.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
@@ -68,7 +66,6 @@ def table(data: Path, states_folder: Path, seeds: int, variants: list[str]) -> l
 
 
 def one_row(golden: GoldenSet, aspect: str, states: States, variant: str, seeds: int) -> dict[str, Any]:
-    started = time.perf_counter()
     found = [
         run(golden, aspect, states, replace(VARIANTS[variant][1], level=LEVEL, seed=seed, random_vectors=0))
         for seed in range(seeds)
@@ -79,8 +76,6 @@ def one_row(golden: GoldenSet, aspect: str, states: States, variant: str, seeds:
         "test": [one.test.value for one in found],
         "validation": [one.validation.value for one in found],
         "n_test": [one.test.n for one in found],
-        "n_pairs": [one.n_pairs for one in found],
-        "seconds": time.perf_counter() - started,
     }
 
 
@@ -97,9 +92,8 @@ def as_markdown(rows: list[dict[str, Any]], seeds: int) -> str:
     for task in tasks:
         own = {row["variant"]: row for row in rows if (row["set"], row["aspect"]) == task}
         cells = [spread(own[variant]["test"]) for variant in variants]
-        n = own[next(iter(variants))]["n_test"]
-        count = str(min(n)) if min(n) == max(n) else f"{min(n)}-{max(n)}"
-        lines.append(f"| {' '.join(task)} | {count} | " + " | ".join(cells) + " |")
+        n = max(own[variants[0]]["n_test"])
+        lines.append(f"| {' '.join(task)} | {n} | " + " | ".join(cells) + " |")
     means = {variant: mean_of(rows, variant, "test") for variant in variants}
     optimism = {variant: mean_of(rows, variant, "validation") - means[variant] for variant in variants}
     lines.append(f"| **mean of {len(tasks)}** | | " + " | ".join(f"**{means[v]:.3f}**" for v in variants) + " |")
@@ -121,21 +115,20 @@ def mean_of(rows: list[dict[str, Any]], variant: str, part: str) -> float:
 
 
 def main() -> None:
-    """Print the table, or one JSON object with --json."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--states", type=Path, default=None, help="folder that keeps the states")
     parser.add_argument("--variants", nargs="*", choices=tuple(VARIANTS), default=list(VARIANTS))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=None, help="file for the table (Markdown)")
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         rows = table(options.data, options.states or Path(scratch), options.seeds, options.variants)
     text = as_markdown(rows, options.seeds)
     if options.out is not None:
         options.out.write_text(text + "\n", encoding="utf-8")
-    print(json.dumps({"table": rows}) if options.json else text)
+    print(text)
 
 
 if __name__ == "__main__":

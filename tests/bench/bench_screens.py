@@ -1,6 +1,6 @@
 """From going to a screen of the demo to the screen at rest, in a real browser, beside a trivial Streamlit page.
 
-    python tests/bench/bench_screens.py [--times 3] [--only golden_set,compare] [--chromium PATH] [--json]
+    python tests/bench/bench_screens.py [--times 3] [--only golden_set,compare] [--chromium PATH]
 
 For each screen: the first visit of a browser that was never here (seconds to the heading, and from there to rest), and
 the second visit of the same browser, as a multiple of the second visit to a page that is a heading and nothing else.
@@ -10,14 +10,13 @@ A screen is at rest when its script has ended and nothing of it has changed for 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -127,7 +126,6 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--only", default=",".join(SCREENS))
     parser.add_argument("--chromium", default="/usr/bin/chromium")
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as name,
@@ -150,8 +148,6 @@ def main() -> int:
             results.append(measure(browser, screen, url, base, options.times))
             print(told(results[-1]), file=sys.stderr, flush=True)
         browser.close()
-    if options.json:
-        print(json.dumps({"trivial_s": base, "screens": [asdict(own) for own in results]}))
     return 0 if all(own.kept for own in results) else 1
 
 

@@ -65,14 +65,14 @@ class Toys:
         (self.folder / name).touch()
 
     def result(self, run_id: str) -> int:
-        document = self.store.results.document(run_id, "result")
-        assert document is not None
-        return int(document.body)
+        result = self.store.results.read(run_id, "result", int)
+        assert result is not None
+        return result
 
     def n_kept(self, run_id: str) -> int:
         """How many steps the run has kept so far."""
         names = (f"kept {k}" for k in count())
-        return sum(1 for _ in takewhile(lambda name: self.store.results.document(run_id, name) is not None, names))
+        return sum(1 for _ in takewhile(lambda name: self.store.results.read(run_id, name, int) is not None, names))
 
     def times_done(self, run_id: str) -> Counter[int]:
         """Step → how often its work was finished."""

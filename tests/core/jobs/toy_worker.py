@@ -25,7 +25,6 @@ from core.jobs.queue import Queue, RunProgress, log_to_stderr
 from core.progress import Stage
 from core.project_records import Run
 from core.records import Usage
-from core.store.database import Packed
 from core.store.store import Store
 
 SECRET = "Bearer canary-key-4f1d9a27c3"
@@ -52,10 +51,10 @@ class Toy:
         total = 0
         for k in range(request["steps"]):
             progress.publish(Total("toy", f"step {k}", 10 * k, 10 * request["steps"], Usage(), total))
-            kept = self.store.results.document(run.run_id, f"kept {k}")
-            total += self.step(run, request, k, progress) if kept is None else int(kept.body)
+            kept = self.store.results.read(run.run_id, f"kept {k}", int)
+            total += self.step(run, request, k, progress) if kept is None else kept
         progress.publish(Stage("toy", "done", 10 * request["steps"], 10 * request["steps"]))
-        self.store.results.put_document(run.run_id, "result", Packed(str(total)), attempt=run.attempt)
+        self.store.results.put_document(run.run_id, "result", total, attempt=run.attempt)
         return "done"
 
     def step(self, run: Run, request: dict[str, Any], k: int, progress: RunProgress) -> int:
@@ -73,7 +72,7 @@ class Toy:
             time.sleep(0.02)
         with (self.folder / "done.txt").open("a") as file:
             file.write(f"{run.run_id} {k}\n")
-        self.store.results.put_document(run.run_id, f"kept {k}", Packed(str(k**2 + 1)), attempt=run.attempt)
+        self.store.results.put_document(run.run_id, f"kept {k}", k**2 + 1, attempt=run.attempt)
         return k**2 + 1
 
 

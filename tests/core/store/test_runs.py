@@ -10,7 +10,6 @@ import pytest
 
 from core.errors import JobError, LostRunError
 from core.records import GoldenSet, ScoreMatrix, Unscored
-from core.store.database import Packed
 from core.store.store import Store
 
 
@@ -70,16 +69,16 @@ def test_resuming_makes_a_new_attempt(store: Store, run_id: str) -> None:
 
 def test_what_an_older_attempt_writes_is_refused(store: Store, run_id: str) -> None:
     store.runs.claim(run_id, 1, "dead")
-    store.results.put_document(run_id, "standing", Packed("1"), attempt=1)
+    store.results.put_document(run_id, "standing", 1, attempt=1)
     store.runs.pass_on(run_id, 1)
     store.runs.claim(run_id, 2, "new")
     for write in (
-        lambda: store.results.put_document(run_id, "standing", Packed("2"), attempt=1),
+        lambda: store.results.put_document(run_id, "standing", 2, attempt=1),
         lambda: store.results.add_scores(run_id, (0,), scores(c=[1.0]), attempt=1),
     ):
         with pytest.raises(LostRunError):
             write()
-    assert store.results.document(run_id, "standing") == Packed("1")
+    assert store.results.read(run_id, "standing", int) == 1
     assert store.results.scores(run_id, ["a"] * 4).criteria_ids == ()
 
 

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from core.errors import StoreError
-from core.project_records import LOCAL
 from core.records import GoldenSet
-from core.store.log import Action
 from core.store.store import Store
 
 
@@ -21,7 +19,7 @@ def run_id(store: Store, project: str, golden: GoldenSet) -> str:
 
 
 def test_rows_that_fail_half_way_leave_nothing(store: Store, project: str, golden: GoldenSet) -> None:
-    before, log = [row.project_id for row in store.projects.all()], Action("imported")
+    before = [row.project_id for row in store.projects.all()]
     row = {"golden_id": store.goldens.add(project, golden), "name": "n", "created_at": 1.0}
 
     def rows() -> Iterator[dict[str, Any]]:
@@ -29,9 +27,9 @@ def test_rows_that_fail_half_way_leave_nothing(store: Store, project: str, golde
         raise RuntimeError("the file ends here")
 
     with pytest.raises(RuntimeError, match="ends here"):
-        store.transfers.restore("n", [("project_goldens", rows())], log, LOCAL, runs={})
+        store.transfers.restore("n", [("project_goldens", rows())], runs={})
     with pytest.raises(StoreError, match="same key"):
-        store.transfers.restore("n", [("project_goldens", [row, row])], log, LOCAL, runs={})
+        store.transfers.restore("n", [("project_goldens", [row, row])], runs={})
     assert [row.project_id for row in store.projects.all()] == before
 
 

@@ -76,8 +76,8 @@ def _run(store: Store, project_id: str, golden_id: str) -> str:
         project_id, golden_id, "calibration", "title \x00", "coherence", "openai:m@http://h/v1", pack(request).body
     )
     store.runs.claim(run_id, 1, "a worker's host")
-    store.results.put_document(run_id, "search", pack({"values": np.array([1.0, np.nan, -0.0])}))
-    store.results.put_document(run_id, "judge", pack({"state": {"spec": "offline", "weights": [0.1, 2]}}))
+    store.results.put_document(run_id, "search", {"values": np.array([1.0, np.nan, -0.0])})
+    store.results.put_document(run_id, "judge", {"state": {"spec": "offline", "weights": [0.1, 2]}})
     reasons = (Unscored("b", "no verdict", "detail", ("raw \x00",)),)
     scores = ScoreMatrix(("c1",), ("a", "b"), np.array([[0.1 + 0.2, np.nan]]), {"c1": reasons})
     store.results.add_scores(run_id, (0, 1), scores)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from core import projects
 from core.project_records import Actor
 from core.projects.project_files import VERSION
 from core.providers.cached import reply_from_json
-from core.records import content_digest
+from core.records import FloatArray, content_digest
 from core.settings import Settings
 from core.store.database import metadata
 from core.store.log import Entry
@@ -134,7 +134,7 @@ def test_a_run_that_is_not_over_leaves_as_cancelled(
     (came,) = elsewhere.runs.all(new)
     assert (came.status, came.worker_id, came.snapshots) == ("cancelled", "", 0)
     assert "not over" in came.message
-    assert elsewhere.results.document(came.run_id, "search") is not None
+    assert elsewhere.results.read(came.run_id, "search", Mapping[str, FloatArray])  # type: ignore[type-abstract]
     assert projects.run_view(elsewhere, came.run_id).request.project_id == new
 
 
