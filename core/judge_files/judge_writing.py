@@ -215,8 +215,7 @@ def _unapproved(version: JudgeVersion | None) -> list[str]:
     """Warn of a judge that nobody has signed off."""
     which = ""
     if version is not None:
-        elsewhere = ", although it was approved in the project that it came from" if version.imported_approval else ""
-        which = f" (version {version.number} is {version.state}{elsewhere})"
+        which = f" (version {version.number} is {version.state})"
     return [] if version and version.in_force else [UNAPPROVED.format(which=which)]
 
 

@@ -9,7 +9,6 @@ AccessError.  Unknown ids raise NotFoundError; every error raised on purpose is 
 
 from core.jobs.queue import ensure_worker
 from core.projects.calibration import (
-    calibrations_of,
     check_connection,
     estimate,
     estimate_version,

@@ -1,6 +1,6 @@
-"""Request, estimate, run and store calibrations and versions of a judge.
+"""Calibrations and judge versions: request, estimate, run and result.
 
-A *judge run* is a calibration, or the measurement of a version: both come to a judge.  Known sources keep their side of
+A *judge run* is a calibration or the measurement of a version; both make a judge.  Known sources stay in their part of
 the split as labels grow.
 """
 
@@ -49,11 +49,10 @@ from core.wording import judge_words
 
 @dataclass(frozen=True, slots=True)
 class CalibrationRequest:
-    """Request of a calibration. `scale` None takes the aspect's own; `definition` may be empty.
+    """Calibrate a judge on an aspect of a golden set.
 
-    `asking` is how the judge is asked for a score.  `levels` are those that the project described when the run started.
-    `split_from` names the calibration or version, of an earlier golden
-    set, whose known sources keep their side.
+    `scale` None takes that of the aspect.  `levels` are the meanings of its levels when the run started.  `split_from`
+    names a judge run, on an earlier golden set, whose split is kept for known sources.
     """
 
     project_id: str
@@ -68,7 +67,7 @@ class CalibrationRequest:
     levels: tuple[Anchor, ...] = ()
 
     def task(self, golden: GoldenSet) -> Task:
-        """What the judge is asked to do.  AspectError for labels that cannot rank anything."""
+        """Describe the task of the judge.  AspectError for labels that cannot rank anything."""
         from core.data.split import task_of
 
         task = task_of(golden, self.aspect, self.definition, self.scale)
@@ -77,11 +76,10 @@ class CalibrationRequest:
 
 @dataclass(frozen=True, slots=True)
 class VersionRequest:
-    """Measure a judge of `aspect` that follows `criteria_ids` (best first): version `version`, 0 for the next one.
+    """Measure version `version` (0: the next one) of the judge of `aspect`, which follows `criteria_ids`, best first.
 
-    It keeps the model, prompt and sampling of calibration `run_id`, "" for those of the judge in use.  `golden_id` ""
-    is the golden set that judge was last measured on.  Without `held_out` only calibration items are scored.
-    `split_from` names the run whose sides are kept where that is not the calibration itself.
+    It has the model, prompt and sampling of calibration `run_id`.  Empty, `run_id` and `golden_id` are those of the
+    default version.  Without `held_out` only calibration items are scored.  `split_from` is a run with another split.
     """
 
     project_id: str
@@ -95,10 +93,10 @@ class VersionRequest:
 
 
 def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> Estimate:
-    """Calls, tokens and price of the calibration before it starts.
+    """Estimate calls, tokens and price of a calibration.
 
-    Raises what the start would: AspectError for labels that cannot rank anything, JudgeError for a judge that
-    cannot be made, NotFoundError for an unknown golden set.
+    AspectError for labels that cannot rank anything, JudgeError for a judge that cannot be made, NotFoundError for an
+    unknown golden set.
     """
     from core.calibration.loop import estimate as estimate_of
     from core.judging.judge_specs import make_judge
@@ -112,9 +110,9 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
 
 
 def key_named(settings: Settings, base_url: str) -> str:
-    """The environment variable whose key goes to `base_url` ("": the usual endpoint); "" for none.
+    """Name the environment variable whose key is sent to `base_url` ("": the usual endpoint); "" for none.
 
-    UsageError for what is no base URL, or for a faulty endpoint file.
+    UsageError for a bad URL, or a faulty endpoint file.
     """
     from core.judging.judge_specs import JudgeSpec, endpoint_of
     from core.providers.endpoints import Installation
@@ -124,7 +122,7 @@ def key_named(settings: Settings, base_url: str) -> str:
 
 @requires("reviewer", reads=True)
 def check_connection(store: Store, settings: Settings, judge: str) -> str:
-    """Ask a model at an endpoint for one tiny reply (`core.judging.judge_specs.check_connection`)."""
+    """Test the connection: ask a model for one short reply (`core.judging.judge_specs.check_connection`)."""
     from core.judging import judge_specs
 
     return judge_specs.check_connection(judge, settings)
@@ -139,14 +137,14 @@ def _check_calibration(
 
 
 def _with_levels(store: Store, request: CalibrationRequest) -> CalibrationRequest:
-    """The request with what the project wrote for the levels by now: later edits change no run."""
+    """Add the meanings of the levels to a request, so that later edits do not change the run."""
     if request.levels or not request.settings.levels or request.judge_spec == "offline":
         return request
     return replace(request, levels=get_anchors(store, request.project_id, request.golden_id, request.aspect).anchors)
 
 
 def run_calibration(work: RunWork) -> Calibration:
-    """Calibrate."""
+    """Calibrate a judge for a run, with the reasons of raters."""
     from core.calibration.loop import calibrate
 
     request, golden = work.request(CalibrationRequest), work.golden
@@ -161,10 +159,10 @@ def run_calibration(work: RunWork) -> Calibration:
             split=_asked_split(work.store, request, golden),
             keeper=work,
         )
-    return replace(result, golden_digest=golden.digest)  # of the set that others can load
+    return replace(result, golden_digest=golden.digest)  # without reasons, as it is stored
 
 
-# ── what a run was asked for, and on which sides it scored ───────────────────────────────────────────────────
+# ── requests and splits of judge runs ───────────────────────────────────────────────────
 
 
 def version_asked(run: Run) -> VersionRequest:
@@ -173,10 +171,9 @@ def version_asked(run: Run) -> VersionRequest:
 
 
 def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
-    """The request of the calibration whose judge scored in this run, with the definition that its judge wrote.
+    """Return the request of the calibration behind a judge run, a re-scoring or a round.
 
-    The run is a calibration, a version (then with the version's golden set), a re-scoring or a round.  JobError for a
-    run of another kind.
+    It has the golden set of the run, and the definition that the judge wrote.  JobError for another kind of run.
     """
     run = store.runs.get(judge_run(store, run_id))
     if run.kind == "version":
@@ -191,7 +188,7 @@ def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
 
 
 def sides_of(store: Store, run_id: str, golden: GoldenSet) -> Split:
-    """The sides on which a run scored; `golden` is its golden set.  Known sources stay on their side as labels grow."""
+    """Return the split on which a run scored; `golden` is its golden set."""
     run = store.runs.get(judge_run(store, run_id))
     if run.kind != "version":
         return _asked_split(store, calibration_asked(store, run.run_id), golden)
@@ -206,7 +203,7 @@ def _asked_split(store: Store, request: CalibrationRequest, golden: GoldenSet) -
 
 
 def carried_split(store: Store, earlier_id: str, golden: GoldenSet) -> Split:
-    """The split of an earlier run, carried over to `golden` where that is another golden set."""
+    """Carry the split of an earlier run over to `golden`, whose known sources stay in their part."""
     from core.data.split import grown_split
 
     earlier = store.runs.get(earlier_id)
@@ -219,7 +216,7 @@ def carried_split(store: Store, earlier_id: str, golden: GoldenSet) -> Split:
 
 
 def keeping_sides(store: Store, request: CalibrationRequest) -> CalibrationRequest:
-    """The request with the run whose sides it keeps: that of the judge in use, where its line began on other labels."""
+    """Set `split_from` of a request whose golden set has grown since the first version was measured."""
     line = judge_line(store, request.project_id, request.aspect)
     measured = [entry for version in line.versions for entry in version.measured]
     if request.split_from or line.default is None or request.golden_id == measured[0].golden_id:
@@ -234,7 +231,7 @@ def keeping_sides(store: Store, request: CalibrationRequest) -> CalibrationReque
 
 
 def judge_runs(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Run]:
-    """The runs of that aspect that came to a judge: that of the version in use first, the others newest first."""
+    """List the finished judge runs of an aspect: that of the default version first, the others newest first."""
     about = (golden_id, aspect)
     runs = [run for run in store.runs.all(project_id) if run.kind in JUDGES and (run.golden_id, run.aspect) == about]
     version = judge_line(store, project_id, aspect).default
@@ -243,13 +240,7 @@ def judge_runs(store: Store, project_id: str, golden_id: str, aspect: str) -> li
     return sorted(finished, key=lambda run: measured is None or run.run_id != measured.run_id)
 
 
-def calibrations_of(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Run]:
-    """The project's calibrations of that aspect that came to a result, newest first."""
-    runs = [run for run in judge_runs(store, project_id, golden_id, aspect) if run.kind == "calibration"]
-    return sorted(runs, key=lambda run: run.created_at, reverse=True)
-
-
-# ── versions of the judge: made, and measured ────────────────────────────────────────────────────────────────────
+# ── make and measure versions ────────────────────────────────────────────────────────────────────
 
 
 @requires("reviewer")
@@ -262,7 +253,7 @@ def make_version(
     note: str = "",
     seen: int | None = None,
 ) -> str:
-    """Make the next version of the judge of these criteria, and start measuring it; returns the id of the run.
+    """Make the next version of the judge from criteria, and start to measure it; return the id of the run.
 
     `note` says what changed; `seen` is `JudgeLine.seen` as the person saw it.
 
@@ -302,9 +293,9 @@ def measure_version(
     golden_id: str = "",
     held_out: bool = True,
 ) -> str:
-    """Measure a version again: on a newer golden set, on held-out items, or after a run that failed; returns the run.
+    """Start to measure a version again, for example on a newer golden set; return the id of the run.
 
-    NotFoundError for an unknown version or golden set; JobError where its judge is gone.
+    NotFoundError for an unknown version or golden set, JobError when its judge is gone.
     """
     line = judge_line(store, project_id, aspect)
     made = line.get(number).made
@@ -319,10 +310,7 @@ def _check_version(store: Store, settings: Settings, request: VersionRequest) ->
 
 
 def estimate_version(store: Store, settings: Settings, request: VersionRequest) -> Estimate:
-    """Estimate the most that measuring a version can cost; cached replies cost nothing.
-
-    Errors as `make_version`; JudgeError for a judge that cannot be made.
-    """
+    """Estimate the highest cost of measuring a version.  Errors as `make_version`; JudgeError for an unusable judge."""
     from core.calibration.loop import CRITERIA_WORDS, crossing_calls, unread_lines_warning
     from core.data.split import few_labels
     from core.judging.judge_specs import NAMED, restore_judge
@@ -350,7 +338,7 @@ def estimate_version(store: Store, settings: Settings, request: VersionRequest) 
 
 
 def _completed(store: Store, line: JudgeLine, request: VersionRequest) -> VersionRequest:
-    """The request with the judge, the golden set, and the run whose sides are kept."""
+    """Fill in the judge, the golden set and the split of a request.  JobError without a judge."""
     default, base = line.default, request.run_id
     if not base and default is not None and not is_imported(store, default.made.base_run):
         base = default.made.base_run
@@ -374,36 +362,35 @@ def _completed(store: Store, line: JudgeLine, request: VersionRequest) -> Versio
 
 
 def in_place_of_parent(store: Store, project_id: str, aspect: str, criteria_id: str) -> tuple[str, ...]:
-    """The criteria of the judge in use with these in place of what they were made of; () where that changes nothing.
+    """Replace the nearest ancestors of criteria in the default version of several criteria; () if that changes nothing.
 
-    It stands for the nearest ancestors among them; a judge of one set of criteria is simply followed by these.
+    Returns the ids of the criteria of a new version.
     """
     version = judge_line(store, project_id, aspect).default
     ids = version.criteria_ids if version is not None else ()
     if len(ids) < 2 or criteria_id in ids:
         return ()
-    seen: set[str] = set()
-    parents = store.criteria.get(project_id, criteria_id).parents
-    while parents and not set(parents) & set(ids):
-        seen.update(parents)
-        known = [store.criteria.get(project_id, parent) for parent in parents]
-        parents = tuple({name for entry in known for name in entry.parents} - seen)
-    if not parents:
+    ancestors, generation = set[str](), {criteria_id}
+    while generation and not ancestors & set(ids):
+        known = [store.criteria.get(project_id, name) for name in generation]
+        generation = {parent for entry in known for parent in entry.parents} - ancestors
+        ancestors |= generation
+    if not ancestors & set(ids):
         return ()
-    return tuple(dict.fromkeys(criteria_id if known in parents else known for known in ids))
+    return tuple(dict.fromkeys(criteria_id if name in ancestors else name for name in ids))
 
 
 def version_run(store: Store, project_id: str, aspect: str, number: int) -> Run | None:
-    """The newest run that measures a version, whatever came of it; None where none was started."""
+    """Return the newest run that measures a version, whatever its status; None before the first."""
     runs = (run for run in store.runs.all(project_id) if run.kind == "version" and run.aspect == aspect)
     return next((run for run in runs if version_asked(run).version == number), None)
 
 
-# ── the run, and what a judge run adds to the project ────────────────────────────────────────────────────────
+# ── the run, and its results in the project ────────────────────────────────────────────────────────
 
 
 def run_version_measurement(work: RunWork) -> Calibration:
-    """Score what is missing, and measure the version."""
+    """Score the missing items, and measure the version."""
     from core.calibration.loop import measure
 
     request, golden = work.request(VersionRequest), work.golden
@@ -416,10 +403,9 @@ def run_version_measurement(work: RunWork) -> Calibration:
 
 
 def enter_judge(work: RunWork, result: Calibration) -> None:
-    """Enter what a calibration or the measurement of a version came to; all of it once, however often it is resumed.
+    """Enter the results of a judge run in the project: criteria, alignments, judge, baseline, and measured version.
 
-    That is its criteria and their alignments, its judge and the baseline, and the measured version.  A calibration
-    that found no criteria proposes none.
+    A second call changes nothing.  A calibration without criteria proposes no version.
     """
     run, store = work.run, work.store
     version = work.request(VersionRequest) if run.kind == "version" else None
@@ -470,7 +456,7 @@ def enter_judge(work: RunWork, result: Calibration) -> None:
 
 
 def _alignments(work: RunWork, result: Calibration) -> list[CriteriaAlignment]:
-    """Of all candidates on calibration, of the best single one and the baseline on held-out too."""
+    """Alignments of all candidates on calibration items, of the best one and the baseline on held-out items too."""
     alignments = [
         work.alignment(candidate.criteria.criteria_id, "calibration", candidate.alignment, candidate.status)
         for candidate in result.candidates
@@ -485,10 +471,7 @@ def _alignments(work: RunWork, result: Calibration) -> list[CriteriaAlignment]:
 
 
 def _enter_measurement(work: RunWork, number: int, result: Calibration) -> None:
-    """Log what a run measured of a version, next to the version in use; once, however often the run is taken up.
-
-    Both are compared on the items that lie on the same side for both.
-    """
+    """Log the measurement of a version, compared with the default version on items in the same part of both splits."""
     from core.stats import LabelledItems, paired_difference
 
     run, store, golden, chosen = work.run, work.store, work.golden, result.settings
@@ -528,7 +511,7 @@ def _enter_measurement(work: RunWork, number: int, result: Calibration) -> None:
 
 
 def _over_all(scores: FloatArray, result: Calibration, golden: GoldenSet) -> FloatArray:
-    """(n_items,) scores of a judge run over all items of `golden`, NaN where it gave none."""
+    """(n_items,) scores of a judge run over all items of `golden`, NaN without a score."""
     known = dict(zip(result.scores.item_ids, scores.tolist(), strict=True))
     return np.array([known.get(item_id, np.nan) for item_id in golden.item_ids], dtype=np.float64)
 

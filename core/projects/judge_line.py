@@ -1,12 +1,11 @@
-"""The versions of the judge of each aspect, with their criteria, measurements and approvals.
+"""The versions of the judge of each aspect: criteria, measurements and approvals.
 
-A version is a model with its prompt and sampling (those of a calibration, named by its run) and the criteria that it
-follows.  A finished calibration proposes one; whatever people edit, accept or merge makes the next.  Its state is what
-the log adds up to: draft (not measured yet), proposed (measured, to be signed off), approved, current (the one in use,
-at most one of a line), retired.  Versions are counted from 1 in the order in which they were made.
+A version is the model, prompt and sampling of a calibration, with the criteria that it follows.  A finished
+calibration proposes one; edits, accepted proposals and merges make the next.  Its state follows from the log: draft
+(not measured), proposed (measured), approved, current (at most one), retired.  Versions are numbered from 1.
 
-Sign-off is of the version, on the evidence of a measurement: the same text with another model, prompt or sampling is
-another version, which nobody has approved.  An approval from before an import is shown, and counts for nobody here.
+People approve a version on the evidence of a measurement.  The same text with another model, prompt or sampling is
+another version.  An approval in an imported project does not count here.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ DECISIONS: dict[VersionState, tuple[VersionState, ...]] = {
     "current": ("proposed", "retired"),
     "retired": ("proposed",),
 }
-"""State → what a person can make of it.  To take `current` or `approved` back to proposed withdraws the approval."""
+"""State → possible next states.  Back to proposed withdraws an approval."""
 MOST_CRITERIA, LONGEST_NOTE, LONGEST_REASON = 25, 300, 2_000
 _DID = {
     "approved": "approved version {}",
@@ -47,11 +46,11 @@ _DID = {
 }
 
 
-# ── what is logged ───────────────────────────────────────────────────────────────────────────────────────────
+# ── log entries ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 class VersionEntry(Entry):
-    """An event in the versions of an aspect's judge (the subject)."""
+    """A log entry about the judge of an aspect, its subject."""
 
     @property
     def aspect(self) -> str:
@@ -60,9 +59,9 @@ class VersionEntry(Entry):
 
 @dataclass(frozen=True)
 class VersionMade(VersionEntry):
-    """A version: the judge of calibration `base_run` with `criteria_ids` (best first; their scores are averaged).
+    """A new version: the judge of calibration `base_run` with `criteria_ids`, best first, whose scores are averaged.
 
-    `parent` is the version it was made of, 0 for none; `note` says what changed.
+    `parent` is the version it comes from, 0 for none; `note` says what changed.
     """
 
     kind = "judge version"
@@ -82,11 +81,11 @@ class VersionMade(VersionEntry):
 
 @dataclass(frozen=True)
 class VersionMeasured(VersionEntry):
-    """A version measured by `run_id` on a golden set.
+    """A measurement of a version by `run_id` on a golden set.
 
-    `held_out` is None where those items were left alone.  `beside` is the version it was compared with (0 for none) on
-    the same items, `gain` and `held_out_gain` are this one minus that one.  `looks` counts the looks at the held-out
-    items up to this one; from the second comparison on they carry no p, for a choice may rest on the first.
+    `held_out` is None if only calibration items were scored.  `gain` and `held_out_gain` are this version minus version
+    `beside` (0: none) on the same items.  `looks` counts the looks at held-out items so far; only the first comparison
+    carries a p value, because a choice may rest on it.
     """
 
     kind = "judge version measured"
@@ -103,13 +102,13 @@ class VersionMeasured(VersionEntry):
 
     @property
     def evidence(self) -> tuple[Side, Alignment]:
-        """Held-out where it was measured, else calibration (optimistic)."""
+        """The alignment on held-out items, else on calibration items (optimistic)."""
         return ("held-out", self.held_out) if self.held_out is not None else ("calibration", self.calibration)
 
 
 @dataclass(frozen=True)
 class VersionDecided(VersionEntry):
-    """A decision on a version: approved, made current, returned for approval, or retired."""
+    """A decision on a version: its new state, with a reason."""
 
     kind = "judge version decided"
     version: int
@@ -127,19 +126,18 @@ class VersionDecided(VersionEntry):
         return _DID[self.state].format(self.version)
 
 
-# ── what it adds up to ───────────────────────────────────────────────────────────────────────────────────────
+# ── versions ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class JudgeVersion:
-    """Version `number` of the judge of `aspect`; measurements and decisions oldest first."""
+    """A version of a judge, with its measurements and decisions, oldest first."""
 
     number: int
     state: VersionState
     made: VersionMade
     measured: tuple[VersionMeasured, ...] = ()
     decisions: tuple[VersionDecided, ...] = ()
-    imported_approval: VersionDecided | None = None
 
     @property
     def aspect(self) -> str:
@@ -155,12 +153,12 @@ class JudgeVersion:
 
     @property
     def label(self) -> str:
-        """`version 2 (current)`."""
+        """Name with state, e.g. "version 2 (current)"."""
         return f"{self.name} ({VERSION_STATES[self.state]})"
 
     @property
     def in_force(self) -> bool:
-        """Whether somebody here approved it and nobody has withdrawn that."""
+        """Whether it is approved."""
         return self.state in ("approved", "current")
 
     @property
@@ -170,7 +168,7 @@ class JudgeVersion:
         return approvals[-1] if self.in_force and approvals else None
 
     def evidence_of(self, decision: VersionDecided) -> VersionMeasured | None:
-        """The measurement that an approval rests on: the last one before it; None for other decisions."""
+        """The last measurement before an approval; None for other decisions."""
         earlier = [entry for entry in self.measured if entry.number < decision.number]
         return earlier[-1] if earlier and decision.state == "approved" else None
 
@@ -186,10 +184,10 @@ class JudgeVersion:
 
 @dataclass(frozen=True)
 class JudgeLine:
-    """The versions of the judge of one aspect, oldest first.
+    """The versions of the judge of an aspect, oldest first.
 
-    `seen` and `decided` are the numbers of the last entries that made a version and that decided on one: hand them back
-    with a change, so that nobody changes what somebody else has changed meanwhile.
+    `seen` and `decided` number the last log entries that made a version and that decided on one.  Pass them back with a
+    change, so that it fails if somebody else was faster.
     """
 
     aspect: str
@@ -201,13 +199,13 @@ class JudgeLine:
         return self.versions[-1].made.number if self.versions else 0
 
     def get(self, number: int) -> JudgeVersion:
-        """Return a version by its number; NotFoundError if it does not exist."""
+        """Return a version by its number; NotFoundError for an unknown one."""
         if not 0 < number <= len(self.versions):
             raise NotFoundError(f"The judge of {self.aspect} has {len(self.versions)} versions; there is no {number}.")
         return self.versions[number - 1]
 
     def made_by(self, entered: int) -> JudgeVersion:
-        """The version that entry `entered` of the log made."""
+        """Return the version that log entry `entered` made."""
         return next(version for version in self.versions if version.made.number == entered)
 
     @property
@@ -217,7 +215,7 @@ class JudgeLine:
 
     @property
     def default(self) -> JudgeVersion | None:
-        """The version that is shown and exported by default: the current, else the newest approved, else proposed."""
+        """The version to show and export by default: the current, else the newest approved, else proposed."""
         places = {"current": 0, "approved": 1, "proposed": 2}
         ranked = [version for version in reversed(self.versions) if version.state in places]
         return min(ranked, key=lambda version: places[version.state], default=None)
@@ -231,16 +229,16 @@ class JudgeLine:
 
     @property
     def followed(self) -> dict[str, JudgeVersion]:
-        """Criteria id → the newest version that follows them."""
+        """Map criteria id to the newest version that follows them."""
         return {criteria_id: version for version in self.versions for criteria_id in version.criteria_ids}
 
     def of_run(self, run_id: str) -> JudgeVersion | None:
-        """The version that this run proposed or measured, or None."""
+        """Return the version that a run proposed or measured, or None."""
         return next((each for each in self.versions if any(entry.run_id == run_id for entry in each.measured)), None)
 
 
 def judge_line(store: Store, project_id: str, aspect: str) -> JudgeLine:
-    """The versions of the judge of an aspect, oldest first; empty before the first calibration has finished."""
+    """Load the versions of the judge of an aspect; empty before the first calibration has finished."""
     imported, decided = store.projects.get(project_id).imported, 0
     versions: list[JudgeVersion] = []
     for entry in store.events.all(project_id, VersionEntry, aspect):
@@ -249,14 +247,14 @@ def judge_line(store: Store, project_id: str, aspect: str) -> JudgeLine:
             continue
         assert isinstance(entry, VersionMeasured | VersionDecided)
         decided = entry.number if isinstance(entry, VersionDecided) else decided
-        if not 0 < entry.version <= len(versions):  # an import may hold what does not fit
+        if not 0 < entry.version <= len(versions):  # an imported log may not fit
             continue
         version = versions[entry.version - 1]
         if isinstance(entry, VersionMeasured):
             state = "proposed" if version.state == "draft" else version.state
             version = replace(version, state=state, measured=(*version.measured, entry))
         elif imported and entry.role.endswith(IMPORTED) and entry.state in ("approved", "current"):
-            version = replace(version, imported_approval=entry)
+            continue  # an approval from elsewhere counts for nobody here
         else:
             if entry.state == "current":
                 versions = [replace(old, state="approved") if old.state == "current" else old for old in versions]
@@ -266,13 +264,13 @@ def judge_line(store: Store, project_id: str, aspect: str) -> JudgeLine:
 
 
 def judge_lines(store: Store, project_id: str) -> dict[str, JudgeLine]:
-    """Aspect → the versions of its judge, for every aspect that has any."""
+    """Load the versions of all judges by aspect."""
     aspects = sorted({entry.subject for entry in store.events.all(project_id, VersionMade)})
     return {aspect: judge_line(store, project_id, aspect) for aspect in aspects}
 
 
 def usual_measure(store: Store, project_id: str, golden: GoldenSet, aspect: str) -> Measure:
-    """Statistic and level by which this project measures an aspect: those of the judge in use, else the usual ones."""
+    """Return the statistic and level for an aspect: those of the default version, else the usual ones."""
     from core.comparison import usual_level
 
     version = judge_line(store, project_id, aspect).default
@@ -318,15 +316,15 @@ def decide_version(
     store.together(write)
 
 
-# ── what may be claimed on held-out items ────────────────────────────────────────────────────────────────────
+# ── p values on held-out items ────────────────────────────────────────────────────────────────────
 
 
 def compared_before(
     line: JudgeLine, golden_id: str, accesses: Sequence[HeldOutAccess], *, before: int | None = None
 ) -> str:
-    """Why a comparison on held-out items, entry `before` of the log or the next, carries no p; "" where it carries one.
+    """Explain why a comparison on held-out items carries no p value; "" if it is the first and may carry one.
 
-    It is the first that may: of versions, or of an edit with its parent, after another a choice may rest on that.
+    The comparison is entry `before` of the log, None for the next one.
     """
     measured = [entry for version in line.versions for entry in version.measured if entry.golden_id == golden_id]
     numbers = [access.number for access in accesses if access.why == EDIT_SCORED]
@@ -337,17 +335,14 @@ def compared_before(
 
 
 def used_before(line: JudgeLine, run: Run, accesses: Sequence[HeldOutAccess]) -> str:
-    """Why the held-out result of a run supports no claim; "" if it does.
-
-    Versions or edits were compared on these items before it, so a choice may rest on them.
-    """
+    """Explain why the held-out result of a run supports no claim; "" if no comparison on these items came before it."""
     measured = (entry for version in line.versions for entry in version.measured if entry.run_id == run.run_id)
     own = next(measured, None)
     return "" if own is None else compared_before(line, run.golden_id, accesses, before=own.number)
 
 
 def as_claimed(store: Store, run_id: str, result: Calibration) -> Calibration:
-    """`result` of run `run_id` with as much as may be claimed: no p of its gain once held-out items were used."""
+    """Remove the p value of the gain of a run if versions were compared on its held-out items before."""
     from core.findings.agreement import gain_warning
 
     run = store.runs.get(run_id)
@@ -364,10 +359,9 @@ def as_claimed(store: Store, run_id: str, result: Calibration) -> Calibration:
 
 
 def seen_labels(store: Store, project_id: str, golden_id: str, judge: JudgeScores) -> tuple[int, ...]:
-    """Positions in a golden set whose labels may have chosen or fitted what gives the scores of `judge`.
+    """Find the labels that may have chosen or fitted the scores of a judge: positions in a golden set.
 
-    They are `judge.seen`.  A version that was made before the golden set came, and was only measured on it, can have
-    learnt from labels of earlier golden sets of the project alone: there it has seen the texts that had one.
+    They are `judge.seen`.  A version older than the golden set has seen only texts that earlier golden sets had.
     """
     version = judge_line(store, project_id, judge.aspect).of_run(judge.run_id)
     return judge.seen if version is None else learnt_from(store, project_id, golden_id, version, judge.seen)
@@ -376,7 +370,7 @@ def seen_labels(store: Store, project_id: str, golden_id: str, judge: JudgeScore
 def learnt_from(
     store: Store, project_id: str, golden_id: str, version: JudgeVersion, calibration: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Those of the `calibration` items of a golden set whose labels may have chosen or fitted a version's scores."""
+    """Select the `calibration` positions whose labels a version may have learnt from."""
     if version.made.at >= store.goldens.get(golden_id).created_at:
         return calibration
     known: set[str] = set()

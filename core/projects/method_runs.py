@@ -315,31 +315,13 @@ def _check_ablation(store: Store, settings: Settings, request: AblationRequest) 
 
 
 def run_ablation(work: RunWork) -> Ablation:
-    """Score the missing variants, and enter a judge for each."""
+    """Score the missing variants of a calibration, and compare them."""
     from core.calibration.ablate import ablate
 
     request = work.request(AblationRequest)
     calibration = load_calibration(work.store, request.run_id)
     with work.asking(require_judge(work.store, request.run_id), calibration.task) as judge:
-        result = ablate(judge, calibration, load_scores(work.store, request.run_id))
-    called = judge_words(result.judge_spec)
-    rows = dict(zip(result.scores.criteria_ids, result.scores.values, strict=True))
-    for row in result.rows:
-        if row.key in ("final", "without criteria"):  # among the judges since the calibration
-            continue
-        variant = JudgeScores(
-            name=f"{called} · {row.key}",
-            kind="calibrated",
-            aspect=result.task.aspect,
-            values=rows[row.key],
-            unscored=result.scores.unscored.get(row.key, ()),
-            seen=result.calibration_positions,  # their labels chose its criteria
-            note=f"{row.what} The judge {called}, from an ablation of its calibration.",
-            run_id=work.run.run_id,
-            calls_per_item=float(len(row.criteria_ids)),
-        )
-        work.add_judge(variant)
-    return result
+        return ablate(judge, calibration, load_scores(work.store, request.run_id))
 
 
 def last_run_on(store: Store, kind: RunKind, run_id: str) -> Run | None:

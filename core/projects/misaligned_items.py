@@ -1,4 +1,4 @@
-"""Item by item: how criteria scored the calibration items of a run, why, and what people found there (*triage*)."""
+"""Misaligned items: how criteria scored the calibration items of a run, the judge's reasons, and triage."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ GapSide = Literal["too lenient", "too strict", "aligned", "unread"]
 
 @dataclass(frozen=True, slots=True)
 class ItemScore:
-    """A score by criteria on one calibration item, with its label.
+    """The score of an item by criteria, next to its label.
 
-    `gap` is standardised score minus standardised label: above 0 the judge is too lenient, below too strict.
-    `score` and `gap` are None where the reply could not be read; `reason` then says why.
+    `gap` is standardised score minus standardised label: above 0 the judge is too lenient, below too strict.  `score`
+    and `gap` are None for an unread reply, with its `reason`.
     """
 
     item: Item
@@ -43,7 +43,7 @@ class ItemScore:
 
     @property
     def side(self) -> GapSide:
-        """On which side of the raters the judge is; aligned below `MISALIGNED_FROM`."""
+        """Whether the judge is too lenient, too strict, or (below `MISALIGNED_FROM`) aligned."""
         if self.gap is None:
             return "unread"
         if abs(self.gap) < MISALIGNED_FROM:
@@ -56,7 +56,7 @@ class ItemScore:
 
 
 class ScoredItems(tuple[ItemScore, ...]):
-    """Items that criteria scored; what is asked of all of them is found out once."""
+    """Scored items, with counts by side."""
 
     @cached_property
     def by_id(self) -> Mapping[str, ItemScore]:
@@ -64,7 +64,7 @@ class ScoredItems(tuple[ItemScore, ...]):
 
     @cached_property
     def counts(self) -> Mapping[GapSide, int]:
-        """Side → how many items are on it; 0 for a side without any."""
+        """Map side to its number of items."""
         return Counter(item.side for item in self)
 
     @cached_property
@@ -73,10 +73,10 @@ class ScoredItems(tuple[ItemScore, ...]):
 
 
 def item_scores(store: Store, run_id: str, criteria_id: str) -> ScoredItems:
-    """The calibration items that the run scored with these criteria, largest |gap| first, unscored ones last.
+    """List the calibration items that a run scored with these criteria, largest |gap| first, unread ones last.
 
-    Held-out items are left out on purpose: looking at them one by one would end their being held out.  NotFoundError
-    for an unknown run, or criteria that it did not score.
+    Held-out items are left out, because looking at them ends their being held out.  NotFoundError for an unknown run,
+    or criteria that it did not score.
     """
     from core.calibration.proposals import standardised_gap
 
@@ -98,25 +98,24 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> ScoredItems:
 
 
 def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) -> dict[str, bool]:
-    """Item id → whether it became misaligned from `parent_id` to `criteria_id` in that run, or (False) aligned.
+    """Find the calibration items whose |gap| crossed `MISALIGNED_FROM` between two criteria of a run.
 
-    They are calibration items whose |gap| crossed `MISALIGNED_FROM`, without those that either left unscored.
-    NotFoundError where the run did not score both.
+    Maps item id to True for an item that became misaligned under `criteria_id`, False for one that became aligned.
+    NotFoundError for criteria that the run did not score.
     """
     request = calibration_asked(store, run_id)
     golden = store.goldens.load(request.golden_id)
     matrix = _scores(store, run_id, golden.item_ids, parent_id, criteria_id)
     at = list(sides_of(store, run_id, golden).calibration)
-    before, after = matrix.values[:, at]
-    crossed = crossed_items(before, after, golden.labels(request.aspect)[at], MISALIGNED_FROM)
+    crossed = crossed_items(matrix.values[:, at], golden.labels(request.aspect)[at], MISALIGNED_FROM)
     return {golden.item_ids[at[k]]: misaligned for k, misaligned in crossed.items()}
 
 
-def crossed_items(before: FloatArray, after: FloatArray, labels: FloatArray, min_gap: float) -> dict[int, bool]:
-    """Place → whether its |standardised gap| rose to `min_gap` or (False) fell below it; all arrays are (n,)."""
+def crossed_items(scores: FloatArray, labels: FloatArray, min_gap: float) -> dict[int, bool]:
+    """Map place to whether its |standardised gap| rose to `min_gap` or (False) fell below it; scores are (2, n)."""
     from core.calibration.proposals import standardised_gap
 
-    gaps = np.abs([standardised_gap(scores, labels) for scores in (before, after)])
+    gaps = np.abs([standardised_gap(row, labels) for row in scores])
     was, now = gaps >= min_gap
     crossed = np.flatnonzero((was != now) & ~np.isnan(gaps).any(axis=0))
     return {place: bool(now[place]) for place in crossed.tolist()}
@@ -125,10 +124,10 @@ def crossed_items(before: FloatArray, after: FloatArray, labels: FloatArray, min
 def explain_item(
     store: Store, settings: Settings, run_id: str, criteria_id: str, item_id: str
 ) -> tuple[str, tuple[str, ...]]:
-    """The judge's reasons on an item under these criteria (or the clauses that moved the score), and its replies.
+    """Explain the score of an item: the judge's reasons, or the clauses that moved the score, and its replies.
 
-    An embedded judge is asked again, which costs nothing; a remote one's reply comes from the store, and where it is
-    not there the explanation says so: nothing is ever sent from here.  JobError when the run did not score the item.
+    An embedded judge is asked again, which is free.  The reply of a remote judge comes from the store, and nothing is
+    sent: the explanation says so when it is missing.  JobError for an item that the run did not score.
     """
     from core.judging.judge_specs import IMPORTED, SILENT, restore_judge
     from core.judging.parse import ends_otherwise, read_rating
@@ -145,7 +144,7 @@ def explain_item(
     try:
         with closing(restore_judge(state, settings, store.replies.of_run(run_id), gate=gate)) as judge:
             (verdict,) = judge.score(task, [score.item], [criteria], explain=True).explained
-    except JudgeError as error:  # a remote judge's reply that is not kept here, or a judge that may not be made
+    except JudgeError as error:  # a reply that is not stored, or a judge that may not be made
         return str(error), ()
     if not isinstance(verdict, Scored):
         return verdict.detail, verdict.raw
@@ -156,7 +155,7 @@ def explain_item(
 
 
 def _scores(store: Store, run_id: str, item_ids: tuple[str, ...], *criteria_ids: str) -> ScoreMatrix:
-    """(n_criteria, n_items), one row for each of `criteria_ids`.  NotFoundError where the run did not score one."""
+    """(n_criteria, n_items) scores.  NotFoundError for criteria that the run did not score."""
     matrix = store.results.scores(run_id, item_ids, criteria_ids)
     for criteria_id in criteria_ids:
         if criteria_id not in matrix.criteria_ids:
@@ -171,10 +170,7 @@ _LONGEST_NOTE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class TriageRequest:
-    """A request to record a verdict on items under the criteria or judge `subject_id`; None keeps the earlier value.
-
-    A verdict of "" takes back the one before.
-    """
+    """Triage of an item as `subject_id` scored it; None keeps the earlier value, and verdict "" undoes it."""
 
     golden_id: str
     aspect: str
@@ -188,10 +184,10 @@ class TriageRequest:
 def save_triage(
     store: Store, project_id: str, item_id: str, request: TriageRequest, *, form: str = "", seen: int | None = None
 ) -> int:
-    """Save a verdict on a misaligned item, and return the number of the entry.
+    """Save verdict, note or pick of a misaligned item, and return the number of the log entry.
 
-    An item can be picked or noted without a verdict.  `seen` is the number of the triage that the person saw (0: none),
-    and with it ConflictError where somebody else was faster.  UsageError for an unknown verdict, or an endless note.
+    `seen` is the number of the triage that the user saw (0: none); ConflictError when somebody else was faster.
+    UsageError for an unknown verdict, or a note of over 5,000 characters.
     """
     verdict, note = request.verdict, request.note
     if verdict and verdict not in TRIAGE_VERDICTS:
@@ -212,14 +208,9 @@ def save_triage(
     )
     changed = seen is not None and before.number not in (0, seen) and not (before.is_blank and not seen)
     if changed and (not store.actor.name or before.actor != store.actor.name):
-        did = (
-            f"said {before.verdict!r} of this item"
-            if before.verdict
-            else before.description.replace("an item", "this item")
-        )
         raise ConflictError(
-            f"{before.actor or 'Somebody'} {did} while you were looking at it. Look at it again, then decide; "
-            "nothing was overwritten.",
+            f"{before.actor or 'Somebody'} changed the triage of this item while you were looking at it: "
+            f"{before.verdict or 'no verdict'}. Nothing was overwritten. Look at it again, then decide.",
             theirs=before.verdict,
             yours=triage.verdict,
         )
@@ -231,10 +222,10 @@ def save_triage(
 def triage_items(
     store: Store, project_id: str, seen: Mapping[str, int], request: TriageRequest, *, form: str = ""
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Save the same verdict on several items; item id → number of its entry, and item id → why it was left alone.
+    """Triage several items alike, and leave out those that somebody else changed meanwhile.
 
-    `seen` maps each item id → the number of the triage that the person saw (0: none).  An item on which somebody else
-    was faster is left alone.
+    `seen` maps item id to the number of the triage that the user saw (0: none).  Returns item id → number of the log
+    entry, and item id → why it was left out.
     """
     numbers, refused = {}, {}
     for item_id, number in seen.items():

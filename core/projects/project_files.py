@@ -75,23 +75,24 @@ _MOST_VALUES = 2_000_000
 """Lists and objects in one line: each takes some fifty times the memory of its two letters."""
 _LAST_SECOND = 253_402_300_799  # dates end with the year 9999
 _HELD = {
-    "goldens": "project_goldens",
-    "items": "golden_items",
-    "runs": "runs",
-    "criteria": "criteria",
-    "judges": "judges",
-    "labels": "labels",
-    "log": "events",
-    "replies": "run_replies",
+    "goldens": ("project_goldens", "golden set", "golden sets"),
+    "items": ("golden_items", "item", "items"),
+    "runs": ("runs", "run", "runs"),
+    "criteria": ("criteria", "set of criteria", "sets of criteria"),
+    "judges": ("judges", "judge", "judges"),
+    "labels": ("labels", "label", "labels"),
+    "log": ("events", "log entry", "log entries"),
+    "replies": ("run_replies", "reply", "replies"),
 }
+"""Kind of content → its table, and words for one and for several."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectFile:
-    """A project's file: the name in it, its size in bytes, the digest of its content.
+    """The file of a project: its name in it, size in bytes, and digest of the content.
 
-    `holds` counts its rows by kind; replies are None where they were left out.  Of one that was just written,
-    `unfinished` runs were queued or running and leave as cancelled.
+    `holds` counts its rows by kind; replies are None if they were left out.  `unfinished` runs were exported as
+    cancelled.
     """
 
     project: str
@@ -103,30 +104,19 @@ class ProjectFile:
     @classmethod
     def of(cls, manifest: Mapping[str, Any], size: int, unfinished: int = 0) -> ProjectFile:
         rows = {file["table"]: file["rows"] for file in manifest["files"]}
-        holds = {name: rows[table] for name, table in _HELD.items()}
-        if not manifest["replies"]:
-            holds["replies"] = None
+        holds = {name: rows[table] for name, (table, *_) in _HELD.items()}
+        holds |= {} if manifest["replies"] else {"replies": None}
         return cls(manifest["project"], size, _digest(manifest), holds, unfinished)
 
     @property
     def words(self) -> str:
-        """Its content in one line."""
-        n = {name: value or 0 for name, value in self.holds.items()}
-        parts = [
-            f"{counted(n['goldens'], 'golden set')} with {counted(n['items'], 'item')}",
-            counted(n["runs"], "run"),
-            f"{n['criteria']:,} criteria",
-            counted(n["judges"], "judge"),
-            counted(n["labels"], "label"),
-            f"{counted(n['log'], 'entry', 'entries')} in the log",
-            "no replies" if self.holds["replies"] is None else counted(n["replies"], "reply", "replies"),
-        ]
-        return ", ".join(parts)
+        """Its content in a line."""
+        return ", ".join(counted(self.holds[name] or 0, one, several) for name, (_, one, several) in _HELD.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A project that came in; `renamed` says that its name was taken, `runs_renamed` how many runs have a new id."""
+    """An imported project; `renamed` if its name was taken, with the number of runs that got a new id."""
 
     project: ProjectSummary
     file: ProjectFile

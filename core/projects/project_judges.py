@@ -165,7 +165,7 @@ def as_compared(store: Store, project_id: str, entries: Sequence[JudgeEntry]) ->
 
 
 def calibration_behind(store: Store, project_id: str, judge_id: str) -> Calibration | None:
-    """What made a calibrated judge, with its own map and intervals; None for others, an ablation's variants too."""
+    """Load the calibration that made a judge; None for other judges."""
     judge = store.judges.get(project_id, judge_id).judge
     if judge.kind != "calibrated" or not judge.run_id or store.runs.get(judge.run_id).kind not in JUDGES:
         return None

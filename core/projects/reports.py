@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredJudge:
-    """A judge that a golden set has figures on, by the run that measured it; `version` is None where none was kept."""
+    """A judge measured on a golden set by a run; `version` is None for a calibration without one."""
 
     run: Run
     version: JudgeVersion | None
@@ -50,7 +50,7 @@ class MeasuredJudge:
 
     @property
     def words(self) -> str:
-        """E.g. "version 3 (current)"; "calibration of 22 November 2026" where it is no version."""
+        """Its name, e.g. "version 3 (current)" or "calibration of 22 November 2026"."""
         missing = "" if self.held_out else ", not measured on held-out items"
         if self.version is None:
             return f"calibration of {day(self.run.created_at)}{missing}"
@@ -58,7 +58,7 @@ class MeasuredJudge:
 
 
 def measured_judges(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[MeasuredJudge, ...]:
-    """The measured judges of a golden set: the current version first, then by run, newest first; each version once."""
+    """List the measured judges of a golden set, each version once: the default first, then newest runs first."""
     line, judges = judge_line(store, project_id, aspect), []
     for run in judge_runs(store, project_id, golden_id, aspect):
         version = line.of_run(run.run_id)
@@ -69,10 +69,9 @@ def measured_judges(store: Store, project_id: str, golden_id: str, aspect: str) 
 
 
 def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None) -> Report:
-    """All facts on the judge of calibration or version `run_id` (None: the one in use, else the newest with a result).
+    """Gather all facts on the judge of a judge run (None: that of the default version, else the newest).
 
-    Reads only; nothing new is asked of a judge.  NotFoundError for unknown ids, JobError while no calibration of that
-    aspect has come to a result, or for a version that was not measured on held-out items.  `core.report` draws it.
+    Asks no judge.  NotFoundError for unknown ids, JobError without a result or a measurement on held-out items.
     """
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)
     calibration = as_claimed(store, run.run_id, load_calibration(store, run.run_id))
@@ -119,16 +118,12 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
 
 
 def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None) -> Run:
-    """The calibration or version `run_id`, or the one in use, else the newest of that aspect with a result."""
+    """Find the judge run `run_id`, or (None) that of the default version, else the newest.  JobError without any."""
     name = store.goldens.get(golden_id).name
     complete = judge_runs(store, project_id, golden_id, aspect)
     if run_id is not None and all(run.run_id != run_id for run in complete):
         store.runs.get(run_id)
-        raise JobError(
-            f"Run {run_id[:40]} is not a finished calibration of {aspect} on {name}, so there is nothing to "
-            "report. Name "
-            "one that is, or leave it out to take the newest."
-        )
+        raise JobError(f"Run {run_id[:40]} is not a finished calibration of {aspect} on {name}. Name another run.")
     if not complete:
         raise JobError(
             f"No calibration of {aspect} on {name} has a result yet, so there is nothing to report. Run one to "
@@ -141,11 +136,9 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
 
 
 def judge_file(store: Store, run_id: str) -> str:
-    """The text of `judge.yaml` of a finished calibration or version, with all that the project knows about it.
+    """Write `judge.yaml` of a judge run, with all that the project knows: version, approvals, ceiling, looks, people.
 
-    Which version it is and who signed it off on which evidence, the ceiling, how often the held-out items were opened,
-    how much people did.  A judge that nobody approved is exported too: the file then says so among its warnings.
-    Raises as `load_calibration`.
+    The file of a judge that nobody approved says so among its warnings.  Errors as `load_calibration`.
     """
     from core.judge_files.judge_writing import judge_yaml, known_of
 
@@ -171,10 +164,10 @@ def judge_file(store: Store, run_id: str) -> str:
 def judge_adapters(
     store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None
 ) -> tuple[Adapter, ...]:
-    """The judge as files for other tools: of the calibration or version `run_id`, else the one in use (`judge_runs`).
+    """Write the judge of a judge run as files for other tools; () without any judge run.
 
-    () where there is none; a `run_id` that is no such run counts as none given.  JudgeError when the judge
-    cannot be handed on.
+    An unknown `run_id` counts as None: that of the default version, else the newest.  JudgeError for a judge that
+    cannot be exported.
     """
     import yaml
 
@@ -188,10 +181,9 @@ def judge_adapters(
 
 
 def repeval_file(store: Store, run_id: str) -> str:
-    """The text of a finished run's `repeval.yaml`: what `score --judge-file` applies to other items.
+    """Write `repeval.yaml` of a finished RepEval run, for `score --judge-file`.
 
-    NotFoundError for an unknown run and for one that kept no score for other items: another kind of run, one that is
-    not done, or one of an earlier version.
+    NotFoundError for an unknown run, and for one without a score for other items.
     """
     from core.judge_files.judge_writing import yaml_text
     from core.repeval.fitted import repeval_card
@@ -204,11 +196,10 @@ def repeval_file(store: Store, run_id: str) -> str:
 
 
 def fused_file(store: Store, project_id: str, judge_id: str) -> str:
-    """The text of a kept fusion's file: what `score --judge-file` applies to other items.
+    """Write `fused.yaml` of a saved fusion, for `score --judge-file`.
 
-    A part that was a metric is computed from the texts, a calibrated judge is inside with its criteria, a RepEval
-    score with its directions; any other part's scores have to be handed in as a column that the file names.
-    A fusion by a model takes its plan along.  NotFoundError when the judge is neither, or a part of it is gone.
+    The file holds metrics, calibrated judges and RepEval directions of its parts, and the plan of a model.  Scores of
+    other parts are read from a column that it names.  NotFoundError for another judge, or if a part was removed.
     """
     from core.data.split import KnownTexts
     from core.fusion.fused_run import fused_card
@@ -233,7 +224,7 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
 
 
 def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
-    """The content of the file of a fusion by a model, measured on labelled items that neither plan nor parts saw."""
+    """Make the file of a fusion by a model, measured on labelled items that no part has seen."""
     from core.comparison import usual_level
     from core.data.split import KnownTexts
     from core.fusion.fused_run import fused_card
@@ -269,7 +260,7 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
 
 
 def _recipe(store: Store, part: Mapping[str, Any]) -> FusedPart:
-    """How the part is computed elsewhere; one that cannot be has to have its scores handed in."""
+    """Describe how a part is computed elsewhere; without a recipe its scores are read from a column."""
     from core.judge_files import judge_card
     from core.judge_files.documents import FusedPart
     from core.metrics import make_metric

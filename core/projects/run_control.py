@@ -42,7 +42,7 @@ EDIT_SCORED = "an edit was scored on them"
 
 @dataclass(frozen=True)
 class HeldOutAccess(Entry):
-    """One look at the held-out items of a golden set, the subject: a set looked at often is no longer held out."""
+    """A look at the held-out items of a golden set, the subject.  Items looked at often are no longer held out."""
 
     kind = "held-out opened"
     does = "opened the held-out items: {0.why}"
@@ -52,10 +52,7 @@ class HeldOutAccess(Entry):
 
 @dataclass(frozen=True)
 class JudgeState:
-    """A judge made ready (`core.judging.judge_protocol.judge_state`): `restore_judge` makes it again.
-
-    `prepared` is what its model wrote for that.
-    """
+    """State of a prepared judge, from which `restore_judge` makes it again; `prepared` is the text of its model."""
 
     state: Mapping[str, Any]
     prepared: Prepared = field(default_factory=Prepared)
@@ -66,13 +63,11 @@ class JudgeState:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of run; the module that does it enters it in `KINDS`.
+    """A kind of run.
 
-    `does` is what the log says of whoever starts one.  `check` holds a request against what is stored and returns it,
-    completed where it left something open, with the run's title and its judge's SPEC.  `opens` says why a run looks at
-    held-out items, "" where it does not.  `documents` are the records that it keeps on its way, by name; `lane` is the
-    queue's.  `enter` lists in the project what a result adds.  It is called after the result is stored, because a
-    screen that sees the listing opens the result.
+    `does` is the action in the log.  `check` validates a request, completes it, and adds title and SPEC of the judge.
+    `opens` says why a run looks at held-out items, "" if it does not.  `documents` are its intermediate records by
+    name.  `enter` adds the results to the project, after the result is stored, because screens then open it.
     """
 
     request: type[RunRequest]
@@ -91,15 +86,14 @@ KINDS: dict[RunKind, Kind] = {}
 
 @requires("reviewer")
 def start_run(store: Store, settings: Settings, request: RunRequest) -> str:
-    """Enqueue a run of the kind of its request and make sure that a worker is running; returns the run's id.
+    """Enqueue a run and make sure that a worker is running; return its id.
 
-    `run_view(...).outcome` is then the result that the kind names.  A look at held-out items is written down
-    (`list_held_out_accesses`).
+    Looks at held-out items are logged (`list_held_out_accesses`).
 
     Raises:
         NotFoundError: an unknown project, golden set, aspect, run, judge or criteria.
-        UsageError: a request that makes no sense, or a judge whose URL holds a password: specs are stored and shown.
-        JobError: a run without the result that is asked about, or one that was imported.
+        UsageError: a bad request, or a judge whose URL holds a password, for specs are stored and shown.
+        JobError: a request about an imported run, or one without a result.
     """
     name, kind = next((name, kind) for name, kind in KINDS.items() if kind.request is type(request))
     request, title, judge_spec = kind.check(store, settings, request)
@@ -127,10 +121,9 @@ def start_run(store: Store, settings: Settings, request: RunRequest) -> str:
 
 
 def do_run(store: Store, settings: Settings, run: Run, progress: RunProgress) -> str:
-    """Do a run and keep its result; "done", or "budget" where the budget ended it.
+    """Do a run and store its result; return "done", or "budget" if the budget ended it.
 
-    JobError for a kind that this version does not know; NotFoundError or AspectError where the request no longer fits
-    what is stored.
+    JobError for an unknown kind, NotFoundError or AspectError for a request that no longer fits the stored data.
     """
     kind = KINDS.get(run.kind)
     if kind is None:
@@ -144,13 +137,13 @@ def do_run(store: Store, settings: Settings, run: Run, progress: RunProgress) ->
 
 
 def lane_of(run: Run) -> Lane:
-    """The lane of a run's kind; the usual one for a kind that this version does not know."""
+    """Return the lane of a run; the usual one for an unknown kind."""
     kind = KINDS.get(run.kind)
     return "usual" if kind is None else kind.lane
 
 
 def do_here(store: Store, settings: Settings, run_id: str) -> str:
-    """Do a queued run in this process, with its snapshots; returns the status it ends with."""
+    """Do a queued run in this process, and return its final status."""
     attempt = store.runs.get(run_id).attempt
     if not store.runs.claim(run_id, attempt, "here"):
         raise JobError(f"Run {run_id} is not waiting for a worker.")
@@ -163,20 +156,15 @@ def do_here(store: Store, settings: Settings, run_id: str) -> str:
 
 @requires("reviewer", "cancelled a run")
 def cancel_run(store: Store, run_id: str) -> None:
-    """Ask the run to stop; takes about a second, and keeps what was paid for.  Nothing happens to a finished run.
-
-    NotFoundError for an unknown id.
-    """
+    """Cancel a run; replies that were paid for stay cached.  NotFoundError for an unknown id."""
     store.runs.request_cancel(run_id)
 
 
 @requires("reviewer", "resumed a run")
 def resume_run(store: Store, settings: Settings, run_id: str) -> None:
-    """Set a failed or cancelled run going again, from where it stopped.
+    """Resume a failed or cancelled run from where it stopped; a failed one asks again for missing and unread replies.
 
-    A failed one asks again what got no reply, or none that can be read, for it may have failed over that.
-
-    JobError for any other run, and for one that was imported.
+    JobError for any other run, and for an imported one.
     """
     require_made_here(store, run_id)
     run = store.runs.get(run_id)
@@ -193,7 +181,7 @@ def is_imported(store: Store, run_id: str) -> bool:
 
 
 def require_made_here(store: Store, run_id: str) -> None:
-    """JobError for an imported run: the endpoints, files and models that it names are never used."""
+    """Raise JobError for an imported run: its endpoints, files and models are never used."""
     if is_imported(store, run_id):
         raise JobError(
             f"Run {run_id} was imported and is read-only. To run anything in this project, start a calibration with a "
@@ -202,19 +190,18 @@ def require_made_here(store: Store, run_id: str) -> None:
 
 
 def unread_replies(store: Store, run_id: str) -> int:
-    """How many replies to the run could not be read."""
+    """Count the replies of a run that could not be read."""
     return len(store.replies.of_run(run_id).unread())
 
 
-# ── what runs left ───────────────────────────────────────────────────────────────────────────────────────────
+# ── results of runs ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class RunDetail(Run):
-    """A run with its request and its results so far.
+    """A run with its request, its latest leaderboard `standing` (judge runs), and its result `outcome`.
 
-    `standing` is the latest leaderboard (calibrations and versions; it outlives a failed or cancelled run), `outcome`
-    the result, the record that its kind names in `KINDS`.
+    `KINDS` has the record types.
     """
 
     request: RunRequest = field(kw_only=True)
@@ -228,10 +215,7 @@ class RunDetail(Run):
 
 
 def run_view(store: Store, run_id: str) -> RunDetail:
-    """One run whole, with its latest leaderboard and, when done, its result.
-
-    NotFoundError for an unknown id, JobError for a kind that this version does not know.
-    """
+    """Load a run with its results so far.  NotFoundError for an unknown id, JobError for an unknown kind."""
     run = store.runs.get(run_id)
     kind = KINDS.get(run.kind)
     if kind is None:
@@ -245,10 +229,7 @@ def run_view(store: Store, run_id: str) -> RunDetail:
 
 
 def load_calibration(store: Store, run_id: str) -> Calibration:
-    """The result of a finished calibration, or of a version's measurement.
-
-    NotFoundError for an unknown id, JobError while there is none.
-    """
+    """Load the result of a judge run.  NotFoundError for an unknown id, JobError without a result."""
     run = store.runs.get(run_id)
     result = store.results.read(run_id, RESULT, Calibration) if run.kind in JUDGES else None
     if result is None:
@@ -257,28 +238,25 @@ def load_calibration(store: Store, run_id: str) -> Calibration:
 
 
 def load_scores(store: Store, run_id: str) -> ScoreMatrix:
-    """Every score the run has stored so far: (n_criteria, n_items) over all items of its golden set, in its order."""
+    """Load the scores of a run so far: (n_criteria, n_items) over all items of its golden set."""
     golden = store.goldens.load(store.runs.get(run_id).golden_id)
     return store.results.scores(run_id, golden.item_ids)
 
 
 def judge_run(store: Store, run_id: str) -> str:
-    """The calibration or version whose judge scored in this run: itself, or the one a re-scoring or a round names."""
+    """Return the judge run whose judge scored in a run: itself, or that of a re-scoring or a round."""
     run = store.runs.get(run_id)
     return str(json.loads(run.request_json)["run_id"]) if run.kind in ("rescore", "round") else run_id
 
 
 def kept_judge(store: Store, run_id: str) -> Mapping[str, Any] | None:
-    """The state of the judge that a run made ready; None for a run without one."""
+    """Return the state of the judge that a run prepared; None without one."""
     kept = store.results.read(run_id, JUDGE, JudgeState)
     return None if kept is None else kept.state
 
 
 def require_judge(store: Store, run_id: str) -> Mapping[str, Any]:
-    """The state of the judge that the calibration `run_id` made ready, to ask it.
-
-    JobError while there is none, and for an imported run.
-    """
+    """Return the state of the judge that a calibration prepared.  JobError without one, and for an imported run."""
     require_made_here(store, run_id)
     state = kept_judge(store, run_id)
     if state is None:
@@ -287,11 +265,11 @@ def require_judge(store: Store, run_id: str) -> Mapping[str, Any]:
 
 
 def list_held_out_accesses(store: Store, project_id: str, golden_id: str, aspect: str) -> list[HeldOutAccess]:
-    """Every look at the held-out items of an aspect, oldest first."""
+    """List the looks at the held-out items of an aspect, oldest first."""
     return [access for access in store.events.all(project_id, HeldOutAccess, golden_id) if access.aspect == aspect]
 
 
-# ── a run at work ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── a running run ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -312,25 +290,21 @@ class RunWork(Keeper):
 
     @cached_property
     def replies(self) -> RunReplies:
-        """The run's cache of replies."""
+        """The cache of the replies of the run."""
         return self.store.replies.of_run(self.run.run_id)
 
-    # ── what is kept ─────────────────────────────────────────────────────────────────────────────────────────
-
-    def kept(self, name: str, kind: type[T]) -> T | None:
-        """The document that an earlier attempt kept under that name."""
-        return self.store.results.read(self.run.run_id, name, kind)
+    # ── stored results ───────────────────────────────────────────────────────────────────────────────────────
 
     def keep(self, name: str, document: object) -> None:
         self.store.results.put_document(self.run.run_id, name, document, attempt=self.run.attempt)
 
     def add_criteria(self, criteria: Sequence[Criteria]) -> None:
-        """Enter criteria among the project's; those that are there stay."""
+        """Add criteria to the project."""
         self.progress.check()
         self.store.criteria.add(self.run.project_id, self.run.golden_id, criteria)
 
     def alignment(self, criteria_id: str, side: Side, alignment: Alignment, status: str = "") -> CriteriaAlignment:
-        """The alignment of criteria in this run, to be entered by `add_alignments`."""
+        """Make the record of an alignment of criteria in this run, for `add_alignments`."""
         return CriteriaAlignment(criteria_id, self.run.run_id, side, alignment, status)
 
     def add_alignments(self, alignments: Sequence[CriteriaAlignment]) -> None:
@@ -338,25 +312,25 @@ class RunWork(Keeper):
         self.store.criteria.record(self.run.project_id, alignments)
 
     def add_judge(self, judge: JudgeScores, replies: Mapping[str, tuple[str, ...]] | None = None) -> str:
-        """Enter a judge among the project's, once; its id."""
+        """Add a judge to the project, once, and return its id."""
         self.progress.check()
         return self.store.judges.add(self.run.project_id, self.run.golden_id, judge, replies)
 
     def scores(self, criteria_ids: Sequence[str]) -> ScoreMatrix:
-        """The run's scores so far, over all items of the golden set."""
+        """The scores of criteria in this run so far, over all items of the golden set."""
         return self.store.results.scores(self.run.run_id, self.golden.item_ids, criteria_ids)
 
     # ── judges ───────────────────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
     def opened(self, spec: str, asking: Asking) -> Iterator[Judge]:
-        """The judge that a SPEC names, with the run's replies."""
+        """Make the judge of a SPEC, with the replies of the run."""
         with closing(make_judge(spec, self.settings, self.replies, asking=asking, gate=NAMED)) as judge:
             yield judge
 
     @contextmanager
     def asking(self, state: Mapping[str, Any], task: Task) -> Iterator[AskedJudge]:
-        """The judge of `state`, made again; its criteria and scores are kept with the run as they come."""
+        """Restore the judge of `state`; the run stores its criteria and scores as they come."""
         with closing(restore_judge(state, self.settings, self.replies, gate=NAMED)) as judge:
             self.progress.remarks = lambda: judge.remarks
             yield AskedJudge(judge, self.golden, task, self.progress, keeper=self)

@@ -205,13 +205,9 @@ def sign_off(report: Report) -> str:
     version = report.version
     if version is None:
         return "Nobody here has approved this judge: it is older than the record of versions."
-    approval, elsewhere = version.approval, version.imported_approval
+    approval = version.approval
     if approval is None:
-        why = f"Nobody here has approved {report.judge_name}."
-        if elsewhere is not None:
-            by = bounded(elsewhere.actor, 80) or "Somebody"
-            why += f" {by} approved it where the project came from; that approval does not count here."
-        return why
+        return f"Nobody here has approved {report.judge_name}."
     by, reason = bounded(approval.actor, 80) or "Somebody", bounded(approval.reason, 300)
     words = f"{by} approved {report.judge_name} on {day(approval.at)}" + (
         f": “{reason.rstrip('.')}”." if reason else "."

@@ -109,8 +109,6 @@ def _draw_head(version: JudgeVersion, *, large: bool) -> None:
     else:
         st.markdown(f"**Version {version.number}**", width="content")
     st.badge(VERSION_STATES[version.state], color=COLOURS[version.state])  # type: ignore[arg-type]
-    if version.imported_approval is not None and not version.in_force:
-        st.badge("approved where it came from", color="gray")
     who = f" by {version.made.actor}" if version.made.actor else ""
     note = f": “{version.made.note}”" if version.made.note else ""
     made = f"{VERSION_ORIGINS[version.made.origin]}{who} {tables.when(version.made.at)}{note}"

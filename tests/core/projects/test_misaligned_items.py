@@ -71,7 +71,7 @@ def test_triage_keeps_what_is_not_said_anew_and_takes_a_verdict_back(
     assert found() == ("label wrong", True, "<i>rule</i>", "Bo")
     with pytest.raises(UsageError, match="got 'nonsense'"):
         save(ann, verdict="nonsense")
-    with pytest.raises(ConflictError, match="Bo said 'label wrong' of this item while you were looking"):
+    with pytest.raises(ConflictError, match=r"Bo changed the triage .* looking at it: label wrong"):
         save(ann, verdict="", seen=first)
     save(ann, "i2", verdict="ambiguous")
     save(ann, "i2", verdict="")
@@ -87,6 +87,6 @@ def test_several_items_at_once_leave_out_what_somebody_else_has_changed(
     request = TriageRequest(golden_id, "a", "c1", "judge wrong")
     numbers, refused = projects.triage_items(ann, project, {"i1": 0, "i2": 0}, request, form="one")
     assert list(numbers) == ["i1"]
-    assert "Bo said 'label wrong' of this item while you were looking" in refused["i2"]
+    assert "Bo changed the triage of this item while you were looking at it: label wrong" in refused["i2"]
     triage = projects.list_triage(store, project, golden_id, "a")
     assert {item_id: found.verdict for item_id, found in triage.items()} == {"i1": "judge wrong", "i2": "label wrong"}

@@ -132,6 +132,6 @@ def test_items_that_changed_sides() -> None:
     ends are aligned now; swapped the other way they are misaligned.
     """
     labels, reversed_ = np.array([1.0, 2.0, 3.0, 4.0]), np.array([4.0, 2.0, 3.0, 1.0])
-    assert crossed_items(reversed_, labels, labels, min_gap=1.0) == {0: False, 3: False}
-    assert crossed_items(labels, reversed_, labels, min_gap=1.0) == {0: True, 3: True}
-    assert 0 not in crossed_items(reversed_, np.array([np.nan, 2.0, 3.0, 4.0]), labels, min_gap=1.0)
+    assert crossed_items(np.array([reversed_, labels]), labels, min_gap=1.0) == {0: False, 3: False}
+    assert crossed_items(np.array([labels, reversed_]), labels, min_gap=1.0) == {0: True, 3: True}
+    assert 0 not in crossed_items(np.array([reversed_, [np.nan, 2.0, 3.0, 4.0]]), labels, min_gap=1.0)

@@ -30,7 +30,7 @@ READING = """
     load_scores unread_replies round_cost run_view
     estimate_styles styles_so_far
     estimate_version in_place_of_parent judge_line judge_lines judge_runs overview version_run
-    calibrations_of estimate_ablation last_run_on
+    estimate_ablation last_run_on
     list_rechecks estimate_repeat steadiness_of
     log_lines
     estimate_repeval open_review hidden_votes review_moved

@@ -86,9 +86,8 @@ def test_an_import_beside_the_original_changes_nothing_of_it(
     assert original.run_id not in json.dumps(three)
     (version,) = projects.judge_line(store, copy.project_id, "coherence").versions
     assert (version.state, version.approval) == ("proposed", None)  # approved elsewhere: nobody here has
-    approved, measured = version.imported_approval, version.newest
-    assert approved is not None and version.evidence_of(approved) is measured is not None
-    assert {version.made.base_run, measured.run_id} == {run.run_id}
+    assert version.newest is not None
+    assert {version.made.base_run, version.newest.run_id} == {run.run_id}
 
 
 def test_the_log_says_what_was_done_here_and_what_came(
