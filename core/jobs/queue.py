@@ -1,22 +1,19 @@
-"""The queue of runs, a worker's part in it, the progress of a running run, and how a worker is started.
+"""The queue of runs, the progress of a running run, and the start of a worker process.
 
-It knows no domain and holds no SQL.
-
-The queue is the table of runs itself: a worker takes a queued run by an update that only one can win, calls the
-function of its kind, and stores the result or why there is none.  A resumed run is called again: it finds what it was
-answered, and what it stored (`core.projects.run_control`).
+It knows no domain and holds no SQL.  The queue is the table of runs: a worker claims a queued run by an update that
+only one can win, calls the function of its kind, and stores the result or the error.  A resumed run is called again and
+finds its stored replies (`core.projects.run_control`).
 
 ::
 
-    web process  ── row in `runs` (queued) ──▶  any worker's tick takes it: attempt n is this worker's
-    worker dies  ── same worker starts     ──▶  what it had begun is queued again, as attempt n + 1
-                 ── heartbeat goes stale   ──▶  another worker's tick queues it again
+    web process  ── row in `runs` (queued) ──▶  the tick of a worker claims it as attempt n
+    worker dies  ── same worker starts     ──▶  its runs are queued again, as attempt n + 1
+                 ── heartbeat goes stale   ──▶  the tick of another worker queues them again
 
-Whatever still runs of an older attempt cannot write any more, and stops when it next says how far it is.
+An older attempt can write nothing any more, and stops at its next sign of progress.
 
-The worker is a process of its own, in a session of its own: a web process that ends or restarts leaves it running.
-It ends by itself when no run is left and the web process that last asked for it has been gone for
-`core.jobs.worker.LINGER_SECONDS`.
+The worker is a process in a session of its own, so it survives the web process.  It ends when no run is left and the
+web process that last asked for it has been gone for `core.jobs.worker.LINGER_SECONDS`.
 """
 
 from __future__ import annotations
@@ -49,7 +46,7 @@ from core.store.store import Store
 
 Lane = Literal["usual", "model"]
 
-# ── a running run: what it writes about itself, and how it learns that it must stop ──────────────────────────────
+# ── progress of a running run ──────────────────────────────
 
 T = TypeVar("T")
 _INTERVAL = 0.4
@@ -59,10 +56,9 @@ _GRACE = 1.0  # seconds that work gets to notice the stop by itself
 class RunProgress:
     """The `Progress` of a running run; use it as a context manager around the work.
 
-    A thread per run wakes twice a second: it writes where the run is and its latest snapshot if they changed, and looks
-    whether a person cancelled the run or another worker has it.  The work itself only sets numbers in memory.  A run
-    that resumes after a kill publishes the same snapshots again, from the first; they are held back until the last one
-    that was shown is passed, so that nothing on a screen runs backwards.  `remarks` is added to each message.
+    A thread writes stage and latest snapshot twice a second, and checks whether the run was cancelled or taken over.
+    A resumed run publishes its snapshots again; they are hidden until it passes the last one that was shown.
+    `remarks` is added to each message.
     """
 
     def __init__(self, store: Store, run: Run, worker_stops: threading.Event) -> None:
@@ -89,8 +85,6 @@ class RunProgress:
         if kind is None or (issubclass(kind, ConcordError) and not issubclass(kind, LostRunError)):
             self._write()
 
-    # ── what the work says ───────────────────────────────────────────────────────────────────────────────────
-
     def publish(self, snapshot: Snapshot) -> None:
         """As `core.progress.Progress`."""
         self.check()
@@ -116,7 +110,7 @@ class RunProgress:
             raise self._stop
 
     def wait_for(self, work: Future[T]) -> T:
-        """The result of `work`; when the run must stop, raises soon after even if `work` does not end."""
+        """Wait for the result of `work`; raise soon after the run must stop, even if `work` does not end."""
         while self._stop is None:
             try:
                 return work.result(timeout=0.1)
@@ -127,8 +121,6 @@ class RunProgress:
             return work.result(timeout=_GRACE)
         except (NotYet, ConcordError):
             raise self._stop from None
-
-    # ── the thread ───────────────────────────────────────────────────────────────────────────────────────────
 
     def _keep_writing(self) -> None:
         while not self._done.wait(_INTERVAL) and self._stop is None:
@@ -160,16 +152,16 @@ class RunProgress:
 
 
 RUNS_AT_ONCE: dict[Lane, int] = {"usual": 4, "model": 1}
-"""Of one worker, by lane: two models in one process would have to share its memory, or that of one GPU."""
+"""Lane → most runs of a worker at once; two models in one process would share its memory or GPU."""
 _STOP_SECONDS = 3.0
 
 Work = Callable[[Run, RunProgress], str]
-"""Does a run, stores its result, and returns its final status ("done", "budget")."""
+"""Do a run, store its result, and return its final status ("done", "budget")."""
 log = logging.getLogger("concord.jobs")
 
 
 class Queue:
-    """One per worker process."""
+    """The queue of a worker process."""
 
     def __init__(
         self, store: Store, worker_id: str, work: Work, lane_of: Callable[[Run], Lane] = lambda run: "usual"
@@ -180,20 +172,20 @@ class Queue:
         self._stopping = threading.Event()
 
     def launch(self) -> None:
-        """Queue again what this worker left unfinished when it was killed."""
+        """Requeue the runs that this worker left unfinished."""
         for run in self._store.runs.active():
             if run.worker_id == self._worker_id:
                 self._store.runs.pass_on(run.run_id, run.attempt, "resuming")
 
     def stop(self) -> None:
-        """Stop: runs in progress are queued again for the next worker."""
+        """Stop, and requeue running runs for the next worker."""
         self._stopping.set()
         with self._changed:
             self._changed.wait_for(lambda: not self._active, timeout=_STOP_SECONDS)
         self.launch()
 
     def tick(self) -> None:
-        """Queue again what lost workers left, and take queued runs, the oldest first."""
+        """Requeue the runs of lost workers, and claim queued runs, oldest first."""
         runs, active = self._store.runs, self._store.runs.active()
         for run in active:
             lost = run.status == "running" and run.worker_alive is False and run.worker_id != self._worker_id
@@ -217,7 +209,7 @@ class Queue:
         return not self._store.runs.active()
 
     def _do(self, run: Run) -> None:
-        """Do a run to its end and store how it ended, unless it is another worker's by now."""
+        """Do a run, and store its final status, unless another worker has taken it over."""
         status = error = ""
         pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"work-{run.run_id}")
         try:
@@ -255,23 +247,23 @@ _CODE = "import sys; sys.path.insert(0, sys.argv[1]); from core.jobs.worker impo
 
 
 def lock_file(settings: Settings) -> Path:
-    """Held by the one worker of this `CONCORD_HOME` for as long as it lives."""
+    """The lock file that the worker of this `CONCORD_HOME` holds."""
     return settings.home.absolute() / "worker.lock"
 
 
 def watch_file(settings: Settings) -> Path:
-    """Process id of the web process that last asked for a worker."""
+    """The file with the process id of the web process that last asked for a worker."""
     return settings.home.absolute() / "worker.watch"
 
 
 _started: dict[Path, tuple[subprocess.Popen[bytes], float]] = {}
-"""Home → the worker process that this process last started for it, and when."""
+"""Home → the worker process that this process last started for it, with the time."""
 
 
 def ensure_worker(settings: Settings) -> None:
-    """Start a worker unless one is alive, or `settings.worker` says that workers run elsewhere.
+    """Start a worker unless one is alive or `settings.worker` is "external"; takes well under a millisecond.
 
-    Cheap enough (well under a millisecond) to call at every opening of a screen.  JobError when it cannot start.
+    JobError if it cannot start.
     """
     if settings.worker != "auto":
         return
@@ -295,7 +287,7 @@ def ensure_worker(settings: Settings) -> None:
 
 
 def _start(settings: Settings) -> None:
-    """Settings go through a pipe: the key stands neither in the process list nor in a file."""
+    """Start the worker process; settings go through a pipe, so that no key is in the process list or a file."""
     file = settings.home / "worker.log"  # tracebacks of failed runs among it
     if file.exists() and file.stat().st_size > _KEPT_LOG_BYTES:
         file.replace(file.with_suffix(".old.log"))
@@ -311,15 +303,15 @@ def _start(settings: Settings) -> None:
     _started[settings.home] = child, time.monotonic()
 
 
-# ── its log: no key, prompt, item's text or reply; errors are named by their class and place ───────────────────────
+# ── log lines without keys, prompts, texts or replies ───────────────────────
 
 
 _ROOT = Path(__file__).parents[2]
-_PLAIN = (StoreError, JobError)  # their messages are ours alone; others may quote a file or an endpoint
+_PLAIN = (StoreError, JobError)  # the messages of others may quote a file or an endpoint
 
 
 def log_to_stderr() -> None:
-    """Write Concord's own log lines to standard error."""
+    """Log to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter())
     logging.basicConfig(handlers=[handler])
@@ -328,7 +320,7 @@ def log_to_stderr() -> None:
 
 
 class LineFormatter(logging.Formatter):
-    """A log record as a line: errors by their class and where they came up, without what they say of data."""
+    """Format a log record with the class and place of an error, without its message."""
 
     def format(self, record: logging.LogRecord) -> str:
         error = record.exc_info[1] if record.exc_info else None
@@ -336,7 +328,7 @@ class LineFormatter(logging.Formatter):
         said = record.msg % tuple(map(_bare, arguments)) if arguments else str(_bare(record.msg))
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
         where = []
-        for frame in traceback.extract_tb(error.__traceback__) if error else ():  # the outermost first
+        for frame in traceback.extract_tb(error.__traceback__) if error else ():  # outermost first
             file = Path(frame.filename)
             short = file.relative_to(_ROOT) if file.is_relative_to(_ROOT) else file.name
             where.append(f"{short}:{frame.lineno} in {frame.name}")

@@ -1,11 +1,10 @@
-"""The worker process: runs what the web process, the command line or another host put in the queue.
+"""The worker process, which does the queued runs.
 
-``python -m core worker`` runs one until it is told to stop (SIGTERM, Ctrl-C).  The app starts one by itself
-(`core.jobs.queue`), which ends when there is nothing to do and nobody watches.  Several hosts may run one each on
-the same Postgres; each needs its own `CONCORD_WORKER_ID` (default: the host's name).
+``python -m core worker`` runs one until SIGTERM or Ctrl-C.  The app starts one by itself (`core.jobs.queue`), which
+ends when it is idle and nobody watches.  Several hosts may each run one on the same Postgres, with different
+`CONCORD_WORKER_ID` (default: the host name).
 
-Stopping at any moment, kill -9 included, loses nothing: the next worker resumes runs in progress.
-It listens on no port.
+A worker can be killed at any moment: the next one resumes its runs.  It listens on no port.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import socket
 import sys
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -32,27 +30,21 @@ from core.settings import Settings, collect_seldom
 from core.store.store import Store
 
 LINGER_SECONDS = 120.0
-"""How long a worker that the app started stays after the web process is gone and every run is over."""
+"""How long a worker that the app started waits without runs and web process before it ends."""
 _TICK, _LONGEST_TICK = 0.1, 1.0
 _BEAT = 2.0
 
 BEHIND_THE_SCREENS = 5
-"""Niceness of a worker that shares its machine with the web process: whoever presses a key comes first."""
-_SESSION_RANK = Path("/proc/self/autogroup")
-"""Where Linux shares processors among sessions first, a process's own niceness counts within its session alone; this
-file holds the niceness of the session."""
+"""Niceness of a worker next to the web process, so that screens stay fast."""
 log = logging.getLogger("concord.jobs")
 
 
 def run_worker(settings: Settings, *, linger: float | None = None) -> None:
-    """Work until stopped; with `linger`, also end that many seconds after the last need for it.
+    """Do queued runs until stopped, or until `linger` seconds after the last need for a worker.
 
-    JobError when this `CONCORD_HOME` or this worker id has a live worker already.
+    JobError if this `CONCORD_HOME` or this worker id has a live worker already.
     """
     log_to_stderr()
-    if sys.platform == "linux" and os.getsid(0) == os.getpid() and _SESSION_RANK.exists():
-        with suppress(OSError):  # told too often, or /proc may not be written: it runs all the same
-            _SESSION_RANK.write_text(str(os.nice(0)))
     make_private(settings.home.absolute())
     try:
         lock = FileLock(lock_file(settings)).acquire(timeout=0)
@@ -77,7 +69,7 @@ class _Worker:
         self._pause = _TICK
 
     def run(self) -> None:
-        for other in self._store.workers.alive():  # one on this CONCORD_HOME is dead: this process holds its lock
+        for other in self._store.workers.alive():  # a worker of this CONCORD_HOME is dead, for its lock is here
             if other.worker_id == self._id and other.place != self._place:
                 raise JobError(
                     f"A worker named {self._id!r} is alive on {other.place}. "
@@ -105,7 +97,7 @@ class _Worker:
         self._store.workers.leave(self._id)
 
     def _keep_beating(self) -> None:
-        """Give signs of life; the more workers there are, the less often each looks: in all every `_TICK` seconds."""
+        """Send heartbeats; the more workers there are, the less often each ticks."""
         while not self._stop.wait(_BEAT):
             try:
                 self._store.workers.beat(self._id)
@@ -116,7 +108,7 @@ class _Worker:
 
 def _watched(file: Path) -> bool:
     """Whether the web process that last asked for a worker is alive."""
-    if sys.platform == "win32":  # there, signal 0 would end the process; the worker stays until it is told to stop
+    if sys.platform == "win32":  # signal 0 would end the process there
         return True
     try:
         os.kill(int(file.read_text()), 0)
@@ -128,7 +120,7 @@ def _watched(file: Path) -> bool:
 
 
 def main() -> None:
-    """Entry of the process that the app starts: settings come as JSON on standard input."""
+    """Run the worker that the app starts; settings come as JSON on standard input."""
     settings = TypeAdapter(Settings).validate_json(sys.stdin.read())
     if hasattr(os, "nice"):
         os.nice(BEHIND_THE_SCREENS)

@@ -146,16 +146,18 @@ def _with_levels(store: Store, request: CalibrationRequest) -> CalibrationReques
 def run_calibration(work: RunWork) -> Calibration:
     """Calibrate a judge for a run, with the reasons of raters."""
     from core.calibration.loop import calibrate
+    from core.judging.judge_specs import NAMED, make_judge
 
     request, golden = work.request(CalibrationRequest), work.golden
-    with work.opened(request.judge_spec, request.asking) as judge:
+    spec, asking = request.judge_spec, request.asking
+    with closing(make_judge(spec, work.settings, work.replies, asking=asking, gate=NAMED)) as judge:
         result = calibrate(
             with_reasons(work.store, request.project_id, golden, request.aspect, work.run.created_at),
             request.task(golden),
             judge,
             request.settings,
             work.progress,
-            asking=request.asking,
+            asking=asking,
             split=_asked_split(work.store, request, golden),
             keeper=work,
         )
@@ -431,7 +433,8 @@ def enter_judge(work: RunWork, result: Calibration) -> None:
     work.add_judge(final)
     listed = store.judges.all(run.project_id, run.golden_id, run.aspect)
     if not any(entry.judge.kind == "no criteria" and entry.judge.run_id == base_run for entry in listed):
-        bare = work.scores([each.criteria.criteria_id for each in result.candidates if each.status == "baseline"])
+        baselines = [each.criteria.criteria_id for each in result.candidates if each.status == "baseline"]
+        bare = store.results.scores(run.run_id, work.golden.item_ids, baselines)
         for k, name in enumerate(bare.criteria_ids):
             baseline = replace(
                 final,

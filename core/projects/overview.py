@@ -12,8 +12,7 @@ from typing import Literal
 from core.project_records import GoldenSummary, Role, Run
 from core.projects.calibration import version_asked
 from core.projects.judge_line import JudgeLine, judge_line
-from core.projects.labelling import Adjudicated, LabelPass, still_rating
-from core.projects.method_runs import list_rechecks
+from core.projects.labelling import LabelPass, still_rating
 from core.projects.reasons import Triage, list_triage
 from core.projects.review import PointDecided, Vote, hidden_votes, open_review
 from core.spreadsheets import csv_text
@@ -24,7 +23,7 @@ from core.wording import counted
 StageName = Literal["golden set", "labels", "calibration", "review", "approved", "in use"]
 ToDo = Literal["label", "sign off", "decide", "vote", "triage", "measure", "grow"]
 NEEDS: dict[ToDo, Role] = {"label": "annotator", "vote": "annotator"}
-"""The least role of those for whom something waits; of all others it is reviewer."""
+"""The role that a task needs; all others need a reviewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +38,9 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The state of the judge of an aspect; `waiting` most urgent first, `line` the versions of the judge.
+    """The state of the judge of an aspect ("" without labels): open tasks, most urgent first, and judge versions.
 
-    `stages` are the steps on the way: whether each is done, and in a few words how far it is, "" where it has not
-    begun.  The line's aspect is "" where nothing is labelled yet.  `calibrating` is the calibration that goes on.
+    `stages` map each step to whether it is done, and to a few words.  `calibrating` is an unfinished calibration.
     """
 
     golden: GoldenSummary
@@ -53,9 +51,9 @@ class Overview:
 
 
 def overview(store: Store, project_id: str, golden_id: str, aspect: str) -> Overview:
-    """The state of the project on an aspect of a golden set, for the user.  NotFoundError for unknown ids.
+    """Summarise a project on an aspect of a golden set ("": without labels), with the open tasks of the user.
 
-    `aspect` "" is for a golden set without labels.
+    NotFoundError for unknown ids.
     """
     listed = {golden.golden_id: golden for golden in store.goldens.all(project_id)}  # as it is called in this project
     golden, line = listed.get(golden_id) or store.goldens.get(golden_id), judge_line(store, project_id, aspect)
@@ -67,27 +65,19 @@ def overview(store: Store, project_id: str, golden_id: str, aspect: str) -> Over
         if store.actor.may(NEEDS.get(each.task, "reviewer"))
     )
     runs = [run for run in ours if run.kind == "calibration"]
-    labelled, n_done = golden.aspect(aspect), sum(run.status == "done" for run in runs)
+    labelled = golden.aspect(aspect)
     n_labelled = 0 if labelled is None else labelled.n_labelled
-    versions = counted(len(line.versions), "version") if line.versions else f"{n_done:,} finished" if n_done else ""
+    calibrated = bool(line.versions) or any(run.status == "done" for run in runs)
     to_review = sum(each.n for each in waiting if each.task in ("decide", "sign off"))
     reviewed = line.default is not None and line.default.in_force and not to_review
     approved = next((version for version in reversed(line.versions) if version.in_force), None)
-    use = ""
-    if line.current is not None:
-        checks = list_rechecks(store, project_id, aspect)
-        use = f"recheck: {checks[-1].outcome.decision}" if checks else "not rechecked"
-        use = use if line.current is approved else f"{line.current.name}, {use}"
     stages: dict[StageName, tuple[bool, str]] = {
         "golden set": (True, counted(golden.n_items, "item")),
         "labels": (n_labelled > 0, f"{n_labelled:,} labelled" if n_labelled else ""),
-        "calibration": (
-            bool(versions),
-            ", ".join([versions, *(f"{line.get(number).name} being measured" for number in sorted(measuring))]),
-        ),
+        "calibration": (calibrated, counted(len(line.versions), "version") if calibrated else ""),
         "review": (reviewed, f"{to_review:,} open" if to_review else "nothing open"),
-        "approved": (approved is not None, "" if approved is None else approved.name),
-        "in use": (line.current is not None, use),
+        "approved": (approved is not None, approved.name if approved else ""),
+        "in use": (line.current is not None, line.current.name if line.current else ""),
     }
     return Overview(golden, stages, waiting, line, next((run for run in runs if not run.finished), None))
 
@@ -95,16 +85,14 @@ def overview(store: Store, project_id: str, golden_id: str, aspect: str) -> Over
 def _waiting(
     store: Store, project_id: str, golden: GoldenSummary, line: JudgeLine, measuring: set[int]
 ) -> Iterator[Waiting]:
-    """What waits for anybody; for labels, for whoever acts."""
+    """The open tasks of a project; items to label are those of the user."""
     where = (store, project_id, golden.golden_id, line.aspect)
     for labelling, n_open in still_rating(store, project_id, golden.golden_id):
         yield Waiting("label", n_open, f"{counted(n_open, 'item')} to label in {labelling.name}", labelling.pass_id)
     for version in line.waiting[:1]:
         yield Waiting("sign off", 1, f"{version.name} waits for approval", str(version.number))
     if drafts := [each for each in line.versions if each.state == "draft" and each.number not in measuring]:
-        words = f"{drafts[-1].name} was made and not measured"
-        if len(drafts) > 1:
-            words = f"{len(drafts):,} versions were made and not measured"
+        words = f"{counted(len(drafts), 'version')} made and not measured"
         yield Waiting("measure", len(drafts), words, str(drafts[-1].number))
     review = open_review(*where)
     if review.joined and review.points:
@@ -120,7 +108,7 @@ def _waiting(
         yield Waiting("triage", 1, "nobody has looked at the misaligned items yet")
 
 
-# ── what people did ──────────────────────────────────────────────────────────────────────────────────────────
+# ── the log ──────────────────────────────────────────────────────────────────────────────────────────
 
 _TEXT = 60
 _RUN_WORDS: Mapping[str, str] = {
@@ -132,42 +120,35 @@ _RUN_WORDS: Mapping[str, str] = {
     "recheck": "drift check",
     "version": "judge version",
 }
-"""Kind of run → what people call it, where that is another word."""
+"""Kind of run → its name for users, if it differs."""
 _NAMED = ("criteria_id", "judge_id", "golden_id", "run_id", "parent_id")
-"""What an action may have been asked with, the more telling first."""
+"""Arguments of an action that name its subject, most specific first."""
 
 
 def log_lines(store: Store, project_id: str, entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    """The action and the subject of each log entry, in words without ids ("" for a deleted subject).
+    """Describe log entries: action and subject, in words without ids ("" for a deleted subject).
 
-    A vote that nobody may see yet says only that it is in.
+    A hidden vote only says that somebody voted.
     """
     hidden = hidden_votes(store, project_id) if any(isinstance(entry, Vote) for entry in entries) else set()
-    passes = {begun.subject: begun for begun in store.events.all(project_id, LabelPass)}
-    words = {pass_id: f"labelling pass {_quoted(begun.name)}" for pass_id, begun in passes.items()}
+    begun = store.events.all(project_id, LabelPass)
+    words = {each.subject: f"labelling pass {_quoted(each.name)}" for each in begun}
     words |= {each.criteria_id: _criteria_words(each.text, each.aspect) for each in store.criteria.all(project_id)}
     words |= {each.judge_id: f"judge {_quoted(each.name)}" for each in store.judges.all(project_id)}
     words |= {each.run_id: run_words(each) for each in store.runs.all(project_id)}
-    goldens = {each.golden_id: f"golden set {_quoted(each.name)}" for each in store.goldens.all(project_id)}
-    words |= goldens
-
-    def item(golden_id: str, item_id: str) -> str:
-        known = store.goldens.load(golden_id).items if golden_id in goldens else ()
-        return next((f"item {_quoted(each.target)}" for each in known if each.item_id == item_id), "")
+    words |= {each.golden_id: f"golden set {_quoted(each.name)}" for each in store.goldens.all(project_id)}
 
     def about(entry: Entry) -> str:
         match entry:
             case Vote() | PointDecided():
                 return _quoted(entry.title)
             case Triage():
-                return item(entry.golden_id, entry.item_id)
-            case Adjudicated():
-                return item(passes[entry.subject].golden_id, entry.item_id) if entry.subject in passes else ""
-            case Action():  # the thing made, else the thing that it was done to; what is gone by the name it had
+                known = store.goldens.load(entry.golden_id).items if entry.golden_id in words else ()
+                return next((f"item {_quoted(each.target)}" for each in known if each.item_id == entry.item_id), "")
+            case Action():  # what was made, else what was changed; a deleted thing by the name that it had
                 keys = (entry.subject, *(str(entry.about.get(name) or "") for name in _NAMED))
-                name = entry.about.get("name")
-                named = _quoted(name) if isinstance(name, str) and name else ""
-                return next((words[key] for key in keys if key in words), named)
+                name = str(entry.about.get("name") or "")
+                return next((words[key] for key in keys if key in words), name and _quoted(name))
         return words.get(entry.subject, "")
 
     voted = "voted; shown once all votes are in"
@@ -176,7 +157,7 @@ def log_lines(store: Store, project_id: str, entries: Sequence[Entry]) -> list[t
 
 @requires("admin", reads=True)
 def log_csv(store: Store, project_id: str) -> str:
-    """The whole log as CSV, one entry a row; no cell can be taken for a formula."""
+    """Write the whole log as CSV, a row per entry; no cell can be read as a formula."""
     rows = []
     for entry in reversed(store.events.page(project_id)):
         at, details = entry.at.isoformat(timespec="seconds"), json.dumps(entry.body, ensure_ascii=False, sort_keys=True)
@@ -185,12 +166,11 @@ def log_csv(store: Store, project_id: str) -> str:
 
 
 def run_words(run: Run) -> str:
-    """The name of a run in words, e.g. "calibration of consistency"."""
+    """Name a run, e.g. "calibration of consistency"."""
     return f"{_RUN_WORDS.get(run.kind, run.kind)} of {run.aspect}"
 
 
 def _criteria_words(text: str, aspect: str) -> str:
-    """Criteria by how they begin and what they are for."""
     return f"criteria {_quoted(text)} for {aspect}" if text.strip() else f"no criteria, for {aspect}"
 
 

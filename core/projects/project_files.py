@@ -1,19 +1,16 @@
-"""Export a project to one file, and import it after checking the whole file.
+"""Project files: export a project to a zip, import one after checking the whole file, and the demo project.
 
 ``concord-project`` version 1 is a zip of ``manifest.json`` and one ``tables/NAME.jsonl`` for each table of
-`core.store.transfer.LAYOUT`, in that order.  JSON lines rather than Parquet: a person and any language read them
-without a library, a line at a time in bounded memory, and no native decoder sees bytes of unknown origin.
+`core.store.transfer.LAYOUT`, in that order.  JSON lines can be read by any language, a line at a time, and no native
+decoder sees bytes of unknown origin.
 
-It is read as if an enemy had made it.  Nothing is unpacked to disk, and every name has to be one of the manifest.  What
-the zip's directory declares is held against limits before a byte is read, and what comes out is counted and hashed.
-Rows of the right columns go into the store in one transaction, and are read back there by what the screens read with:
-where that fails, the transaction is undone.  Where a later version changes a column, it raises `VERSION` and brings the
-rows of earlier ones up to it on reading.
+A file may be hostile.  Nothing is unpacked to disk.  Limits hold before a byte is read, and content is counted and
+hashed.  Rows are stored in one transaction and read back with the code of the screens; an error undoes it.  A version
+that changes a column raises `VERSION` and converts the rows of earlier ones.
 
-An import never changes what is there.  It makes a project with a new id and, where the name is taken, the next free
-one; golden sets are the same under their hash everywhere and are shared.  Golden sets, labels and criteria can be used
-like any other.  Runs that came along are read-only (`run_control.require_made_here`): no endpoint, file or model
-that they name is used.  Entries of the log keep who did what and when, and are marked as imported by their role.
+An import changes nothing that is there.  The project gets a new id and a free name; golden sets are shared by hash.
+Golden sets, labels and criteria can be used.  Imported runs are read-only (`run_control.require_made_here`), and
+imported log entries are marked by their role.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ import uuid
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,7 +45,7 @@ from core.errors import (
     UsageError,
 )
 from core.files import saving
-from core.project_records import DEMO_PROJECT, FINISHED, ROLES, ProjectSummary, moment
+from core.project_records import DEMO_PROJECT, FINISHED, ROLES, ProjectSummary
 from core.projects.calibration import CalibrationRequest
 from core.projects.project_list import LONGEST_NAME
 from core.projects.run_control import KINDS, JudgeState, start_run
@@ -132,10 +129,9 @@ class Imported:
 def export_project(
     store: Store, settings: Settings, project_id: str, path: Path, *, replies: bool = True
 ) -> ProjectFile:
-    """Write a project to `path`, whole or not at all; without `replies` those of endpoints stay here.
+    """Export a project to the file `path`, with or without `replies` of endpoints; never with keys or settings.
 
-    Keys and settings are no part of a project.  NotFoundError for an unknown project; ArchiveError where the file
-    cannot be written or the project is too large for one.
+    NotFoundError for an unknown project, ArchiveError if the file cannot be written or the project is too large.
     """
     project = store.projects.get(project_id)
     unfinished = sum(row.status in UNFINISHED for row in store.runs.all(project_id))
@@ -162,7 +158,7 @@ def export_project(
 
 
 def _write(zipped: zipfile.ZipFile, table: str, rows: Iterable[Row]) -> dict[str, Any]:
-    """Write the rows of a table; what the manifest says of them.  ArchiveError for a row that no import would take."""
+    """Write the rows of a table, and return its manifest entry.  ArchiveError for a row that is too long to import."""
     name, n, size, digest = _file_name(table), 0, 0, hashlib.sha256()
     with zipped.open(name, "w", force_zip64=True) as file:
         for row in rows:
@@ -183,7 +179,7 @@ def _file_name(table: str) -> str:
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:
-    """SHA-256 over the names and hashes of all files: says which content it is, whatever compressed it."""
+    """SHA-256 over the names and hashes of all files, which does not depend on compression."""
     lines = "".join(f"{file['sha256']}  {file['name']}\n" for file in manifest["files"])
     return hashlib.sha256(lines.encode()).hexdigest()
 
@@ -192,21 +188,26 @@ def _digest(manifest: Mapping[str, Any]) -> str:
 def import_project(
     store: Store, settings: Settings, file: Path | IO[bytes], *, name: str = "", project_id: str = ""
 ) -> Imported:
-    """Make a new project of a file, under `name` or the name it had; all of it or nothing.
+    """Make a new project of a file, under `name` or the name in the file; all of it or nothing.
 
-    `project_id` is for what ships with Concord and is known by its id; else the project gets a new one.  ArchiveError
-    for a file that is damaged, too large, of a newer Concord, or built to do harm; UsageError for an overlong name;
-    StoreError where the store cannot keep it.
+    `project_id` is for projects that ship with Concord; others get a new id.  ArchiveError for a file that is damaged,
+    too large, of a newer Concord, or hostile; UsageError for a long name; StoreError if the store cannot keep it.
     """
     wanted = " ".join(visible_name(name).split())
     if len(wanted) > LONGEST_NAME:
         raise UsageError(f"A project's name has 1 to {LONGEST_NAME} characters, not {len(wanted)}.")
-    with _opened(file, settings.max_upload_mb) as archive:
+    with ExitStack() as opened:
+        if isinstance(file, str | os.PathLike):
+            try:
+                file = opened.enter_context(Path(file).open("rb"))
+            except OSError as error:
+                raise ArchiveError(f"{file}: cannot be read ({error.strerror}).") from error
+        archive = opened.enter_context(closing(Archive(file, settings.max_upload_mb)))
         return store.together(lambda: _bring_in(store, archive, wanted, project_id))
 
 
 def _bring_in(store: Store, archive: Archive, name: str, project_id: str) -> Imported:
-    """Put the rows of a file into the store, and read them back; an error undoes it with the transaction around it."""
+    """Store the rows of a file, and read them back in the same transaction."""
     manifest = archive.manifest
     wanted = name or " ".join(manifest["project"].split())[:LONGEST_NAME] or "Imported project"
     others = {row.name for row in store.projects.all()}
@@ -214,12 +215,7 @@ def _bring_in(store: Store, archive: Archive, name: str, project_id: str) -> Imp
     chosen = next(name for name in free if name not in others)
     run_ids = {str(row.get("run_id")) for _, row in archive.rows("runs") if isinstance(row, dict)}
     runs = {run_id: f"r{uuid.uuid4().hex[:12]}" for run_id in sorted(store.transfers.taken(run_ids))}
-    about = {
-        "made": moment(manifest["created_at"]).isoformat(timespec="seconds"),
-        "exported": manifest["exported"],
-        "digest": _digest(manifest),
-        "rows": {entry["table"]: entry["rows"] for entry in manifest["files"]},
-    }
+    about = {"exported": manifest["exported"], "digest": _digest(manifest)}
     log = Action(f"imported the project {manifest['project']}", about)
     goldens: dict[str, str] = {}
     tables = _checked_tables(archive, goldens)
@@ -234,23 +230,9 @@ def _bring_in(store: Store, archive: Archive, name: str, project_id: str) -> Imp
         if isinstance(error, ValidationError):
             first = error.errors(include_url=False)[0]
             words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise ArchiveError(f"What this file holds cannot be read: {words[:200]}. Nothing was imported.") from error
+        raise ArchiveError(f"The content of this file cannot be read: {words[:200]}. Nothing was imported.") from error
     described = ProjectFile.of(manifest, archive.size)
     return Imported(store.projects.get(new), described, chosen != wanted, len(runs))
-
-
-@contextmanager
-def _opened(file: Path | IO[bytes], max_mb: int) -> Iterator[Archive]:
-    if not isinstance(file, str | os.PathLike):
-        with closing(Archive(file, max_mb)) as archive:
-            yield archive
-        return
-    try:
-        opened = Path(file).open("rb")  # noqa: SIM115
-    except OSError as error:
-        raise ArchiveError(f"{file}: cannot be read ({error.strerror}).") from error
-    with opened, closing(Archive(opened, max_mb)) as archive:
-        yield archive
 
 
 # ── the zip ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -260,9 +242,9 @@ class Archive:
     """An opened zip whose directory and manifest have been checked."""
 
     def __init__(self, file: IO[bytes], max_mb: int = 200) -> None:
-        """`max_mb` bounds the zip (CONCORD_MAX_UPLOAD_MB); it may unpack to twenty times as much.
+        """Open a zip of at most `max_mb` MB, which may unpack to twenty times as much.
 
-        ArchiveError for what is not a zip of ours, too large, or built to do harm.
+        ArchiveError for another kind of file, one that is too large, or a hostile one.
         """
         self.size = _checked_end(file, max_mb)
         try:
@@ -289,7 +271,7 @@ class Archive:
             raise ArchiveError("The files in the zip do not match its manifest.")
 
     def rows(self, table: str) -> Iterator[tuple[str, Any]]:
-        """(file and line, parsed JSON) of each row of a table; ArchiveError when count or hash do not hold."""
+        """Yield (place, parsed JSON) of each row of a table; ArchiveError if count or hash are wrong."""
         entry = next(file for file in self.manifest["files"] if file["table"] == table)
         name, digest, n = entry["name"], hashlib.sha256(), 0
         with _as_refusal(name), self._zip.open(name) as member:
@@ -330,7 +312,7 @@ def _finite(text: str) -> float:
 
 
 def _checked_end(file: IO[bytes], max_mb: int) -> int:
-    """The size of the zip; its end is looked at before any library reads a directory of unknown length."""
+    """Check the end of the zip before a library reads its directory, and return the size."""
     size = file.seek(0, io.SEEK_END)
     if size > max_mb * _MB:
         raise ArchiveError(f"The file has {size / _MB:,.1f} MB and {max_mb:,} MB are allowed (CONCORD_MAX_UPLOAD_MB).")
@@ -348,7 +330,7 @@ def _checked_end(file: IO[bytes], max_mb: int) -> int:
 
 
 def _read_manifest(data: bytes) -> dict[str, Any]:
-    """ArchiveError for anything that is not a manifest of a version that can be read."""
+    """Parse the manifest.  ArchiveError for another format or version."""
     try:
         manifest = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -371,16 +353,16 @@ def _read_manifest(data: bytes) -> dict[str, Any]:
     return manifest
 
 
-# ── rows in, and read back ───────────────────────────────────────────────────────────────────────────────────────
+# ── check and read back rows ───────────────────────────────────────────────────────────────────────────────────────
 
 _NAMED = re.compile(r'(?<!\\)"(r[0-9a-f]{12}|golden:[0-9a-f]{64})(?::[^"\\]*)?"')
 
 
 def _checked_tables(archive: Archive, goldens: dict[str, str]) -> Iterator[tuple[str, Iterator[Row]]]:
-    """The rows of each table in turn, of the right columns, and referring only to what the file brings.
+    """Yield the rows of each table after checking their columns and references.
 
-    Golden sets and runs are found by id in the whole store, so an id that is not in the file could be that of somebody
-    else's there.  `goldens` is filled with the golden sets and their names.  ArchiveError for the first wrong row.
+    A reference must be to a row of the file, because ids are looked up in the whole store.  `goldens` collects golden
+    sets and names.  ArchiveError for the first wrong row.
     """
     runs, items = set[str](), set[str]()
     named: dict[str, str] = {}
@@ -414,7 +396,7 @@ def _checked_tables(archive: Archive, goldens: dict[str, str]) -> Iterator[tuple
 
 
 def _fault(table: str, row: Any) -> str:
-    """What is wrong with the columns of a row; "" for nothing."""
+    """Describe what is wrong with the columns of a row; "" for nothing."""
     kinds, columns = LAYOUT[table], metadata.tables[table].c
     if not isinstance(row, dict) or (odd := set(row) ^ set(kinds)):
         return f"{min(odd) if isinstance(row, dict) else 'it'}: it is missing, or not of a row"
@@ -433,7 +415,7 @@ def _fault(table: str, row: Any) -> str:
 
 
 def _fits(kind: str, column: Any, value: Any) -> bool:
-    """Whether a value of a file can stand in a column of that kind (`LAYOUT`)."""
+    """Whether a value fits a column of a kind of `LAYOUT`."""
     match kind:
         case "key":
             return isinstance(value, str) and len(value) <= column.type.length and value.isprintable()
@@ -455,7 +437,7 @@ def _fits(kind: str, column: Any, value: Any) -> bool:
 
 
 def _read_back(store: Store, project_id: str, goldens: Iterable[str]) -> None:
-    """Read all that came in as the screens do.  ConcordError, ValueError and the like where that is impossible."""
+    """Read an imported project as the screens do; any error means that the file is bad."""
     items = {golden_id: store.goldens.verified(golden_id).item_ids for golden_id in goldens}
     for golden_id, ids in items.items():
         if strays := {label.item_id for label in store.labels.of_golden(project_id, golden_id)} - set(ids):
@@ -477,7 +459,7 @@ def _read_back(store: Store, project_id: str, goldens: Iterable[str]) -> None:
     store.events.all(project_id, Entry)
 
 
-# ── the demo: a finished project that comes with Concord as a file, a calibration to replay, the way back ──────────
+# ── the demo project: import, replay of a calibration, reset ──────────
 
 
 DEMO_NAME = "Demo project (simulated labels)"
@@ -494,26 +476,23 @@ _STOP_SECONDS = 8.0
 
 
 def ensure_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> ProjectSummary:
-    """The demo project, brought in from `file` where it is not there yet; a second call changes nothing.
-
-    ArchiveError where the file is missing or damaged.
-    """
+    """Import the demo project unless it is there.  ArchiveError for a missing or damaged file."""
     if any(row.project_id == DEMO_PROJECT for row in store.projects.all()):
         return store.projects.get(DEMO_PROJECT)
     return import_project(store, settings, file, name=DEMO_NAME, project_id=DEMO_PROJECT).project
 
 
 def welcome(store: Store, settings: Settings) -> None:
-    """At the start of a screen's process: a new store gets the demo, unless `CONCORD_DEMO` is off."""
+    """Import the demo project into a new store, unless `CONCORD_DEMO` is off."""
     if settings.demo and not store.projects.all():
         ensure_demo(store, settings)
 
 
 @requires("admin", "put the demo back")
 def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> ProjectSummary:
-    """The demo project as it came, whatever was done in it; its runs are stopped, other projects are left alone.
+    """Reset the demo project to its file, after cancelling its runs.
 
-    ArchiveError, and nothing is removed, where the file is missing or damaged; JobError where a run does not stop.
+    ArchiveError for a missing or damaged file, JobError for a run that does not stop; nothing is removed then.
     """
     _stop_runs(store)
 
@@ -526,9 +505,9 @@ def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> Proj
 
 @requires("reviewer")
 def start_replay(store: Store, settings: Settings) -> str:
-    """Start the recorded calibration in the demo project and return the run's id; no key, no network, 47 seconds.
+    """Start the recorded calibration in the demo project, and return the id of its run.
 
-    NotFoundError where there is no demo project.
+    It takes 47 seconds, without key or network.  NotFoundError without a demo project.
     """
     golden_id = next((each.golden_id for each in store.goldens.all(DEMO_PROJECT) if each.name == REPLAYED_ON), None)
     if golden_id is None:
@@ -538,7 +517,7 @@ def start_replay(store: Store, settings: Settings) -> str:
 
 
 def _stop_runs(store: Store) -> None:
-    """Ask the demo's runs to stop, and wait until they have."""
+    """Cancel the runs of the demo, and wait for their end."""
     end = time.monotonic() + _STOP_SECONDS
     while going := [run.run_id for run in store.runs.all(DEMO_PROJECT) if not run.finished]:
         for run_id in going:

@@ -71,17 +71,16 @@ def _check_name(name: str) -> None:
         raise UsageError(f"The judge's name has {len(name)} characters; at most {_LONGEST_NAME} are shown.")
 
 
-# ── as screens show them ─────────────────────────────────────────────────────────────────────────────────────
+# ── for comparison ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class JudgesShown:
-    """`entries`: judges that are no version of the judge, and one version of it; oldest first, versions named so.
+    """Judges of an aspect for comparison: `entries` have one version of the judge, named so; `aside` are the others.
 
-    `version` is the one among them (None where none was measured on this golden set), `own` its judge's id, `baseline`
-    the id of the same judge without criteria ("" where it is not here).  `aside` are the other versions, and the
-    judges without criteria of their calibrations.  `looks`: how often the held-out items were looked
-    at.  `no_p`: why no comparison with ours on them is tested.
+    `own` is the id of the judge of `version` (None: none was measured on this golden set), and `baseline` that of the
+    same judge without criteria, "" without one.  `looks` counts the looks at held-out items.  `no_p` says why
+    comparisons with `own` carry no p value.
     """
 
     line: JudgeLine
@@ -95,16 +94,16 @@ class JudgesShown:
 
     @property
     def measure(self) -> Measure | None:
-        """What the judge in use was measured by; None without one."""
+        """The measure of the default version; None without one."""
         version = self.line.default or self.version
         newest = None if version is None else version.newest
         return None if newest is None else Measure(newest.calibration.statistic, newest.calibration.level)
 
 
 def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> JudgesShown:
-    """The judges of an aspect of a golden set, with the version in use in place of all versions.
+    """List the judges of an aspect of a golden set, with the default version in place of all versions.
 
-    Where that was not measured on this golden set the newest version that was stands for it, a retired one last.
+    If it was not measured on this golden set, the newest version that was takes its place, retired ones last.
     """
     line = judge_line(store, project_id, aspect)
     of_version: dict[str, JudgeVersion] = {}
@@ -120,20 +119,15 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
     shown = max(of_version.values(), key=lambda version: (version.state != "retired", version.number))
     if line.default in of_version.values() and line.default is not None:
         shown = line.default
-    # its judge is that of its last measurement here, of an earlier one where that was removed
     measured = shown.on(golden_id)
-    ours = [entry for entry in entries if of_version.get(entry.judge_id) == shown]
-    last = [entry for entry in ours if measured is not None and entry.judge.run_id == measured.run_id]
-    own = (last or ours)[-1].judge_id
-    # of the judges without criteria that runs of the line left, the one of its calibration, else of its measurement
+    own = next(entry.judge_id for entry in reversed(entries) if of_version.get(entry.judge_id) == shown)
+    # of the baselines that runs of the line left, that of the calibration, else of the measurement
     runs = {entry.run_id for version in line.versions for entry in version.measured}
     runs |= {version.made.base_run for version in line.versions}
-    bare = [entry for entry in entries if entry.judge.kind == "no criteria" and entry.judge.run_id in runs]
-    left_by = (shown.made.base_run, measured.run_id if measured is not None else "")
-    baseline = next((entry.judge_id for run_id in left_by for entry in bare if entry.judge.run_id == run_id), "")
-    aside = of_version.keys() - {own}
-    if baseline:
-        aside |= {entry.judge_id for entry in bare} - {baseline}
+    bare = {entry.judge.run_id: entry.judge_id for entry in entries if entry.judge.kind == "no criteria"}
+    bare = {run_id: judge_id for run_id, judge_id in bare.items() if run_id in runs}
+    baseline = bare.get(shown.made.base_run) or bare.get(measured.run_id if measured else "", "")
+    aside = {*of_version, *(bare.values() if baseline else ())} - {own, baseline}
     accesses = list_held_out_accesses(store, project_id, golden_id, aspect)
     return JudgesShown(
         line,
@@ -148,9 +142,9 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
 
 
 def as_compared(store: Store, project_id: str, entries: Sequence[JudgeEntry]) -> list[JudgeScores]:
-    """The scores of `entries`, a calibrated judge with its scores mapped to the raters' scale as well.
+    """Return the scores of judges, with those of calibrated judges mapped to the scale of the raters.
 
-    A judge whose run asked no model costs no call, whatever judges of its make do.
+    A judge costs no call if its run asked no model.
     """
     free = {run.run_id for run in store.runs.all(project_id) if not (run.usage.requests or run.usage.cached)}
     judges = []

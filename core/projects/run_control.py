@@ -24,8 +24,7 @@ from core.calibration.racing import AskedJudge, Keeper
 from core.errors import JobError, UsageError
 from core.jobs.queue import Lane, RunProgress, ensure_worker
 from core.judging.judge_protocol import Judge, Prepared, judge_state
-from core.judging.judge_specs import NAMED, make_judge, restore_judge
-from core.judging.scoring_styles import Asking
+from core.judging.judge_specs import NAMED, restore_judge
 from core.project_records import JUDGES, CriteriaAlignment, Run, RunKind, RunRequest, Side
 from core.records import Alignment, Criteria, GoldenSet, JudgeScores, ScoreMatrix, Task
 from core.settings import Settings
@@ -316,17 +315,7 @@ class RunWork(Keeper):
         self.progress.check()
         return self.store.judges.add(self.run.project_id, self.run.golden_id, judge, replies)
 
-    def scores(self, criteria_ids: Sequence[str]) -> ScoreMatrix:
-        """The scores of criteria in this run so far, over all items of the golden set."""
-        return self.store.results.scores(self.run.run_id, self.golden.item_ids, criteria_ids)
-
     # ── judges ───────────────────────────────────────────────────────────────────────────────────────────────
-
-    @contextmanager
-    def opened(self, spec: str, asking: Asking) -> Iterator[Judge]:
-        """Make the judge of a SPEC, with the replies of the run."""
-        with closing(make_judge(spec, self.settings, self.replies, asking=asking, gate=NAMED)) as judge:
-            yield judge
 
     @contextmanager
     def asking(self, state: Mapping[str, Any], task: Task) -> Iterator[AskedJudge]:

@@ -50,14 +50,14 @@ def test_out_and_in_again(store: Store, settings: Settings) -> None:
     screen = opened(settings)
     assert not screen.get("download_button")
     press(screen, "Prepare the file")
-    assert "1 golden set with 4 items, 0 runs" in texts(screen)
+    assert "1 golden set, 4 items, 0 runs" in texts(screen)
     (file,) = (settings.home / "exports").iterdir()
     (download,) = screen.get("download_button")
     assert download.proto.label == "Download the project"
     screen.checkbox[0].uncheck().run()
     assert not screen.get("download_button"), "another choice is another file"
     press(screen, "Prepare the file")
-    assert "no replies" in texts(screen)
+    assert ", 0 replies" in texts(screen)
     screen = bring(importing(settings), file.read_bytes())
     press(screen, "Import this project")
     assert "Mine was imported as Mine (2), since its name is taken" in texts(screen)
