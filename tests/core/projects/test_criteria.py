@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core import projects
-from core.errors import ConflictError, UsageError
+from core.errors import UsageError
 from core.project_records import Actor
 from core.projects.criteria import LONGEST_TEXT
 from core.records import Criteria, Provenance
@@ -114,16 +114,3 @@ def test_a_text_that_could_not_be_saved_is_not_kept(store: Store, there: str) ->
     kept = projects.keep_draft(store, there, SUBJECT, "<b>\x00 🙂 half \ud83d one")
     assert kept.text == "<b>\x00 🙂 half ? one"  # what cannot be sent back is replaced
     assert projects.draft_of(store, there, SUBJECT) == kept
-
-
-def test_a_draft_from_an_older_head_is_told_when_it_is_saved(store: Store, there: str) -> None:
-    ann, bo = store.acting(Actor("Ann")), store.acting(Actor("Bo"))
-    began = ann.criteria.get(there, PARENT.criteria_id).head
-    projects.keep_draft(ann, there, SUBJECT, "Ann's.", base=began)
-    projects.save_edit(bo, there, PARENT.criteria_id, "Bo's.", expected_head=began)
-    draft = projects.draft_of(ann, there, SUBJECT)
-    assert draft is not None
-    with pytest.raises(ConflictError) as clash:
-        projects.save_edit(ann, there, PARENT.criteria_id, draft.text, expected_head=draft.base)
-    assert (clash.value.theirs, clash.value.yours) == ("Bo's.", "Ann's.")
-    assert projects.draft_of(ann, there, SUBJECT) == draft  # still there

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
 
-import core
 from core import projects
-from core.data import load_golden
 from core.errors import AspectError, GoldenError, UsageError
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.store.store import Store
 
 FILE = b'{"id": "i0", "reply": "Score: 2"}\n{"id": "i1", "reply": "Score: 4"}\n{"id": "x", "reply": "Score: 1"}\n'
-
-
-@pytest.fixture(scope="module")
-def summeval(shared_data: Path) -> GoldenSet:
-    return load_golden(shared_data / "summeval.jsonl.gz")
 
 
 @pytest.fixture
@@ -62,30 +53,6 @@ def test_verdicts_of_a_judge_of_the_project_have_seen_the_labels_that_it_has(sto
     assert "the verdicts of Judge" in brought(values).note
     assert brought([*values[:10], values[10] + 0.1]).seen == ()
     assert brought(values[:9]).seen == ()  # too few to tell
-
-
-def test_real_gpt4_replies_on_summeval(store: Store, project: str, shared_data: Path, summeval: GoldenSet) -> None:
-    """1,200 of the 1,600 items have a reply; alignment is what `core.align` says of the file, and what scipy says."""
-    path = shared_data / "summeval_responses" / "coherence_gpt4_rts.jsonl.gz"
-    golden_id = projects.add_golden(store, project, summeval)
-    preview = projects.preview_import(
-        store, golden_id, "coherence", projects.open_results(store, path.read_bytes(), path.name)
-    )
-    assert (preview.n_rows, preview.n_matched, preview.n_scored) == (1200, 1200, 1200)
-    extractive = {"M0", "M1", "M2", "M5"}
-    judge_id = projects.import_judge(store, project, preview, "GPT-4, reason then score")
-    judge = store.judges.get(project, judge_id).judge
-    assert {summeval.items[k].system_id for k in np.flatnonzero(np.isnan(judge.values))} == extractive
-    known = {i: float(v) for i, v in zip(summeval.item_ids, judge.values, strict=True) if not np.isnan(v)}
-    of_file = core.align(summeval, known, "coherence", core.MeasureSettings("spearman", "sample"))
-    labels, has = summeval.labels("coherence"), ~np.isnan(judge.values)
-    of_each = [
-        spearmanr(judge.values[rows], labels[rows]).statistic
-        for source in range(summeval.n_sources)
-        if np.ptp(judge.values[rows := (summeval.source_codes == source) & has]) > 0 and np.ptp(labels[rows]) > 0
-    ]
-    assert of_file.value == pytest.approx(np.mean(of_each), abs=1e-12)
-    assert len(store.judges.replies(project, judge_id)) == 1200
 
 
 @pytest.mark.parametrize(

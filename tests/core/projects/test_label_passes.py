@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +13,6 @@ from core.projects.label_passes import Combine, agreement, disagreements, labell
 from core.projects.labelling import LabelAspect, LabelPlan
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
 from core.stats import krippendorff_alpha
-from core.stats.raters import alpha_interval
 from core.store.labels import Label
 
 COHERENCE = LabelAspect("coherence", Scale(1, 5, 1.0))
@@ -87,20 +85,6 @@ def test_agreement_of_a_pass_is_alpha_of_its_labels() -> None:
     assert (found.n_double, found.n_labels) == (2, 4)
     assert found.alpha == pytest.approx(krippendorff_alpha(ratings.values, "ordinal").value)
     assert agreement(BARE, [], FIVE).alpha is None
-
-
-def test_the_interval_of_alpha_comes_from_whole_sources() -> None:
-    """Six sources of two items; the raters agree on the first item of each and disagree on the second."""
-    items = tuple(Item(f"{s}-{k}", "t", f"doc{s}") for s in range(6) for k in range(2))
-    golden = GoldenSet("g", "single", items, {})
-    said = [
-        (rater, s, k, 1 + (s + k * by) % 5) for s in range(6) for k in range(2) for rater, by in (("A", 0), ("B", 2))
-    ]
-    ratings = ratings_of(golden, [Label(who, f"{s}-{k}", "a", float(value)) for who, s, k, value in said], "a")
-    interval = alpha_interval(ratings, FIVE.scale, golden.source_codes)
-    assert interval.low < krippendorff_alpha(ratings.values, "ordinal").value < interval.high
-    assert interval.method.startswith("jackknife over 6 sources, t(5)")
-    assert alpha_interval(ratings, FIVE.scale, np.zeros(12, dtype=np.intp)) is None
 
 
 @pytest.mark.parametrize(

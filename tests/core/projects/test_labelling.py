@@ -246,27 +246,6 @@ def test_undo_takes_labels_back_one_by_one_and_nothing_is_lost(store: Store, ann
     assert projects.pass_summary(store, *ann.where).done == {"Ann": (1, 8)}
 
 
-def test_a_golden_set_is_frozen_from_a_frozen_one(store: Store) -> None:
-    """i0 and i1 are rated in the first pass, i2 and i3 in the second, by the same two people."""
-    project = projects.create_project(store, "p").project_id
-    items = tuple(Item(f"i{k}", f"text {k}", f"s{k}") for k in range(4))
-    golden_id = projects.add_golden(store, project, GoldenSet("g", "single", items, {}))
-
-    def frozen(golden_id: str, name: str, values: dict[str, float]) -> str:
-        pass_id = projects.start_pass(store, project, golden_id, name, LabelPlan((FIVE,), n_raters=2, shared=4))
-        for who in ("Ann", "Bo"):
-            rating = rater(store, project, pass_id, who)
-            rating.join()
-            for item_id, value in values.items():
-                rating.say(item_id, a=value)
-        return projects.freeze_labels(store, project, pass_id, name=name)
-
-    once = frozen(golden_id, "first", {"i0": 1.0, "i1": 5.0})
-    twice = frozen(once, "second", {"i2": 2.0, "i3": 4.0})
-    assert store.goldens.load(twice).aspects["a"].values == (1.0, 5.0, 2.0, 4.0)
-    assert {rating.item_id for rating in store.goldens.load(twice).ratings} == {"i2", "i3"}
-
-
 @pytest.mark.parametrize(("order", "n_picked"), [("unsure", 5), ("random", 0)])
 def test_labels_that_were_picked_are_known_as_no_random_draw(store: Store, order: str, n_picked: int) -> None:
     """40 items, 20 with labels in the file; passes of earlier versions could begin where the judge is least sure."""

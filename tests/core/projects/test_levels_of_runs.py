@@ -60,13 +60,3 @@ def test_levels_of_the_start_count_for_the_run_its_versions_and_its_files(
     assert drive(store, settings, ablation_id) == "done"
     rows = {row.key for row in projects.run_view(store, ablation_id).outcome.rows}  # type: ignore[union-attr]
     assert {"without levels", "without examples", "name alone"} <= rows
-
-
-def test_the_offline_judge_is_shown_no_levels(
-    store: Store, settings: Settings, project: str, few: GoldenSet, drive: Callable[..., str]
-) -> None:
-    golden_id = projects.add_golden(store, project, few)
-    projects.set_anchors(store, project, golden_id, ASPECT, {1: "Poor."})
-    run_id = projects.start_run(store, settings, CalibrationRequest(project, golden_id, ASPECT, settings=QUICK))
-    assert drive(store, settings, run_id) == "done"
-    assert projects.load_calibration(store, run_id).task.levels == ()

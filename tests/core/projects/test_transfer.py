@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from core import projects
-from core.__main__ import main
 from core.errors import ArchiveError, StoreFullError
 from core.project_records import Actor
 from core.records import GoldenSet, Item
@@ -63,36 +61,6 @@ def test_a_full_disk_in_mid_import_keeps_nothing(
 
 
 # ── the commands ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_commands(
-    store: Store,
-    settings: Settings,
-    project: str,
-    golden_id: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("CONCORD_HOME", str(settings.home))
-
-    def command(*arguments: object) -> tuple[int, dict[str, Any]]:
-        code = main([*map(str, arguments), "--json"])
-        return code, json.loads(capsys.readouterr().out)
-
-    file = tmp_path / "p.zip"
-    code, body = command("export-project", "p", "--out", file)
-    assert (code, body["project"], body["bytes"]) == (0, project, file.stat().st_size)
-    assert body["holds"]["goldens"] == 1
-    code, there = command("import-project", file, "--name", " My   own ")
-    assert (code, there["name"], there["digest"]) == (0, "My own", body["digest"])
-    assert projects.import_project(store, settings, file, name="My own").project.name == "My own (2)"
-    again = ("export-project", there["project"], "--out", file)
-    before = file.read_bytes()
-    code, body = command(*again)
-    assert (code, body["error"]["type"], file.read_bytes()) == (2, "UsageError", before)
-    code, body = command(*again, "--force")
-    assert (code, body["holds"]["goldens"]) == (0, 1)
 
 
 def test_a_project_without_a_golden_set_comes_back(store: Store, settings: Settings, tmp_path: Path) -> None:
