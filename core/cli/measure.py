@@ -370,12 +370,11 @@ def _means_words(estimated: EstimatedMeans, *, verbose: bool) -> list[str]:
 
 
 def _ceiling_words(people: Ceiling) -> list[str]:
-    alpha, pairs = people.krippendorff_alpha, people.pairwise_spearman
+    alpha = people.krippendorff_alpha
     whose = f" of the panel {people.panel}" if people.panel else ""
     return [
         f"{people.aspect}: {people.n_raters:,} raters{whose}, each compared with the mean of the others",
         f"leave one rater out: {alignment_words(people.leave_one_out)}",
         f"Krippendorff's alpha ({people.alpha_metric}): {number(alpha)}, n = {people.alpha_n_items}"
         f"{because(people.alpha_reason)}",
-        f"mean pairwise Spearman: {number(pairs)}, {people.n_pairs} pairs{because(people.pairwise_reason)}",
     ]

@@ -33,7 +33,6 @@ from core.stats import (
     compare_judges,
     krippendorff_alpha,
     leave_one_out,
-    pairwise_spearman,
     rater_table,
 )
 from core.stats.alignment import RegressionBar, bar_beside
@@ -303,7 +302,6 @@ def ceiling(golden: GoldenSet, aspect: str, settings: MeasureSettings | None = N
     items, table = LabelledItems.of(golden, aspect, used), table.at(used)
     alignment, by_rater = leave_one_out(table, items, measure, seed=how.seed)
     alpha = krippendorff_alpha(table.values, alpha_metric(task.scale))
-    spearman, n_pairs, no_pairs = pairwise_spearman(table.values)
     return Ceiling(
         aspect,
         alignment,
@@ -311,9 +309,6 @@ def ceiling(golden: GoldenSet, aspect: str, settings: MeasureSettings | None = N
         alpha.metric,
         alpha.n_items,
         alpha.reason,
-        spearman,
-        n_pairs,
-        no_pairs,
         len(by_rater),
         table.panel,
         by_rater,

@@ -20,12 +20,9 @@ from core.stats.on_scale import (
     MIN_LABELS,
     USUAL_COVERAGE,
     IsotonicMap,
-    SurestError,
     VerdictIntervals,
     cross_mapped,
     labels_on_points,
-    surest_error,
-    verdict_errors,
 )
 
 if TYPE_CHECKING:
@@ -132,7 +129,6 @@ class Sureness:
 
     `held` is the share of labels that they hold, averaged over sources, `width` their mean width in points; both None
     where there are none, and `reason` says why.  For yes and no `width` is the share of sets that hold both answers.
-    `fifth` is what leaving out the least sure fifth does.
     """
 
     coverage: float
@@ -142,7 +138,6 @@ class Sureness:
     on_points: bool
     held: float | None = None
     width: float | None = None
-    fifth: SurestError | None = None
     reason: str = ""
 
     @property
@@ -173,13 +168,10 @@ def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float
     if not told.size or made.score_map is None or intervals is None or not intervals.expected_error:
         return base
     calibrated = made.score_map.apply(values[told])
-    expected = intervals.expected_errors(calibrated)
-    errors = verdict_errors(calibrated, labels, scale, on_points=on_points)
-    sure = replace(base, fifth=surest_error(expected, errors, sources))
     low, high = intervals.around(calibrated, scale, coverage)
     if np.isnan([low, high]).any():
-        return sure
+        return base
     holds = (low - 1e-9 <= labels) & (labels <= high + 1e-9)
     _, of_source = np.unique(sources, return_inverse=True)
     by_source = np.bincount(of_source, weights=holds) / np.bincount(of_source)
-    return replace(sure, held=float(by_source.mean()), width=float((high - low).mean()))
+    return replace(base, held=float(by_source.mean()), width=float((high - low).mean()))

@@ -39,10 +39,9 @@ def is_shown(difference: SystemDifference) -> bool:
 
 
 def difference_words(difference: SystemDifference) -> str:
-    """``"+0.31 [+0.05, +0.57], p = 0.011"``: p and interval corrected over the pairs of the table."""
-    ends = difference.tested_interval or difference.interval
+    """Difference, 95 % interval and p corrected over the pairs: ``"+0.31 [+0.05, +0.57], p = 0.011"``."""
     tested = p_figure(difference.p_holm, difference.reason or "no p", limit=SHOWN_AT)
-    return f"{change_figures(difference.value, ends)}, {tested}"
+    return f"{change_figures(difference.value, difference.interval)}, {tested}"
 
 
 def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Finding:
@@ -57,7 +56,8 @@ def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Fi
         said = f"Yes, {first} is better than {second} in {aspect}."
     else:
         said = f"No, {first} is worse than {second} in {aspect}."
-    over = f", corrected over {counted(len(means.differences), 'pair')} (Holm)" if len(means.differences) > 1 else ""
+    n_pairs = len(means.differences)
+    over = f", corrected over {n_pairs:,} pairs (Holm)" if n_pairs > 1 else ""
     return Finding(said, f"{pair.a} minus {pair.b}: {difference_words(pair)}{over}.")
 
 
@@ -86,10 +86,7 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
             named = max(shown, key=lambda pair: pair.value)
             headline = f"{named.a} is better than {named.b} in {aspect} by {number(named.value)}."
     if named is not None:
-        ends = named.tested_interval or named.interval
-        level = "" if ends is None or ends.confidence == CONFIDENCE else f" at {percent(ends.confidence, digits=1)}"
-        figures = f"{change_figures(named.value, ends)}{level}, {p_figure(named.p_holm, 'no p', limit=SHOWN_AT)}"
-        details.append(f"{named.a} minus {named.b}: {figures}.")
+        details.append(f"{named.a} minus {named.b}: {difference_words(named)}.")
     if len(ranked) > 2 and differences:
         details.append(f"{len(shown)} of {counted(len(differences), 'pair')} differ significantly.")
         alike = [pair.b for pair in differences if pair.a == ranked[0].name and not is_shown(pair)]

@@ -9,7 +9,6 @@ from core.findings import Finding
 from core.stats.intervals import HALF_ALPHA
 from core.wording import (
     capital,
-    change_figures,
     counted,
     estimate,
     number,
@@ -130,7 +129,7 @@ def bias_figures(bias: Bias) -> str:
 
 
 def sureness_finding(sure: Sureness) -> Finding:
-    """Whether the intervals of verdicts hold, and whether leaving out the least sure fifth lowers the error."""
+    """Whether the intervals of verdicts hold as many labels as they should."""
     if sure.held is None or sure.width is None:
         headline = f"No intervals of {percent(sure.coverage)} around verdicts: {sure.reason}."
     else:
@@ -140,11 +139,4 @@ def sureness_finding(sure: Sureness) -> Finding:
         size = f"{percent(sure.width)} of them hold both answers"
     details = [f"{counted(sure.n, 'unseen item')} of {counted(sure.n_sources, 'source')}"]
     details += [] if sure.width is None else [size]
-    if (fifth := sure.fifth) is not None:
-        p = f"no p ({fifth.reason})" if fifth.p is None else f"one-sided {p_figure(fifth.p)}"
-        effect = "lowers the error" if fifth.helps else "does not lower the error significantly"
-        details.append(
-            f"leaving out the least sure fifth {effect}: {change_figures(fifth.change, fifth.interval)} from "
-            f"{number(fifth.overall)}, {p}"
-        )
     return Finding(headline, "; ".join(details) + ".")

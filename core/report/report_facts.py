@@ -189,7 +189,7 @@ def raters_of(judged: ReportedJudge, withheld: str = "") -> Raters:
     try:
         table = rater_table(golden, aspect)
     except AspectError as error:
-        return Raters({}, Alpha(None, alpha_metric(scale), 0, 0, reason=str(error)), None, ceiling)
+        return Raters({}, Alpha(None, alpha_metric(scale), 0, reason=str(error)), None, ceiling)
     here, items = table.at(at), LabelledItems.of(golden, aspect, at)
     return Raters(
         {name: int(n) for name, n in zip(table.raters, table.rated.sum(axis=1), strict=True) if name},

@@ -67,6 +67,5 @@ from core.stats.raters import (
     beside_people,
     krippendorff_alpha,
     leave_one_out,
-    pairwise_spearman,
     rater_table,
 )

@@ -1,14 +1,13 @@
-"""Alignments with their intervals, whether one judge aligns better than another, and all pairs of many judges.
+"""Alignments with intervals, tests of two judges, tables of all pairs, and the comparison with a plain regression.
 
-How standard errors come about at each level, and what there is no interval for, stands in `core.stats.intervals`.  A p
-is given from `LEAST_SOURCES` sources on; below there is the interval alone, `p` is None and `p_reason` says so.  At
-sample level the sources are those with a coefficient, and the interval speaks about new sources judged by the same
-systems.
+`core.stats.intervals` explains the standard errors at each level.  A p needs `LEAST_SOURCES` sources; below there is
+the interval alone, `p` is None and `p_reason` says so.  At sample level the sources are those with a coefficient, and
+the interval is about new sources judged by the same systems.
 
-Every test asks about the difference in *alignment* with raters, not in scores, and uses only the items that all judges
+Every test is about the difference in *alignment* with raters, not in scores, and uses only the items that all judges
 compared have a score for.  Williams' test assumes independent items and fits Pearson at dataset level alone; with
-several items a source it finds differences that are not there in 8 to 17 % of draws at a nominal 5 %.  The paired test
-over sources fits every statistic and level: where the two disagree, believe it.
+several items per source it finds false differences in 8 to 17 % of draws at a nominal 5 %.  The paired test over
+sources fits every statistic and level: where the two disagree, trust it.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class MeasureSettings:
 
 
 Seed = int | Sequence[int] | np.random.Generator
-"""What `numpy.random.default_rng` takes: the same seed draws the same resamples."""
+"""Any seed of `numpy.random.default_rng`."""
 
 NEARLY_ONE = 1.0 - 1e-12
 """Judges whose correlation is beyond this, to either side, differ only by rounding; the test divides 0 by 0 there."""
@@ -110,7 +109,7 @@ class Difference:
 
 
 def _undefined(a: Alignment, b: Alignment) -> str:
-    """Why the difference is undefined; "" where it is not."""
+    """Say why the difference is undefined; "" where it is defined."""
     sides = {"first judge": a, "second judge": b}
     return "; ".join(f"{name}: {side.reason}" for name, side in sides.items() if side.value is None)
 
@@ -148,7 +147,7 @@ def paired_difference(
 
 
 def _on_common_items(scores: ArrayLike | Sequence[ArrayLike], items: LabelledItems) -> Paired:
-    """`scores` (n_judges, n_items) on the labelled items that every judge has a score for."""
+    """Take `scores` (n_judges, n_items) on the labelled items that every judge has a score for."""
     matrix = np.atleast_2d(np.asarray(scores, dtype=np.float64))
     missing = np.isnan(matrix).any(axis=0)
     common = items.labelled(np.where(missing, np.nan, items.labels)) if missing.any() else items
@@ -189,9 +188,8 @@ def _difference(judges: tuple[list[Alignment], StandardErrors | None], i: int, j
 class Williams(JsonRecord):
     """Williams' test of two dependent Pearson correlations that share the labels.
 
-    `t` is positive when the first judge aligns better, `p_two_sided` the chance of one as far from 0 if both align
-    equally.  All None where undefined, with `reason`; under 8 sources only p is.  `n` counts the common items, `df` is
-    n − 3.  `note` says what the test assumes and what that does here.
+    `t` is positive when the first judge aligns better.  All None where undefined, with `reason`; under 8 sources only p
+    is.  `n` counts the common items, `df` is n − 3.  `note` says what the test assumes and what that does here.
     """
 
     t: float | None
@@ -212,20 +210,16 @@ def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
     data = _on_common_items([a, b], items)
     labels, n, n_sources = data.items.labels, data.items.n, data.items.n_sources
     note = WILLIAMS_GROUPED if n_sources < n else WILLIAMS_SINGLE
-    names = ("first judge's scores", "second judge's scores", "labels")
-    constant = [name for name, side in zip(names, (*data.scores, labels), strict=True) if n and np.ptp(side) == 0]
-    t, reason = np.nan, f"Williams' test needs at least 4 common items; there are {n}"
+    t = np.nan
     if n > 3:
-        reason = "the two judges' scores differ only by a linear map"
-        if constant:
-            reason = f"all {' and all '.join(constant)} are equal on the common items"
         r_a, r_b = pearson(data.scores, labels).tolist()
         t = williams_t(r_a, r_b, float(pearson(data.scores[0], data.scores[1])), n)
     if np.isnan(t):
-        return Williams(None, None, None, n, reason, note)
-    if n_sources < LEAST_SOURCES:
-        return Williams(t, n - 3, None, n, TOO_FEW, note)
-    return Williams(t, n - 3, two_sided(t, n - 3), n, "", note)
+        reason = f"Williams' test needs at least 4 common items; there are {n}"
+        alike = "all labels or all scores of a judge are equal, or the judges differ only by a linear map"
+        return Williams(None, None, None, n, alike if n > 3 else reason, note)
+    tested = n_sources >= LEAST_SOURCES
+    return Williams(t, n - 3, two_sided(t, n - 3) if tested else None, n, "" if tested else TOO_FEW, note)
 
 
 def williams_t(r_a: float, r_b: float, r_ab: float, n: int) -> float:
@@ -245,15 +239,12 @@ def williams_t(r_a: float, r_b: float, r_ab: float, n: int) -> float:
 
 
 def holm(p: ArrayLike) -> FloatArray:
-    """p values corrected for their number, in the shape given; NaN (undefined) stays NaN and is not counted.
+    """Correct p values for their number, in the shape given; NaN (undefined) stays NaN and is not counted.
 
     The smallest of m is multiplied by m, the next by m − 1, …, never below the one before, at most 1 (Holm 1979).
     Rejecting those up to α keeps the chance of any false rejection in the table at α, however the tests depend.
-    UsageError for values outside [0, 1].
     """
     values = np.asarray(p, dtype=np.float64)
-    if ((values < 0) | (values > 1)).any():
-        raise UsageError("p values lie between 0 and 1.")
     corrected = np.full(values.shape, np.nan)
     order = np.argsort(values, axis=None)[: np.count_nonzero(~np.isnan(values))]  # NaN last
     steps = np.maximum.accumulate(values.flat[order] * np.arange(order.size, 0, -1))
@@ -263,7 +254,7 @@ def holm(p: ArrayLike) -> FloatArray:
 
 @dataclass(frozen=True)
 class PairwiseComparison:
-    """Every judge against every other on the `n` items that all of them scored.
+    """All pairs of judges, compared on the `n` items that all of them scored.
 
     `alignments` has one per judge, `differences` one per pair (first < second).  `p_holm` (n_judges, n_judges) is
     two-sided, paired over sources and corrected over the pairs of the table; NaN where undefined, under 8 sources and
@@ -287,10 +278,9 @@ class PairwiseComparison:
 
 
 def compare_judges(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> PairwiseComparison:
-    """Compare all pairs of `scores` (n_judges, n_items) at once: one deviation a judge and source serves every pair.
+    """Compare all pairs of `scores` (n_judges, n_items) on the labelled items that every judge scored.
 
-    On the labelled items that every judge scored; a pair gives what `paired_difference` gives on those items.
-    UsageError when there are no such items.
+    A pair gives what `paired_difference` gives on those items.  UsageError when there are no such items.
     """
     data = _on_common_items(scores, items)
     if not data.items.n:
@@ -313,9 +303,9 @@ def compare_judges(scores: ArrayLike, items: LabelledItems, measure: Measure, *,
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two judges on their common items: the paired difference (it holds both alignments) and Williams' test.
+    """Comparison of two judges on their common items: the paired difference (with both alignments) and Williams' test.
 
-    `bar` is what a plain regression on the labels reaches there, next to a and b; None where none could be fitted.
+    `bar` compares both with a plain regression on the labels; None where none could be fitted.
     """
 
     difference: Difference
@@ -338,17 +328,18 @@ class Comparison:
         }
 
 
-# ── the bar: a plain regression on the same labels, which criteria have to clear ──────────────────────────────────
+# ── the bar: a plain regression on the same labels, which criteria should beat ──────────────────────────────────
 
 BarStanding = Literal["better", "worse", "as well", "open", "untested", "undefined"]
-"""Of a judge next to the regression; "as well": it is not better, the regression agrees as well."""
+"""A judge compared with the regression; "as well": the regression agrees as well as the judge."""
 
 
 @dataclass(frozen=True)
 class RegressionBar:
-    """The `alignment` of a regression that learnt from about `n_labels` labels of other sources.
+    """Judges compared with a regression that learnt from about `n_labels` labels of other sources.
 
-    `minus` holds each judge minus the regression, on the items that both scored, p Holm-corrected over them.
+    `alignment` is that of the regression, `minus` each judge minus the regression on the items that both scored, p
+    Holm-corrected over them.
     """
 
     alignment: Alignment
@@ -360,10 +351,10 @@ class RegressionBar:
         return f"plain regression on {counted(self.n_labels, 'label')}"
 
     def standing(self, judge: int) -> BarStanding:
-        """Where judge number `judge` stands next to the regression, no stronger than the figures allow.
+        """Compare judge number `judge` with the regression, no stronger than the figures allow.
 
-        Who is better has to agree beyond chance at all, by more than `MARGIN`; as well is an interval of the difference
-        that ends below `MARGIN`, next to a regression that agrees beyond chance.
+        The better one has to agree by more than `MARGIN`.  "As well" needs an interval of the difference that ends
+        below `MARGIN`, and a regression that agrees beyond chance.
         """
         gap = self.minus[judge]
         shown = claim(gap.value, gap.interval, gap.p)
@@ -380,7 +371,7 @@ class RegressionBar:
         return "as well" if gap.interval is not None and gap.interval.high < MARGIN else "open"
 
     def without_p(self, judge: int, reason: str) -> RegressionBar:
-        """The same, judge number `judge` without a p, for `reason`."""
+        """Withhold the p of judge number `judge` for `reason`."""
         minus = [replace(gap, p=None, p_reason=reason) if k == judge else gap for k, gap in enumerate(self.minus)]
         return replace(self, minus=tuple(minus))
 
@@ -397,7 +388,7 @@ def bar_beside(
     *,
     seed: Seed = 0,
 ) -> RegressionBar:
-    """`scores` (n_judges, n_items) next to what a regression `predicted` (n_items,) for each item, NaN for none."""
+    """Compare `scores` (n_judges, n_items) with what a regression `predicted` (n_items,), NaN for none."""
     known = items.labelled(np.where(np.isnan(predicted), np.nan, items.labels))
     data = paired(np.vstack([predicted, scores]), known)
     both = measured(data, measure, seed)

@@ -1,22 +1,23 @@
-"""Choices from scores: yes or no, and one of two texts: how often a judge says what raters say.
+"""Agreement on choices: yes or no from a score, which of two texts is better, and the strengths of systems.
 
-*Yes or no from a score*: how well scores part the two (AUC), and from which score on to say yes.
+*Yes or no from a score*: how well scores separate the two (AUC), and from which score on to say yes.
 
-The threshold is the one that costs least on the labels there are, where a miss (raters say yes, the judge no) and a
-false alarm may cost differently.  What it costs, and its precision and recall, are *cross-fitted*: each label is judged
-by a threshold that other sources chose, so that the figures hold for new items and not for those that chose.
+The threshold is the one that costs least on the labels, where a miss (raters say yes, the judge no) and a false alarm
+may cost differently.  What it costs, and its precision and recall, are *cross-fitted*: each label is judged by a
+threshold that other sources chose, so that the figures hold for new items.
 
 AUC is the chance that a yes scores above a no, ties counting half (Mann and Whitney 1947).  Its interval is that of
 placement values summed by source (Obuchowski 1997, "Nonparametric analysis of clustered ROC curve data"), on the logit
 scale.  Intervals of shares are those of Korn and Graubard (1998): Clopper and Pearson's at the number of items that
 independent ones would have to be to be known as well.
 
-*Accuracy with ties* (Deutsch, Foster and Freitag 2023, "Ties Matter"): raters' ties count, and a judge that scores
-without ties is given them: it calls a tie whatever lies within ε of the middle.  ε is the one that agrees best; here it
-is chosen by other sources than those it is counted on, so that the figure holds for new pairs.
+*Accuracy with ties* (Deutsch, Foster and Freitag 2023, "Ties Matter"): raters' ties count, and scores within ε of the
+middle count as ties of the judge.  ε is the one that agrees best, chosen by other sources than those it is counted on,
+so that the figure holds for new pairs.
 
 *Strengths* (Bradley and Terry 1952): log-odds that a system is preferred to the average one, a tie counting half for
-each side, with a little shrinking (one tie against an average system) so that one who never lost has a finite strength.
+each side, with a little shrinking (one tie against an average system) so that a system that never lost has a finite
+strength.
 Intervals take pairs of one source together (sandwich), with t over sources.
 """
 
@@ -57,11 +58,11 @@ class Rate(JsonRecord):
 
 @dataclass(frozen=True)
 class YesNo(JsonRecord):
-    """Scores next to yes-or-no labels.
+    """Agreement of scores with yes-or-no labels.
 
     `threshold` is chosen on all labels: say yes from there on; None where never saying yes costs least.  `precision`,
-    `recall` and `cost` (an item, in points of `miss_cost` and `alarm_cost`) are cross-fitted; `cost_of_none` is what
-    always saying the cheaper word costs.
+    `recall` and `cost` (per item, in points of `miss_cost` and `alarm_cost`) are cross-fitted; `cost_of_none` is the
+    cost of the cheaper answer for all items.
     `n_calibration_left_out` and `n_calibration_kept` as in `core.records.Alignment`.
     """
 
@@ -84,7 +85,7 @@ class YesNo(JsonRecord):
 def yes_no(
     scores: ArrayLike, yes: ArrayLike, sources: IntArray, *, miss_cost: float = 1.0, alarm_cost: float = 1.0
 ) -> YesNo:
-    """Choose a threshold, and say what it does.
+    """Choose the score from which on to say yes, and estimate what that costs on new items.
 
     `scores` (n,), `yes` (n,) 0 or 1, NaN left out; `sources` (n,) codes.  Costs are above 0.  Undefined, with the
     reason, where all labels are the same.
@@ -149,7 +150,7 @@ def _cheapest(x: FloatArray, said: BoolArray, miss_cost: float, alarm_cost: floa
 
 
 def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
-    """The share of items of which it `holds` (n,), by source (`codes` (n,)), after Korn and Graubard (1998)."""
+    """Share of items for which `holds` (n,) is true, with Korn and Graubard's interval over sources (`codes` (n,))."""
     from scipy.special import betaincinv
 
     n, n_sources = holds.size, np.unique(codes).size
@@ -172,11 +173,10 @@ def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
 
 @dataclass(frozen=True, slots=True)
 class PreferenceAgreement(JsonRecord):
-    """A judge next to raters on pairs.
+    """Agreement of a judge with raters on pairs of texts.
 
-    `accuracy` counts ties, cross-fitted;
-    `without_ties` is that on the pairs on which raters had a preference, and no tie is allowed to the judge.
-    `always_one` is what calling every pair what most pairs are would reach.
+    `accuracy` counts ties, cross-fitted.  `without_ties` is that on the pairs on which raters had a preference, without
+    ties of the judge.  `always_one` is the accuracy of the most common answer for every pair.
     """
 
     n: int
@@ -190,7 +190,7 @@ class PreferenceAgreement(JsonRecord):
 def preference_agreement(
     scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale
 ) -> PreferenceAgreement:
-    """How often the judge prefers what raters do.  `scores`, `labels` (n,) on `scale`, whose middle is a tie."""
+    """Count how often the judge prefers what raters do.  `scores`, `labels` (n,) on `scale`, whose middle is a tie."""
     known = ~(np.isnan(scores) | np.isnan(labels))
     middle = (scale.low + scale.high) / 2.0
     lean, said = scores[known] - middle, np.sign(np.round(labels[known] - middle, 9))
@@ -215,14 +215,11 @@ def preference_agreement(
 
 def _tie_within(lean: FloatArray, said: FloatArray) -> float:
     """The ε of best agreement; −1 where calling no tie at all agrees best."""
-    if not lean.size:
-        return -1.0
     size = np.abs(lean)
     order = np.argsort(size, kind="stable")
     right, tied = (np.sign(lean) == said)[order], (said == 0)[order]
-    agreed = np.concatenate([[right.sum()], right.sum() - np.cumsum(right) + np.cumsum(tied)])
-    ends = np.append(np.flatnonzero(np.diff(size[order]) > 0) + 1, lean.size)  # equal sizes go together
-    allowed = np.concatenate([[0], ends])
+    agreed = right.sum() + np.concatenate([[0], np.cumsum(tied) - np.cumsum(right)])
+    allowed = np.flatnonzero(np.diff(size[order], prepend=-1.0, append=np.inf) > 0)  # equal sizes go together
     best = int(allowed[np.argmax(agreed[allowed])])
     return -1.0 if best == 0 else float(size[order][best - 1])
 
@@ -252,52 +249,52 @@ class Strengths(JsonRecord):
 
 
 def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntArray, names: Sequence[str]) -> Strengths:
-    """Strengths of the systems `names` whose codes are `first` and `second` (n,).
+    """Estimate the strengths of the systems `names` from pairs of texts whose systems are `first` and `second` (n,).
 
     `won` (n,) is 1 where the second won, 0 where the first did, 0.5 for a tie (or anything between); NaN is left out.
     """
-    from scipy.sparse import csr_matrix, diags
     from scipy.sparse.csgraph import connected_components
     from scipy.special import expit
 
     known = ~np.isnan(won) & (first != second)
     a, b, y, place = first[known], second[known], won[known], np.unique(sources[known], return_inverse=True)[1]
-    n, k, n_sources = int(known.sum()), len(names), int(place.max(initial=-1)) + 1
-    if n == 0 or k < 2:
+    n, k, n_sources = y.size, len(names), int(place.max(initial=-1)) + 1
+    if not n:
         return Strengths((), n, n_sources, "no pair of two systems has a preference")
-    n_parts, part = connected_components(csr_matrix((np.ones(n), (a, b)), (k, k)), directed=False)
+    counts, wins = np.zeros((2, k, k))  # by the system of the first and of the second text
+    np.add.at(counts, (a, b), 1.0)
+    np.add.at(wins, (a, b), y)
+    n_parts, part = connected_components(counts, directed=False)
     if n_parts > 1:
         apart = [names[int(np.argmax(part == one))] for one in (0, 1)]
         return Strengths((), n, n_sources, f"no chain of pairs connects {apart[0]} and {apart[1]}")
-    pairs = np.arange(n)
-    design = csr_matrix((np.repeat([1.0, -1.0], n), (np.tile(pairs, 2), np.concatenate([b, a]))), (n, k))
-
-    def information(theta: FloatArray) -> FloatArray:
-        p, own = expit(design @ theta), expit(theta)
-        return np.asarray((design.T @ diags(p * (1 - p)) @ design) + np.diag(2 * _SHRUNK * own * (1 - own)))
-
     theta = np.zeros(k)
     for _ in range(_STEPS):  # Newton's steps; the likelihood is concave
-        score = design.T @ (y - expit(design @ theta)) + _SHRUNK - 2 * _SHRUNK * expit(theta)
-        step = np.clip(np.linalg.solve(information(theta), score), -2.0, 2.0)
+        p, own = expit(theta - theta[:, None]), expit(theta)
+        left, variance = wins - counts * p, counts * p * (1 - p)
+        score = left.sum(axis=0) - left.sum(axis=1) + _SHRUNK * (1 - 2 * own)
+        of_each = variance.sum(axis=0) + variance.sum(axis=1) + 2 * _SHRUNK * own * (1 - own)
+        information = np.diag(of_each) - variance - variance.T
+        step = np.clip(np.linalg.solve(information, score), -2.0, 2.0)
         theta += step
         if np.abs(step).max() < 1e-10:
             break
     theta -= theta.mean()
-    bread = np.linalg.inv(information(theta))
-    by_source = csr_matrix((y - expit(design @ theta), (place, pairs))) @ design
+    residuals, by_source, bread = y - expit(theta[b] - theta[a]), np.zeros((n_sources, k)), np.linalg.inv(information)
+    np.add.at(by_source, (place, b), residuals)
+    np.subtract.at(by_source, (place, a), residuals)
     spread = by_source @ (bread - bread.mean(axis=0)).T  # strengths next to their mean
     errors = np.sqrt((spread**2).sum(axis=0) * n_sources / max(n_sources - 1, 1))
-    played = np.bincount(a, minlength=k) + np.bincount(b, minlength=k)
-    gained = np.bincount(a, 1 - y, minlength=k) + np.bincount(b, y, minlength=k)
+    played = counts.sum(axis=0) + counts.sum(axis=1)
+    gained = wins.sum(axis=0) + (counts - wins).sum(axis=1)
     few, systems = TOO_FEW if n_sources < LEAST_SOURCES else "", []
     for j in np.argsort(-theta, kind="stable").tolist():
-        value, wins = float(theta[j]), float(gained[j] / played[j])
+        value = float(theta[j])
         interval = None if few else t_interval(value, float(errors[j]), n_sources, "sandwich")
-        systems.append(Strength(names[j], value, interval, wins, int(played[j])))
+        systems.append(Strength(names[j], value, interval, float(gained[j] / played[j]), int(played[j])))
     return Strengths(tuple(systems), n, n_sources, few)
 
 
 def chosen_sides(labels: FloatArray, scale: Scale) -> FloatArray:
-    """(n,) the share of the win that goes to text B: 0 text A, 1 text B, 0.5 a tie."""
+    """Turn labels of pairs into the share of the win that goes to text B: 0 text A, 1 text B, 0.5 a tie."""
     return np.asarray((labels - scale.low) / (scale.high - scale.low))

@@ -7,15 +7,15 @@ All three take ``scores`` of shape (..., n) and ``labels`` of shape (n,) or any 
 - NaN marks a missing value: each row uses the positions where both sides are present (pairwise complete);
 - undefined is NaN in the array: fewer than 2 pairs, or a side whose present values are all equal (compared
   exactly);
-- nothing is rounded before ranking, so near-ties stay apart; ±inf is refused.
+- nothing is rounded before ranking, so near-ties stay apart; ±inf raises UsageError.
 
 Statistics and levels are those of Liu et al. (2023, AutoCalibrate) and Fu et al. (2023); Kendall is tau-b
 (Kendall 1945), which corrects for ties on both sides.
 
 # Items and levels
 
-Every statistic takes scores and `LabelledItems`, made once from a golden set or from arrays.  What they are grouped by
-is worked out once and kept with them, so that neither candidates nor resamples group anew.
+Every statistic takes scores and `LabelledItems`, made once from a golden set or from arrays.  They cache how they are
+grouped, so that neither candidates nor resamples group again.
 
 - *dataset*: one coefficient over all items.
 - *sample* (also called summary or document level): one coefficient per source, averaged.  A source where either
@@ -41,8 +41,6 @@ from numpy.typing import ArrayLike
 
 from core.errors import UsageError
 from core.records import (
-    LEVELS,
-    STATISTICS,
     Alignment,
     FloatArray,
     GoldenSet,
@@ -68,9 +66,7 @@ NO_PAIR = "no item has both a score and a label"
 
 
 def correlate(scores: ArrayLike, labels: ArrayLike, statistic: Statistic) -> FloatArray:
-    """The named statistic of every row of `scores` (..., n) with `labels` (n,) or (..., n); NaN = undefined."""
-    if statistic not in STATISTICS:
-        raise UsageError(f"Unknown statistic {statistic!r}: use pearson, spearman or kendall.")
+    """Compute the named statistic of every row of `scores` (..., n) with `labels` (n,) or (..., n); NaN = undefined."""
     return {"pearson": pearson, "spearman": spearman, "kendall": kendall}[statistic](scores, labels)
 
 
@@ -148,13 +144,11 @@ def average_ranks(values: ArrayLike) -> FloatArray:
 
 
 def pair(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Both sides as float64 with NaN at the same positions; positions no row can use are cut.
+    """Put NaN at the same positions of both sides, as float64, and cut positions that no row can use.
 
-    Raises ValueError when the shapes do not broadcast or the last axes differ, UsageError for ±inf.
+    UsageError for ±inf.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.float64)
-    if not x.ndim or not y.ndim or x.shape[-1] != y.shape[-1]:
-        raise ValueError(f"scores {x.shape} and labels {y.shape} must agree in their last axis")
     require_finite(x, y)
     if y.ndim == 1 and np.isnan(y).any():
         kept = ~np.isnan(y)
@@ -174,7 +168,7 @@ def require_finite(*sides: FloatArray) -> None:
 
 
 def present(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Both (n,) sides where both are there."""
+    """Take both (n,) sides at the positions where neither is NaN."""
     x, y = pair(scores, labels)
     kept = ~np.isnan(x)
     return x[kept], y[kept]
@@ -216,7 +210,7 @@ class LabelledItems:
     """Items as arrays: `positions` (n,) into `GoldenSet.items`, `labels` (n,) with NaN for none, and (n,) codes.
 
     Codes are any whole numbers: equal codes are one source, or one system.  `ranks`: labels compare the items of one
-    source alone.  ValueError when lengths differ.
+    source alone.
     """
 
     positions: IntArray
@@ -225,14 +219,9 @@ class LabelledItems:
     systems: IntArray
     ranks: bool = False
 
-    def __post_init__(self) -> None:
-        shapes = [side.shape for side in (self.positions, self.labels, self.sources, self.systems)]
-        if self.labels.ndim != 1 or len(set(shapes)) > 1:
-            raise ValueError(f"one entry per item is needed on every side: {shapes}")
-
     @classmethod
     def of(cls, golden: GoldenSet, aspect: str, positions: Sequence[int] | IntArray | None = None) -> LabelledItems:
-        """The items of `golden` at `positions` (all of them otherwise), with their labels on `aspect`."""
+        """Take the items of `golden` at `positions` (None: all of them), with their labels on `aspect`."""
         at = np.arange(len(golden.items)) if positions is None else np.asarray(positions, dtype=np.intp)
         codes = golden.source_codes[at], golden.system_codes[at]
         return cls(at, golden.labels(aspect)[at], *codes, golden.aspects[aspect].ranks)
@@ -241,7 +230,7 @@ class LabelledItems:
     def from_arrays(
         cls, labels: ArrayLike, sources: ArrayLike | None = None, systems: ArrayLike | None = None
     ) -> LabelledItems:
-        """From (n,) arrays.  Without `sources` each item is its own source, without `systems` all come from one."""
+        """Make items of (n,) arrays; without `sources` each is its own source, without `systems` all are of one."""
         y = np.asarray(labels, dtype=np.float64)
         own = np.arange(y.size)
         return cls(
@@ -256,13 +245,13 @@ class LabelledItems:
         return int(self.labels.size)
 
     def take(self, chosen: IntArray | BoolArray) -> LabelledItems:
-        """The items at places `chosen`, or where it is true."""
+        """Take the items at places `chosen`, or where it is true."""
         return LabelledItems(
             self.positions[chosen], self.labels[chosen], self.sources[chosen], self.systems[chosen], self.ranks
         )
 
     def labelled(self, labels: FloatArray) -> LabelledItems:
-        """The same items under other labels (n,)."""
+        """Replace the labels (n,)."""
         return replace(self, labels=labels)
 
     @property
@@ -283,11 +272,7 @@ class LabelledItems:
 
     @cached_property
     def by_source(self) -> LabelledItems:
-        """The labelled ones, sorted by source; `positions` are their places here, codes go from 0 without a gap.
-
-        UsageError for an infinite label.
-        """
-        require_finite(self.labels)
+        """The labelled ones, sorted by source; `positions` are their places here, codes go from 0 without a gap."""
         kept = np.flatnonzero(~np.isnan(self.labels))
         kept = kept[np.argsort(self.sources[kept], kind="stable")]
         sources, systems = (np.unique(side[kept], return_inverse=True)[1] for side in (self.sources, self.systems))
@@ -295,7 +280,7 @@ class LabelledItems:
 
     @cached_property
     def n_sources(self) -> int:
-        """Sources of items that are sorted by source; so the other parts below."""
+        """Number of sources.  This and what follows are for items that are sorted by source."""
         return int(self.sources.max(initial=-1)) + 1
 
     @cached_property
@@ -304,7 +289,7 @@ class LabelledItems:
 
     @cached_property
     def sizes(self) -> list[tuple[IntArray, IntArray]]:
-        """Sources of one size from 2 up, (k,), and the places of what they hold, (k, size): correlated in one go."""
+        """Sources of equal size from 2 on, (k,), with the places of their items, (k, size): correlated in one go."""
         sizes = np.bincount(self.sources)
         starts = np.cumsum(sizes) - sizes
         groups = [np.flatnonzero(sizes == size) for size in np.unique(sizes[sizes >= 2])]
@@ -352,14 +337,14 @@ class Paired:
 
 
 def paired(scores: ArrayLike, items: LabelledItems) -> Paired:
-    """`scores` (n_candidates, n_items) or (n_items,) on the labelled items, sorted by source.
+    """Take `scores` (n_candidates, n_items) or (n_items,) on the labelled items, sorted by source.
 
-    ValueError when there is not one score an item, UsageError for ±inf.
+    ValueError unless there is one score per item, UsageError for ±inf.
     """
     matrix = np.atleast_2d(np.asarray(scores, dtype=np.float64))
-    if matrix.ndim != 2 or matrix.shape[1] != items.n:
+    if matrix.shape[1] != items.n:
         raise ValueError(f"one entry per item is needed on every side: scores {matrix.shape}, {items.n} items")
-    require_finite(matrix)
+    require_finite(matrix, items.labels)
     return Paired(np.ascontiguousarray(matrix[:, items.by_source.positions]), items.by_source)
 
 
@@ -367,7 +352,7 @@ FOLDS = 5
 
 
 def source_folds(sources: IntArray, n_folds: int = FOLDS, seed: int = 0) -> IntArray:
-    """(n,) a fold for each item: sources shuffled and dealt out, at most as many folds as sources."""
+    """Deal whole sources into folds at random: (n,) the fold of each item."""
     names, of_item = np.unique(sources, return_inverse=True)
     return np.asarray((np.random.default_rng(seed).permutation(names.size) % n_folds)[of_item], dtype=np.intp)
 
@@ -376,22 +361,17 @@ def source_folds(sources: IntArray, n_folds: int = FOLDS, seed: int = 0) -> IntA
 
 
 def level_values(data: Paired, measure: Measure) -> tuple[FloatArray, FloatArray | None]:
-    """(n_candidates,) values at a level, NaN = undefined; at sample level with the coefficients they are means of.
-
-    UsageError for an unknown level.
-    """
+    """(n_candidates,) values at a level, NaN = undefined; at sample level with the coefficients they are means of."""
     if measure.level == "sample":
         by_source = coefficients_by_source(data, measure.statistic)
         return mean_defined(by_source), by_source
     if measure.level == "dataset":
         return correlate(data.scores, data.items.labels, measure.statistic), None
-    if measure.level == "system":
-        return correlate(*system_means(data), measure.statistic), None
-    raise UsageError(f"Unknown level {measure.level!r}: use {', '.join(LEVELS)}.")
+    return correlate(*system_means(data), measure.statistic), None
 
 
 def alignment_values(scores: ArrayLike, items: LabelledItems, measure: Measure) -> FloatArray:
-    """(n_candidates,) values of `scores` (n_candidates, n_items) to rank by, NaN = undefined."""
+    """(n_candidates,) alignments of `scores` (n_candidates, n_items) without intervals, NaN = undefined."""
     return level_values(paired(scores, items), measure)[0]
 
 
@@ -408,7 +388,7 @@ def coefficients_by_source(data: Paired, statistic: Statistic) -> FloatArray:
 
 
 def mean_defined(values: FloatArray) -> FloatArray:
-    """Mean along the last axis of what is not NaN; NaN where nothing is."""
+    """Mean along the last axis without NaN; NaN where all are NaN."""
     present = ~np.isnan(values)
     count = present.sum(axis=-1)
     totals: FloatArray = np.where(present, values, 0.0).sum(axis=-1)
@@ -445,13 +425,14 @@ def alignments(data: Paired, measure: Measure, values: FloatArray, by_source: Fl
     """One Alignment per candidate of `level_values`, without interval; value None with its reason where undefined."""
     by_candidate, level = [], measure.level
     for candidate, scored in enumerate(~np.isnan(data.scores)):
-        value, used, n_groups, n_left_out = float(values[candidate]), scored, 0, 0
+        n, defined, value = int(scored.sum()), np.empty(0, dtype=np.bool_), float(values[candidate])
         if by_source is not None:
             defined = ~np.isnan(by_source[candidate])
-            used = scored & defined[data.items.sources]
-            n_groups, n_left_out = int(defined.sum()), int((~defined).sum())
-        n = np.unique(data.items.systems[scored]).size if level == "system" else int(used.sum())
-        bare = Alignment(measure.statistic, level, value, n, n_groups, n_left_out, int((~scored).sum()))
+            n = int((scored & defined[data.items.sources]).sum())
+        elif level == "system":
+            n = np.unique(data.items.systems[scored]).size
+        groups = int(defined.sum()), int((~defined).sum())
+        bare = Alignment(measure.statistic, level, value, n, *groups, int((~scored).sum()))
         if np.isnan(value):
             bare = replace(bare, value=None, reason=_reason(data, candidate, level))
         by_candidate.append(bare)
@@ -459,7 +440,7 @@ def alignments(data: Paired, measure: Measure, values: FloatArray, by_source: Fl
 
 
 def _reason(data: Paired, candidate: int, level: Level) -> str:
-    """Why a candidate has no value at `level`."""
+    """Say why a candidate has no value at `level`."""
     scored = data.scored_only(candidate)
     labels = scored.items.labels
     if not data.items.n:

@@ -1,7 +1,7 @@
-"""How far values would move with other sources: the standard errors behind every interval and every test.
+"""Standard errors over sources, behind every interval and every test.
 
 Items of one source share a text and its raters' reading of it, so the *source* is the unit (cluster).  With few sources
-the percentile bootstrap is too short; these forms hold their level in simulation (`tests/bench/bench_coverage.py`):
+the percentile bootstrap is too short; these forms keep their level in simulation (`tests/bench/bench_coverage.py`):
 
 - **sample** level: Student's t over the paired differences of the per-source coefficients c_g, s² / G with G − 1
   degrees of freedom, for two judges.  For one judge the coefficients are skewed (they crowd below 1), and plain t
@@ -11,23 +11,23 @@ the percentile bootstrap is too short; these forms hold their level in simulatio
   Σ (θ_(g) − mean θ_(·))², with t quantiles of G − 1 degrees of freedom, on Fisher's scale z = atanh θ (Fisher 1921).
   Where leaving out a source makes θ exactly ±1, and z infinite, on the plain scale.  More than `MOST_PIECES` sources
   are left out in that many random groups of nearly equal size, so that the work grows with the items, not their square.
-- **system** level: ranks of a few system means jump or stay when one source goes, so the jackknife does not hold.  The
+- **system** level: ranks of a few system means jump or stay when one source goes, so the jackknife fails.  The
   standard error is that of a cluster bootstrap (Davison and Hinkley 1997, section 3.8); for one judge the root mean
   square around the value itself, which counts the bias: noise in the means draws the coefficient towards 0, and draws
   it twice in a resample.  t quantiles of G − 1 degrees of freedom.  The systems are fixed.
 
-Both ends lie in [-1, 1].  Nothing is known (no interval) with fewer than 2 sources, of a rank coefficient over fewer
-than `LEAST_RANKED` items or a mean of rank coefficients of fewer than `LEAST_DISTINCT` values, where leaving out one
-source leaves the value undefined, or where it is the same whichever source is left out (a perfect judge): no variation
-is no proof.  Nor has a difference of two means a p where fewer than `LEAST_DIFFERING` sources tell the two apart:
-judges near 0.9 agree wholly on most sources of 5 items, and no honest test of the others could reject.
+Both ends lie in [-1, 1].  There is no interval with fewer than 2 sources, for a rank coefficient over fewer than
+`LEAST_RANKED` items or a mean of rank coefficients of fewer than `LEAST_DISTINCT` values, where leaving out one source
+leaves the value undefined, or where every source left out gives the same value (a perfect judge).  A difference of two
+means has no p where it differs from 0 in fewer than `LEAST_DIFFERING` sources: judges near 0.9 agree wholly on most
+sources of 5 items, and no honest test of the others could reject.
 
-Values come with *counts* of each source: a row of counts says how often each source came.  A *leave-out* has a 0 for
-the source, or the group of sources, that it leaves out, and 1 elsewhere.  A *draw* has n_sources sources drawn with
+Values come with *counts* of each source: a row of counts says how often each source was drawn.  A *leave-out* has a 0
+for the source, or the group of sources, that it leaves out, and 1 elsewhere.  A *draw* has n_sources sources drawn with
 replacement (at sample and system level alone).  Undefined is NaN.
 
-This file also holds how much data a claim needs, what a test shows (`claim`: a point value never makes one), and every
-reason for a missing interval or p.
+This file also defines how much data a claim needs, what a test shows (`claim`), and every reason for a missing interval
+or p.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ from core.stats.correlation import (
     within_one,
 )
 
-# ── how much it takes, and why there is nothing ──────────────────────────────────────────────────────────────
+# ── how much data a claim needs, and why there is none ──────────────────────────────────────────────────────────────
 
 ALPHA = 0.05
-"""Differences with a p up to this, corrected where there are several, are called shown or significant."""
+"""Differences with a p up to this, corrected where there are several, are called significant."""
 
 HALF_ALPHA = ALPHA / 2
-"""One half for what is said of a judge next to the bar, one for where it fails and its biases: all their sentences
-together claim something by chance in at most `ALPHA` of the cases."""
+"""One half for the comparison of a judge with a regression, one for where it fails and its biases, so that all of them
+together make a false claim in at most `ALPHA` of the cases."""
 
 LEAST_SOURCES = 8
 """Fewest sources for a p: below, no test keeps its level on such data and few could reject at all."""
@@ -67,7 +67,7 @@ LEAST_DIFFERING = 6
 """Fewest sources whose coefficients differ for a p: of 5 even all in one direction happen by chance in 6 %."""
 
 SHORT_BELOW = 25
-"""Below so many sources an interval at system level covers less than it says."""
+"""Below so many sources an interval at system level covers less than its 95 %."""
 
 MARGIN = 0.05
 """A judge that is less than this below a rater, at the low end of the interval, agrees as well as a rater."""
@@ -121,7 +121,7 @@ Claim = Literal["higher", "lower", "open", "untested", "undefined"]
 
 
 def claim(value: float | None, interval: Interval | None, p: float | None, *, alpha: float = ALPHA) -> Claim:
-    """What a difference shows: "open" where p is above `alpha` or the interval holds 0, "untested" without p.
+    """Decide what a difference shows: "open" where p is above `alpha` or the interval includes 0, "untested" without p.
 
     NaN counts as None.
     """
@@ -159,7 +159,7 @@ class StandardErrors:
     reasons: Mapping[int, str] = field(default_factory=dict)
 
     def interval(self, k: int) -> tuple[Interval | None, str]:
-        """Interval of candidate `k`; else None, why there is none ("" for an undefined value), and what to do."""
+        """Interval of candidate `k`, or None with the reason and what to do ("" for an undefined value)."""
         value, n_sources = float(self.values[k]), int(self.sources[k])
         if np.isnan(value):
             return None, ""
@@ -241,12 +241,12 @@ def _profile(middle: float, apart: float, first: FloatArray, second: FloatArray,
 
 
 def length(deviations: FloatArray) -> float:
-    """The standard error behind `deviations`, whose squares add up to its own."""
+    """Root of the sum of squares: the standard error of `deviations`."""
     return float(np.sqrt((deviations * deviations).sum()))
 
 
 def t_quantile(freedom: int, looks: float = 1.0) -> float:
-    """How many standard errors an interval reaches to each side, by Student's t, if all of `looks` are to hold."""
+    """Two-sided 95 % quantile of Student's t; with `looks` > 1, corrected for that many intervals (Bonferroni)."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, 1.0 - (1.0 - CONFIDENCE) / (2.0 * looks)))
@@ -269,7 +269,7 @@ def one_sided(t: float, freedom: int) -> float:
 def t_interval(
     value: float, error: float, n_sources: int, method: str, *, most: float = np.inf, behind: int | None = None
 ) -> Interval:
-    """`value` ± t times `error` within ±`most`, with one degree of freedom less than the `n_sources`, or `behind`."""
+    """Interval `value` ± t · `error`, within ±`most`; t has `behind` (else `n_sources`) − 1 degrees of freedom."""
     freedom = (n_sources if behind is None else behind) - 1
     half = t_quantile(freedom) * error
     method = f"{method} over {n_sources:,} sources, t({freedom})"
@@ -277,7 +277,7 @@ def t_interval(
 
 
 def jackknife(by_source: FloatArray, values_of: Callable[[FloatArray], FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """(n_values,) values of all sources together, and their delete-one-source standard errors; NaN for one source.
+    """Jackknife over sources: (n_values,) values of all sources together and their standard errors, NaN for one source.
 
     `by_source` (n_sources, n_sums) are sums of each source, and `values_of` maps summed rows to (n_rows, n_values).
     """
@@ -389,9 +389,8 @@ def spread_over_sources(
     `sources` (n_candidates,) as in `StandardErrors`.
     """
     if draws:
-        turn = max(1, COUNTS_LIMIT // max(n_sources, 1))  # very many sources are drawn in several turns
-        sizes = [min(turn, RESAMPLES - start) for start in range(0, RESAMPLES, turn)]
-        drawn = np.concatenate([values_of(draw_counts(generator, n_sources, size)) for size in sizes])
+        # in ten turns: the counts of very many sources would not fit into memory
+        drawn = np.concatenate([values_of(draw_counts(generator, n_sources, RESAMPLES // 10)) for _ in range(10)])
         n, means, small = (~np.isnan(drawn)).sum(axis=0), mean_defined(drawn.T), np.sqrt(n_sources / (n_sources - 1.0))
         scale = np.where(2 * n >= drawn.shape[0], small / np.sqrt(np.maximum(n, 1)), np.nan)
         plain, none = np.nan_to_num(drawn - means) * scale, np.full((1, values.size), np.nan)
@@ -416,7 +415,7 @@ BALANCE_LIMIT = 8_000
 """Most items for which all pairs are compared for tau-b (n² signs); beyond, each row's items are sorted."""
 
 COUNTS_LIMIT = 16_000_000
-"""Most counts (resamples x sources) held at once: 128 MB."""
+"""Most counts (pieces x sources) held at once: 128 MB."""
 
 VANISHING = 1e-12
 """A resampled sum of squares below this share of the whole sample's is rounding: the side is constant."""
@@ -443,7 +442,7 @@ def leave_outs(n_sources: int, pieces: int, generator: np.random.Generator | Non
 def resampled_values(data: Paired, counts: FloatArray, measure: Measure) -> FloatArray:
     """(resamples, n_candidates) values by `measure` under `counts` (resamples, n_sources).
 
-    ValueError for a rank coefficient at dataset level with other counts than leave-outs.
+    For a rank coefficient at dataset level the counts have to be leave-outs.
     """
     if measure.level == "sample":
         return counted_means(coefficients_by_source(data, measure.statistic), counts)
@@ -460,8 +459,6 @@ def resampled_values(data: Paired, counts: FloatArray, measure: Measure) -> Floa
     if measure.statistic == "pearson":
         return _pearson_values(data, counts)
     left = counts == 0
-    if left.sum(axis=0).max(initial=0) > 1 or not (left | (counts == 1)).all():
-        raise ValueError("rank coefficients at dataset level are computed for leave-outs alone")
     by = np.where(left.any(axis=0), left.argmax(axis=0), counts.shape[0])  # which row leaves a source out
     of_rest = _spearman_of_the_rest if measure.statistic == "spearman" else _kendall_of_the_rest
     values = np.full((counts.shape[0], data.scores.shape[0]), np.nan)

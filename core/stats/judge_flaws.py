@@ -1,12 +1,11 @@
-"""What is wrong with a judge: parts of the items where it errs more, and what it leans on beyond the labels.
+"""Weak spots of a judge: parts of the items where it errs more, and properties it follows beyond the labels.
 
 # Parts
 
-Alignment inside a part is a description, not a test.  A part that holds a narrow range of scores or labels has a lower
-coefficient for that alone (restriction of range; Thorndike 1949), however good the judge is there.  So the test
-compares errors in points of the labels' scale, each with the error that a judge of this agreement makes at that score
-if it is equally good everywhere.  Without that second half, the ends of a scale look good and its middle bad: labels
-cannot lie beyond an end.
+Alignment inside a part is a description, not a test.  A narrow range of scores or labels alone lowers the coefficient
+(restriction of range; Thorndike 1949), however good the judge is there.  So the test compares errors in points of the
+labels' scale, each with the error that a judge of this agreement makes at that score if it is equally good everywhere.
+Without this comparison the ends of a scale look good and its middle bad: labels cannot lie beyond an end.
 
 *Equally good everywhere* is a Gaussian copula: behind scores and labels lie two normal variables with one correlation,
 cut into the scores and the labels that occur (for labels and scores on steps this is the polychoric model; Olsson 1979,
@@ -15,10 +14,10 @@ ties and ends of the scale included, and has one free number, fitted by maximum 
 
 # Length, place, family
 
-A judge that follows nothing but quality correlates with length as far as quality does, and noise in its scores lowers
+A judge that follows nothing but quality correlates with length as much as quality does, and noise in its scores lowers
 that.  Noise in the labels lowers *their* correlation with length.  So two correlations with length differ wherever the
-two sides differ in reliability, and their difference is no bias.  Neither is the partial correlation given the labels:
-labels with noise leave some quality behind, which length then explains (Westfall and Yarkoni 2016, "Statistically
+two sides differ in reliability, and their difference is not a bias.  Neither is the partial correlation given the
+labels: noisy labels miss some quality, which length then explains (Westfall and Yarkoni 2016, "Statistically
 controlling for confounding constructs is harder than you think").
 
 Let J be the score, x the property, T the quality that the labels measure.  Without bias J = a + b·T + noise, so
@@ -61,20 +60,20 @@ STRETCHES = 3
 """Parts that a number is divided into, with about as many items each."""
 
 LEAST_EXCESS = 0.05
-"""An error that is less than this share above the expected one is not called larger, nor a correlation that is beyond
-the expected one by no more than this a bias: no model is exact."""
+"""Errors up to this share above the expected one are not called larger, and correlations up to this beyond the expected
+one are not called a bias, because no model is exact."""
 
 _MOST_VALUES = 60
-"""Distinct scores, and distinct labels, up to which the copula knows each; more are put into as many equal groups."""
+"""Most distinct scores, and distinct labels, in the copula; more are put into as many equal groups."""
 
 _POINTS = 5
-"""Points at which the normal variable behind one score is taken."""
+"""Points at which the normal variable behind one score is evaluated."""
 
 
 def part_alignments(
     scores: FloatArray, items: LabelledItems, codes: IntArray, measure: Measure
 ) -> tuple[Alignment, ...]:
-    """The alignments inside the parts 0, 1, … of `codes` (n_items,), −1 for items in none, by `measure`."""
+    """Alignments inside the parts 0, 1, … of `codes` (n_items,), −1 for items in none, by `measure`."""
     inside = codes[None, :] == np.arange(int(codes.max(initial=-1)) + 1)[:, None]
     if not inside.size:
         return ()
@@ -82,7 +81,7 @@ def part_alignments(
 
 
 def even_errors(scores: FloatArray, labels: FloatArray) -> FloatArray | None:
-    """(2, n) sizes of the errors of `scores` (n,) about `labels` (n,), and those expected of an equally good judge.
+    """(2, n) absolute errors of `scores` (n,) about `labels` (n,), and those expected of an equally good judge.
 
     In points of the labels' scale, between the label and the label that the model expects at the item's score.  None
     where one side is constant; neither has NaN.
@@ -118,8 +117,10 @@ def even_errors(scores: FloatArray, labels: FloatArray) -> FloatArray | None:
 
 
 def _groups(values: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """(n,) the rising group of each of `values`, and the size and the mean of the groups: one a distinct value, or
-    `_MOST_VALUES` of about equal size."""
+    """(n,) the group of each of `values`, and size and mean of the groups, in rising order.
+
+    Each distinct value is a group; of more than `_MOST_VALUES`, so many groups of about equal size.
+    """
     codes = np.unique(values, return_inverse=True)[1]
     sizes = np.bincount(codes)
     if sizes.size > _MOST_VALUES:
@@ -130,12 +131,12 @@ def _groups(values: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 def error_contrasts(errors: FloatArray, sources: IntArray, codes: IntArray) -> FloatArray:
-    """(n_parts, 4): is the error in each part of `codes` (n,) further above the expected one than that of the others?
+    """Test whether the error in each part of `codes` (n,) exceeds the expected one by more than that of the others.
 
-    `errors` (2, n) are those of `even_errors`, `sources` (n,).  The columns are the excess of the part minus that of
-    the others, in points of the scale, its standard error, degrees of freedom, and two-sided p; NaN without a test.
-    The jackknife leaves out one source of all parts at once, so what parts share stays in the error.  A part takes
-    `LEAST_RANKED` items of `LEAST_SOURCES` sources to be tested, and the others together as many.
+    `errors` (2, n) are those of `even_errors`, `sources` (n,).  Returns (n_parts, 4): the excess of the part minus that
+    of the others, in points of the scale, its standard error, degrees of freedom, and two-sided p; NaN without a test.
+    The jackknife leaves out one source of all parts at once, so that covariances of parts count.  A test needs
+    `LEAST_RANKED` items of `LEAST_SOURCES` sources in the part, and as many in the others together.
     """
     n_parts, kept = int(codes.max(initial=-1)) + 1, codes >= 0
     if not kept.any():
@@ -167,7 +168,7 @@ def error_contrasts(errors: FloatArray, sources: IntArray, codes: IntArray) -> F
 
 
 def stretches(values: FloatArray, n_stretches: int = STRETCHES) -> IntArray:
-    """(n,) which stretch of rising `values` each belongs to, equal values together; −1 where NaN."""
+    """(n,) the stretch of rising `values` that each belongs to, equal values together; −1 where NaN."""
     known = ~np.isnan(values)
     codes = np.full(values.size, -1, dtype=np.intp)
     if known.any():
@@ -182,7 +183,7 @@ def stretches(values: FloatArray, n_stretches: int = STRETCHES) -> IntArray:
 # ── beyond the labels ────────────────────────────────────────────────────────────────────────────────────────
 
 LEAST_RELIABILITY = 0.3
-"""Least reliability that single labels are taken to have; a rater's ratings of text quality reach 0.3 to 0.6."""
+"""Least reliability assumed of single labels; one rater's ratings of text quality reach 0.3 to 0.6."""
 
 SPLITS = 8
 """Random splits of the ratings into halves."""
@@ -197,9 +198,9 @@ RATERS_DISAGREE = "the raters agree too little with each other"
 class Beyond:
     """Correlation of the `judge`'s scores with a property, of the `labels`, and the one `expected` without bias.
 
-    `expected` is a range where the reliability of the labels is not known.  `value` is what lies beyond it: 0 inside.
-    `interval` covers what the judge's correlation exceeds any expected one by; `p` is two-sided.  `reason` says why
-    there is no p, or no value.
+    `expected` is a range where the reliability of the labels is not known.  `value` is the excess beyond it: 0 inside.
+    `interval` is that of the excess over any expected correlation; `p` is two-sided.  `reason` says why there is no p,
+    or no value.
     """
 
     judge: float
@@ -223,51 +224,37 @@ def beyond_labels(
     ratings: FloatArray | None = None,
     n_behind: int | None = None,
 ) -> Beyond | None:
-    """What `scores` (n,) share with `x` (n,) beyond `labels` (n,), none with NaN; None where a side is constant.
+    """Estimate what `scores` (n,) share with `x` (n,) beyond `labels` (n,), none with NaN; None for a constant side.
 
     `ratings` (n_raters, n), NaN = none, are those behind the labels: used where most items have two or more.
-    `n_behind` is how many sources a test rests on, where fewer than all.
+    `n_behind` is the number of sources that a test rests on, if fewer than all.
     """
-    kept = np.ones(scores.size, dtype=np.bool_)
+    kept, halves = np.ones(scores.size, dtype=np.bool_), list[list[FloatArray]]()
     if ratings is not None:
         twice = (~np.isnan(ratings)).sum(axis=0) >= 2
-        ratings = None if int(twice.sum()) < max(LEAST_RATED, scores.size / 2) else ratings
-        kept = kept if ratings is None else twice
-    if not kept.any():
+        if twice.sum() >= max(LEAST_RATED, scores.size / 2):
+            kept, halves = twice, _halves(ratings[:, twice])
+            halves = [half for half in halves if min(map(np.ptp, half)) > 0]
+            if not halves:
+                return None
+    columns, source = [side[kept] for side in (scores, x, labels)], np.unique(sources[kept], return_inverse=True)[1]
+    if not source.size or min(map(np.ptp, columns)) == 0:
         return None
-    source = np.unique(sources[kept], return_inverse=True)[1]
-
-    def ranked(values: FloatArray) -> FloatArray | None:
-        """Standardised average ranks; None where nothing varies."""
-        if values.min() == values.max():
-            return None
-        ranks = average_ranks(values)
-        return np.asarray((ranks - ranks.mean()) / ranks.std(), dtype=np.float64)
-
-    j, of_x, y = (ranked(column[kept]) for column in (scores, x, labels))
-    if j is None or of_x is None or y is None:
-        return None
-    products = [(j, j), (of_x, of_x), (y, y), (j, of_x), (y, of_x), (j, y)]
-    for half in () if ratings is None else _halves(ratings[:, kept]):
-        first, second = (ranked(side) for side in half)
-        if first is not None and second is not None:
-            products += [(j, first), (second, of_x), (j, second), (first, of_x), (first, second)]
-    if ratings is not None and len(products) == 6:
-        return None
-    # sums of products by source, from which the covariances of any selection of sources follow
-    columns = [np.ones(source.size)]
-    for a, b in products:
-        columns += a * b, a, b
-    by_source = np.stack([np.bincount(source, weights=column).astype(np.float64) for column in columns], axis=1)
+    ranks = average_ranks(np.stack([*columns, *(side for half in halves for side in half)]))
+    ranks = (ranks - ranks.mean(axis=1, keepdims=True)) / ranks.std(axis=1, keepdims=True)
+    (m, n), n_sources = ranks.shape, int(source.max()) + 1
+    # sums of values and products by source, from which the covariances of any selection of sources follow
+    products = np.einsum("in,jn->nij", ranks, ranks).reshape(n, m * m)
+    by_source = np.zeros((n_sources, 1 + m + m * m))
+    np.add.at(by_source, source, np.column_stack([np.ones(n), ranks.T, products]))
 
     def values_of(rows: FloatArray) -> FloatArray:
-        n, sums = rows[:, :1], rows[:, 1:]
-        cov = sums[:, ::3] / n - sums[:, 1::3] * sums[:, 2::3] / n**2
-        return _values(cov, halves=ratings is not None)
+        size = rows[:, :1, None]
+        means = rows[:, 1 : 1 + m, None] / size
+        return _values(rows[:, 1 + m :].reshape(-1, m, m) / size - means * means.transpose(0, 2, 1))
 
     values, errors = jackknife(by_source, values_of)
     judge, of_labels, low, high, apart_low, apart_high, decides, alike = values.tolist()
-    n, n_sources = int(kept.sum()), int(source.max()) + 1
     behind = min(n_behind or n_sources, n_sources)
 
     def around(value: float, error: float) -> Interval | None:
@@ -275,7 +262,7 @@ def beyond_labels(
         return t_interval(value, error, n_sources, "jackknife", most=1.0, behind=behind) if known else None
 
     sides = around(judge, errors[0]), around(of_labels, errors[1])
-    if ratings is not None and not alike > 2.0 * errors[7]:
+    if halves and not alike > 2.0 * errors[7]:
         return Beyond(judge, of_labels, *sides, (np.nan, np.nan), np.nan, None, None, n, RATERS_DISAGREE)
     expected, apart = (min(low, high), max(low, high)), sorted((apart_low, apart_high))
     value, interval, p = min(max(apart[0], 0.0), apart[1]), None, None  # what is nearest to 0
@@ -284,7 +271,7 @@ def beyond_labels(
         one, other = (t_interval(gap, own, n_sources, "jackknife", most=2.0, behind=behind) for gap, own in sides_of)
         interval = replace(one, low=min(one.low, other.low), high=max(one.high, other.high))
         if behind >= LEAST_SOURCES:
-            tested = [apart_low / errors[4], apart_high / errors[5]] if ratings is None else [decides / errors[6]]
+            tested = [decides / errors[6]] if halves else [apart_low / errors[4], apart_high / errors[5]]
             p = 1.0 if value == 0.0 else max(two_sided(t, behind - 1) for t in tested)
     return Beyond(judge, of_labels, *sides, expected, value, interval, p, n, TOO_FEW if p is None else "")
 
@@ -305,21 +292,23 @@ def _halves(ratings: FloatArray) -> list[list[FloatArray]]:
     return halves
 
 
-def _values(cov: FloatArray, *, halves: bool) -> FloatArray:
+def _values(cov: FloatArray) -> FloatArray:
     """(n_rows, 8): correlations of scores and labels with x, expected ones, excess at both ends, and what decides.
 
-    What decides is without division where there are halves; then the last column is how well the halves agree.
+    `cov` (n_rows, m, m) are covariances of scores, x, labels and pairs of halves.  With halves the excess is tested
+    without a division, and the last column is how well they agree.
     """
-    jj, xx, yy, jx, yx, jy = (np.maximum(cov[:, k], 0.0) if k < 3 else cov[:, k] for k in range(6))
-    scale, of_labels = (np.sqrt(np.maximum(side * xx, 1e-300)) for side in (jj, yy))
-    judge, labels = jx / scale, yx / of_labels
-    if halves:
-        ja, bx, jb, ax, ab = (cov[:, 6 + k :: 5] for k in range(5))
-        explained, alike = ((ja * bx + jb * ax) / 2.0).mean(axis=1), ab.mean(axis=1)
+    jj, xx, yy = (np.maximum(cov[:, k, k], 0.0) for k in range(3))
+    jx, yx, jy = cov[:, 0, 1], cov[:, 2, 1], cov[:, 0, 2]
+    scale, of_labels, agreed = (np.sqrt(np.maximum(power, 1e-300)) for power in (jj * xx, yy * xx, jj * yy))
+    judge, labels, agreed = jx / scale, yx / of_labels, jy / agreed
+    first, second = cov[:, 3::2], cov[:, 4::2]
+    if first.size:
+        explained = ((first[:, :, 0] * second[:, :, 1] + second[:, :, 0] * first[:, :, 1]) / 2.0).mean(axis=1)
+        alike = np.einsum("nkk->nk", first[:, :, 4::2]).mean(axis=1)
         expected = explained / np.where(alike > 0, alike, np.nan) / scale
         decides = (jx * alike - explained) / scale
         return np.stack([judge, labels, expected, expected, judge - expected, judge - expected, decides, alike], axis=1)
-    agreed = jy / np.sqrt(np.maximum(jj * yy, 1e-300))
     reliability = np.maximum(np.maximum(agreed**2, labels**2), LEAST_RELIABILITY)
     ends = agreed * labels, agreed * labels / reliability
     apart = [judge - end for end in ends]

@@ -1,19 +1,18 @@
-"""A judge's scores on the scale of the labels: errors, agreement on steps and classes, the map to it, and intervals.
+"""Scores on the scale of the labels: errors, agreement on steps and classes, the map to the scale, and intervals.
 
-A judge can rank well and still be too strict.  Errors and agreement take scores that mean what labels mean; the map
-that gives them this meaning is centred isotonic regression (Oron and Flournoy 2017, "Centered Isotonic Regression:
+A judge can rank well and still be too strict.  Errors and agreement need scores on the scale of the labels; the map to
+that scale is centred isotonic regression (Oron and Flournoy 2017, "Centered Isotonic Regression:
 Point and Interval Estimation for Dose-Response Studies"): pool adjacent violators, shrink every level stretch to one
 point at its weighted mean score, and join the points by straight lines.  So the map rises strictly where plain isotonic
 regression has steps, and ranks, hence Spearman and Kendall, are unchanged.
 
-Departures from the paper: outside the outermost points, where the paper stays level, the map goes on towards the ends
-of the human scale along a hyperbola (slope of the nearest segment at the start, never reaching the end); to leave room
-for that, the fitted heights are drawn together by `END_MARGIN` of the scale's width at each end.
+Departures from the paper: outside the outermost points, where the paper stays level, the map continues towards the
+ends of the human scale along a hyperbola (slope of the nearest segment at the start, never reaching the end); to leave
+room for that, the fitted heights are drawn together by `END_MARGIN` of the scale's width at each end.
 
-Undefined is a value of its own (None with a reason), never 0 and never 1.  Everywhere scores and labels are (n_items,),
-NaN = missing on either side; ValueError when the lengths differ, UsageError for ±inf.
+Undefined is None with a reason, never 0 and never 1.  Scores and labels are (n_items,), NaN = missing on either side.
 
-# How sure a verdict is
+# Intervals around verdicts
 
 Split conformal prediction (Vovk, Gammerman, Shafer 2005; Lei et al. 2018) with the errors of the monotone map, which is
 cross-fitted over the sources of calibration.  The interval reaches the quantile of these errors to each side.
@@ -30,34 +29,29 @@ Where all labels of calibration lie on the scale's steps the interval is taken t
 which loses no coverage; for yes and no that makes a prediction set of one answer or of both.  Coverage is marginal:
 over items like those of calibration, not for each score or each system.
 
-Which verdicts are unsure, and may be left out, goes by the error expected of them: the mean error of the calibration
-items with the nearest scores.
+Abstention leaves out the verdicts with the largest expected error: the mean error of the calibration items with the
+nearest scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import JudgeError
-from core.records import LEVELS, STATISTICS, Alignment, FloatArray, IntArray, Interval, JsonRecord, Measure, Scale
+from core.records import LEVELS, STATISTICS, Alignment, FloatArray, IntArray, JsonRecord, Measure, Scale
 from core.stats.alignment import align
 from core.stats.correlation import FOLDS, NO_PAIR, LabelledItems, present, source_folds, spearman
 from core.stats.intervals import (
-    ALPHA,
-    LEAST_SOURCES,
-    TOO_FEW,
-    UNVARYING,
-    clustered_error,
     intraclass_correlation,
-    one_sided,
-    t_interval,
 )
 from core.wording import percent
+
+Read = TypeVar("Read", "IsotonicMap", "VerdictIntervals")
 
 MIN_LABELS = 10
 """Fewest labelled and scored items a map is fitted on."""
@@ -68,7 +62,7 @@ END_MARGIN = 0.005
 
 @dataclass(frozen=True, slots=True)
 class AbsoluteErrors(JsonRecord):
-    """Errors in points of the scale.  None is undefined (no item has both), not 0.
+    """Errors in points of the scale; None where no item has score and label.
 
     `mae` = mean |score − label|, from 0 (exact) upwards.  `bias` = mean (score − label): positive when the judge is
     more generous than the raters.  `n` counts the items used, `n_unscored` the labelled items without a score.
@@ -91,7 +85,7 @@ def absolute_errors(scores: ArrayLike, labels: ArrayLike) -> AbsoluteErrors:
 
 @dataclass(frozen=True, slots=True)
 class StepAgreement(JsonRecord):
-    """Judge and raters on the steps of an ordinal scale, both taken to the nearest step (halves go up).
+    """Agreement on the steps of an ordinal scale, both sides taken to the nearest step (halves go up).
 
     `quadratic_kappa` is 1 perfect, 0 as by chance.  `exact` and `adjacent` are shares of the `n` items on the same
     step and at most one step apart.  None is undefined; `reason` says why.
@@ -105,9 +99,9 @@ class StepAgreement(JsonRecord):
 
 
 def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAgreement:
-    """Quadratic-weighted kappa, exact and adjacent agreement on the steps of `scale`; what lies beyond is at its end.
+    """Quadratic-weighted kappa, exact and adjacent agreement on the steps of `scale`; values beyond it are at its ends.
 
-    Quadratic kappa is undefined on a continuous scale, and on one of two steps, where there are no distances to weigh.
+    Quadratic kappa is undefined on a continuous scale, and on one of two steps, which has no distances to weigh.
     """
     x, y = present(scores, labels)
     if scale.step is None or not x.size:
@@ -139,7 +133,7 @@ def quadratic_kappa(a: ArrayLike, b: ArrayLike) -> float | None:
 
 
 def to_steps(values: FloatArray, scale: Scale) -> FloatArray:
-    """Step numbers from 0 of values taken to the nearest step, halves up, ends for what lies beyond."""
+    """Step numbers from 0 of the nearest step, halves up; values beyond the scale take the step at its end."""
     step = scale.step or 1.0
     # means of raters carry rounding: 2.4999999999999996 is a half
     numbers = np.floor((values - scale.low) / step + 0.5 + 1e-9)
@@ -148,7 +142,7 @@ def to_steps(values: FloatArray, scale: Scale) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class BinaryAgreement(JsonRecord):
-    """Judge and raters on two classes, the upper one being the positive.
+    """Agreement on two classes, of which the upper one is positive.
 
     Precision: of those the judge put up, the share the raters did; recall: of those the raters put up, the share the
     judge did; F1 = 2·hits / (put up by the judge + put up by raters), their harmonic mean; `kappa` Cohen's (1960).
@@ -168,24 +162,19 @@ def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.
     x, y = present(scores, labels)
     up, true = x >= threshold, y >= threshold
     n, hits, n_up, n_true = x.size, int((up & true).sum()), int(up.sum()), int(true.sum())
-    agreed = hits + n - n_up - n_true + hits
-    chance = n_up * n_true + (n - n_up) * (n - n_true)  # of n²
+    agreed, chance = int((up == true).sum()), n_up * n_true + (n - n_up) * (n - n_true)  # chance: of n²
     reasons = {
         "no score is positive": n_up == 0,
         "no label is positive": n_true == 0,
         "scores and labels are all of one class": chance == n * n,
     }
-    precision, recall, f1, kappa = (
-        part / whole if whole else None
-        for part, whole in (
-            (hits, n_up),
-            (hits, n_true),
-            (2 * hits, n_up + n_true),
-            (n * agreed - chance, n * n - chance),
-        )
-    )
+
+    def share(part: int, whole: int) -> float | None:
+        return part / whole if whole else None
+
+    kappa = share(n * agreed - chance, n * n - chance)
     reason = "; ".join(reason for reason, holds in reasons.items() if holds) if n else NO_PAIR
-    return BinaryAgreement(precision, recall, f1, kappa, n, reason)
+    return BinaryAgreement(share(hits, n_up), share(hits, n_true), share(2 * hits, n_up + n_true), kappa, n, reason)
 
 
 # ── everything at once ───────────────────────────────────────────────────────────────────────────────────────
@@ -209,14 +198,14 @@ class AgreementReport(JsonRecord):
 
     @property
     def words(self) -> str:
-        """The scale of the points, in words to follow a figure: ``"on the raters' scale"``."""
+        """Name the scale of the points, to follow a figure: ``"on the raters' scale"``."""
         return "on the raters' scale" if self.basis == "mapped" else "of the scores as given"
 
 
 def on_scale(scores: ArrayLike, labels: ArrayLike, scale: Scale, *, mapped: ArrayLike | None = None) -> AgreementReport:
-    """What `scores` are next to `labels` in points of the labels' `scale`.
+    """Compare `scores` with `labels` in points of the labels' `scale`.
 
-    `mapped` (n_items,) are the scores on the raters' scale. Where there are any, they stand in for `scores`.
+    `mapped` (n_items,) are the scores on the raters' scale; they replace `scores`.
     """
     if mapped is not None:
         return replace(on_scale(mapped, labels, scale), basis="mapped")
@@ -239,9 +228,9 @@ def agreement_report(
     seed: int,
     mapped: ArrayLike | None = None,
 ) -> AgreementReport:
-    """All of one judge's `scores` next to the labels of `items`; `scale` is theirs, `mapped` as in `on_scale`.
+    """Compare one judge's `scores` in full with the labels of `items`; `scale` is theirs, `mapped` as in `on_scale`.
 
-    Each alignment draws its own resamples from `seed`, so that it equals the one asked for alone.
+    Each alignment draws its own resamples from `seed`, so that it equals the one of `align`.
     """
     measures = (Measure(statistic, level) for level in LEVELS for statistic in STATISTICS)
     alignments = tuple(align(scores, items, measure, seed=seed) for measure in measures)
@@ -288,20 +277,15 @@ class IsotonicMap(JsonRecord):
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> IsotonicMap:
         """Read the map that `as_json` wrote.  JudgeError when a part is missing, not a number, or does not ascend."""
-        from pydantic import TypeAdapter
-
-        try:
-            return TypeAdapter(cls).validate_python({name: body[name] for name in cls.__slots__})
-        except (KeyError, TypeError, ValueError) as error:
-            raise JudgeError("The score map needs the number lists x and y and the numbers low and high.") from error
+        return _read(cls, body, "The score map needs the number lists x and y and the numbers low and high.")
 
 
 def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[IsotonicMap | None, str]:
-    """Fit a map from `scores` to `labels`, on the human `scale`; None and why where the scores are used as they come.
+    """Fit an increasing map from `scores` to `labels`, on the human `scale`; None with a reason where none fits.
 
-    Always increasing, also where the scores run against the labels (then a reason comes with the map: it must not turn
-    a bad judge round).  No map with fewer than `MIN_LABELS` items having both, when a side is constant, or when no
-    increase is left after pooling.
+    Where the scores run against the labels the map still increases, and a reason comes with it: it must not turn a bad
+    judge round.  No map with fewer than `MIN_LABELS` items that have both, when a side is constant, or when no increase
+    is left after pooling.
     """
     from scipy.optimize import isotonic_regression
 
@@ -329,8 +313,18 @@ def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[Is
     return fitted, "scores run against the labels; the map still increases" if against else ""
 
 
+def _read(kind: type[Read], body: Mapping[str, Any], damaged: str) -> Read:
+    """Read a record of `kind` from a judge file; JudgeError with the words `damaged`."""
+    from pydantic import TypeAdapter
+
+    try:
+        return TypeAdapter(kind).validate_python({each.name: body[each.name] for each in fields(kind)})
+    except (KeyError, TypeError, ValueError) as error:
+        raise JudgeError(damaged) from error
+
+
 def _approach(distance: FloatArray, room: float, slope: float) -> FloatArray:
-    """Distance covered towards an end `room` away: starts with `slope`, rises strictly, never arrives."""
+    """Distance covered towards an end `room` away: starts with `slope`, rises strictly, never reaches the end."""
     beyond = slope * np.clip(np.nan_to_num(distance), 0.0, 1e100)
     return np.asarray(room * (beyond / (room + beyond)), dtype=np.float64)
 
@@ -343,7 +337,7 @@ SHARES = tuple(k / 20 for k in range(1, 21))
 
 
 def _short(numbers: FloatArray) -> list[float]:
-    """Round to six digits, more than is known, so that a person can read the file."""
+    """Round to six digits, which are enough, so that people can read the file."""
     return [float(f"{number:.6g}") for number in numbers]
 
 
@@ -372,10 +366,10 @@ def kept_shares(expected: FloatArray, errors: FloatArray) -> tuple[KeptShare, ..
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """Leaving the least sure verdicts out so that the mean error of the rest is `wanted`, by the calibration.
+    """Rule for leaving the least sure verdicts out so that, on calibration, the mean error of the rest is `wanted`.
 
-    Verdicts with an expected error above `most_expected` go, and `share` of those of calibration remain (None and 0
-    where even the surest err more).  `overall` is the error when none goes.
+    Verdicts with an expected error above `most_expected` are left out, and `share` of those of calibration remain (None
+    and 0 where even the surest err more).  `overall` is the error of all.
     """
 
     wanted: float
@@ -385,7 +379,7 @@ class Abstention:
 
 
 def abstain_over(kept: tuple[KeptShare, ...], wanted: float) -> Abstention:
-    """Keep as many verdicts as go with a mean error up to `wanted`, by the curve of a calibration."""
+    """Keep as many verdicts as possible with a mean error up to `wanted`, by the curve of a calibration."""
     overall = kept[-1].error
     last = next((point for point in reversed(kept) if point.error <= wanted + _ROUNDING), None)
     if last is None:
@@ -393,58 +387,14 @@ def abstain_over(kept: tuple[KeptShare, ...], wanted: float) -> Abstention:
     return Abstention(wanted, overall, np.inf if last.share == 1.0 else last.expected, last.share)
 
 
-@dataclass(frozen=True, slots=True)
-class SurestError(JsonRecord):
-    """The mean error of the surest `share` of `n` verdicts minus that of all, `overall`.
-
-    `interval` is over sources (None with fewer than 2); `p` is one-sided, for a lower error (None with fewer than
-    `LEAST_SOURCES` sources; `reason` says so).
-    """
-
-    share: float
-    overall: float
-    change: float
-    interval: Interval | None
-    p: float | None
-    n: int
-    reason: str = ""
-
-    @property
-    def helps(self) -> bool:
-        """Whether the error is significantly lower."""
-        return self.p is not None and self.p <= ALPHA
-
-
-def surest_error(expected: FloatArray, errors: FloatArray, sources: IntArray, share: float = 0.8) -> SurestError | None:
-    """Keep only the surest `share` by `expected` (n,): what that does to the mean of `errors` (n,), on new items.
-
-    The standard error is that of the difference of two means over clusters, by their linearisation.
-    None without items.
-    """
-    n, n_sources, interval, p = errors.size, np.unique(sources).size, None, None
-    if not n:
-        return None
-    kept = np.zeros(n, dtype=np.bool_)
-    kept[np.argsort(expected, kind="stable")[: max(1, round(share * n))]] = True
-    overall, error = float(errors.mean()), float(errors[kept].mean())
-    change, reason = error - overall, TOO_FEW if n_sources < LEAST_SOURCES else ""
-    pull = np.where(kept, (errors - error) / kept.sum(), 0.0) - (errors - overall) / n
-    if (deviation := clustered_error(pull, sources)) > 0:  # not NaN: 2 sources or more
-        interval = t_interval(change, deviation, n_sources, "linearised")
-        p = None if reason else one_sided(change / deviation, n_sources - 1)
-    elif n_sources >= 2:
-        reason = UNVARYING
-    return SurestError(share, overall, change, interval, p, n, reason)
-
-
 COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-"""Shares of labels that an interval may be asked to hold."""
+"""Shares of labels for which intervals are fitted."""
 
 USUAL_COVERAGE = 0.9
 EXPECTED_AT = 11
-"""Scores at which the expected error is kept; it is interpolated between them."""
+"""Number of scores at which the expected error is stored; it is interpolated between them."""
 NEAR = 0.2
-"""Share of the calibration items, those with the nearest scores, whose errors an expected error is the mean of."""
+"""Share of the calibration items, with the nearest scores, of whose errors an expected error is the mean."""
 
 
 def least_sources(coverage: float) -> int:
@@ -454,12 +404,12 @@ def least_sources(coverage: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class VerdictIntervals(JsonRecord):
-    """What the interval around a verdict is made of, from `n` cross-fitted errors on `n_sources` sources.
+    """Intervals around verdicts and expected errors, fitted on `n` cross-fitted errors of `n_sources` sources.
 
     `reason` says why there are no intervals.  `on_points`: raters' labels lie on the scale's steps, so intervals end
     there.  `expected_error` are pairs of a calibrated score and the error expected there, in points.  `quantiles` are
-    pairs of a coverage and the points that an interval reaches to each side, None where the sources are too few for it.
-    `kept` is the error against the share kept.  JudgeError for an error below 0.
+    pairs of a coverage and half the width of its interval in points, None where the sources are too few.  `kept` is the
+    error by the share of verdicts kept.  JudgeError for an error below 0.
     """
 
     n: int
@@ -477,36 +427,30 @@ class VerdictIntervals(JsonRecord):
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> VerdictIntervals:
         """Read what `as_json` wrote.  JudgeError where a part is missing or not a number."""
-        from pydantic import TypeAdapter
-
-        try:
-            parts = {name: body[name] for name in cls.__slots__} | {"reason": body["reason"] or ""}
-            return TypeAdapter(cls).validate_python(parts)
-        except (KeyError, TypeError, ValueError) as error:
-            raise JudgeError(DAMAGED) from error
+        return _read(cls, {**body, "reason": body.get("reason") or ""}, DAMAGED)
 
     def quantile(self, coverage: float) -> float | None:
-        """That of the least kept coverage that is not below `coverage`; None where there is none."""
+        """Half the width of intervals of at least `coverage`; None where the sources are too few."""
         return next((reach for at, reach in self.quantiles if at >= coverage - _ROUNDING), None)
 
     def why_none(self, coverage: float) -> str:
-        """Why no interval of this coverage exists; "" where one does."""
+        """Say why no interval of this coverage exists; "" where one does."""
         if self.reason or self.quantile(coverage) is not None:
             return self.reason
         return (
-            f"an interval of {percent(coverage)} takes labels on at least {least_sources(coverage)} sources; the "
+            f"an interval of {percent(coverage)} needs labels on at least {least_sources(coverage)} sources; the "
             f"calibration had {self.n_sources}"
         )
 
     def expected_errors(self, calibrated: FloatArray) -> FloatArray:
-        """(n,) how far verdicts of these scores may lie from the label, in points; NaN where that is unknown."""
+        """(n,) expected errors of verdicts of these scores, in points; NaN where unknown."""
         scores, errors = np.array(self.expected_error or [(0.0, np.nan)]).T
         return np.asarray(np.interp(calibrated, scores, errors), dtype=np.float64)
 
     def around(self, calibrated: FloatArray, scale: Scale, coverage: float) -> FloatArray:
-        """(2, n) low and high ends around `calibrated` (n,), within the scale; NaN where there is none.
+        """(2, n) low and high ends of the intervals around `calibrated` (n,), within the scale; NaN without one.
 
-        `on_points` they are drawn in to the outermost steps between them; to the nearest step where there is none.
+        `on_points`, they shrink to the outermost steps between them; without a step between, to the nearest.
         """
         reach = self.quantile(coverage)
         if reach is None:
@@ -515,11 +459,8 @@ class VerdictIntervals(JsonRecord):
         if not self.on_points:
             return np.clip(ends, scale.low, scale.high)
         step = scale.step or 1.0
-        last = np.rint((scale.high - scale.low) / step)
-        low, high = (
-            np.ceil((ends[0] - scale.low) / step - _ROUNDING),
-            np.floor((ends[1] - scale.low) / step + _ROUNDING),
-        )
+        last, numbers = np.rint((scale.high - scale.low) / step), (ends - scale.low) / step
+        low, high = np.ceil(numbers[0] - _ROUNDING), np.floor(numbers[1] + _ROUNDING)
         empty = np.maximum(low, 0.0) > np.minimum(high, last)
         steps = np.clip(np.where(empty, to_steps(calibrated, scale), [low, high]), 0.0, last)
         return np.where(np.isnan(calibrated), np.nan, scale.low + step * steps)
@@ -529,7 +470,7 @@ DAMAGED = "The intervals of the judge are damaged. Calibrate again."
 
 
 def verdict_errors(calibrated: FloatArray, labels: FloatArray, scale: Scale, *, on_points: bool) -> FloatArray:
-    """(n,) how far a verdict is off: points of the scale, and for yes and no 1 where the answer is wrong, else 0."""
+    """(n,) errors of verdicts: points of the scale, and for yes and no 1 for a wrong answer, else 0."""
     if on_points and scale.two_steps:
         return np.abs(to_steps(calibrated, scale) - to_steps(labels, scale))
     return np.asarray(np.abs(calibrated - labels), dtype=np.float64)
@@ -544,7 +485,7 @@ def labels_on_points(labels: FloatArray, scale: Scale) -> bool:
 def cross_mapped(
     scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale, *, n_folds: int = FOLDS, seed: int = 0
 ) -> FloatArray:
-    """(n,) scores mapped by the maps of the other folds of sources; NaN where none exists."""
+    """(n,) scores mapped by the maps of the other folds of sources; NaN without a map."""
     mapped = np.full(scores.size, np.nan)
     folds = source_folds(sources, n_folds, seed)
     for fold in np.unique(folds):
@@ -590,7 +531,7 @@ def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, sca
 
 
 def _errors_by_score(calibrated: FloatArray, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Some of the scores, and the mean of the residuals nearest to each."""
+    """Mean of the residuals nearest to each of some scores."""
     at = np.unique(np.quantile(calibrated, np.linspace(0, 1, EXPECTED_AT)))
     n_near = max(1, round(NEAR * calibrated.size))
     near = [np.argsort(np.abs(calibrated - score), kind="stable")[:n_near] for score in at]
@@ -598,15 +539,13 @@ def _errors_by_score(calibrated: FloatArray, residuals: FloatArray) -> tuple[Flo
 
 
 def source_quantile(errors: FloatArray, sources: IntArray, coverage: float) -> float | None:
-    """The finite-sample quantile by source (see above), between two errors where it falls between them; None where the
-    sources are too few.
-    """
+    """Finite-sample quantile by source (see above), interpolated between errors; None with too few sources."""
     _, of_item, sizes = np.unique(sources, return_inverse=True, return_counts=True)
     if sizes.size < least_sources(coverage):
         return None
     order = np.argsort(errors, kind="stable")
     mass = np.cumsum(1.0 / (sizes[of_item[order]] * sizes.size))
-    # so many independent items is it worth to know which errors are larger: n / (1 + (m − 1)·ICC)
+    # the number of independent items that would show as well which errors are larger: n / (1 + (m − 1)·ICC)
     larger = errors > errors[order[np.searchsorted(mass, coverage - _ROUNDING)]]
     alike = max(0.0, intraclass_correlation(larger.astype(np.float64), of_item))  # 0 for NaN
     worth = errors.size / (1.0 + ((sizes**2).sum() / errors.size - 1.0) * alike)

@@ -1,12 +1,12 @@
-"""Single raters: who is behind the gold labels, how well they agree, and a judge in a rater's place.
+"""Agreement of raters: Krippendorff's alpha, one rater against the others, and a judge in a rater's place.
 
-Agreement is Krippendorff's alpha and the mean Spearman over pairs.  Undefined is a value of its own (None with a
-reason), never 0 and never 1: a constant side leaves nothing to agree by chance about.  Missing ratings are NaN.
+Undefined is None with a reason, never 0 and never 1: a constant side leaves nothing to agree by chance about.  Missing
+ratings are NaN.
 
 *The ceiling* (`leave_one_out`): how well one rater's ratings align with the mean of the others', at the statistic and
-level that judges are measured with, so that it can stand on their axis.  It is a slightly low one: the mean of all
-raters, which judges are held against, is steadier than the mean of all but one, and brings a judge 0.03 to 0.04.  So no
-judge is held against it by eye or by interval.
+level that judges are measured with, so that it can be drawn on their axis.  It is slightly low: judges are measured
+against the mean of all raters, which is steadier than the mean of all but one and adds 0.03 to 0.04.  So never compare
+a judge with it by eye or by interval.
 
 *A judge next to raters* (`beside_people`) meets the same target as a rater: for each rater j, over the items that j
 and the judge scored and somebody else rated,
@@ -43,7 +43,6 @@ tested.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -59,13 +58,9 @@ from core.stats.correlation import (
     BoolArray,
     LabelledItems,
     Paired,
-    alignments,
     average_ranks,
     coefficients_by_source,
-    correlate,
-    level_values,
     paired,
-    require_finite,
 )
 from core.stats.intervals import (
     LEAST_SOURCES,
@@ -85,9 +80,6 @@ from core.stats.intervals import (
 )
 
 AlphaMetric = Literal["nominal", "ordinal", "interval"]
-
-MIN_COMMON = 20
-"""Fewest common items for which two raters' Spearman counts in the mean over pairs."""
 
 NEAR = 1e-6
 """Gold labels this near to a panel's means (in points) are those means, written with rounding."""
@@ -114,29 +106,20 @@ SINGLE_SOURCES = "no interval: it depends on a single source"
 ONE_RATER = "there is only one rater, so no comparison is possible"
 NOT_RATED_TWICE = "no item has ratings by two raters"
 NOT_SCORED_BY_BOTH = "the judge scored no item that two raters rated"
-NO_RATER_RANKED = (
-    "no rater can be ranked next to the others' means where the judge can be too (all values equal, or too few)"
-)
-NO_COMMON_RATERS = "fewer than two raters share items with the judge and another rater"
+NO_RATER_RANKED = "no rater can be compared with the mean of the others (all values are equal, or too few)"
 NO_SINGLE_RATINGS = "so the judge cannot be compared with raters"
 
 
 @dataclass(frozen=True)
 class RaterTable:
-    """values: (n_raters, n_items) in the order of `raters` and of some items (at first `GoldenSet.items`), NaN = none.
+    """Single ratings: `values` (n_raters, n_items) in the order of `raters` and of `GoldenSet.items`, NaN = none.
 
-    `panel` names the raters where there are several panels.  ValueError unless there is one name a row, UsageError for
-    ±inf.
+    `panel` names the raters where there are several panels.
     """
 
     raters: tuple[str, ...]
     values: FloatArray
     panel: str = ""
-
-    def __post_init__(self) -> None:
-        if self.values.ndim != 2 or self.values.shape[0] != len(self.raters):
-            raise ValueError(f"one row per rater is needed: {self.values.shape}, {len(self.raters)} raters")
-        require_finite(self.values)
 
     @property
     def rated(self) -> BoolArray:
@@ -154,7 +137,7 @@ class RaterTable:
         return np.flatnonzero(self.n_ratings >= 2)
 
     def at(self, positions: IntArray | BoolArray) -> RaterTable:
-        """The ratings of the items at `positions`."""
+        """Take the ratings of the items at `positions`."""
         return replace(self, values=self.values[:, positions])
 
 
@@ -162,61 +145,41 @@ def rater_table(golden: GoldenSet, aspect: str) -> RaterTable:
     """Tabulate the single ratings on `aspect`; slots (r1, r2, …) count as raters where raters are not named.
 
     All raters count, unless there are several panels (expert1, expert2, …; turker1, …) and the gold labels are the
-    means of exactly one: then that one, being whom judges are measured against.  Of more than `MOST_RATERS` the rows
-    are the first, second, … rating of each item.  AspectError when nobody's single ratings are there.
+    means of exactly one: then that one, since judges are measured against it.  Of more than `MOST_RATERS` the rows are
+    the first, second, … rating of each item.  AspectError without single ratings.
     """
-    position = {item_id: k for k, item_id in enumerate(golden.item_ids)}
-    single = {(one.rater_id, position[one.item_id]): one.value for one in golden.ratings if one.aspect == aspect}
+    import pandas as pd
+
+    single = [(one.rater_id, one.item_id, one.value) for one in golden.ratings if one.aspect == aspect]
     if not single:
         others = ", ".join(sorted({rating.aspect for rating in golden.ratings}))
         there = f" Single ratings exist for {others}." if others else ""
         raise AspectError(
-            f"{aspect!r} has only one label an item, so the agreement of raters is unknown. Add the single ratings: "
-            f"a column ann_{aspect} with a list an item, or one row a rating with the rater in annotator_id.{there}",
+            f"{aspect!r} has only one label per item, so the agreement of raters is unknown. Add the single ratings: "
+            f"a column ann_{aspect} with a list per item, or one row per rating with the rater in annotator_id.{there}",
             file=golden.name,
         )
-    names = sorted({name for name, _ in single}, key=lambda name: (*_numbered(name), name))  # r2 before r10
-    row = {name: k for k, name in enumerate(names)}
-    rater, item = np.array([(row[name], at) for name, at in single], dtype=np.intp).T
-    values, panels = np.array(list(single.values()), dtype=np.float64), _panels(names)
-    labels = golden.labels(aspect)
-
-    def means_are_labels(rows: IntArray) -> bool:
-        own = np.isin(rater, rows)
-        counts, sums = (np.bincount(item[own], side, labels.size) for side in (None, values[own]))
-        both = (counts > 0) & ~np.isnan(labels)
-        return bool(both.any() and (np.abs(sums[both] / counts[both] - labels[both]) <= NEAR).all())
-
-    behind = [name for name, rows in panels.items() if means_are_labels(rows)] if len(panels) > 1 else []
-    panel = behind[0] if len(behind) == 1 else ""
-    members = panels[panel] if panel else np.arange(len(names))
-    kept = np.isin(rater, members)
-    rater, item, values, names = rater[kept], item[kept], values[kept], [names[k] for k in members]
-    at = np.searchsorted(members, rater)
-    if len(names) > MOST_RATERS:
-        order = np.lexsort((rater, item))
-        at[order] = np.arange(item.size) - np.searchsorted(item[order], item[order])
-        names = [f"rating {k + 1}" for k in range(int(at.max()) + 1)]
-    table = np.full((len(names), len(position)), np.nan)
-    table[at, item] = values
-    return RaterTable(tuple(names), table, panel)
-
-
-def _numbered(rater: str) -> tuple[str, int]:
-    """A name without the number at its end, and that number, −1 for none."""
-    match = re.fullmatch(r"(.*?)(\d{1,9})", rater, flags=re.DOTALL)
-    return (match[1], int(match[2])) if match else (rater, -1)
-
-
-def _panels(raters: Sequence[str]) -> dict[str, IntArray]:
-    """Name → rows of the raters called name1, name2, …, two or more; `raters` in the order of their numbers."""
-    rows: dict[str, list[int]] = {}
-    for row, rater in enumerate(raters):
-        name, _ = _numbered(rater)
-        own = rows.setdefault(name, [])
-        if name and rater == f"{name}{len(own) + 1}":
-            own.append(row)
-    return {name: np.array(own, dtype=np.intp) for name, own in rows.items() if len(own) >= 2}
+    frame = pd.DataFrame(single, columns=["rater", "item", "value"], dtype=object)
+    frame[["stem", "number"]] = frame["rater"].str.extract(r"(?s)^(.*?)(\d{1,9})$")
+    frame["stem"], frame["number"] = frame["stem"].fillna(frame["rater"]), frame["number"].fillna(-1).astype(int)
+    frame = frame.sort_values(["stem", "number", "rater"], kind="stable")  # r2 before r10
+    panels, panel = dict[str, pd.DataFrame](), ""
+    for stem, own in frame[frame["number"] > 0].groupby("stem"):
+        numbers = own["number"].unique()
+        numbers = numbers[numbers == np.arange(1, numbers.size + 1)]
+        if stem and numbers.size >= 2:
+            panels[str(stem)] = own[own["number"].isin(numbers)]
+    if len(panels) > 1:
+        labels = pd.Series(golden.labels(aspect), golden.item_ids)
+        gaps = {stem: (own.groupby("item")["value"].mean() - labels).dropna() for stem, own in panels.items()}
+        behind = [stem for stem, gap in gaps.items() if gap.size and (gap.abs() <= NEAR).all()]
+        if len(behind) == 1:
+            panel, frame = behind[0], panels[behind[0]]
+    if frame["rater"].nunique() > MOST_RATERS:
+        frame = frame.assign(rater="rating " + (frame.groupby("item").cumcount() + 1).astype(str))
+    table = frame.pivot(index="rater", columns="item", values="value")
+    table = table.reindex(index=frame["rater"].unique(), columns=golden.item_ids)
+    return RaterTable(tuple(table.index), table.to_numpy(np.float64), panel)
 
 
 # ── their agreement ──────────────────────────────────────────────────────────────────────────────────────────
@@ -224,39 +187,33 @@ def _panels(raters: Sequence[str]) -> dict[str, IntArray]:
 
 @dataclass(frozen=True, slots=True)
 class Alpha:
-    """Krippendorff's alpha: 1 perfect, 0 as by chance, below 0 systematic disagreement; None undefined.
+    """Krippendorff's alpha: 1 perfect, 0 as by chance, below 0 systematic disagreement; None undefined, with `reason`.
 
-    `n_items` counts the items with at least two ratings, `n_ratings` the ratings on them.
+    `n_items` counts the items with at least two ratings.
     """
 
     value: float | None
     metric: AlphaMetric
     n_items: int
-    n_ratings: int
     reason: str = ""
 
 
 def krippendorff_alpha(ratings: ArrayLike, metric: AlphaMetric) -> Alpha:
-    """Alpha of `ratings` (n_raters, n_items), NaN = not rated; who gave a rating does not matter.
+    """Compute alpha of `ratings` (n_raters, n_items), NaN = not rated; who gave a rating does not matter.
 
     alpha = 1 − D_o / D_e (Krippendorff 2011): D_o is the mean distance of ratings on one item, each item's pairs
     weighted by 1 / (m − 1) for its m ratings; D_e the mean distance of any two of the pairable ratings.  The distance
     is 0 or 1 (*nominal*), the squared difference (*interval*), or the squared difference of average ranks among all
     pairable ratings (*ordinal*; equal to Krippendorff's sum over the ranks between).  Items rated once do not count.
-    Undefined when no item is rated twice or all pairable ratings are equal.  UsageError for ±inf or another metric.
+    Undefined when no item is rated twice or all pairable ratings are equal.
     """
-    if metric not in ("nominal", "ordinal", "interval"):
-        raise UsageError(f"Unknown metric {metric!r}: use nominal, ordinal or interval.")
     matrix = np.atleast_2d(np.asarray(ratings, dtype=np.float64))
-    require_finite(matrix)
     present = ~np.isnan(matrix)
     matrix, present = (side[:, present.sum(axis=0) >= 2] for side in (matrix, present))
     sizes, values = present.sum(axis=0), matrix[present]
     items, n = np.nonzero(present)[1], values.size
-    if not n:
-        return Alpha(None, metric, 0, 0, NOT_RATED_TWICE)
-    if values.min() == values.max():
-        return Alpha(None, metric, sizes.size, n, "all ratings are equal")
+    if not n or values.min() == values.max():
+        return Alpha(None, metric, sizes.size, "all ratings are equal" if n else NOT_RATED_TWICE)
     if metric == "nominal":
         codes = np.unique(values, return_inverse=True)[1]
         width = int(codes.max()) + 1
@@ -271,7 +228,7 @@ def krippendorff_alpha(ratings: ArrayLike, metric: AlphaMetric) -> Alpha:
         # Σ over ordered pairs of (x − x')² is 2m·Σ(x − mean)²
         inside = np.bincount(items, weights=(x - means[items]) ** 2)
         observed, expected = (2.0 * sizes * inside / (sizes - 1)).sum() / n, 2.0 * (x**2).sum() / (n - 1)
-    return Alpha(float(1.0 - observed / expected), metric, sizes.size, n)
+    return Alpha(float(1.0 - observed / expected), metric, sizes.size)
 
 
 def alpha_metric(scale: Scale) -> AlphaMetric:
@@ -281,29 +238,10 @@ def alpha_metric(scale: Scale) -> AlphaMetric:
     return "nominal" if scale.two_steps else "ordinal"
 
 
-def pairwise_spearman(ratings: ArrayLike) -> tuple[float | None, int, str]:
-    """Mean rho over the pairs of rows of `ratings` (n_raters, n_items) with at least `MIN_COMMON` common items.
-
-    Returns the mean (None: undefined), the number of pairs that it is the mean of (others are constant, or have too few
-    common items), and why there is no mean.
-    """
-    matrix = np.atleast_2d(np.asarray(ratings, dtype=np.float64))
-    rated = (~np.isnan(matrix)).astype(np.float64)
-    enough, by_row = rated @ rated.T >= MIN_COMMON, [np.empty(0)]
-    for k in range(len(matrix)):
-        partners, at = k + 1 + np.flatnonzero(enough[k, k + 1 :]), rated[k] > 0  # of many raters each has few items
-        by_row.append(correlate(matrix[np.ix_(partners, at)], matrix[k, at], "spearman"))
-    values = np.concatenate(by_row)
-    values = values[~np.isnan(values)]
-    if not values.size:
-        return None, 0, f"no two raters have {MIN_COMMON} common items with differing ratings"
-    return float(values.mean()), values.size, ""
-
-
 def alpha_interval(table: RaterTable, scale: Scale, source_codes: IntArray, seed: int = 0) -> Interval | None:
-    """Compute the 95 % interval of alpha over the sources of the doubly rated items (`core.stats.spread_over_sources`).
+    """95 % interval of alpha, by leaving out one source of the doubly rated items at a time.
 
-    `source_codes` are (n_items,).  None where alpha is undefined, or the sources are too few to tell.
+    `source_codes` are (n_items,).  None where alpha is undefined, or with too few sources.
     """
     sources, codes = np.unique(source_codes[table.rated_twice], return_inverse=True)
     values = table.values[:, table.rated_twice]
@@ -323,10 +261,9 @@ def alpha_interval(table: RaterTable, scale: Scale, source_codes: IntArray, seed
 
 
 class _LeftOuts:
-    """Each rater of `table` left out in turn, on the `items` that somebody else rated too (and the `judge` scored).
+    """Leave out each rater of `table` in turn, on the `items` that somebody else rated too (and the `judge` scored).
 
     A rater's row is compared with the mean of the others, and so is the judge's, which comes first.
-    ValueError when lengths differ, UsageError for an infinite score.
 
     Attributes: `places` of each rater's items, the `data` on them, the `sources` (n_sources,) of all, `values`
     (n_raters, n_rows), NaN = undefined, `weights` (n_raters, n_sources) what each source adds to a rater's weight (its
@@ -336,8 +273,6 @@ class _LeftOuts:
     def __init__(
         self, table: RaterTable, items: LabelledItems, measure: Measure, judge: FloatArray | None = None
     ) -> None:
-        if table.values.shape[1] != items.n or (judge is not None and judge.shape != (items.n,)):
-            raise ValueError(f"one entry per item is needed on every side: {table.values.shape}, {items.n} items")
         usable = (table.n_ratings >= 2) & (True if judge is None else ~np.isnan(judge))
         sums, self.measure, self.data = np.nansum(table.values, axis=0), measure, list[Paired]()
         self.places = [np.flatnonzero(usable & ~np.isnan(row)) for row in table.values]
@@ -360,24 +295,21 @@ class _LeftOuts:
 
     def _values(self, counts: FloatArray) -> FloatArray:
         """(resamples, n_raters, n_rows) values with `counts` (resamples, n_sources) of each source."""
-        values = [
-            resampled_values(data, counts[:, at], self.measure)
-            if data.items.n >= 2
-            else np.full((len(counts), len(data.scores)), np.nan)
-            for data, at in zip(self.data, self._at, strict=True)
-        ]
-        return np.stack(values, axis=1)
+        values = np.full((len(counts), len(self.data), len(self.data[0].scores)), np.nan)
+        for k, (data, at) in enumerate(zip(self.data, self._at, strict=True)):
+            if data.items.n >= 2:
+                values[:, k] = resampled_values(data, counts[:, at], self.measure)
+        return values
 
     def averages(self, counts: FloatArray) -> FloatArray:
         """(resamples, n_rows) means over the raters defined on all rows, each weighted by what it rests on.
 
         `counts` (resamples, n_sources) of each source.  NaN where no rater is defined.
         """
-        values, weights = self._values(counts), counts @ self.weights.T
-        defined = np.asarray(~np.isnan(values).any(axis=-1))
-        weights = np.where(defined, weights, 0.0)[:, :, None]
-        total = weights.sum(axis=-2)
-        sums = (np.where(defined[..., None], values, 0.0) * weights).sum(axis=-2)
+        values, weights = self._values(counts), (counts @ self.weights.T)[:, :, None]
+        undefined = np.isnan(values).any(axis=-1, keepdims=True)
+        total = np.where(undefined, 0.0, weights).sum(axis=-2)
+        sums = np.where(undefined, 0.0, values * weights).sum(axis=-2)
         return np.asarray(np.where(total > 0, sums, np.nan) / np.where(total > 0, total, 1.0), dtype=np.float64)
 
 
@@ -393,9 +325,8 @@ Rated = tuple[dict[str, Any], ...]
 class Ceiling(JsonRecord):
     """Agreement of the raters on one aspect: the JSON of `ceiling`.
 
-    `leave_one_out` and `by_rater` as the function of that name has them, alpha as in `core.stats.raters.Alpha`, and
-    `pairwise_spearman` the mean over `n_pairs`; None is undefined, the reasons say why.  `panel` names
-    the raters used where there are several panels.
+    `leave_one_out` and `by_rater` as the function of that name has them, alpha as in `core.stats.raters.Alpha`.
+    `panel` names the raters used where there are several panels.
     """
 
     aspect: str
@@ -404,9 +335,6 @@ class Ceiling(JsonRecord):
     alpha_metric: AlphaMetric
     alpha_n_items: int
     alpha_reason: str
-    pairwise_spearman: float | None
-    n_pairs: int
-    pairwise_reason: str
     n_raters: int
     panel: str
     by_rater: Rated
@@ -419,9 +347,8 @@ def leave_one_out(
 
     The alignment averages those of the raters, each weighted by what it rests on (items; sources at sample level).  Its
     `n` counts the items with at least two ratings that count for some rater (systems at system level), its `n_unscored`
-    the items with fewer ratings, its groups those defined for at least one rater.  The labels of `items` are not looked
-    at.  The interval leaves out one source at a time, for all raters at once (at system level it draws sources).
-    ValueError when lengths differ.
+    the items with fewer ratings, its groups those defined for at least one rater.  The labels of `items` are ignored.
+    The interval leaves out one source at a time, for all raters at once (at system level it draws sources).
     """
     left, level = _LeftOuts(table, items, measure), measure.level
     sides = zip(table.raters, left.values[:, 0], left.places, strict=True)
@@ -429,12 +356,8 @@ def leave_one_out(
     twice, used, defined = table.n_ratings >= 2, left.used, ~np.isnan(left.values[:, 0])
     average = Alignment(measure.statistic, level, None, 0, n_unscored=int((~twice).sum()))
     if not defined.any():
-        reason = ONE_RATER if len(by_rater) < 2 else NOT_RATED_TWICE
-        if len(by_rater) >= 2 and left.sources.size:
-            largest = max(left.data, key=lambda data: data.items.n)
-            alone = alignments(largest, measure, *level_values(largest, measure))[0]
-            reason = f"no rater's ratings can be ranked next to the others' means: {alone.reason}"
-        return replace(average, reason=reason), by_rater
+        reason = NO_RATER_RANKED if left.sources.size else NOT_RATED_TWICE
+        return replace(average, reason=ONE_RATER if len(by_rater) < 2 else reason), by_rater
     counted = twice & table.rated[defined].any(axis=0)
     if level == "sample":
         counted &= np.isin(items.sources, left.sources[used])
@@ -532,10 +455,9 @@ class BesidePeople:
 
 
 def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, measure: Measure) -> BesidePeople:
-    """Set `scores` (n_items,), more is better, NaN = missing, next to the raters of `table` on the same `items`.
+    """Compare `scores` (n_items,), more is better, NaN = missing, with the raters of `table` on the same `items`.
 
-    Items count that the judge scored and two raters rated; the labels of `items` are not looked at.  ValueError when
-    lengths differ, UsageError for ±inf.
+    Items count that the judge scored and two raters rated; the labels of `items` are ignored.
     """
     judge = np.asarray(scores, dtype=np.float64)
     left = _LeftOuts(table, items, measure, judge)
@@ -687,17 +609,14 @@ def annotator_test(
 ) -> AnnotatorTest:
     """Test `scores` (n_items,), NaN = missing, against the raters of `table` on the same `items`.
 
-    `scores` must mean what ratings mean.  They may be worse than a rater's by `epsilon`, from 0 to under 1.  ValueError
-    when lengths differ, UsageError for another epsilon and for ±inf.
+    `scores` must be on the scale of the ratings.  They may be worse than a rater's by `epsilon`, from 0 to under 1;
+    UsageError for another.
     """
     from scipy.stats import false_discovery_control
 
     if not 0 <= epsilon < 1:
         raise UsageError(f"Epsilon, what the judge may be worse by, lies from 0 to under 1; got {epsilon:g}.")
     judge = np.asarray(scores, dtype=np.float64)
-    if not table.values.shape[1:] == judge.shape == (items.n,):
-        raise ValueError(f"one entry per item is needed: {table.values.shape}, {judge.shape}, {items.n} items")
-    require_finite(judge)
     usable = (table.n_ratings >= 2) & ~np.isnan(judge)
     clustered = np.unique(items.sources[usable]).size < int(usable.sum())
     # by the mean square difference from the others' labels (its root keeps the order): what all raters say of an item
@@ -721,14 +640,11 @@ def annotator_test(
     # Benjamini and Yekutieli's rate holds however the tests depend; those without p do not count
     corrected = iter(false_discovery_control([rater.p for rater in known], method="by") if known else ())
     by_rater = tuple(replace(own, replaceable=own.p is not None and bool(next(corrected) <= RATE)) for own in tested)
-    n_sources, few = int(np.unique(items.sources[used]).size), sum(0 < own.n_items < LEAST_DUELS for own in tested)
-    reason, cautions = "", list[str]()
+    few, reason, cautions = sum(0 < own.n_items < LEAST_DUELS for own in tested), "", list[str]()
     if len(known) < 2:
-        reason = ONE_RATER if len(tested) < 2 else NO_COMMON_RATERS
-        if len(tested) >= 2 and few:
-            reason = f"a rater takes {LEAST_DUELS} items that the judge and another rater scored too"
-        elif len(tested) >= 2 and clustered and 0 < n_sources < LEAST_SOURCES:
-            reason = f"only {n_sources} sources; clustered by source it takes {LEAST_SOURCES}"
+        at_least = f"{LEAST_DUELS} items" + (f" from {LEAST_SOURCES} sources" if clustered else "")
+        shared = f"fewer than two raters share at least {at_least} with the judge and another rater"
+        reason = ONE_RATER if len(tested) < 2 else shared
     elif few:
         of_all = f"{few} of {len(tested)} raters share fewer than {LEAST_DUELS} items with the judge and the others"
         cautions.append(f"{of_all}, and are not tested.")
@@ -739,7 +655,7 @@ def annotator_test(
         omega=None if reason else sum(own.replaceable for own in by_rater) / len(known),
         rho=None if reason else float(np.mean([rater.judge_wins or 0.0 for rater in known])),
         n_items=int(used.sum()),
-        n_sources=n_sources,
+        n_sources=int(np.unique(items.sources[used]).size),
         epsilon=epsilon,
         clustered=clustered,
         panel=table.panel,

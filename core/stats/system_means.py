@@ -1,8 +1,8 @@
-"""How good is each system: corrected means next to labels alone and judge alone, and the differences between systems.
+"""Corrected means of systems, next to labels alone and judge alone, and the differences between systems.
 
-The judge's mean over all the items it scored is precise and biased; the mean of the labels is unbiased and wide.  The
-corrected mean (PPI++: Angelopoulos, Duchi and Zrnic 2023, "PPI++: Efficient Prediction-Powered Inference", section 4)
-takes both.  Over n labelled and N unlabelled items of a system, with labels Y and verdicts f,
+The judge's mean over all the items it scored is precise and biased; the mean of the labels is unbiased and imprecise.
+The corrected mean combines both (PPI++: Angelopoulos, Duchi and Zrnic 2023, "PPI++: Efficient Prediction-Powered
+Inference", section 4).  Over n labelled and N unlabelled items of a system, with labels Y and verdicts f,
 
     θ = mean over labelled of (Y − λ·(f − f̄)),   f̄ = mean of f over unlabelled
     variance = var(Y − λf) / n + λ²·var(f) / N
@@ -12,7 +12,7 @@ Departures, each of which held its level better in simulation:
 
 - **by source**: var and cov are those of the sums of each source, var f is taken over all judged items, and quantiles
   are Student's with the smaller number of sources − 1 degrees of freedom, and one less for λ.  A source may hold
-  labelled and unlabelled items, of one system or several: what they share stays in the covariance of parts and systems.
+  labelled and unlabelled items, of one system or several; their covariance counts.
 - **λ leave-one-source-out**: each label is corrected with a λ that the other sources chose, so θ has no bias at any n.
 - **another scale**: verdicts off the human scale go through increasing maps, each fitted on other folds of sources
   than those it is applied to (cross-prediction: Zrnic and Candès 2024), centred on the unlabelled mean of its own map.
@@ -32,7 +32,7 @@ import numpy as np
 
 from core.records import FloatArray, IntArray, Interval, Scale, json_fields
 from core.stats.alignment import holm
-from core.stats.correlation import BoolArray, require_finite, source_folds
+from core.stats.correlation import BoolArray, source_folds
 from core.stats.intervals import CONFIDENCE, LEAST_SOURCES, ROUNDING, TOO_FEW, one_sided, t_quantile, two_sided
 from core.stats.on_scale import fit_isotonic
 from core.wording import counted
@@ -53,11 +53,11 @@ class MeanEstimate:
 
 @dataclass(frozen=True, slots=True)
 class SystemMean:
-    """One system: `corrected` next to `labels_only` and `judge_only`, the naive mean of its verdicts.
+    """Mean of one system: `corrected` next to `labels_only` and `judge_only`, the naive mean of its verdicts.
 
-    `n_labelled` items have a label, `n_judged` a verdict, `n_both` both.  `weight` is the mean λ.  `n_effective`: so
-    many labels alone would give an interval as narrow as the corrected one.  `note` is for whoever reads the corrected
-    mean.
+    `n_labelled` items have a label, `n_judged` a verdict, `n_both` both.  `weight` is the mean λ.  `n_effective` is the
+    number of labels that alone would give an interval as narrow as the corrected one.  `note` explains the corrected
+    mean to its readers.
     """
 
     name: str
@@ -77,18 +77,16 @@ class SystemMean:
 
 @dataclass(frozen=True, slots=True)
 class SystemDifference:
-    """Corrected mean of system `a` minus that of `b`; what sources they share have in common cancels.
+    """Corrected mean of system `a` minus that of `b`; effects of shared sources cancel.
 
-    `interval` is the 95 % one of this pair alone, `tested_interval` as wide as the test is strict: it leaves 0 out
-    where `p_holm` lets a claim be made, and only there.  `p` is two-sided, `p_holm` corrected over the pairs of the
-    table; None under 8 sources, with `reason`.
+    `interval` is the 95 % one of this pair alone.  `p` is two-sided, `p_holm` corrected over the pairs of the table;
+    None under 8 sources, with `reason`.
     """
 
     a: str
     b: str
     value: float
     interval: Interval | None
-    tested_interval: Interval | None
     p: float | None
     p_holm: float | None
     reason: str = ""
@@ -99,11 +97,11 @@ class SystemDifference:
 
 @dataclass(frozen=True)
 class SystemMeans:
-    """All systems, and every pair of those with a corrected mean.
+    """Means of all systems, and every pair of those with a corrected mean.
 
-    `correlation` is Pearson's of verdicts with labels within systems, over `n_both` items, None where undefined, and
-    `p_correlation` that of no or a negative one.  `mapped`: verdicts went through a map to the human `scale`.
-    `n_sources` is how many hold an item with label and verdict.
+    `correlation` is Pearson's of verdicts with labels within systems, over `n_both` items of `n_sources` sources, None
+    where undefined; `p_correlation` is the one-sided p of none or a negative one.  `mapped`: verdicts were mapped to
+    the human `scale`.
     """
 
     systems: tuple[SystemMean, ...]
@@ -139,25 +137,24 @@ class SystemMeans:
 
 
 LEAST_LABELS = 10
-"""Fewest items of a system with label and verdict for a corrected mean, and they come from `LEAST_SOURCES` sources."""
+"""Fewest items of a system with label and verdict for a corrected mean; they come from `LEAST_SOURCES` sources."""
 
 MOST_WIDER = 1.05
-"""A corrected interval that is more times as wide as that of the labels alone gives way to theirs."""
+"""Where the corrected interval is more times as wide as that of the labels alone, the labels alone are used."""
 
 LOPSIDED_FROM = 0.6
-"""Share of a system's labels at their highest or lowest value from which t intervals are too short: few labels seldom
-meet one of the rare others.  Intervals are then those of the labels and a part of one more at the far end."""
+"""Share of a system's labels at their highest or lowest value from which t intervals are too short, because few labels
+seldom include a rare other.  Intervals are then those of the labels and a part of one more label at the far end."""
 
 FAR_LABEL = 0.5
-"""The part: in simulation a whole label was wider without need, a quarter too short."""
+"""That part: in simulation a whole label was wider than needed, a quarter too short."""
 
 SHOWN_AT = 0.015
-"""The p, corrected over the pairs, up to which systems are said to differ: with all that is said of a judge itself
-(`comparison.examination`, `bar`) that claims something of nothing in at most 5 % of
-simulated golden sets."""
+"""Largest p, corrected over the pairs, with which systems are said to differ.  Together with all claims about the judge
+itself, false claims then occur in at most 5 % of simulated golden sets."""
 
 MOST_COMPARED = 60
-"""Systems up to which all pairs are compared: 1,770 pairs; nobody reads more."""
+"""Most systems that are compared in pairs: 1,770 pairs."""
 
 MOST_FOLDS = 30
 """Folds of sources behind the maps to the human scale: up to so many sources each is a fold of its own."""
@@ -169,16 +166,15 @@ ALL_EQUAL = "no interval: all of its labels are equal or from one source, so the
 REPEATED = "items whose text comes under another id too (they count as one source)"
 ALL_LABELLED = "every judged item has a label, so the labels alone are enough"
 CONSTANT = "the judge gives all of its items one score, which adds nothing to the labels"
-LOPSIDED = "most of its labels are alike, so its intervals are widened as if half a label more stood at the far end"
+LOPSIDED = "most of its labels are alike, so its intervals are widened as if half a label more were at the far end"
 LABELS_ALONE = "here the verdicts would widen the interval, so only the labels count"
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedItems:
-    """What was judged or labelled: `labels` and `scores` (n,) with NaN for none, codes of `sources` and `systems` (n,).
+    """Items judged or labelled: `labels` and `scores` (n,) with NaN for none, codes of `sources` and `systems` (n,).
 
     Codes of systems are places in `names`, those of sources any whole numbers from 0; `scale` is that of the labels.
-    ValueError when lengths differ, UsageError for ±inf.
     """
 
     labels: FloatArray
@@ -187,12 +183,6 @@ class JudgedItems:
     systems: IntArray
     names: tuple[str, ...]
     scale: Scale
-
-    def __post_init__(self) -> None:
-        shapes = {side.shape for side in (self.labels, self.scores, self.sources, self.systems)}
-        if self.labels.ndim != 1 or len(shapes) > 1:
-            raise ValueError(f"one entry per item is needed on every side: {sorted(shapes)}")
-        require_finite(self.labels, self.scores)
 
     @property
     def has_label(self) -> BoolArray:
@@ -208,9 +198,9 @@ class JudgedItems:
 
 @dataclass(frozen=True, eq=False)
 class SourceMean:
-    """A mean, NaN of nothing; `parts` are what each of the `sources` (n,) adds to it, their squares its variance.
+    """A mean with its variance by source: the sum of squares of `parts`, one for each of the `sources` (n,).
 
-    `freedom` are degrees of freedom; `extra` is a further standard error, which no two systems share.
+    NaN for no items.  `freedom` are degrees of freedom; `extra` is a further standard error that no two systems share.
     """
 
     value: float
@@ -229,13 +219,13 @@ class SourceMean:
 
     @property
     def error(self) -> float:
-        """The standard error, NaN where no variation tells: one source, or values that do not differ."""
+        """The standard error; NaN for one source, or values that do not differ."""
         error = float(np.hypot(np.sqrt((self.parts**2).sum()), self.extra))
         return error if self.freedom >= 1 and error > ROUNDING else np.nan
 
     @property
     def reach(self) -> float:
-        """How far the 95 % interval reaches to each side; NaN where there is none."""
+        """Half the width of the 95 % interval; NaN without one."""
         return self.error * t_quantile(self.freedom) if self.freedom >= 1 else np.nan
 
     def lengthened(self, like: SourceMean, scale: Scale) -> SourceMean:
@@ -247,7 +237,7 @@ class SourceMean:
         return replace(self, extra=far * np.sqrt(FAR_LABEL / (n**2 - 1.0))) if n > 1 else self
 
     def estimate(self, reason: str, scale: Scale) -> MeanEstimate:
-        """Cut off at the ends of `scale`; `reason` says why there is no value."""
+        """Cut the mean and its interval off at the ends of `scale`; `reason` says why there is no value."""
         if np.isnan(self.value):
             return MeanEstimate(None, None, reason)
         bounded = min(max(self.value, scale.low), scale.high)
@@ -369,44 +359,35 @@ def _differences(means: dict[int, SourceMean], systems: list[SystemMean], scale:
     """
     from scipy.sparse import csr_matrix
 
-    chosen = sorted(means, key=lambda k: -means[k].value)
+    chosen, widest = sorted(means, key=lambda k: -means[k].value), scale.high - scale.low
     rows = np.repeat(np.arange(len(chosen)), [means[k].sources.size for k in chosen])
-    sources, parts = (np.concatenate([getattr(means[k], side) for k in chosen]) for side in ("sources", "parts"))
-    by_source = csr_matrix((parts, (rows, sources)))
+    sources = np.concatenate([means[k].sources for k in chosen])
+    by_source = csr_matrix((np.concatenate([means[k].parts for k in chosen]), (rows, sources)))
     covariance = (by_source @ by_source.T).toarray() + np.diag([means[k].extra ** 2 for k in chosen])
-
-    def around(gap: float, half: float, freedom: int, value: float) -> Interval:
-        ends, widest = _interval(gap, half, freedom), scale.high - scale.low
-        return replace(ends, low=min(ends.low, value), high=max(ends.high, value)).within(-widest, widest)
-
-    differences, errors = list[SystemDifference](), list[tuple[float, float, int]]()
+    differences = list[SystemDifference]()
     for i, j in combinations(range(len(chosen)), 2):
         a, b, first, second = means[chosen[i]], means[chosen[j]], systems[chosen[i]], systems[chosen[j]]
         freedom, gap = min(a.freedom, b.freedom) - 1, a.value - b.value  # two λ were chosen, not one
         error = float(np.sqrt(max(covariance[i, i] + covariance[j, j] - 2.0 * covariance[i, j], 0.0)))
-        value, interval, p = (first.corrected.value or 0.0) - (second.corrected.value or 0.0), None, None
+        value = (first.corrected.value or 0.0) - (second.corrected.value or 0.0)
+        pair = SystemDifference(first.name, second.name, value, None, None, None, ALL_EQUAL)
         if np.isfinite(a.error + b.error) and error > ROUNDING and freedom >= 1:
-            interval = around(gap, t_quantile(freedom) * error, freedom, value)
-            p = two_sided(gap / error, freedom) if freedom + 2 >= LEAST_SOURCES else None
-        reason = ALL_EQUAL if interval is None else TOO_FEW if p is None else ""
-        differences.append(SystemDifference(first.name, second.name, value, interval, None, p, None, reason))
-        errors.append((gap, error, freedom))
+            ends = _interval(gap, t_quantile(freedom) * error, freedom)
+            ends = replace(ends, low=min(ends.low, value), high=max(ends.high, value)).within(-widest, widest)
+            tested = freedom + 2 >= LEAST_SOURCES
+            p = two_sided(gap / error, freedom) if tested else None
+            pair = replace(pair, interval=ends, p=p, reason="" if tested else TOO_FEW)
+        differences.append(pair)
     corrected = holm([np.nan if pair.p is None else pair.p for pair in differences]).tolist()
-    for k, (pair, p_holm, (gap, error, freedom)) in enumerate(zip(differences, corrected, errors, strict=True)):
-        if pair.p is not None:
-            # an interval that says the same as the corrected p: as much wider as that p is larger
-            outside = SHOWN_AT * (pair.p / p_holm if p_holm > 0 else 1.0 / len(differences))
-            wide = around(gap, t_quantile(freedom, (1.0 - CONFIDENCE) / outside) * error, freedom, pair.value)
-            method = f"t({freedom}) over sources, as wide as a corrected p of {SHOWN_AT:g} asks"
-            wide = replace(wide, confidence=1.0 - outside, method=method)
-            differences[k] = replace(pair, tested_interval=wide, p_holm=p_holm)
-    return tuple(differences)
+    return tuple(
+        replace(pair, p_holm=None if pair.p is None else p) for pair, p in zip(differences, corrected, strict=True)
+    )
 
 
 def _worth_within(
     labels: FloatArray, scores: FloatArray, sources: IntArray, systems: IntArray
 ) -> tuple[float | None, float | None]:
-    """What verdicts tell about labels within systems: Pearson's r, and the one-sided p of none or less.
+    """Correlate verdicts with labels within systems: Pearson's r, and the one-sided p of none or less.
 
     The p is Student's over sources, of the sum of products of each source.
     """
@@ -443,7 +424,7 @@ def _too_few(system: SystemMean, n_sources: int) -> str:
 
 
 def _centred(items: JudgedItems) -> tuple[FloatArray, FloatArray, bool]:
-    """(n,) scores less the mean over the unlabelled items of their system, and as they are; whether they were mapped.
+    """(n,) scores less the mean over the unlabelled items of their system; (n,) scores; whether they were mapped.
 
     Scores of another scale go through increasing maps first.  Each label's map is fitted on the other folds of sources.
     Unlabelled items take the mean of the maps, each as often as its system's labels were corrected with it.
@@ -481,7 +462,7 @@ def _centred(items: JudgedItems) -> tuple[FloatArray, FloatArray, bool]:
 def _map(
     scores: FloatArray, labels: FloatArray, scale: Scale, everything: FloatArray
 ) -> Callable[[FloatArray], FloatArray]:
-    """The map from the judge's scale that these labels fit; where they fit none, a straight line from end to end."""
+    """Fit the map from the judge's scale; without one, take a straight line from end to end."""
     if fitted := fit_isotonic(scores, labels, scale)[0]:
         return fitted.apply
     low, width = float(everything.min()), float(np.ptp(everything)) or np.inf  # of equal scores all go to the low end

@@ -153,7 +153,7 @@ def test_under_eight_sources_nothing_is_told_apart():
     [
         ([[1.0, 2, 3, 4]], [1.0, 2, 3, 4], "only one rater"),
         ([[1.0, 2, np.nan, np.nan], [np.nan, np.nan, 3, 4]], [1.0, 2, 3, 4], "no item that two raters rated"),
-        ([[1.0, 2, 3, 4], [1.0, 2, 3, 4]], [2.0, 2, 2, 2], "no rater can be ranked"),
+        ([[1.0, 2, 3, 4], [1.0, 2, 3, 4]], [2.0, 2, 2, 2], "no rater can be compared"),
     ],
     ids=["one rater", "nothing shared", "flat judge"],
 )
@@ -250,7 +250,7 @@ def test_items_that_share_sources_are_tested_by_source():
     assert outcome.clustered and not outcome_of(ratings, judge).clustered
     few = outcome_of(ratings, judge, sources=np.arange(240) % 7)
     assert few.omega is None
-    assert "only 7 sources; clustered by source it takes 8" in few.reason
+    assert "at least 30 items from 8 sources" in few.reason
 
 
 @pytest.mark.parametrize(

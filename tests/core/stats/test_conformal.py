@@ -9,7 +9,7 @@ import pytest
 
 from core.records import FloatArray, IntArray, Scale
 from core.stats import fit_isotonic
-from core.stats.on_scale import abstain_over, fit_intervals, kept_shares, least_sources, source_quantile, surest_error
+from core.stats.on_scale import abstain_over, fit_intervals, kept_shares, least_sources, source_quantile
 
 SCALE = Scale(1, 5, 1.0)
 
@@ -115,10 +115,3 @@ def test_the_wanted_error_says_who_goes():
     assert (abstain_over(kept, 60).share, abstain_over(kept, 60).most_expected) == (1.0, np.inf)
     nothing = abstain_over(kept_shares(np.arange(100.0), np.ones(100)), 0.5)
     assert (nothing.share, nothing.most_expected) == (0.0, None)
-
-
-def test_few_sources_give_no_p():
-    few = surest_error(np.arange(12.0), np.arange(12.0), np.arange(12) // 3)
-    assert (few.p, few.interval is None) == (None, False)
-    assert "fewer than 8 sources" in few.reason
-    assert surest_error(np.array([]), np.array([]), np.array([], dtype=np.intp)) is None
