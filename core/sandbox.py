@@ -2,29 +2,24 @@
 
 ::
 
-    Reader ── starts once, asks often ──> serve (clean environment, no keys) ── forks for each file ──>
-    the job, under limits of memory, CPU and wall-clock time ── lines of JSON ──> the values that `Reader.ask` yields
+    run_job ── starts a Python with a clean environment, no keys and limits of memory, CPU and wall-clock time ──>
+    the job reads the file and writes lines of JSON ──> the values that `run_job` yields
 
 A decoder that a file misleads can only waste what it was allowed. What it writes is read as JSON, which runs nothing.
-The process imports the jobs once and forks for each file, so that a file costs milliseconds. The jobs for Parquet files
-and workbooks are at the end; `core.data.tables` lists them.
+The jobs for Parquet files and workbooks are at the end; `core.data.tables` lists them.
 """
 
 from __future__ import annotations
 
-import atexit
 import datetime
 import decimal
 import json
 import math
-import os
 import resource
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import warnings
 import zipfile
 import zlib
@@ -43,8 +38,6 @@ _LONGEST = 256 * _MB
 _VALUE, _REFUSED, _SPENT, _END = b"V", b"R", b"S", b"."
 """How a line begins: a value, the reason for a refusal, the allowance that is used up, the end."""
 
-_MOST = 65_536
-_FLUSHED = 1 << 18
 _ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
     "OMP_NUM_THREADS": "1",
@@ -53,7 +46,6 @@ _ENVIRONMENT = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
 }
 """The whole environment of the decoding process: no key, no address of a store, no folder."""
-
 
 Job = Callable[[IO[bytes], Mapping[str, Any]], Iterable[Any]]
 """A function from an opened file and options to values that JSON can hold."""
@@ -77,114 +69,70 @@ def allowance(size: int, *, streaming: bool = False) -> dict[str, int]:
     return {"memory": max(_MEMORY, _MEMORY_TIMES * size), "seconds": seconds, "wall": wall}
 
 
-class Reader:
-    """Runs the jobs of `module` in a process that starts with the first question and imports once.
+def run_job(
+    module: str,
+    job: str,
+    file: bytes | Path,
+    options: Mapping[str, Any],
+    allowed: Mapping[str, int],
+    *,
+    most: int = 0,
+    folder: Path = _ROOT,
+) -> Generator[Any, None, None]:
+    """Run a job of `module` on a file in a confined process, and yield its values.
 
-    `JOBS` of the module are the jobs by name, and `PREPARED` has functions that import what a job needs.  `folder` is
-    where the module is.
+    Args:
+        module: The module in `folder` whose `JOBS` are the jobs by name.
+        job: The name of the job.
+        file: The content of the file, or its path.
+        options: Passed to the job.
+        allowed: The limits, as `allowance` gives them.
+        most: The most bytes of all values together; 0 for any number.
+        folder: Where the module is.
+
+    Raises:
+        RefusedError: The job refuses the file, or needs more than it is allowed.
+        OSError: The path cannot be opened.
     """
-
-    def __init__(self, module: str, folder: Path = _ROOT) -> None:
-        self._module, self._folder = module, folder
-        self._lock = threading.Lock()
-        self._line: socket.socket | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._owner = 0
-
-    def ask(
-        self, job: str, file: bytes | Path, options: Mapping[str, Any], allowed: Mapping[str, int], *, most: int = 0
-    ) -> Generator[Any, None, None]:
-        """Yield the values that `job` makes of `file` within `allowed`; `most` bounds their bytes (0: no bound).
-
-        RefusedError for a file that the job refuses, or that needs more than it is allowed; OSError for a path that
-        cannot be opened.
-        """
-        request = {"job": job, "options": dict(options), **allowed}
-        with _opened(file) as source, self._sent(json.dumps(request).encode(), source) as answer:
-            size = 0
-            while True:
-                line = answer.readline(_LONGEST)
-                size += len(line)
-                if most and size > most:
-                    raise RefusedError(f"Unpacked, the file is larger than {most // _MB} MB.")
-                kind, rest = line[:1], line[1:]
-                if kind == _VALUE and line.endswith(b"\n"):
-                    yield json.loads(rest)
-                elif kind == _END:
-                    return
-                else:
-                    raise _refusal(kind, rest, allowed)
-
-    def close(self) -> None:
-        """End the process; the next question starts another."""
-        with self._lock:
-            self._close()
-
-    def _sent(self, request: bytes, source: IO[bytes]) -> IO[bytes]:
-        """Send `request` and return the stream of its answer; a process that died in the meantime is replaced once."""
-        with suppress(OSError):
-            return self._asked(request, source)
+    code = (
+        f"import sys; sys.path[:0] = {[str(_ROOT), str(folder)]!r}; import {module} as module; "
+        "from core.sandbox import work; work(module.JOBS, sys.argv[1])"
+    )
+    request = json.dumps({"job": job, "options": dict(options), **allowed})
+    size = 0
+    with _opened(file) as source:
         try:
-            return self._asked(request, source)
-        except OSError:
-            raise RefusedError("The process that reads files cannot be started on this machine.") from None
-
-    def _asked(self, request: bytes, source: IO[bytes]) -> IO[bytes]:
-        here, there = os.pipe()
-        with self._lock:
-            try:
-                line = self._started()
-                socket.send_fds(line, [request], [source.fileno(), there])
-                if line.recv(1) != _END:
-                    raise ConnectionError("the process ended")
-            except OSError:
-                os.close(here)
-                self._close()
-                raise
-            finally:
-                os.close(there)
-        return os.fdopen(here, "rb", buffering=1 << 18)
-
-    def _started(self) -> socket.socket:
-        if self._line is not None and self._owner == os.getpid():
-            return self._line
-        ours, theirs = socket.socketpair()
-        code = (
-            f"import sys; sys.path[:0] = {[str(_ROOT), str(self._folder)]!r}; import {self._module} as module; "
-            f"from core.sandbox import serve; serve(module.JOBS, module.PREPARED, {theirs.fileno()})"
-        )
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", code],
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-c", code, request],
                 env=_ENVIRONMENT,
                 cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
+                stdin=source,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
-        self._line, self._owner = ours, os.getpid()
-        atexit.register(self.close)
-        return ours
-
-    def _close(self) -> None:
-        if self._line is None or self._owner != os.getpid():
-            self._line = self._process = None
-            return
-        self._line.close()
-        self._line = None
-        if self._process is not None:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=5)
-            self._process = None
-        atexit.unregister(self.close)
+        except OSError as problem:
+            raise RefusedError("The process that reads files cannot be started on this machine.") from problem
+        with process:
+            try:
+                while True:
+                    line = process.stdout.readline(_LONGEST) if process.stdout else b""
+                    size += len(line)
+                    if most and size > most:
+                        raise RefusedError(f"Unpacked, the file is larger than {most // _MB} MB.")
+                    if line[:1] == _END:
+                        return
+                    if line[:1] != _VALUE or not line.endswith(b"\n"):
+                        raise _refusal(line[:1], line[1:], allowed)
+                    yield json.loads(line[1:])
+            finally:
+                process.kill()
 
 
 def _opened(file: bytes | Path) -> IO[bytes]:
     if isinstance(file, Path):
         return file.open("rb")
-    spooled: Any = tempfile.TemporaryFile()  # noqa: SIM115 - closed by who asked
+    spooled: Any = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     spooled.write(file)
     spooled.flush()
     spooled.seek(0)
@@ -211,33 +159,13 @@ class _OutOfTimeError(BaseException):
     """The CPU time is used up."""
 
 
-def serve(jobs: Mapping[str, Job], prepared: Mapping[str, Callable[[], None]], place: int) -> None:
-    """Answer requests on the socket with the file descriptor `place` until the other end is closed."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks
-    with socket.socket(fileno=place) as line:
-        while True:
-            text, descriptors, _, _ = socket.recv_fds(line, _MOST, 2)
-            if not text:
-                return
-            request = json.loads(text)
-            if prepare := prepared.get(request["job"]):
-                prepare()
-            if os.fork() == 0:
-                try:
-                    line.close()
-                    _work(jobs[request["job"]], request, *descriptors)
-                finally:
-                    os._exit(0)
-            for descriptor in descriptors:
-                os.close(descriptor)
-            line.sendall(_END)
-
-
-def _work(job: Job, request: Mapping[str, Any], source: int, answer: int) -> None:
-    _limit(request["memory"], request["seconds"], request["wall"])
-    with open(answer, "wb", buffering=_FLUSHED) as out, open(source, "rb") as file:
+def work(jobs: Mapping[str, Job], request: str) -> None:
+    """Run the requested job on standard input, under limits, and write its values to standard output."""
+    asked = json.loads(request)
+    _limit(asked["memory"], asked["seconds"], asked["wall"])
+    with open(0, "rb") as file, open(1, "wb", buffering=1 << 18) as out:
         try:
-            for value in job(file, request["options"]):
+            for value in jobs[asked["job"]](file, asked["options"]):
                 out.write(_VALUE + json.dumps(value, separators=(",", ":")).encode() + b"\n")
             last = _END
         except ConcordError as error:
@@ -254,7 +182,8 @@ def _work(job: Job, request: Mapping[str, Any], source: int, answer: int) -> Non
 def _limit(memory: int, seconds: int, wall: int) -> None:
     """Limit memory in bytes beyond what the process has already, CPU seconds, and wall-clock seconds (0: no limit)."""
     signal.signal(signal.SIGXCPU, _out_of_time)
-    memory += _size()
+    with suppress(OSError, ValueError, IndexError):  # a system without /proc
+        memory += int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
     for what, soft, hard in (
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_FSIZE, 0, 0),
@@ -264,15 +193,6 @@ def _limit(memory: int, seconds: int, wall: int) -> None:
         with suppress(ValueError, OSError):  # a system that does not know the limit; the others still hold
             resource.setrlimit(what, (soft, hard))
     signal.alarm(wall)  # ends the process
-
-
-def _size() -> int:
-    """Bytes of address space in use; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
-            return int(file.read().split()[0]) * resource.getpagesize()
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def _out_of_time(*_: object) -> None:
@@ -396,14 +316,3 @@ def _bound_workbook(file: IO[bytes], limit: int) -> None:
                     raise GoldenError("The workbook declares XML entities, which no spreadsheet program writes.")
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, RuntimeError) as problem:
         raise GoldenError("This is not an XLSX workbook (old .xls files must be saved as .xlsx).") from problem
-
-
-def prepare_parquet() -> None:
-    """Import what `parquet_rows` needs."""
-    import pyarrow.compute
-    import pyarrow.parquet  # noqa: F401
-
-
-def prepare_xlsx() -> None:
-    """Import what `xlsx_rows` needs."""
-    import openpyxl  # noqa: F401

@@ -165,7 +165,6 @@ def sockets(source: Source) -> Iterator[str]:
             isinstance(node, ast.Attribute)
             and ast.unparse(node) in ("socket.create_connection", "socket.socket", "asyncio.open_connection")
             and not within(source.module, "core.providers")
-            and not within(source.module, "core.sandbox")  # a pair of sockets to a process of its own
             and source.module != "core.cluster"  # whether a cluster is there, before Ray waits for one
         ):
             yield f"{source.path}:{node.lineno}: network outside core/providers"

@@ -101,8 +101,8 @@ class ReadOptions:
 
     values: tuple[str, ...] = setting(
         (),
-        "What values mean; may be repeated: missing=99 (or none), pairs=1/2/0 (first, second, tie; or scale), "
-        "best=low, ids=number (or first) for repeated ids, aspect=OLD:NEW. For one aspect: missing=ASPECT:99.",
+        "What values mean; may be repeated: missing=99 (or none), best=low, "
+        "ids=number (or first) for repeated ids, aspect=OLD:NEW. For one aspect: missing=ASPECT:99.",
     )
     mapped: MapOption = None
 

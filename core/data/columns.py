@@ -10,8 +10,6 @@ A person's answers to what values mean are texts, once for each::
 
     missing=99          99 is no label; also 99,-1, or quality:99 for one aspect
     missing=none        every number is a label
-    pairs=1/2/0         first text / second text / tie; the tie can be left out
-    pairs=scale         the numbers are a scale, and high ones prefer the second text
     best=low            the lowest label is the best; best=quality:low for one aspect
     best=high           the highest label is the best
     aspect=OLD:NEW      the aspect that a long file calls OLD is called NEW
@@ -103,15 +101,9 @@ MODELS = re.compile(
 
 # ── what a person says of values ─────────────────────────────────────────────────────────────────────────────
 
-Codes = tuple[float, float, float | None]
-"""Numbers for "the first text", "the second text" and a tie."""
 Best = Literal["low", "high"]
 
-_ANSWERS = (
-    "missing=99, missing=none, pairs=1/2/0, pairs=scale, best=low, best=high, ids=number, ids=first, aspect=OLD:NEW"
-)
-
-_WORDS = {("ids", "number"), ("ids", "first"), ("pairs", "scale")}
+_ANSWERS = "missing=99, missing=none, best=low, best=high, ids=number, ids=first, aspect=OLD:NEW"
 
 
 @dataclass(frozen=True)
@@ -123,7 +115,6 @@ class Values:
     """
 
     missing: tuple[tuple[str, float | None], ...] = ()
-    pairs: Codes | Literal["scale"] | None = None
     best: tuple[tuple[str, Best], ...] = ()
     ids: Literal["number", "first"] | None = None
     names: tuple[tuple[str, str], ...] = ()
@@ -146,13 +137,8 @@ class Values:
                     said["names"] = (*said.get("names", ()), *words)
                 elif name == "best" and {word for _, word in words} <= {"low", "high"}:
                     said[name] = (*said.get(name, ()), *words)
-                elif (name, given) in _WORDS:
+                elif name == "ids" and given in ("number", "first"):
                     said[name] = given
-                elif name == "pairs":
-                    first, second, *tie = map(_number, given.split("/"))
-                    if len({first, second, *tie}) < 2 + len(tie) or len(tie) > 1:
-                        raise ValueError
-                    said[name] = (first, second, tie[0] if tie else None)
                 else:
                     raise ValueError
             except ValueError:
@@ -167,9 +153,6 @@ class Values:
             f"missing={aspect and aspect + ':'}{'none' if number is None else f'{number:g}'}"
             for aspect, number in self.missing
         ]
-        if self.pairs is not None:
-            codes = self.pairs if self.pairs == "scale" else "/".join(f"{n:g}" for n in self.pairs if n is not None)
-            said.append(f"pairs={codes}")
         said += [f"best={aspect and aspect + ':'}{end}" for aspect, end in self.best]
         said += [f"aspect={old}:{new}" for old, new in self.names]
         return (*said, f"ids={self.ids}") if self.ids else tuple(said)

@@ -24,7 +24,7 @@ from core.data.cells import (
     read_number,
     shown,
 )
-from core.data.columns import Best, Codes, Mapping, Sides, pair_in
+from core.data.columns import Best, Mapping, Sides, pair_in
 from core.data.reshape import A_BETTER, B_BETTER, PREFERENCES, TIE
 from core.data.tables import LIMITS, FindingLog, Row, Table
 from core.errors import GoldenError
@@ -297,11 +297,11 @@ _ONE_IS_BEST = re.compile(
 class Question:
     """A question about an aspect, or an id, that a person has to answer before the file can be used.
 
-    "ids": are the `rows`, which have the id `aspect`, two items?  "missing": are `numbers` labels?  "pairs":
-    which of `numbers` are the first text, the second and a tie?  "best": is the lowest label the best?
+    "ids": are the `rows`, which have the id `aspect`, two items?  "missing": are `numbers` labels?  "best": is
+    the lowest label the best?
     """
 
-    kind: Literal["ids", "missing", "pairs", "best"]
+    kind: Literal["ids", "missing", "best"]
     aspect: str
     numbers: tuple[float, ...] = ()
     rows: tuple[int, ...] = ()
@@ -340,9 +340,7 @@ def settle(
         rows = sorted({label.row for label in cells.labels if label.value in found})
         asked.append(Question("missing", aspect, found, tuple(rows)))
     elif confirmed is None and pairs:
-        settled = _settle_preferences(cells, mapping, worded, log)
-        scale = settled if isinstance(settled, Scale) else None
-        asked += [settled] if isinstance(settled, Question) else []
+        scale = _settle_preferences(cells, mapping, worded, log)
     if scale is None:
         scale = find_scale([*cells.given.values()], [label.value for label in cells.ratings], all_count=all_count)
         if not is_usual(scale):
@@ -368,62 +366,44 @@ def settle(
 
 def _settle_preferences(
     cells: AspectCells, mapping: Mapping, worded: abc.Collection[str], log: FindingLog
-) -> Scale | Question | None:
-    """Turn codes for a choice between two texts into 1, 2 and 3, in place; or ask which is which.
+) -> Scale | None:
+    """Turn codes for a choice between two texts into 1, 2 and 3, in place.
 
-    Returns the scale of such choices, None for a scale that is to be found, or the question.
+    Returns the scale of such choices, None for a graded scale that is to be found.
     """
-    labels, answer = cells.labels, mapping.values.pairs
-    numbers, column = sorted({label.value for label in labels}), labels[0].column
+    labels = cells.labels
+    numbers, column = {label.value for label in labels}, labels[0].column
     pair = pair_in(mapping.roles.get(role, "") for role in ("target", "context"))
-    codes = answer or codes_of(numbers, pair and pair[1])
+    codes = codes_of(numbers, pair and pair[1])
     if codes == "scale" or any(label.column in worded for label in labels):
-        return PREFERENCES if {*numbers} <= {A_BETTER, TIE, B_BETTER} else None
+        return PREFERENCES if numbers <= {A_BETTER, TIE, B_BETTER} else None
     if codes is None:
-        first, second = numbers[0], numbers[-1] if len(numbers) > 1 else numbers[0] + 1
-        message = (
-            f"{cells.aspect} holds the choices {_listed(labels)}. Say which numbers mean first text, second "
-            f"text and tie: --values pairs={first:g}/{second:g}. If high numbers prefer the second text, use "
-            "--values pairs=scale."
-        )
-        log.add("error", message, column=column)
-        return Question("pairs", cells.aspect, tuple(numbers))
-    meanings = {
-        code: meaning for code, meaning in zip(codes, (A_BETTER, B_BETTER, TIE), strict=True) if code is not None
-    }
-    for label in labels:
-        if label.value not in meanings:
-            message = f"{label.value:g} is not one of the numbers for a choice: {codes_words(codes)}."
-            log.add("error", message, row=label.row, column=label.column, kind="choice")
-    cells.change(lambda label: meanings.get(label.value, TIE))
-    if answer is None:
-        log.add("note", f"Choices of {cells.aspect} are read as {codes_words(codes)}.", column=column)
+        message = f"{cells.aspect} holds the choices {_listed(labels)}, and it is not clear which text each prefers."
+        log.add("error", f"{message} Write A, B and tie, or 1, 3 and 2.", column=column)
+        return None
+    first, second, tie = codes
+    meanings = {first: A_BETTER, second: B_BETTER, tie: TIE}
+    cells.change(lambda label: meanings[label.value])
+    words = f"{first:g} for the first text, {second:g} for the second, {tie:g} for a tie"
+    log.add("note", f"Choices of {cells.aspect} are read as {words}.", column=column)
     return PREFERENCES
 
 
-def codes_of(numbers: abc.Collection[float], sides: Sides | None) -> Codes | Literal["scale"] | None:
-    """Tell what the different `numbers` of a choice stand for: codes, a scale, or None where a person has to say.
+def codes_of(numbers: abc.Set[float], sides: Sides | None) -> tuple[float, float, float] | Literal["scale"] | None:
+    """Return the codes for the first text, the second and a tie; "scale"; or None where it is not clear.
 
     On a scale high numbers prefer the second text.  `sides` are the ends of the names of the texts' columns: next to _1
     and _2 the numbers 1 and 2 are the texts, next to _0 and _1 so are 0 and 1.
     """
-    given = set(numbers)
-    if sides == ("1", "2") and given <= {1, 1.5, 2}:
-        return 1.0, 2.0, 1.5 if 1.5 in given else None
-    if sides == ("0", "1") and given <= {0, 0.5, 1}:
-        return 0.0, 1.0, 0.5 if 0.5 in given else None
-    if given <= {1, 2, 3}:
+    if sides == ("1", "2") and numbers <= {1, 1.5, 2}:
+        return 1.0, 2.0, 1.5
+    if sides == ("0", "1") and numbers <= {0, 0.5, 1}:
+        return 0.0, 1.0, 0.5
+    if numbers <= {1, 2, 3}:
         unnumbered = sides not in (("1", "2"), ("0", "1"))
-        return "scale" if 3 in given and (unnumbered or given == {1, 3}) else None
-    around_zero = -min(given) == max(given) > 1
-    return "scale" if around_zero or (len(given) > 3 and max(given) > 3) else None
-
-
-def codes_words(codes: Codes) -> str:
-    """Say what codes mean: ``"1 for the first text, 2 for the second, 0 for a tie"``."""
-    first, second, tie = codes
-    words = f"{first:g} for the first text, {second:g} for the second"
-    return words if tie is None else f"{words}, {tie:g} for a tie"
+        return "scale" if 3 in numbers and (unnumbered or numbers == {1, 3}) else None
+    around_zero = -min(numbers) == max(numbers) > 1
+    return "scale" if around_zero or (len(numbers) > 3 and max(numbers) > 3) else None
 
 
 def _settle_best(cells: AspectCells, best: Best | None, scale: Scale, log: FindingLog) -> list[Question]:

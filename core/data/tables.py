@@ -30,17 +30,7 @@ from core.data.cells import MAX_DEPTH, cell_at, clean_text, folded, n_values, sh
 from core.data.columns import is_role
 from core.errors import GoldenError
 from core.records import visible_name
-from core.sandbox import (
-    MORE_ROWS,
-    Job,
-    Reader,
-    RefusedError,
-    allowance,
-    parquet_rows,
-    prepare_parquet,
-    prepare_xlsx,
-    xlsx_rows,
-)
+from core.sandbox import MORE_ROWS, Job, RefusedError, allowance, parquet_rows, run_job, xlsx_rows
 from core.spreadsheets import original_cell
 
 # ── findings ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -149,9 +139,6 @@ class GoldenLimits:
 
 LIMITS = GoldenLimits()
 """The limits of this process."""
-
-READER = Reader("core.data.tables")
-"""One process for all files of this one; it starts with the first."""
 
 Row = abc.Mapping[str, Any]
 Numbered = abc.Iterator[tuple[int, list[Any]]]
@@ -274,12 +261,11 @@ class Rows:
     def __init__(self, file: TableFile, log: FindingLog) -> None:
         self.file, self.number, self._log = file, 0, log
         self._columns = dict.fromkeys(file.columns)
-        self._blank = {name for name in self._columns if name.startswith("(column ")}
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """In file order, less those without a name and without a cell, as spreadsheets leave at the right."""
-        return tuple(name for name in self._columns if name not in self._blank)
+        """The columns in file order."""
+        return tuple(self._columns)
 
     @property
     def findings(self) -> tuple[FileProblem, ...]:
@@ -301,8 +287,6 @@ class Rows:
                 if file.most_rows is not None and n_held > file.most_values:
                     message = f"The file holds too many values; at most {file.most_values:,} are read. Split it."
                     raise file.refuse(message)
-                if self._blank:
-                    self._blank -= {name for name in self._blank if row.get(name) not in (None, "")}
                 found = {path: cell for path in file.paths if (cell := cell_at(row, path)) is not None}
                 self._columns |= dict.fromkeys(found)
                 yield {**row, **found} if found else row
@@ -336,7 +320,6 @@ class Rows:
         """Yield the numbered rows after the first, which holds the names of their columns."""
         columns, file = _column_names(next(lines, (0, []))[1], self.file), self.file
         self._columns = dict.fromkeys(columns)
-        self._blank = {name for name in columns if name.startswith("(column ")}
         for number, cells in lines:
             if len(cells) != len(columns):
                 came = f"{len(cells)} cells instead of the {len(columns)} in the header;"
@@ -432,8 +415,7 @@ def table_rows(file: IO[bytes], options: Row) -> abc.Iterator[Any]:
 
 
 JOBS: abc.Mapping[str, Job] = {"parquet": parquet_rows, "xlsx": xlsx_rows, "table": table_rows}
-PREPARED = {"parquet": prepare_parquet, "xlsx": prepare_xlsx}
-"""For `READER`."""
+"""What the confined process can do."""
 
 
 def suffix_of(name: str) -> str | None:
@@ -493,7 +475,7 @@ def _decoded(
 ) -> abc.Generator[Any, None, None]:
     """Yield the values that the confined process makes of a file; a refusal is an error that names the file."""
     try:
-        with closing(READER.ask(job, file.content, options, allowed, most=most)) as values:
+        with closing(run_job("core.data.tables", job, file.content, options, allowed, most=most)) as values:
             yield from values
     except RefusedError as refused:
         raise file.refuse(refused.message, row=refused.row, column=refused.column) from refused

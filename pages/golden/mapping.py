@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, permutations
+from itertools import islice
 from typing import get_args
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.data import Mapping, Table, propose_mapping
-from core.data.columns import ANN, HUMAN, Best, Codes, How, Values, detect_kind, plain_name
-from core.data.labels import Question, aspects_in, codes_words
+from core.data.columns import ANN, HUMAN, Best, How, Values, detect_kind, plain_name
+from core.data.labels import Question, aspects_in
 from core.data.reshape import separated
 from core.data.tables import rows_words
 from core.errors import UsageError
@@ -218,7 +218,7 @@ def _correct_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str)
     names = {row.column: row.aspect for row in rows}
     if names and mapping.kind != "pair":
         low = st.multiselect(
-            "Lowest label is the best: turn round",
+            "Lowest label is the best: reverse",
             list(names),
             format_func=names.__getitem__,
             key=widget(f"best_{upload}"),
@@ -288,32 +288,14 @@ def answer_questions(questions: Sequence[Question], values: Values, upload: str)
                 "No label: leave it out": replace(values, missing=(*values.missing, *lost)),
                 "It is right: keep it": replace(values, missing=(*values.missing, (aspect, None))),
             }
-        elif question.kind == "pairs":
-            words = (
-                f"**{plain(aspect)}**: raters chose between two texts with the numbers {numbers}. What do they mean?"
-            )
-            options = {}
-            for codes in _possible_codes(question.numbers):
-                meaning = codes_words(codes)
-                options[meaning[:1].upper() + meaning[1:]] = replace(values, pairs=codes)
-            options["A scale: high numbers prefer the second text"] = replace(values, pairs="scale")
         else:
             low, high = question.numbers
             words = f"**{plain(aspect)}**: its name suggests that low labels are good. Which label is the best?"
             options = {
-                f"{low:g} is the best: turn the labels round": replace(values, best=(*values.best, (aspect, "low"))),
+                f"{low:g} is the best: reverse the labels": replace(values, best=(*values.best, (aspect, "low"))),
                 f"{high:g} is the best: keep them": replace(values, best=(*values.best, (aspect, "high"))),
             }
         with st.container(border=True):
             chosen = st.radio(words, list(options), index=None, key=widget(f"values_{upload}_{question}"))
         values = options[chosen] if chosen else values
     return values
-
-
-def _possible_codes(numbers: Sequence[float]) -> list[Codes]:
-    """Which of up to three numbers are the first text, the second and a tie, in every order."""
-    if len(numbers) == 1:
-        return [(numbers[0], numbers[0] + 1, None), (numbers[0] - 1, numbers[0], None)]
-    if len(numbers) == 2:
-        return [(first, second, None) for first, second in permutations(numbers)]
-    return list(permutations(numbers)) if len(numbers) == 3 else []

@@ -16,7 +16,7 @@ import pytest
 
 from core import projects
 from core.__main__ import main
-from core.data import as_check_json, build_golden, load_golden, propose_mapping, read_upload, tables
+from core.data import as_check_json, build_golden, load_golden, propose_mapping, read_upload
 from core.data.judge_results import open_results, preview
 from core.errors import ConcordError
 from core.settings import Settings
@@ -92,10 +92,9 @@ def test_bent_files_end_in_no_traceback(
         "text": [text],
     }
     of_kind = ways[kind.partition(".")[0]]
-    tables.READER.cost = (0.0, 0.0)
     Path("/proc/self/clear_refs").write_text("5")
     before, started = peak_megabytes(), time.process_time()
     with contextlib.suppress(ConcordError):  # a refusal in words is as good as a file that is read
         of_kind[seed // len(KINDS) % len(of_kind)](path)
-    assert time.process_time() - started + tables.READER.cost[0] <= SECONDS
-    assert max(peak_megabytes() - before, tables.READER.cost[1]) <= MEGABYTES
+    assert time.process_time() - started <= SECONDS
+    assert peak_megabytes() - before <= MEGABYTES

@@ -274,7 +274,6 @@ def test_aspects_and_scales_of_a_long_file_can_be_changed(place: Place) -> None:
 
 MARKS = "".join(f"{k},Text {k} is here.,{k % 5 + 1}\n" for k in range(10))
 MADE = {
-    "pairs.csv": "text_a,text_b,winner\n" + "".join(f"First {k},Second {k},{k % 2 + 1}\n" for k in range(4)),
     "best.csv": f"item_id,target,human_q (1 = best)\n{MARKS}",
 }
 
@@ -284,8 +283,7 @@ MADE = {
     [
         ("g99.csv", "No label: leave it out", 10),
         ("g99.csv", "It is right: keep it", 12),
-        ("pairs.csv", "1 for the first text, 2 for the second", (1, 3, 1, 3)),
-        ("best.csv", "1 is the best: turn the labels round", (5, 4, 3, 2, 1) * 2),
+        ("best.csv", "1 is the best: reverse the labels", (5, 4, 3, 2, 1) * 2),
     ],
 )
 def test_what_values_mean_is_asked_before_a_file_is_frozen(
@@ -299,7 +297,7 @@ def test_what_values_mean_is_asked_before_a_file_is_frozen(
     assert labels in (aspect.n_labelled, aspect.values)
 
 
-def test_labels_whose_lowest_is_the_best_can_be_turned_round(place: Place) -> None:
+def test_labels_whose_lowest_is_the_best_can_be_reversed(place: Place) -> None:
     screen = bring(place, "marks.csv", f"item_id,target,human_mark\n{MARKS}")
     choose(screen, "Lowest label is the best", ["human_mark"])
     press(screen, FREEZE)

@@ -44,7 +44,7 @@ def golden_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 @given(golden_rows())
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 def test_every_format_gives_the_same_digest(
     formats: dict[str, Callable[[Any], bytes]], rows: list[dict[str, Any]]
 ) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.data import build_golden, check_file, propose_mapping
-from core.data.columns import Values
+from core.data import build_golden, check_file
 from core.data.golden import BuiltGolden, golden_table
 from core.data.reshape import PREFERENCES, systems_of
 from core.data.tables import Table, read_upload
@@ -38,19 +36,15 @@ def table_of(data: bytes, name: str = "t.csv") -> Table:
     return golden_table(read_upload(data, name))
 
 
-def built(data: bytes, name: str = "t.csv", values: str | None = None) -> BuiltGolden:
-    table = table_of(data, name)
-    mapping = propose_mapping(table.columns, table.rows)
-    if values:
-        mapping = replace(mapping, values=Values.of(values))
-    return build_golden(table, mapping)
+def built(data: bytes, name: str = "t.csv") -> BuiltGolden:
+    return build_golden(table_of(data, name))
 
 
-def choices(cells: Sequence[Any], first: str, second: str, values: str | None = None) -> list[float | None] | None:
-    """The labels of pairs whose texts stand under two names; None where a person is asked."""
+def choices(cells: Sequence[Any], first: str, second: str) -> list[float | None] | None:
+    """The labels of pairs whose texts stand under two names; None where they are refused."""
     n = len(cells)
     columns = {"id": range(n), first: [f"One {k}" for k in range(n)], second: [f"Two {k}" for k in range(n)]}
-    result = built(sheet(**columns, model_a=["GPT"] * n, model_b=["llama"] * n, winner=cells), values=values)
+    result = built(sheet(**columns, model_a=["GPT"] * n, model_b=["llama"] * n, winner=cells))
     return None if result.golden is None else list(result.golden.aspects["preference"].values)
 
 
@@ -60,7 +54,7 @@ def choices(cells: Sequence[Any], first: str, second: str, values: str | None = 
 SIDES = """
     response_0 response_1 | 0 1 1 0 | 1 3 3 1
     response_0 response_1 | 0 1 0.5 0 | 1 3 2 1
-    response_0 response_1 | 1 2 2 1 | asked
+    response_0 response_1 | 1 2 2 1 | refused
     response_0 response_1 | response_1 response_0 tie response_1 | 3 1 2 3
     answer1 answer2 | 1 2 2 1 | 1 3 3 1
     answerA answerB | A B B A | 1 3 3 1
@@ -68,10 +62,10 @@ SIDES = """
     output_left output_right | left right left | 1 3 1
     first_response second_response | first second second | 1 3 3
     model_a_response model_b_response | model_a model_b tie | 1 3 2
-    text_1 text_2 | 1 2 -1 1 | asked
-    text_1 text_2 | 1 2 9 1 | asked
+    text_1 text_2 | 1 2 -1 1 | refused
+    text_1 text_2 | 1 2 9 1 | refused
     text_1 text_2 | 1 1.5 2 | 1 2 3
-    text_a text_b | 1 tie 2 | asked
+    text_a text_b | 1 tie 2 | refused
     text_1 text_2 | tie tie tie 1st | 2 2 2 1
     text_a text_b | tie tie tie tie | 2 2 2 2
     text_a text_b | gpt GPT LLAMA Tie | 1 1 3 2
@@ -83,7 +77,7 @@ SIDES = """
 def test_sides_by_what_the_texts_are_called(line: str) -> None:
     texts, cells, wanted = (part.split() for part in line.split("|"))
     read = choices(cells, *texts)
-    assert read == (None if wanted == ["asked"] else pytest.approx([*map(float, wanted)]))
+    assert read == (None if wanted == ["refused"] else pytest.approx([*map(float, wanted)]))
 
 
 def test_many_spellings_of_a_tie_and_of_a_side() -> None:

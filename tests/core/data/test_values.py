@@ -48,32 +48,6 @@ def test_a_code_for_missing_is_asked_about_and_can_be_left_out() -> None:
     assert errors(path, values="missing=other:99")
 
 
-# ── choices between two texts ────────────────────────────────────────────────────────────────────────────────
-
-
-def pairs(place: Path, numbers: list[str], suffixes: str) -> Path:
-    first, second = suffixes
-    head = f"item_id,text_{first},text_{second},model_{first},model_{second},winner"
-    return written(place, head, [f"{k},First {k},Second {k},m0,m1,{number}" for k, number in enumerate(numbers)])
-
-
-ANSWERS = """
-    1 2 2 1 | 1/2 | 1 3 3 1
-    1 2 2 1 | 2/1 | 3 1 1 3
-    1 2 2 1 | scale | 1 2 2 1
-    0 1 0.5 0 | 0/1/0.5 | 1 3 2 1
-    0 1 0.5 0 | 1/0/0.5 | 3 1 2 3
-    -1 1 0 1 | 1/-1/0 | 3 1 2 1
-"""
-
-
-@pytest.mark.parametrize("line", ANSWERS.strip().splitlines())
-def test_an_answer_settles_the_choice(line: str, tmp_path: Path) -> None:
-    numbers, answer, wanted = (part.strip() for part in line.split("|"))
-    golden = load_golden(pairs(tmp_path, numbers.split(), "ab"), values=f"pairs={answer}")
-    assert labels(golden, "preference") == [*map(float, wanted.split())]
-
-
 # ── which end is best ────────────────────────────────────────────────────────────────────────────────────────
 
 
