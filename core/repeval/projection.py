@@ -119,7 +119,11 @@ class PaperPCA:
 
     def fit(self, states: CellStates, training: Training) -> Self:
         gaps = states[:, training.good].astype(np.float64) - states[:, training.bad]
-        directions, ratios = principal_components(gaps, self.components)
+        centred = gaps - gaps.mean(axis=1, keepdims=True)
+        _, values, directions = np.linalg.svd(centred, full_matrices=False)
+        k, variance = min(self.components, gaps.shape[1] - 1), np.square(values)
+        ratios = variance / np.maximum(variance.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        ratios, directions = np.where(ratios > SMALLEST_SHARE, ratios, 0.0)[:, :k], directions[:, :k]
         projected = _project(directions, gaps)
         votes = np.sign(projected).sum(axis=-1)
         signs = np.where(np.where(votes == 0, projected.sum(axis=-1), votes) < 0, -1.0, 1.0)
@@ -225,9 +229,10 @@ Projection = PaperPCA | PaperSVM | Ridge
 def ridge(
     states: NDArray[np.float32], labels: FloatArray, penalties: Sequence[float], folds: Sequence[IntArray]
 ) -> tuple[FloatArray, float, FloatArray]:
-    """Ridge of `labels` (n,) on the centred `states` (n, dim), with an intercept; `folds` are rows left out together.
+    """Fit ridge regression of `labels` (n,) on the centred `states` (n, dim), with an intercept.
 
-    Returns (dim,) weights, the penalty chosen, and (n,) predictions out of fold, less the mean label that each fit saw.
+    `folds` are rows left out together.  Returns (dim,) weights, the penalty chosen, and (n,) predictions out of fold,
+    minus the mean label that each fit saw.
 
     With K the inner products of the items over dim and H = K (K + penalty)⁻¹ + 1/n, which maps labels to fitted values
     ŷ, leaving the fold F out gives the errors (1 − H_FF)⁻¹ (y − ŷ)_F: exact, and nothing is fitted twice.  Of the two
@@ -259,25 +264,12 @@ def ridge(
     return best
 
 
-def principal_components(differences: FloatArray, components: int) -> tuple[FloatArray, FloatArray]:
-    """Return (n_cells, k, dim) unit directions and (n_cells, k) explained-variance ratios of (n_cells, m, dim).
-
-    The differences are centred; k = min(components, m − 1).  A direction whose share of the variance is rounding has
-    ratio 0.
-    """
-    centred = differences - differences.mean(axis=1, keepdims=True)
-    _, values, directions = np.linalg.svd(centred, full_matrices=False)
-    k, variance = min(components, differences.shape[1] - 1), np.square(values)
-    ratios = variance / np.maximum(variance.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    return directions[:, :k], np.where(ratios[:, :k] > SMALLEST_SHARE, ratios[:, :k], 0.0)
-
-
 def _project(directions: FloatArray | CellStates, states: FloatArray | CellStates) -> FloatArray:
     """(n_cells, k, n_items) inner products, in double precision.
 
-    States of one cell may differ little beside what they share (the embeddings of a last token, say): single precision
-    would then decide the order of near-equal scores, and whole groups of items change places.  Cell by cell, so that
-    the copy stays in the processor's cache.
+    States of one cell may differ little compared with what they share (such as the embeddings of a last token).  Single
+    precision would then decide the order of near-equal scores.  Cell by cell, so that the copy stays in the processor's
+    cache.
     """
     products = np.empty((len(states), directions.shape[1], states.shape[1]))
     for cell, product in enumerate(products):
@@ -319,7 +311,7 @@ Token = Annotated[str, MinLen(1), MaxLen(20)]
 
 @dataclass(frozen=True)
 class ScorerCell:
-    """One cell's part of the score: (state · `direction` − `centre`) / `spread`; `direction` is (dim,)."""
+    """A linear cell of a score: (state · `direction` − `centre`) / `spread`; `direction` is (dim,)."""
 
     __pydantic_config__ = STRICT
 
@@ -334,13 +326,13 @@ class ScorerCell:
         return int(self.direction.size)
 
     def score(self, states: FloatArray) -> FloatArray:
-        """Return (n,) of `states` (n, dim); equal ones alike, which the sums of a library's product need not be."""
+        """Score `states` (n, dim); equal states score alike, which a library's product does not guarantee."""
         return np.asarray(((states * self.direction).sum(axis=1) - self.centre) / self.spread)
 
 
 @dataclass(frozen=True)
 class KernelCell:
-    """One cell's P(good) by a support vector machine with an RBF kernel.
+    """A cell of a score: P(good) by a support vector machine with an RBF kernel.
 
     With f = Σ weights · exp(−gamma · |state − support|²) + intercept it is 1 / (1 + exp(slope · f + offset)), Platt's
     sigmoid; `support` is (m, dim), `weights` (m,).
@@ -367,7 +359,7 @@ class KernelCell:
         return int(self.support.shape[1])
 
     def score(self, states: FloatArray) -> FloatArray:
-        """Return (n,) of `states` (n, dim); NaN where a state is not a finite number."""
+        """Score `states` (n, dim); NaN for a state that is not finite."""
         from scipy.spatial.distance import cdist
         from scipy.special import expit
 
@@ -382,7 +374,7 @@ AnyCell = ScorerCell | KernelCell
 
 @dataclass(frozen=True)
 class RepEvalScorer:
-    """The mean over `cells` of their parts, on the states that `extraction` reads with a model.
+    """A fitted score: the mean over `cells`, on the states that `extraction` reads with a model.
 
     `fingerprint` changes with the model's weights, `precision` is the number format its states were read in.
     """
@@ -430,7 +422,7 @@ class RepEvalScorer:
 
     @classmethod
     def from_json(cls, body: Any) -> RepEvalScorer:
-        """Read what `as_json` wrote.  JudgeError, in words, for anything else; nothing is loaded."""
+        """Read what `as_json` wrote, without loading a model.  JudgeError for anything else."""
         try:
             kept = dict(body)
             dim, cells = kept.pop("dim"), kept["cells"]
@@ -444,9 +436,7 @@ class RepEvalScorer:
             if type(dim) is not int or scorer.dim != dim:
                 raise ValueError(f"its directions have {scorer.dim} dimensions, not {str(dim)[:20]}")
         except ValidationError as error:
-            # for a cell of neither kind, name the fault in its own kind, not the fields that the other kind lacks
-            faults = error.errors(include_url=False)
-            fault = min(faults, key=lambda one: one["type"] in ("missing", "unexpected_keyword_argument"))
+            fault = error.errors(include_url=False)[0]
             place = ".".join(str(part) for part in fault["loc"])
             raise JudgeError(f"{DAMAGED}: {place}: {fault['msg'].removeprefix('Value error, ')}") from error
         except (ConcordError, KeyError, TypeError, ValueError) as error:
@@ -471,9 +461,9 @@ class RepEvalScorer:
 
 
 class ScorerWithModel:
-    """A scorer that reads texts itself; the model is loaded with the first item and held.
+    """A scorer that reads texts itself; the model is loaded with the first item and stays in memory.
 
-    `ray` is the address of a cluster to read on, "" for here; `code` lists the models whose own Python may run.
+    `ray` is the address of a cluster to read on, or ""; `code` lists the models whose own Python may run.
     """
 
     def __init__(self, scorer: RepEvalScorer, ray: str = "", code: CodeAllowed = ()) -> None:
@@ -484,8 +474,8 @@ class ScorerWithModel:
     def score(self, items: Sequence[Item], on_progress: OnProgress = lambda _done, _of: None) -> FloatArray:
         """Return (n_items,), NaN where a state is not a finite number; on the fitted items equal to the run's scores.
 
-        `on_progress(done, asked)` counts items.  ModelNotFoundError when the model is not there, JudgeError when it is
-        another one than the score was fitted on.
+        `on_progress(done, asked)` counts items.  ModelNotFoundError if the model is missing, JudgeError if it differs
+        from the model that the score was fitted on.
         """
         scorer, scores = self._scorer, np.empty(len(items))
         here = describe(self._spec, self._code).fingerprint

@@ -97,13 +97,13 @@ class Extraction:
 
     @property
     def needs(self) -> tuple[Part, ...]:
-        """Parts of an item that are read besides its target, as far as they are known without items."""
+        """Parts of an item that may be read besides its target."""
         if self.texts == "compared":
             return self.others(())
         return tuple(part for part in PARTS if f"{{{part}}}" in template_text(self.template))
 
     def others(self, items: Sequence[Item]) -> tuple[Part, ...]:
-        """Parts of `items` that are read apart from the hypothesis."""
+        """Return the parts of `items` that are read separately from the hypothesis."""
         if self.texts != "compared":
             return ()
         if self.tokens:
@@ -112,7 +112,7 @@ class Extraction:
 
 
 def usual_texts(model: str, template: str = "") -> TextMode:
-    """Return what is read by default: the embedded encoder compares texts, which was measured to serve best."""
+    """Return what is read by default: the embedded encoder compares texts, which agrees best with raters."""
     return "compared" if model == EMBEDDED and not template.strip() else "prompt"
 
 
@@ -134,9 +134,9 @@ def n_lacking(items: Sequence[Item], *parts: Part) -> int:
 def cells_of(
     facts: ModelFacts, extraction: Extraction, others: Sequence[str] = ()
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return layers and tokens of the cells of a model, compared with `others` too.
+    """Return layers and tokens of the cells of a model, including those that compare with `others`.
 
-    UsageError for a layer that the model has not.
+    UsageError for a layer that the model does not have.
     """
     layers = extraction.layers or tuple(range(facts.n_layers))
     if beyond := [number for number in layers if not 0 <= number < facts.n_layers]:
@@ -152,7 +152,7 @@ def cells_of(
 
 @dataclass(frozen=True)
 class States:
-    """Hidden states of every item, and how they came about.
+    """Hidden states of every item, and how they were read.
 
     `values` is (n_items, n_layers, n_tokens, dim) float16 in the order of items, `layers` and `token_names`.  A text
     without the token that is asked for is represented by its first token.  `n_truncated` items were cut to fit;
@@ -180,7 +180,7 @@ class States:
         return int((~finite_cells(self.values)).sum())
 
     def warnings(self) -> tuple[str, ...]:
-        """Return what users should know about these states, in plain words."""
+        """Return warnings about these states."""
         n, part = len(self.values), " or no ".join(parts_in(self.token_names))
         said = (
             (self.n_truncated, "of {} texts were longer than the model takes and were cut."),
@@ -190,7 +190,7 @@ class States:
         return tuple(f"{count} {text.format(n)}" for count, text in said if count)
 
     def summary(self) -> dict[str, Any]:
-        """Return everything but the values, JSON-able."""
+        """Return everything but the values, as JSON types."""
         return {
             "model": self.model,
             "revision": self.revision,
@@ -251,12 +251,12 @@ def template_text(template: str) -> str:
 
 
 def render(template: str, fields: Mapping[str, str]) -> str:
-    """Return `template` with its fields put in, once."""
+    """Fill the fields of `template` once; braces inside an item's text mean nothing."""
     return _FIELD.sub(lambda field: fields.get(field[1], ""), template)
 
 
 def readings(items: Sequence[Item], extraction: Extraction) -> list[tuple[str, list[dict[str, str]]]]:
-    """Return what is read for every item: (template, fields of each item), for the other texts and then its own."""
+    """Return what is read for every item: (template, fields of each item), first for the other texts, then its own."""
     more = {"criterion": extraction.criterion}
     fields = [{"source": item.source, "context": item.context, "hypothesis": item.target, **more} for item in items]
     if extraction.texts == "prompt":
@@ -266,7 +266,7 @@ def readings(items: Sequence[Item], extraction: Extraction) -> list[tuple[str, l
 
 
 def texts_to_read(items: Sequence[Item], extraction: Extraction) -> set[str]:
-    """Return the distinct texts that a model would read, not cut to its length."""
+    """Return the distinct texts that a model would read, before they are cut."""
     return {render(template, texts) for template, fields in readings(items, extraction) for texts in fields}
 
 
@@ -291,7 +291,7 @@ def extract(
     ray: str = "",
     code: CodeAllowed = (),
 ) -> States:
-    """Read the states of every item of `golden`; what `cache_dir` holds already is not computed again.
+    """Read the states of every item of `golden`; states cached in `cache_dir` are not computed again.
 
     Args:
         golden: The items.
@@ -313,7 +313,7 @@ def extract(
 
 
 class StateReader:
-    """A model that is loaded with the first texts and held; arguments as of `extract`."""
+    """Reads states with one model, which is loaded with the first texts; arguments as for `extract`."""
 
     def __init__(self, spec: ModelSpec, ray: str = "", code: CodeAllowed = ()) -> None:
         self._spec, self._ray, self._code = spec, ray, code
@@ -337,7 +337,7 @@ class StateReader:
     ) -> States:
         """Return the states of `items`; raises as `extract`.
 
-        A cell behind a part, such as "source:mean", is |u−v|: how far the two texts lie apart in each dimension.
+        A cell such as "source:mean" is |u−v|, the distance of the two texts in each dimension.
         """
         facts, tokenizer = describe(self._spec, self._code), load_tokenizer(self._spec, self._code)
         if self._ray:
@@ -399,9 +399,9 @@ class StateReader:
 
 
 class StateCache:
-    """States of `prompts`, each of `shape` (n_layers, n_tokens, dim): files below `folder`, or in memory without one.
+    """Caches states of `prompts`, each of `shape` (n_layers, n_tokens, dim), in files below `folder` or in memory.
 
-    `about` is what decides the states next to the token ids.
+    `about` is what determines the states besides the token ids.
     """
 
     def __init__(
@@ -421,23 +421,21 @@ class StateCache:
         return self._files[row].is_file() if self._files else row in self._memory
 
     def get(self, row: int) -> HalfArray:
-        """Return states that are there; StoreError when their file is damaged."""
+        """Return cached states; StoreError if their file is damaged."""
         if not self._files:
             return self._memory[row]
         path = self._files[row]
         try:
             with path.open("rb") as file:
                 values = np.load(file, allow_pickle=False)
+            if values.shape != self._shape or values.dtype != np.float16:
+                raise ValueError(f"{values.dtype} {values.shape} instead of {self._shape}")
         except (OSError, ValueError, EOFError) as problem:
             raise StoreError(f"The cached states {path} cannot be read ({problem}); delete that file.") from problem
-        if values.shape != self._shape or values.dtype != np.float16:
-            raise StoreError(
-                f"The cached states {path} are {values.dtype} {values.shape}, not {self._shape}; delete that file."
-            )
         return cast(HalfArray, values)
 
     def put(self, row: int, values: HalfArray) -> None:
-        """Write whole or not at all: a killed writer leaves no half file under the final name."""
+        """Cache states; a killed process leaves no partial file under the final name."""
         if not self._files:
             self._memory[row] = values
             return
@@ -477,9 +475,9 @@ def fit_prompts(
 ) -> tuple[list[list[int]], list[bool]]:
     """Return token ids of `template` filled with each of `fields`, and whether each was cut to `limit` tokens.
 
-    What is too long loses the *beginning* of its source first, then of its context, and only then of the hypothesis
-    itself, because states are read at the end.  What is asked alike (one source for many texts, say) is tokenised once.
-    JudgeError when the template alone is longer than `limit`.
+    A prompt that is too long loses the *beginning* of its source first, then of its context, and only then of the
+    hypothesis, because states are read at the end.  Equal prompts are tokenized once.  JudgeError when the template
+    alone is longer than `limit`.
     """
     used = [name for name in FIELDS if f"{{{name}}}" in template]
     asked = [tuple(texts[name] for name in used) for texts in fields]
@@ -514,7 +512,7 @@ def read_batch(
     """Return (n, n_layers, n_tokens, dim) float16 states of `prompts` (token ids without padding, none empty).
 
     Layers are `hidden_states` of transformers: 0 the embeddings as the first block gets them, i the output of block i,
-    the last one after the final norm where a model has one.  What is too large for float16 becomes infinite.
+    the last one after the final norm if a model has one.  Values too large for float16 become infinite.
     """
     import torch
 
@@ -556,8 +554,8 @@ def compute(
 ) -> Iterator[Computed]:
     """Read `cells` (layers, tokens) of the prompts numbered `rows`, in batches of `budget` tokens, longest first.
 
-    When the device runs out of memory the batch is halved, for all that follow too; JudgeError when even one text is
-    too much.
+    When the device runs out of memory, this batch and the following ones are halved; JudgeError when even one text is
+    too large.
     """
     waiting = token_rows(prompts, rows, budget)[::-1]  # to be taken from the end
     while waiting:

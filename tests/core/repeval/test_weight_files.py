@@ -59,14 +59,12 @@ def test_widths_that_the_weights_do_not_have_are_refused(claiming: Any, kind: st
         load_model(ModelSpec(claiming(kind, claims)))
 
 
-def test_a_header_that_claims_to_be_endless_is_refused_in_words(claiming: Any) -> None:
+def test_a_header_that_claims_to_be_endless_is_refused(claiming: Any) -> None:
     folder = Path(claiming("decoder", {}))
     (weights,) = folder.glob("*.safetensors")
-    with weights.open("wb") as file:
-        file.write((40 << 20).to_bytes(8, "little"))
-        file.truncate(50 << 20)  # sparse
-    with pytest.raises(JudgeError, match=r"header of .* is 41,943,040 bytes long"):
-        load_model(ModelSpec(str(folder)))
-    weights.write_bytes((10**15).to_bytes(8, "little") + b"{}")
-    with pytest.raises(JudgeError):
-        load_model(ModelSpec(str(folder)))
+    for length, content in ((40 << 20, b""), (10**15, b"{}")):
+        with weights.open("wb") as file:
+            file.write(length.to_bytes(8, "little") + content)
+            file.truncate(50 << 20)  # sparse
+        with pytest.raises(JudgeError):
+            load_model(ModelSpec(str(folder)))
