@@ -159,8 +159,6 @@ class RoundSettings:
 
     sizes: tuple[int, ...] = (1, 2, 4)
     trials: int = setting(2, low=1, high=20)
-    seed: int = 0
-    reasons: bool = True
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -176,22 +174,13 @@ class RoundSettings:
 # ── what comes out ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class TracePoint:
-    """The alignment `value` of a candidate once `items` calibration items were scored; None where undefined."""
-
-    items: int
-    value: float | None
-
-
 @dataclass(frozen=True)
 class Candidate:
     """Criteria on the leaderboard, with their alignment on the calibration items scored so far (None before any).
 
     Status: waiting (not scored yet), running, stopped (dropped by racing or the budget), kept (in the pool), rejected
     (a refinement that did not gain on the inner fold), chosen (in the final judge), baseline (no criteria).
-    `inner_gain` is a refinement's gain over its parent on the inner fold; None for others.  `trace` is the alignment
-    after each batch of items.
+    `inner_gain` is a refinement's gain over its parent on the inner fold; None for others.
     """
 
     criteria: Criteria
@@ -199,7 +188,6 @@ class Candidate:
     alignment: Alignment | None = None
     calls: int = 0
     inner_gain: float | None = None
-    trace: tuple[TracePoint, ...] = ()
 
 
 @dataclass(frozen=True)

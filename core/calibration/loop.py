@@ -25,7 +25,6 @@ from core.calibration.proposals import (
     gate,
     new_criteria,
     refine_requests,
-    spread,
     with_examples,
     without_examples_of,
 )
@@ -133,7 +132,7 @@ def calibrate(
     if n_drafts < settings.plan.n_drafts:
         run.cut.append(f"{n_drafts} of {settings.plan.n_drafts} drafts")
     pool.publish("draft", f"drafting {n_drafts} criteria")
-    requests = spread(draft_requests(golden, task.aspect, pool.items, settings), n_drafts)
+    requests = draft_requests(golden, task.aspect, items, settings)[:n_drafts]
     drafts = new_criteria(asked, requests, pool.table, run.problems, pool.entries)
     if not drafts:
         raise pool.table.ended or run.none_readable("draft")
@@ -269,7 +268,7 @@ def _refine_round(run: _Run, round_: int) -> bool:
     if not n:
         return False
     pool.publish("refine", f"refining {len(parents)} criteria, {n} proposals", round_)
-    children = new_criteria(pool.judge, spread(requests, n), table, run.problems, pool.entries)
+    children = new_criteria(pool.judge, requests[:n], table, run.problems, pool.entries)
     pool.add(children)
     complete, n_items, ended = revisit(pool, children, run.order, phase="refine", round_=round_)
     if children and n_items < pool.items.n:  # a child is compared with its parent on all items

@@ -84,16 +84,6 @@ def new_criteria(
     return tuple(new.values())
 
 
-def spread(requests: Sequence[DraftRequest], n: int) -> tuple[DraftRequest, ...]:
-    """Choose `n` of the requests, in their order: first samples of every parent, size and trial before second ones."""
-
-    def turn(k: int) -> tuple[int, int, int, int]:
-        made = requests[k].provenance
-        return made.sample, made.trial, made.size, k
-
-    return tuple(requests[k] for k in sorted(sorted(range(len(requests)), key=turn)[:n]))
-
-
 # ── drafts ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -404,10 +394,10 @@ def refinement_round(
         scores = table.values[parent.criteria_id][items.positions]
         wrong = picked if picked.size else train[most_misaligned(scores[train], items.labels[train])]
         wrong = wrong[~np.isnan(scores[wrong])]
-        seen = misaligned_items(judge, items, table, parent, wrong, reasons=settings.reasons and chosen.reasons)
+        seen = misaligned_items(judge, items, table, parent, wrong, reasons=chosen.reasons)
         sizes = dict.fromkeys(min(size, len(wrong)) for size in settings.sizes)
         for trial in range(settings.trials):
-            seeds = (settings.seed, 5, number, rank, trial)
+            seeds = (0, 5, number, rank, trial)
             requests += refinements(parent, seen, sizes=sizes, samples=1, seeds=seeds)
     if not requests:
         nothing = {"no item on which judge and raters disagree": len(parents)}
@@ -421,7 +411,7 @@ def refinement_round(
         parent_id = child.provenance.parents[0]
         new, old = (table.values[name][items.positions] for name in (child.criteria_id, parent_id))
         both = [
-            paired_difference(new[at], old[at], items.take(at), measure, seed=[settings.seed, 6])
+            paired_difference(new[at], old[at], items.take(at), measure, seed=[0, 6])
             for at in (np.arange(items.n), inner)
         ]
         proposals.append(Proposal(child, parent_id, *both))

@@ -24,7 +24,6 @@ from core.calibration.calibration_records import (
     LeaderboardSnapshot,
     Phase,
     Status,
-    TracePoint,
 )
 from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, Prepared, without_copies
 from core.progress import SILENT, Progress
@@ -183,6 +182,7 @@ class CandidatePool:
         self.judge, self.items, self.settings, self.table = judge, items, settings, table
         self.measure = Measure(settings.statistic, settings.level or items.usual_level)
         self.entries: dict[str, Candidate] = {}
+        self.aligned_on: dict[str, int] = {}  # how many items an alignment rests on
         self.calls_expected = 0
         self.rounds_done = 0
 
@@ -218,15 +218,14 @@ class CandidatePool:
         """Update alignments that newer scores have made stale."""
         groups: dict[bytes, list[str]] = {}
         for name, entry in self.entries.items():
-            if entry.calls and (not entry.trace or entry.trace[-1].items < entry.calls):
+            if self.aligned_on.get(name, 0) < entry.calls:
                 groups.setdefault(self.asked(name).tobytes(), []).append(name)
         for ids in groups.values():  # those scored on the same items in one go
             is_asked = self.asked(ids[0])
             scores = np.stack([self.values(name)[is_asked] for name in ids])
             for name, found in zip(ids, self.align(scores, self.items.take(is_asked)), strict=True):
-                entry = self.entries[name]
-                trace = (*entry.trace, TracePoint(entry.calls, found.value))
-                self.entries[name] = replace(entry, alignment=found, trace=trace)
+                self.entries[name] = replace(self.entries[name], alignment=found)
+                self.aligned_on[name] = self.entries[name].calls
 
     def align(self, scores: FloatArray, items: LabelledItems) -> list[Alignment]:
         """Align `scores` (k, n) with the labels of `items`, with intervals."""

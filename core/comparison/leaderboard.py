@@ -7,7 +7,7 @@ differences are Holm-corrected over the table.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -42,42 +42,25 @@ if TYPE_CHECKING:
 
 
 MOST_TAKEN = 1 / 3
-"""Share of another judge's items that a judge may cost before it is left out of the comparison."""
+"""Largest share of another judge's items that a judge may remove from the comparison before it is left out."""
 
 
-# ── which items, and which judge costs how many ──────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeCost:
-    """How many items one judge takes away from the comparison.
-
-    `n_seen` labelled items whose labels chose or fitted it; `unscored` reason → labelled items without a score from it
-    (among those that no judge has seen); `alone` the items that come back when this judge alone is left out.
-    """
-
-    n_seen: int
-    unscored: dict[str, int]
-    alone: int
-
-    @property
-    def n_unscored(self) -> int:
-        return sum(self.unscored.values())
+# ── which items ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class ItemPool:
-    """`positions` (n_common,) into `GoldenSet.items`, ascending: the items that every judge is compared on.
+    """The items that every judge is compared on: `positions` (n_common,) into `GoldenSet.items`, ascending.
 
-    Of `n_labelled` items `n_seen` are left out because some judge has seen the label, and `n_unscored` more because
-    some judge has no score there.  `costs` has one entry per judge.
+    Of `n_labelled` items `n_seen` are left out because a judge has seen the label, and `n_unscored` more because a
+    judge has no score there.  `unscored` counts for each judge the labelled, unseen items without a score, by reason.
     """
 
     positions: IntArray
     n_labelled: int
     n_seen: int
     n_unscored: int
-    costs: tuple[JudgeCost, ...]
+    unscored: tuple[Mapping[str, int], ...]
 
     @property
     def n_common(self) -> int:
@@ -85,7 +68,7 @@ class ItemPool:
 
 
 def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> ItemPool:
-    """Find the items that `judges` are compared on, and what each judge costs; `positions` may be empty.
+    """Find the items that `judges` are compared on; there may be none.
 
     AspectError for an unknown aspect; UsageError without a judge, and for a judge of another aspect or golden set.
     """
@@ -104,25 +87,20 @@ def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> 
     seen = np.array([np.isin(np.arange(labelled.size), list(judge.seen)) for judge in judges])
     scored = ~np.isnan(np.stack([judge.values for judge in judges]))
     in_reach = labelled & ~seen.any(axis=0)
-    blocked = (~scored | seen) & labelled
-    blockers = blocked.sum(axis=0)
-    common = labelled & (blockers == 0)
-    costs = []
+    common = in_reach & scored.all(axis=0)
+    unscored = []
     for k, judge in enumerate(judges):
         reasons = {lost.item_id: lost.reason for lost in judge.unscored}
         lost = np.flatnonzero(in_reach & ~scored[k])
         counts = Counter(reasons.get(golden.item_ids[at], "not asked for") for at in lost)
-        alone = int((blocked[k] & (blockers == 1)).sum())
-        costs.append(JudgeCost(int((seen[k] & labelled).sum()), dict(counts.most_common()), alone))
-    n_labelled, n_in_reach = int(labelled.sum()), int(in_reach.sum())
-    n_common = int(common.sum())
-    return ItemPool(
-        np.flatnonzero(common), n_labelled, n_labelled - n_in_reach, n_in_reach - n_common, costs=tuple(costs)
-    )
+        unscored.append(dict(counts.most_common()))
+    n_labelled, n_in_reach, n_common = int(labelled.sum()), int(in_reach.sum()), int(common.sum())
+    positions = np.flatnonzero(common)
+    return ItemPool(positions, n_labelled, n_labelled - n_in_reach, n_in_reach - n_common, tuple(unscored))
 
 
 def costly(judges: Sequence[JudgeScores], about: int | None = None) -> tuple[int, ...]:
-    """Places of the judges that would each cost too many items: those seen by it, or without a score from it.
+    """Find the judges, by place, that would leave too few items: they have seen too many, or have no score there.
 
     Counted are the items that judge `about` scored and has not seen (None: the judge with most of them).
     """
@@ -136,12 +114,12 @@ def costly(judges: Sequence[JudgeScores], about: int | None = None) -> tuple[int
 
 
 def usual_level(golden: GoldenSet, aspect: str) -> Level:
-    """The level at which `aspect` is usually measured."""
+    """Return the level at which `aspect` is usually measured."""
     return LabelledItems.of(golden, aspect).usual_level
 
 
 def unique_names(judges: Sequence[JudgeScores]) -> tuple[str, ...]:
-    """The judges' names in their order, a repeated one numbered: "offline", "offline (2)"."""
+    """Number repeated names of judges: "offline", "offline (2)"."""
     times: Counter[str] = Counter()
     names = []
     for judge in judges:
@@ -155,17 +133,17 @@ def unique_names(judges: Sequence[JudgeScores]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Row:
-    """One judge of the table, called `name`; `place` is its place among the judges given.
+    """One judge of the table; `place` is its place among the judges given.
 
-    `alignment` is on the items of the comparison.  `people` compares the judge with a rater, both against the mean of
-    the other raters; None without single ratings.
+    `alignment` is on the items of the comparison, `unscored` as in `ItemPool`.  `people` compares the judge with a
+    rater, both against the mean of the other raters; None without single ratings.
     """
 
     place: int
     name: str
     judge: JudgeScores
     alignment: Alignment
-    cost: JudgeCost
+    unscored: Mapping[str, int]
     people: BesidePeople | None = None
 
     @property
@@ -176,12 +154,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Judges best first, the undefined last.
+    """Judges compared on the same items, best first, the undefined last.
 
     `pairwise` is in the order of `rows`; None without a common item, and for one judge alone.  `ceiling` is one rater
-    left out against the mean of the others.  `problem` says why nothing can be compared; "" otherwise.  `planned`: the
-    comparison of two judges was decided on beforehand, and its p is its own, not corrected over the table.  `bar` is
-    the agreement of a plain regression on the same items, next to each row; None where none could be fitted.
+    against the mean of the others.  `problem` says why nothing can be compared, else "".  `planned`: two judges were
+    compared as decided beforehand, with a p that is not corrected over the table.  `bar` compares a plain regression
+    on the same items with each row; None where none could be fitted.
     """
 
     aspect: str
@@ -197,18 +175,18 @@ class Leaderboard:
     bar: RegressionBar | None = None
 
     def row_of(self, place: int) -> int:
-        """The row of the judge at `place` among those given."""
+        """Find the row of the judge at `place` among those given."""
         return next(k for k, row in enumerate(self.rows) if row.place == place)
 
     def minus(self, row: int, other: int) -> Difference | None:
-        """The judge of a row minus that of another, `p` corrected over the table; None where nothing is compared."""
+        """Return the difference of two rows, `p` corrected over the table; None where nothing is compared."""
         if self.pairwise is None or row == other:
             return None
         p = float(self.pairwise.p_holm[row, other])
         return replace(self.pairwise.pair(row, other), p=None if np.isnan(p) else p)
 
     def with_planned(self, place: int, other: int) -> Leaderboard:
-        """The same table, the judges at these places compared as planned beforehand: by the p of that pair alone."""
+        """Compare the judges at these places as planned beforehand: by the p of that pair alone."""
         if self.pairwise is None:
             return self
         i, j = self.row_of(place), self.row_of(other)
@@ -217,7 +195,7 @@ class Leaderboard:
         return replace(self, pairwise=replace(self.pairwise, p_holm=holm), planned=True)
 
     def without_p(self, place: int, reason: str) -> Leaderboard:
-        """The same table, nothing claimed of the judge at `place`, for `reason`; unchanged for ""."""
+        """Withhold every p of the judge at `place`, for `reason`; "" changes nothing."""
         if not reason:
             return self
         at, pairwise = self.row_of(place), self.pairwise
@@ -272,7 +250,7 @@ def compare_table(
     rows = []
     for k, alignment in zip(order, alignments, strict=True):
         people = None if raters is None else beside_people(raters.at(at), scores[k], common, alignment.measure)
-        rows.append(Row(k, names[k], judges[k], alignment, pool.costs[k], people))
+        rows.append(Row(k, names[k], judges[k], alignment, pool.unscored[k], people))
     if corrected := among_judges([row.people for row in rows if row.people is not None]):
         rows = [replace(row, people=own) for row, own in zip(rows, corrected, strict=True)]
     return Leaderboard(
@@ -284,7 +262,7 @@ def compare_table(
         human_ceiling(golden, aspect, at, measure, seed=seed),
         pool,
         int(np.unique(common.sources).size),
-        "" if at.size else _nothing_left(names, pool),
+        "" if at.size else _nothing_left(pool),
         bar=bar,
     )
 
@@ -365,14 +343,11 @@ def _raters(golden: GoldenSet, aspect: str) -> RaterTable | None:
         return None
 
 
-def _nothing_left(names: Sequence[str], pool: ItemPool) -> str:
-    """Why no item is left to compare on, and the way out."""
+def _nothing_left(pool: ItemPool) -> str:
+    """Say why no item is left to compare on, and what to do."""
     if not pool.n_labelled:
         return "No item has a label on this aspect."
-    dearest = max(range(len(names)), key=lambda k: pool.costs[k].alone)
-    brings = pool.costs[dearest].alone
-    way_out = f"Leaving out {names[dearest]} restores {brings:,}." if brings else "Leave out some judges."
     return (
         f"Of {pool.n_labelled:,} labelled items {pool.n_seen:,} were seen by one of the judges, and "
-        f"{pool.n_unscored:,} more have no score from one of them. {way_out}"
+        f"{pool.n_unscored:,} more have no score from one of them. Leave out some judges."
     )

@@ -1,15 +1,15 @@
-"""Monitor newer texts: read them, score the new ones, score the anchors again, report what moved.
+"""Monitor newer texts: read them, score the new ones, score the anchors again, and report what changed.
 
-You may look at the alarm as often as you like, in every period, for ever: intervals are confidence sequences
-(`core.stats.stream_means`), whose levels add up to the chance of any false alarm.  Half of it goes to the
-baseline (a t interval where periods are days or weeks: those end before anything is compared with them), a quarter to
-the periods after it (the k-th gets its share), a quarter to all of them together, which sees slow changes.
+You may look at the alarm at any time, as often as you like: intervals are confidence sequences
+(`core.stats.stream_means`), whose levels add up to the chance of any false alarm.  Half of it goes to the baseline (a t
+interval where periods are days or weeks: those end before anything is compared with them), a quarter to the periods
+after it (the k-th gets its share), and a quarter to all of them together, which shows slow changes.
 
-Anchors are texts that never change, scored again at every look.  A change of their scores is the judge's own: another
-model behind the same name, another server, another temperature.  Every look but the first is compared with the first,
-item by item, at a level that shrinks with the number of looks.
+Anchors are texts that never change, scored again at every look.  A change of their scores comes from the judge itself:
+another model behind the same name, another server, another temperature.  Every look is compared with the first, item by
+item, at a level that shrinks with the number of looks.
 
-Next to its page, the output folder keeps::
+Next to its page, the output folder holds::
 
     verdicts.jsonl   the verdict on every text scored so far, by the hash of the text: no text is paid for twice
     anchors.jsonl    one line per look: when, and the score of every anchor
@@ -72,7 +72,7 @@ ALPHA = 0.05
 """Chance of any false alarm, ever; half of it goes to the anchors where there are any."""
 
 TIMES = ("timestamp", "time", "start_time", "created_at", "request_time", "timestamp_ms", "date", "day", "at")
-"""Columns that say when a text was written, the likeliest first."""
+"""Usual columns for the time when a text was written, the likeliest first."""
 
 _MILLISECONDS_FROM = 1e11
 _HEAD = 500
@@ -89,7 +89,7 @@ Who = Literal["nobody", "systems", "judge", "inconclusive", "too few texts"]
 class Movement:
     """Mean now minus mean of the baseline, on the human scale; `reach` is half the width of its interval.
 
-    It has moved where the interval leaves out 0.  All None where undefined, with `reason`.
+    Both are None where undefined, with the `reason`.
     """
 
     value: float | None
@@ -98,10 +98,10 @@ class Movement:
 
     @property
     def moved(self) -> bool:
+        """Whether the interval leaves out 0."""
         return self.value is not None and self.reach is not None and abs(self.value) > self.reach
 
     def as_json(self) -> dict[str, Any]:
-        """Null where undefined."""
         ends = None if self.value is None or self.reach is None else [self.value - self.reach, self.value + self.reach]
         return json_fields(self, but=("reach",)) | {"interval": ends, "moved": self.moved}
 
@@ -110,7 +110,7 @@ class Movement:
 class Period:
     """A day, week or version: `judged` is the mean verdict on the human scale, `corrected` the mean with labels.
 
-    `n` texts came, of which `n_unread` have no verdict.  `change` is None in the baseline.
+    It has `n` texts, of which `n_unread` have no verdict.  `change` is None in the baseline.
     """
 
     name: str
@@ -133,7 +133,7 @@ class Period:
 
 @dataclass(frozen=True)
 class Watched:
-    """All periods in order; `since` is the change of everything after the baseline together."""
+    """All periods in order; `since` is the change of all texts after the baseline together."""
 
     periods: tuple[Period, ...]
     baseline: StreamMean | None
@@ -142,7 +142,7 @@ class Watched:
 
     @property
     def moved(self) -> tuple[Period, ...]:
-        """The periods that have moved beyond chance."""
+        """Periods with a significant change."""
         return tuple(period for period in self.periods if period.change is not None and period.change.moved)
 
 
@@ -156,11 +156,10 @@ def watch(
     by: By,
     alpha: float,
 ) -> Watched:
-    """Means by period, and what has moved since the baseline: the first periods that hold `LEAST_STREAM` sources.
+    """Compare periods with the baseline: the first periods that hold `LEAST_STREAM` sources.
 
-    `times` (n,) say when the texts `items` were written (UTC), None where nobody says; `scores` are on the human
-    `scale` (NaN = unread), and so are `labels` (NaN = none).  `alpha` is the chance of any false alarm, ever.
-    UsageError as `periods_of`.
+    `times` (n,) are when the texts `items` were written (UTC), None where unknown; `scores` (NaN = unread) and `labels`
+    (NaN = none) are on the human `scale`.  `alpha` is the chance of any false alarm, ever.  UsageError as `periods_of`.
     """
     codes, names = periods_of(items, times, by)
     keys = [item.source_id or item.source or f"\0{item.item_id}" for item in items]
@@ -172,22 +171,31 @@ def watch(
     known = None
     if first is not None:
         known = first.radius(alpha / 2, first.n_sources) if by == "version" else first.half_width(alpha / 2)
-    corrected = None
+    corrected = []
     if labelled.any():  # a period is taken for a system
-        corrected = system_means(JudgedItems(labels, scores, sources, codes, tuple(names), scale)).systems
+        items_judged = JudgedItems(labels, scores, sources, codes, tuple(names), scale)
+        corrected = [system.corrected for system in system_means(items_judged).systems]
     periods = []
     for k, name in enumerate(names):
         inside = codes == k
         mean = stream_mean(scores[inside & read], sources[inside & read])
-        change = None if k <= last else _movement(first, mean, known, share_of_level(alpha / 4, k - last))
-        counts = [int((inside & which).sum()) for which in (inside, ~read, labelled)]
-        own = None if corrected is None else corrected[k].corrected
-        periods.append(Period(name, counts[0], counts[1], counts[2], mean, own, k <= last, change))
+        periods.append(
+            Period(
+                name,
+                n=int(inside.sum()),
+                n_unread=int((inside & ~read).sum()),
+                n_labelled=int((inside & labelled).sum()),
+                judged=mean,
+                corrected=corrected[k] if corrected else None,
+                in_baseline=k <= last,
+                change=None if k <= last else _movement(first, mean, known, share_of_level(alpha / 4, k - last)),
+            )
+        )
     return Watched(tuple(periods), first, _movement(first, rest, known, alpha / 4), alpha)
 
 
 def periods_of(items: Sequence[Item], times: Sequence[datetime | None], by: By) -> tuple[IntArray, list[str]]:
-    """The period of each text, (n,), as places in the names of all periods in order.
+    """Return the period of each text, (n,), as places in the names of all periods in order.
 
     UsageError for texts without times where periods are days or weeks.
     """
@@ -198,8 +206,8 @@ def periods_of(items: Sequence[Item], times: Sequence[datetime | None], by: By) 
     else:
         if missing := times.count(None):
             raise UsageError(
-                f"{missing:,} of {len(times):,} texts have no readable time, and periods are {by}s. Name its "
-                "column with --map time=COLUMN (2026-11-23T09:30:00), or take --by version."
+                f"{missing:,} of {len(times):,} texts have no readable time, which --by {by} needs. Name the column "
+                "with --map time=COLUMN (2026-11-23T09:30:00), or use --by version."
             )
         days = [at.date() for at in times if at is not None]
         named = [(day if by == "day" else day - timedelta(days=day.weekday())).isoformat() for day in days]
@@ -209,7 +217,7 @@ def periods_of(items: Sequence[Item], times: Sequence[datetime | None], by: By) 
 
 
 def _movement(before: StreamMean | None, now: StreamMean | None, known: float | None, level: float) -> Movement:
-    """The change from `before`, which lies off by `known` at most, to `now`, known to 1 − `level`."""
+    """Return the change from `before`, known within ±`known`, to `now`, at confidence 1 − `level`."""
     if before is None or now is None:
         return Movement(None, None, "no verdicts" if now is None else "the baseline has no verdicts")
     value, own = now.value - before.value, now.radius(level, before.n_sources)
@@ -224,10 +232,10 @@ def _movement(before: StreamMean | None, now: StreamMean | None, known: float | 
 
 @dataclass(frozen=True, slots=True)
 class AnchorLook:
-    """What the `n`-th look at the anchors says: mean score now minus at the first look, on the human scale.
+    """Result of the `n`-th look at the anchors: mean score now minus at the first look, on the human scale.
 
-    `n_items` anchors were read at both; `n_lost` could not be read now.  `interval` is None at the first look, where
-    no score has changed at all, and under 8 sources; `reason` says which.
+    `n_items` anchors were read at both; `n_lost` could not be read now.  `interval` is None at the first look, where no
+    score has changed, and under 8 sources; `reason` says which.
     """
 
     n: int
@@ -239,12 +247,12 @@ class AnchorLook:
 
     @property
     def moved(self) -> bool:
-        """Whether the judge has moved beyond chance."""
+        """Whether the judge has changed significantly."""
         return self.interval is not None and not self.interval.low <= 0.0 <= self.interval.high
 
     @property
     def most(self) -> float | None:
-        """How far the judge may have moved by what is known; None where nothing is."""
+        """Largest change of the judge that the anchors allow; None if unknown."""
         if self.interval is not None:
             return max(abs(self.interval.low), abs(self.interval.high))
         return 0.0 if self.n > 1 and self.change == 0.0 else None
@@ -255,7 +263,7 @@ class AnchorLook:
 
 
 def look_again(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str], alpha: float) -> AnchorLook:
-    """Compare the last of `looks` (anchor → score, those that were read) with the first.
+    """Compare the last of `looks` (anchor → score) with the first.
 
     `sources` are those of the anchors; `alpha` is the chance of a false alarm over all looks.
     """
@@ -264,9 +272,10 @@ def look_again(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str],
     first, now, n = looks[0], looks[-1], len(looks)
     both = [anchor for anchor in first if anchor in now]
     look = AnchorLook(n, len(both), len(first) - len(both), None, None)
-    if n == 1 or not both:
-        reason = "the first look, the reference for later ones" if n == 1 else "no anchor could be read again"
-        return replace(look, reason=reason)
+    if n == 1:
+        return replace(look, reason="the first look, the reference for later ones")
+    if not both:
+        return replace(look, reason="no anchor could be read again")
     changes = np.array([now[anchor] - first[anchor] for anchor in both])
     codes = np.unique([sources[anchor] for anchor in both], return_inverse=True)[1].astype(np.intp)
     if np.abs(changes).max() <= ROUNDING:
@@ -287,11 +296,11 @@ def look_again(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str],
 
 @dataclass(frozen=True, slots=True)
 class MonitorSettings:
-    """How to monitor.
+    """Settings of `monitor`.
 
-    `by` names the periods.  `anchors` is a golden set that is scored anew at every look.  `mapping` is role → column of
-    the texts, with the role ``time`` for when they were written.  `judge` scores with another model than the file's;
-    `accept_edited` takes a judge file that was changed after its export.
+    `by` is the unit of the periods.  `anchors` is a golden set that is scored again at every look.  `mapping` is role →
+    column of the texts, with the role ``time`` for when they were written.  `judge` scores with another model than the
+    file's; `accept_edited` accepts a judge file that was changed after its export.
     """
 
     by: By = "day"
@@ -305,7 +314,7 @@ class MonitorSettings:
 class Monitored:
     """The periods, the look at the anchors (None without anchors), and what was read.
 
-    `left_out` maps what was not read → how many; `n_new` texts were scored now, `n_known` before.
+    `left_out` counts what was not read, by reason; `n_new` texts were scored now, `n_known` before.
     """
 
     aspect: str
@@ -334,11 +343,11 @@ class Monitored:
 
     @property
     def alarm(self) -> bool:
-        """Whether anything has moved."""
+        """Whether anything changed significantly."""
         return self.who in ("systems", "judge", "inconclusive")
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON answer of `monitor`."""
+        """Return the JSON of `monitor`."""
         return json_fields(self, but=("scale", "watched", "look")) | {
             "scale": [self.scale.low, self.scale.high],
             "finding": monitor_finding(self).headline,
@@ -419,13 +428,13 @@ def monitor(
 
 
 def text_key(item: Item) -> str:
-    """The key of a text, whoever wrote it."""
+    """Hash a text, whoever wrote it."""
     texts = [item.source, item.context, item.target, list(item.references)]
     return content_digest("text", texts).partition(":")[2]
 
 
 def monitor_page(monitored: Monitored) -> str:
-    """One HTML document without script: the finding, the figure of all periods, the table and what was read."""
+    """Render the result as one HTML document without scripts."""
     aspect = bounded(monitored.aspect, 80)
     return document(
         "monitor.html",
@@ -444,11 +453,11 @@ def monitor_page(monitored: Monitored) -> str:
 def read_traffic(
     paths: Sequence[Path], aspect: str, given: Mapping[str, str], kept: Mapping[str, str]
 ) -> tuple[list[Item], list[datetime | None], FloatArray, dict[str, int]]:
-    """The texts of all `paths` in their order, when each was written, its mean label (NaN for none), and what was left
-    out → how many.
+    """Read the texts of all `paths` in their order, when each was written, its mean label (NaN for none), and how many
+    rows were left out, by reason.
 
-    `given`: role → column; each file has some of these columns.  `kept`: as `load_golden` takes it.  UsageError for a
-    given column that is in no file.  GoldenError for a file that cannot be read, or where no file holds a text.
+    `given` is role → column; each file has some of these columns.  `kept` is as in `load_golden`.  UsageError for a
+    given column that is in no file.  GoldenError for a file that cannot be read, or without a text in any file.
     """
     read: dict[str, tuple[Item, datetime | None]] = {}
     labels: dict[str, list[float]] = defaultdict(list)
@@ -498,7 +507,7 @@ def read_traffic(
 
 
 def time_in(cell: Any) -> datetime | None:
-    """A moment in UTC: ISO text, seconds or milliseconds since 1970, a day; None for anything else."""
+    """Parse a moment in UTC: ISO text, seconds or milliseconds since 1970, a day; None for anything else."""
     try:
         if isinstance(cell, datetime):
             moment = cell
@@ -516,24 +525,22 @@ def time_in(cell: Any) -> datetime | None:
 
 def _claim(folder: Path, judge_file: Path, model: str) -> None:
     """Note the judge of the folder; JobError where it belongs to another one."""
-    own = {"judge": file_digest(judge_file), "model": model}
-    state = folder / STATE
+    own, state = {"judge": file_digest(judge_file), "model": model}, folder / STATE
     try:
         if not state.exists():
             write_json(state, own)
-            return
         known = json.loads(state.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"{state}: cannot be used ({error}). Give another --out.") from error
+        raise UsageError(f"{state}: cannot be used ({error}). Use another --out.") from error
     if known != own:
         raise JobError(
             f"{folder} holds verdicts of another judge file or model, which cannot be compared with those of "
-            f"{judge_file.name}. Give another --out, or the judge that it was started with."
+            f"{judge_file.name}. Use another --out, or the judge that it was started with."
         )
 
 
 def _kept(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a file of the folder; JobError for a damaged one."""
+    """Read the lines of a file of the folder; JobError for a damaged one."""
     if not path.exists():
         return
     with path.open(encoding="utf-8") as file:
@@ -543,7 +550,7 @@ def _kept(path: Path) -> Iterator[dict[str, Any]]:
             except ValueError:
                 body = None
             if not isinstance(body, dict):
-                raise JobError(f"{path}: line {number} is damaged. Remove the line, or name another --out.")
+                raise JobError(f"{path}: line {number} is damaged. Remove the line, or use another --out.")
             yield body
 
 
@@ -557,9 +564,9 @@ def _verdicts(
     replies: ReplyStore | None,
     progress: Progress,
 ) -> tuple[int, dict[str, dict[str, Any]]]:
-    """How many texts had a score before, and the lines of all, by their keys; what was unread is asked again.
+    """Score the texts without a score; return how many had one before, and the verdicts of all by their keys.
 
-    The file of the new texts is named by what is in it: the same call resumes it.
+    The file of the new texts is named by its content, so that the same call resumes it.
     """
     from core.scoring import ScoreRequest, score_file
 
@@ -590,7 +597,7 @@ def _verdicts(
 
 
 def _look(judge: LoadedJudge, golden: GoldenSet, folder: Path) -> AnchorLook:
-    """Score the anchors anew, note the look, and compare it with the first one."""
+    """Score the anchors again, note the look, and compare it with the first one."""
     places = {text_key(item): k for k, item in enumerate(golden.items)}
     positions = list(places.values())
     metrics = {name: tuple(column[k] for k in positions) for name, column in golden.metrics.items()}

@@ -1,4 +1,4 @@
-"""Ask a judge again about the same items: how far its scores move by themselves, and what more samples would give."""
+"""Ask a judge again about the same items: how much its scores change, and what more samples would gain."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from core.stats import Difference
 from core.stats.intervals import intraclass_correlation
 
 SAME = 1e-9
-"""Scores that lie no further apart are the same: means of the same ratings, added in another order."""
+"""Largest gap between equal scores: means of the same ratings, added in another order."""
 SAMPLES = (2, 3, 5, 10)
 """Numbers of samples for which the alignment is forecast."""
 CONFIDENCE = 0.95
@@ -57,7 +57,7 @@ class RepeatSettings:
 
 @dataclass(frozen=True, slots=True)
 class Forecast(JsonRecord):
-    """The reliability of the mean of so many samples, and the held-out alignment to expect of it; None if undefined."""
+    """Reliability of the mean of several samples, and its expected held-out alignment; None if undefined."""
 
     samples: int
     reliability: float | None
@@ -66,19 +66,19 @@ class Forecast(JsonRecord):
 
 @dataclass(frozen=True)
 class Steadiness:
-    """What asking again showed.  A score is the judge's own: the mean over its criteria, and over its samples.
+    """Result of asking a judge again.  A score is the mean over its criteria and samples.
 
     Attributes:
         judge: The SPEC.
         temperature: That of the judge; None leaves it to the model.
         n_items: Items with at least two scores; all figures rest on them.
-        n_unread: Scores that were asked for and could not be read.
+        n_unread: Requested scores that could not be read.
         changed_share: Share of the items whose score changed, 0 to 1.
         mean_change: Mean absolute change between two scores of an item, in points of the scale.
         reliability: ICC(1) of one score, at most 1; None if undefined, then `reason` says why.
         interval: 95 % interval of the reliability.
         alignment: The held-out alignment as it was measured, with one score per item; None where not known.
-        forecasts: What the mean of more samples would give.
+        forecasts: Expectations for the mean of more samples.
     """
 
     aspect: str
@@ -97,7 +97,7 @@ class Steadiness:
     usage: Usage = field(default_factory=Usage)
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON answer of `repeat`."""
+        """Return the JSON of `repeat`."""
         return json_fields(self, but=("usage",)) | {"usage": asdict(self.usage)}
 
 
@@ -111,7 +111,7 @@ def repeat(
 ) -> Steadiness:
     """Ask `judge` (a judge file, or loaded) again about some of the items of `golden` that it was calibrated on.
 
-    `replies` must belong to this repetition alone: with the usual cache the judge would only repeat what it said.
+    `replies` must belong to this repetition alone: from the usual cache the judge would only repeat its replies.
 
     Raises:
         UsageError: The judge computes its scores, or the golden set holds none of its calibration items.
@@ -125,7 +125,7 @@ def repeat(
 
 
 def items_to_repeat(judge: LoadedJudge, golden: GoldenSet, settings: RepeatSettings) -> list[Item]:
-    """Choose by chance among the items of `golden` that `judge` was calibrated on; errors as in `repeat`."""
+    """Draw items of `golden` that `judge` was calibrated on; errors as in `repeat`."""
     _asked(judge)
     known = calibration_digests(judge.card)
     places = [k for k, item in enumerate(golden.items) if text_digest(item) in known]
@@ -225,7 +225,7 @@ def reliability_interval(scores: FloatArray) -> Interval | None:
 
 
 def gain_noise(found: Steadiness, gain: Difference) -> float | None:
-    """How far the `gain` of a judge over another moves by chance when both are asked again; None if unknown.
+    """Estimate how much the `gain` of a judge over another changes when both are asked again; None if unknown.
 
     To the first order, one asking moves an alignment r over n items with a standard deviation of
     sqrt((1 − reliability)·(1 − r²)/n): the covariance with n independent errors of the scores.  Both judges are taken

@@ -59,12 +59,9 @@ def draw(compared: Compared) -> None:
     if pool.n_unscored:
         notes.append(f"{pool.n_unscored:,} because a judge has no score for them")
     notes = ["; ".join(notes) + "."]
-    if pool.n_common < pool.n_labelled / 2:
-        costs = sorted(board.rows, key=lambda row: -row.cost.alone)[:2]
-        notes += [f"Leaving out {row.name} restores {row.cost.alone:,}." for row in costs if row.cost.alone]
     for row in board.rows:
-        if row.cost.unscored:
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in row.cost.unscored.items())
+        if row.unscored:
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in row.unscored.items())
             notes.append(f"No score: {row.name}: {reasons}.")
     if compared.hidden:
         notes.append(f"Hidden, with too few items in common: “{'”, “'.join(compared.hidden)}”.")
@@ -124,7 +121,7 @@ def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame
                 against: words,
                 "compared with a rater": person,
                 "n": aligned.n,
-                "no score": row.cost.n_unscored,
+                "no score": sum(row.unscored.values()),
                 "why —": aligned.reason,
             }
         )

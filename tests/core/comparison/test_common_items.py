@@ -1,4 +1,4 @@
-"""Which items judges are compared on, and what each of them costs."""
+"""Which items judges are compared on."""
 
 from __future__ import annotations
 
@@ -32,10 +32,8 @@ def test_common_items_are_labelled_unseen_and_scored_by_all(eight, both):
     assert (pool.n_labelled, pool.n_seen, pool.n_unscored) == (7, 3, 2)  # 7 = 2 common + 3 seen + 2 without a score
 
 
-def test_each_judge_is_told_its_cost(eight, both):
-    a, b = item_pool(eight, ASPECT, both).costs
-    assert (a.n_seen, a.n_unscored, a.alone) == (3, 0, 2)  # 0 and 1 come back without a; 4 is blocked by b as well
-    assert (b.n_seen, b.unscored, b.alone) == (0, {"no verdict": 1, "not asked for": 1}, 2)
+def test_items_without_a_score_are_counted_by_reason(eight, both):
+    assert item_pool(eight, ASPECT, both).unscored == ({}, {"no verdict": 1, "not asked for": 1})
 
 
 def test_what_cannot_be_compared_is_said(eight, judge_of):
