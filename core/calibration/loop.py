@@ -66,7 +66,7 @@ CROSSED = 10
 class _Run:
     """What the phases of one calibration share.
 
-    `most` are the calls that all of it can take.  `cut` lists what the budget did not cover, `not_run` what had no
+    `fitting` are the calls for fitting strengths.  `cut` lists what the budget did not cover, `not_run` what had no
     reason to run.  `fitted` are criteria with crossed scores (n_items,), of judges that fit strengths.
     """
 
@@ -75,8 +75,7 @@ class _Run:
     baseline: Criteria
     order: Order
     held_out: LabelledItems
-    most: int
-    fitting: int = 0
+    fitting: int
     problems: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
@@ -146,7 +145,7 @@ def calibrate(
     if run.fitting and pool.table.left < run.fitting:
         run.cut.append("no strengths fitted to all labels")
     elif run.fitting:
-        run.fitted = fit_strengths(pool, order)
+        run.fitted = fit_strengths(pool)
 
     # Refine: mend the best ones on items that they get wrong
     for round_ in range(1, settings.rounds + 1):
@@ -240,7 +239,7 @@ def _start(
     pool.calls_expected = int(min(limit, most))
     baseline = Criteria("", task.aspect, Provenance("none", note="the judge without criteria"))
     pool.add([baseline], "baseline")
-    run = _Run(pool, split, baseline, order, held_out, pool.calls_expected, fitting)
+    run = _Run(pool, split, baseline, order, held_out, fitting)
     unseen = (
         few_held_out(held_out.n) if opened else "Not measured on held-out items: the calibration figure is optimistic."
     )
@@ -423,7 +422,7 @@ def _work_done(run: _Run, n_held_out: int, stopped: str) -> WorkDone:
         refined_accepted=sum(child.status in ("kept", "chosen") for child in refinements),
         held_out_asked=run.held_out.n,
         held_out_scored=n_held_out,
-        calls_planned=run.most,
+        calls_planned=pool.calls_expected,
         calls_used=pool.table.calls,
         budget=settings.budget,
         left_out=(*filter(None, [stopped]), *run.not_run),
@@ -531,16 +530,15 @@ def fitting_calls(judge: Judge, settings: CalibrationSettings, items: LabelledIt
     return crossing + items.n if crossing else 0
 
 
-def fit_strengths(pool: CandidatePool, order: Order) -> tuple[Criteria, FloatArray] | None:
+def fit_strengths(pool: CandidatePool) -> tuple[Criteria, FloatArray] | None:
     """Fit criteria, score them on calibration items, and cross them; None where the labels show nothing."""
     found = _fitted_to(pool, pool.items)
     if found is None or found.criteria_id in pool.entries:
         return None
     pool.add([found])
-    start = 0
-    for _, end in schedule(pool.settings, pool.settings.plan.n_drafts, order):  # pause where the drafts' race paused
-        pool.score([found], pool.items.positions[order.items[start:end]].tolist())
-        start = end
+    size = step_items(pool.items.n, 1)
+    for start in range(0, pool.items.n, size):
+        pool.score([found], pool.items.positions[start : start + size].tolist())
         pool.publish("revisit", "strengths fitted to all calibration items", 0)
     pool.mark([found.criteria_id], "kept")
     return found, _crossed(pool)

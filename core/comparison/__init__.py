@@ -11,7 +11,7 @@
     corrected_means  how good each system is                       estimate_means
     recheck          does an exported judge still agree            recheck
     steadiness       a judge asked again about the same items      repeat steadiness
-    periods          newer texts by day or version, anchors        watch look_again
+    monitoring       newer texts by day or version, anchors        monitor watch look_again
     style_grid       one language model asked in several ways      styles
 
 Records go out; `core.findings` has the words.  Judges are `core.records.JudgeScores`.

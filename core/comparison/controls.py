@@ -23,10 +23,10 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """How often the judge prefers the spoiled text, of `n` pairs that it scored from `n_sources` sources.
+    """How often the judge prefers the spoiled text, of `n` scored pairs from `n_sources` sources.
 
-    `preferred` is the share in 0 to 1; equal scores count half.  None without a pair, `interval` None under
-    `LEAST_SOURCES` sources, with the `reason`.  `n_unscored` pairs have no score on one side.
+    `preferred` is the share from 0 to 1; equal scores count half.  It is None without a pair, and `interval` is None
+    under `LEAST_SOURCES` sources, with the `reason`.  `n_unscored` pairs lack a score.
     """
 
     kind: ControlKind
@@ -42,7 +42,7 @@ class Control:
 
 
 def spoiled(kind: ControlKind, item: Item, others: Sequence[Item], generator: np.random.Generator) -> Item | None:
-    """`item` with its text spoiled, None where that cannot be done; `others` are the items of other sources."""
+    """Spoil the text of `item`; None if that cannot be done.  `others` are the items of other sources."""
     text = item.target
     if kind == "another source's text":
         if not others:

@@ -1,15 +1,15 @@
 """Examine one judge: where it fails, and its biases.
 
-Every sentence rests on a test, and all tests of an examination are corrected together (Holm), at half of the 5 %: the
-other half is the bar's (`core.stats.alignment`).  On data without anything to find, the chance that any sentence claims
-something is at most 5 % (`tests/core/comparison/test_false_claims.py`).
+Every claim rests on a test, and all tests of an examination are corrected together (Holm), at half of the 5 %: the
+other half belongs to the comparison with the regression (`core.stats.alignment`).  On data without anything to find,
+the chance of any claim is at most 5 % (`tests/core/comparison/test_false_claims.py`).
 
 *Where it fails.* Items are divided by the judge's score, by system and by length.  Only errors are tested: alignment
-inside a part falls with the range of the part (`core.stats.judge_flaws`).  A part is worse only where its error,
-compared with that of an equally good judge, exceeds that of the other parts of its division.
+inside a part falls with the range of the part (`core.stats.judge_flaws`).  A part is worse if its error, compared with
+that of an equally good judge, exceeds that of the other parts of its division.
 
-*What it leans on.*  Raters may well like longer texts, so only what goes beyond the labels is a bias.
-`core.stats.judge_flaws` shows how to distinguish that from noise in the scores and in the labels.
+*Biases.* Raters may prefer longer texts too, so only what goes beyond the labels is a bias.  `core.stats.judge_flaws`
+separates that from noise in the scores and in the labels.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from core.wording import counted
 Division = Literal["score", "system", "length"]
 BiasKind = Literal["length", "position", "own family"]
 MOST_SYSTEMS = 40
-"""Systems that are looked at, those with most items first: every one more takes power from all."""
+"""Largest number of systems examined, those with most items first: each one takes power from all."""
 FAMILIES: dict[str, str] = {
     "GPT": r"gpt|openai|davinci|chatgpt|o[134](-|$)",
     "Claude": r"claude|anthropic",
@@ -69,16 +69,16 @@ FAMILIES: dict[str, str] = {
     "T5": r"t5",
     "BART": r"bart",
 }
-"""Families of models by what stands in their names, small letters, at the start of a part of the name."""
+"""Family of models → pattern for the start of a part of the model's name, in lower case."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some items of a `division`, `name` says which: the judge's `alignment` there, of `n_sources` sources.
+    """Part of the items, by `division` and `name`, with the judge's `alignment` there, of `n_sources` sources.
 
-    `error` is the mean |label − expected label| in points of the scale, `expected` what it would be if the judge were
-    equally good everywhere.  `difference` is the excess error here minus that of the division's other parts, `interval`
-    widened and `p` corrected for all that was looked at.  None without a test.
+    `error` is the mean |label − expected label| in points of the scale, `expected` that of a judge that is equally good
+    everywhere.  `difference` is the excess error here minus that of the division's other parts, `interval` widened and
+    `p` corrected for all tests of the examination.  None without a test.
     """
 
     division: Division
@@ -93,7 +93,7 @@ class Part:
 
     @property
     def worse(self) -> bool:
-        """Whether the judge errs significantly more here than in the other parts, and by enough to matter."""
+        """Whether the judge errs significantly more here than in the other parts, by enough to matter."""
         larger = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA) == "higher"
         least = LEAST_EXCESS * (self.expected or 0.0)
         return larger and self.interval is not None and self.interval.low > least
@@ -106,15 +106,14 @@ class Part:
 class Bias:
     """A bias of the judge: `difference` with its 95 % interval; `p` is corrected for all tests of the examination.
 
-    For length and own family `judge` and `people` are the correlations of scores and labels with it, `expected` the
-    judge's correlation if it followed quality alone (a range where the labels' reliability is not known), and the
-    difference is what the judge's exceeds that by; for a family (its `name`) in standard deviations of the scores.
-    `least` is a difference too small to be called a bias.
+    For length and own family `judge` and `people` are the correlations of scores and labels with it.  `expected` is the
+    judge's correlation if it followed quality alone (a range if the labels' reliability is unknown), and the difference
+    is the excess over it; for a family (its `name`) in standard deviations of the scores.  Differences up to `least`
+    are too small to be called a bias.
 
-    For the place in a pair the difference is a share: how much more often the judge prefers the second text than
-    quality explains.  Of pairs asked both ways round it is that of the second place from one half (a tie being half of
-    a preference), and `flips` is the share of pairs whose verdict changes with the order.  `reason` says why there is
-    nothing, or no test.
+    For the position in a pair asked in both orders, the difference is the share of preferences for the second text
+    minus one half (a tie is half of a preference).  `flips` is the share of pairs whose verdict changes with the order.
+    `reason` says why there is no value, or no test.
     """
 
     kind: BiasKind
@@ -132,7 +131,7 @@ class Bias:
 
     @property
     def shown(self) -> bool:
-        """Whether it is significant and large enough to matter; a bias against its own family is never reported."""
+        """Whether it is significant and large enough to matter; one against the own family is never reported."""
         verdict = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA)
         if self.interval is None:
             return False
@@ -146,10 +145,9 @@ class Bias:
 
 @dataclass(frozen=True)
 class Examination:
-    """Of the judge `name` on `n` unseen items; `overall` is its alignment on all of them.
+    """Result for the judge `name` on `n` unseen items; `overall` is its alignment on all of them.
 
-    `n_tests` is how many tests were made, which every p and interval of a part counts.  `left_out` maps a division to
-    why there is none.
+    Every p and interval of a part is corrected for all `n_tests`.  `left_out` maps a missing division to the reason.
     """
 
     name: str
@@ -166,7 +164,7 @@ class Examination:
 
     @property
     def worst(self) -> tuple[Part, ...]:
-        """The parts where it errs more than in others of their division, the largest excess first."""
+        """Parts with a significantly larger error than others of their division, the largest excess first."""
         return tuple(sorted((part for part in self.parts if part.worse), key=lambda part: -(part.difference or 0.0)))
 
     def as_json(self) -> dict[str, Any]:
@@ -175,10 +173,9 @@ class Examination:
 
 @dataclass(frozen=True, eq=False)
 class ExaminedItems:
-    """Items of `golden` at `positions` (n,), all labelled and scored; `scores` turned so that more is better.
+    """Items of `golden` at `positions` (n,), all labelled and scored; in `scores` more is better.
 
-    `given` are the scores as the judge gave them, `turned` what it gave to pairs the other way round, NaN where
-    unknown.
+    `given` are the scores as the judge gave them, `turned` those of pairs in the other order, NaN where unknown.
     """
 
     golden: GoldenSet
@@ -210,7 +207,7 @@ def examine_judge(
 ) -> Examination:
     """Examine `judge` on the labelled items that it scored and has not seen.
 
-    `model` names its model where the judge's own name does not: systems of its family are looked at.
+    `model` names its model if the judge's own name does not: it decides which systems are of its own family.
     """
     labels = golden.labels(aspect)
     usable = ~np.isnan(labels) & ~np.isnan(judge.values)
@@ -315,7 +312,7 @@ def _tested(part: Part, contrast: FloatArray, p: float, n_tests: int, width: flo
 
 
 def _by_number(values: FloatArray, unit: str) -> tuple[IntArray, list[str]]:
-    """Stretches of rising `values` (n,) as codes, −1 for none, and their names: their ends."""
+    """Divide `values` (n,) into ranges: a code for each, −1 for none, and the names of the ranges."""
     codes, names = stretches(values), []
     for k in range(int(codes.max(initial=-1)) + 1):
         low, high = (f"{end:.3g}" for end in (values[codes == k].min(), values[codes == k].max()))
@@ -333,14 +330,14 @@ def _by_system(items: tuple[Item, ...]) -> tuple[IntArray, list[str]] | str:
 
 
 def text_lengths(items: tuple[Item, ...]) -> tuple[FloatArray, str]:
-    """(n,) lengths of the texts judged and their unit: words, or characters in scripts without spaces."""
+    """Measure the judged texts, (n,), in words, or in characters for scripts without spaces; and name the unit."""
     lengths = np.array([text_length(item.target) for item in items], dtype=np.float64)
     unspaced = sum(is_unspaced(item.target) for item in items)
     return lengths, "characters" if 2 * unspaced > len(items) else "words"
 
 
 def pair_lengths(items: tuple[Item, ...]) -> FloatArray:
-    """(n,) how much longer the second text of a pair is than the first."""
+    """Return how much longer the second text of each pair is than the first, (n,)."""
     return np.array([text_length(item.context) - text_length(item.target) for item in items], dtype=np.float64)
 
 
@@ -357,10 +354,7 @@ def _length(of: ExaminedItems) -> Bias:
 
 
 def _leaning(of: ExaminedItems, kind: BiasKind, x: FloatArray, name: str, *, n_behind: int | None = None) -> Bias:
-    """What scores share with `x` (n,) beyond the labels or the ratings behind them; NaN for items left out.
-
-    The difference is in units of the spread of `x` if that is 0 and 1.
-    """
+    """Measure what scores share with `x` (n,) beyond the labels or the ratings behind them; NaN leaves an item out."""
     kept = np.flatnonzero(~np.isnan(x))
     ratings = None if of.ratings is None else of.ratings.at(kept).values
     labels, sources = of.labelled.labels[kept], of.labelled.sources[kept]
@@ -386,7 +380,7 @@ def _leaning(of: ExaminedItems, kind: BiasKind, x: FloatArray, name: str, *, n_b
 
 
 def _position(of: ExaminedItems) -> Bias:
-    """How much more often the judge prefers the second place than the first, by pairs asked both ways round."""
+    """Measure how much more often the judge prefers the second place than the first, by pairs asked in both orders."""
     if of.golden.kind != "pair":
         return Bias("position", reason="there are no pairs")
     scale, sources = of.golden.aspects[of.aspect].scale, of.labelled.sources
@@ -407,9 +401,9 @@ def _position(of: ExaminedItems) -> Bias:
 
 
 def _excess(values: FloatArray, sources: IntArray) -> tuple[float, Interval | None, float | None]:
-    """Mean of `values` (n,) from −½ to ½ with its interval by source, and its p against 0.
+    """Return the mean of `values` (n,) from −½ to ½, its interval by source, and its p against 0.
 
-    Where all are at one end both go by the number of sources.
+    Where all are at one end, both follow from the number of sources.
     """
     n_sources, value = int(np.unique(sources).size), float(values.mean())
     if n_sources >= LEAST_SOURCES and abs(value) == 0.5:
@@ -425,7 +419,7 @@ def _excess(values: FloatArray, sources: IntArray) -> tuple[float, Interval | No
 
 
 def family_of(name: str) -> str:
-    """The model family that a name shows; "" if none."""
+    """Recognise the model family in a name; "" if none."""
     parts = re.split(r"[^a-z0-9.-]+|(?<=[a-z])-(?=[a-z])", name.lower())
     return next((family for family, known in FAMILIES.items() if any(re.match(known, part) for part in parts)), "")
 

@@ -1,4 +1,4 @@
-"""The leaderboard: every judge next to the raters on the same items, at one statistic and level, with its tests.
+"""The leaderboard: compare judges with the raters and each other on the same items, at one statistic and level.
 
 The items are labelled, scored by all judges and seen by none; intervals and tests are over sources; p values of
 differences are Holm-corrected over the table.
@@ -228,7 +228,7 @@ def compare_table(
     """Compare `judges` with the raters on `aspect` and with each other, on the items that none has seen and all scored.
 
     Scores are turned so that more is better.  A `regression` on the same labels is the bar.  Each interval draws from
-    `seed` alone.  Errors as in `item_pool`; without a common item all is undefined and `problem` says why.
+    `seed` alone.  Errors as in `item_pool`; without a common item every figure is undefined and `problem` says why.
     """
     pool = item_pool(golden, aspect, judges)
     everything, at = LabelledItems.of(golden, aspect), pool.positions
@@ -268,7 +268,7 @@ def compare_table(
 
 
 def ceiling(golden: GoldenSet, aspect: str, settings: MeasureSettings | None = None) -> Ceiling:
-    """How well raters agree on `aspect`: one left out against the mean of the others, and Krippendorff's alpha.
+    """Measure how well raters agree on `aspect`: one against the mean of the others, and Krippendorff's alpha.
 
     AspectError when the golden set holds no single ratings.
     """
@@ -301,8 +301,9 @@ def human_ceiling(
     *,
     seed: int = 0,
 ) -> Alignment:
-    """How well one rater agrees with the mean of the others on the items at `positions`; undefined, with the reason,
-    without single ratings.
+    """Measure how well one rater agrees with the mean of the others on the items at `positions`.
+
+    Undefined, with the reason, without single ratings.
     """
     nothing = Alignment(measure.statistic, measure.level, None, 0)
     try:
@@ -318,10 +319,9 @@ def human_ceiling(
 def annotator_tests(
     golden: GoldenSet, board: Leaderboard, judges: Sequence[JudgeScores], *, epsilon: float
 ) -> tuple[AnnotatorTest | None, ...]:
-    """The Alternative Annotator Test for each row of `board`, which was made of `judges`; empty without single ratings.
+    """Run the Alternative Annotator Test for each row of `board`, made of `judges`; empty without single ratings.
 
-    The judge's labels are its scores mapped to the raters' scale.  None for a judge on a scale of its own without a
-    map.
+    The judge's labels are its scores mapped to the raters' scale.  None for a judge on its own scale without a map.
     """
     table = _raters(golden, board.aspect)
     if table is None:

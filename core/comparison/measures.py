@@ -1,4 +1,4 @@
-"""Verdicts measured against raters: agreement, one rater, labels needed, yes or no, and which system is preferred."""
+"""Measure verdicts against raters: alignment, differences, one rater, thresholds, and preferences between systems."""
 
 from __future__ import annotations
 
@@ -52,11 +52,10 @@ def align(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> Alignment:
-    """Measure the alignment of `verdicts` with the raters on `aspect`, over the items that the verdicts name.
+    """Measure the alignment of `verdicts` with the raters on `aspect`, with an interval over sources.
 
-    `verdicts` is a file (verdicts or replies), Verdict records, or scores by item id.  Items that the
-    verdicts do not name are no part of the comparison; named ones without a score count as `n_unscored`.
-    The interval is over sources.
+    `verdicts` is a file (verdicts or replies), Verdict records, or scores by item id.  Only items that they name count;
+    those without a score are counted as `n_unscored`.
 
     Items that the judge was calibrated on are left out and counted (`n_calibration_left_out`).  The verdicts mark them,
     and `judge_file` names them.  `all_items` keeps them, which is optimistic (`n_calibration_kept`).
@@ -77,8 +76,8 @@ def align_all(
 ) -> AgreementReport:
     """Compare `verdicts` with the raters in full: each statistic at each level, errors, kappa, classes.
 
-    Items and intervals as in `align`; each alignment equals the one that `align` gives with the same seed.  Errors,
-    kappa and classes are those of the scores mapped to the raters' scale, where every score has one (`basis`).
+    Items, intervals and each alignment are those of `align`.  Errors, kappa and classes use the scores mapped to the
+    raters' scale, if every score has one (`basis`).
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     how, scale = settings or MeasureSettings(), golden.aspects[aspect].scale
@@ -98,10 +97,10 @@ def compare(
 ) -> Comparison:
     """Test whether judge a agrees better with the raters than judge b, on their common labelled items.
 
-    The difference is paired over sources, with no p under 8 of them; Williams' test is about
-    Pearson at dataset level whatever they are, and takes items as independent.  `verdicts_*` as in
-    `align`.  The bar is a plain regression on the labels of other sources.  UsageError without a common item.
-    Items that either judge was calibrated on are left out as in `align`; `judge_file` may name the files of both.
+    The difference is paired over sources, with no p under 8 of them.  Williams' test always uses Pearson at dataset
+    level and treats items as independent.  The bar is a plain regression on the labels of other sources.  `verdicts_*`
+    are as in `align`, and so are the items left out; `judge_file` may name the files of both judges.  UsageError
+    without a common item.
     """
     task = task_of(golden, aspect)
     tables = [in_records(verdicts, task) for verdicts in (verdicts_a, verdicts_b)]
@@ -138,7 +137,7 @@ def beside_people(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> BesidePeople:
-    """The judge compared with a rater, each against the mean of the other raters.
+    """Compare the judge with a rater, each against the mean of the other raters.
 
     Items that the judge was calibrated on are left out as in `align`.  AspectError without single ratings.
     """
@@ -157,9 +156,9 @@ def annotator_test(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> AnnotatorTest:
-    """The Alternative Annotator Test, clustered by source where items share sources; `epsilon` as in `core.stats`.
+    """Run the Alternative Annotator Test, clustered by source if items share sources; `epsilon` as in `core.stats`.
 
-    The judge's labels are its scores mapped to the raters' scale, where every score has one.  Items that the judge was
+    The judge's labels are its scores mapped to the raters' scale, if every score has one.  Items that the judge was
     calibrated on are left out as in `align`.  AspectError without single ratings.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)

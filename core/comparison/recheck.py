@@ -1,7 +1,7 @@
 """Recheck a judge on newer labels: leave out the texts it knows, score the others, compare with its exported figure.
 
 Three decisions are possible.  *Fallen*: the interval of the change lies below 0.  *Holds*: a fall of `fall` or more is
-ruled out.  *Inconclusive*: neither, for so few items; then the record says how many would show it.
+ruled out.  *Inconclusive*: too few items for either; then the record says how many would show it.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class RecheckSettings:
 
 @dataclass(frozen=True)
 class Recheck:
-    """Result of a recheck.  `then` is the file's held-out alignment, `now` that on the newer labels.
+    """Result of a recheck: `then` is the file's held-out alignment, `now` that on the newer labels.
 
-    `left_out` counts the labelled items that are no part of `now`, by reason: "calibration" and "held_out" (the judge
-    knew their texts), "repeated".
+    `left_out` counts the labelled items that `now` excludes, by reason: "calibration" and "held_out" (the judge knew
+    their texts), "repeated".
     """
 
     aspect: str
@@ -65,7 +65,7 @@ class Recheck:
 
     @property
     def decision(self) -> Decision:
-        """Whether the whole interval of the change lies below 0, or rules a fall of `change.fall` out."""
+        """ "fallen" if the interval of the change lies below 0, "holds" if it rules out a fall of `change.fall`."""
         ends = self.change.interval
         if ends is not None and ends.high < 0:
             return "fallen"
@@ -73,11 +73,11 @@ class Recheck:
 
     @property
     def unread_share(self) -> float | None:
-        """Share of the newer labelled items without a score; None where there is none."""
+        """Share of the newer labelled items without a score; None if there are no such items."""
         return self.now.n_unscored / self.n_labelled if self.n_labelled else None
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON answer of `recheck`."""
+        """Return the JSON of `recheck`."""
         return json_fields(self, but=("golden_name", "golden_digest")) | {
             "golden": {"name": self.golden_name, "digest": self.golden_digest},
             "decision": self.decision,
@@ -97,7 +97,7 @@ def recheck(
     """Test whether the alignment of `judge` (a judge file, or loaded) has fallen on the newer labels of `golden`.
 
     Newer are the labelled items whose texts the file does not name, whatever their ids; the others are left out and
-    counted.  `verdicts` are the judge's scores where you have them; otherwise the newer items are scored now.
+    counted.  `verdicts` are the judge's scores if you have them; otherwise the newer items are scored now.
 
     Raises:
         AspectError: The golden set has no such aspect.
@@ -146,7 +146,7 @@ def recheck(
 
 
 def exported_alignment(card: Mapping[str, Any]) -> Alignment:
-    """The held-out alignment that a judge file reports.  JudgeError without one."""
+    """Read the held-out alignment that a judge file reports; JudgeError without one."""
     alignment = card.get("alignment") or {}
     body = alignment if "statistic" in alignment else alignment.get("held_out") or {}
     names = ("statistic", "level", "value", "n", "n_groups", "n_left_out", "n_unscored")
@@ -163,10 +163,10 @@ def exported_alignment(card: Mapping[str, Any]) -> Alignment:
 
 
 def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str) -> tuple[IntArray, dict[str, int]]:
-    """Positions of the labelled items whose texts are new to the judge of `card` (the content of its file).
+    """Find the labelled items whose texts are new to the judge of `card` (the content of its file).
 
-    Then how many labelled items are not newer, by reason.  A text that stands several times for one system counts once.
-    AspectError for an unknown aspect, GoldenError when no item is left.
+    Returns their positions, and how many labelled items are not newer, by reason.  A text that a system has several
+    times counts once.  AspectError for an unknown aspect, GoldenError when no item is left.
     """
     task_of(golden, aspect)
     reason_of: dict[str, str] = {}  # digest → why it is no newer text; what served to choose outweighs the rest

@@ -1,7 +1,7 @@
 """A cross-fitted regression on text features: the agreement that labels give without criteria.
 
-Ridge on the offline judge's text features, its penalty chosen between sources.  An item's number comes from the labels
-of other sources alone, its own fold of sources left out, so that it may stand beside judges on any labelled item.
+Ridge on the offline judge's text features, its penalty chosen between sources.  The prediction for an item uses labels
+of other folds of sources alone, so it can be compared with judges on any labelled item.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from core.records import FloatArray, GoldenSet, IntArray
 from core.stats.correlation import source_folds
 
 LEAST_LABELS = 20
-"""Labels under which nothing is fitted."""
+"""Fewest labels for a regression."""
 
 MOST_ITEMS = 2_000
-"""Labelled items that are measured at most, of sources drawn at random: measuring a text takes about a millisecond."""
+"""Most labelled items, of sources drawn at random: measuring a text takes about a millisecond."""
 
 
 @dataclass(frozen=True, eq=False)
 class PlainRegression:
-    """`values` (n_items,) in points of the labels, NaN for items without one; each learnt from about `n_labels` labels.
+    """Predictions `values` (n_items,) in points of the labels, each learnt from about `n_labels` labels.
 
-    Nothing but NaN where nothing could be fitted, and `reason` says why.
+    NaN where there is none; all NaN if nothing could be fitted, with the `reason`.
     """
 
     values: FloatArray
@@ -55,7 +55,7 @@ def plain_regression(golden: GoldenSet, aspect: str, *, seed: int = 0) -> PlainR
 
 
 def _drawn(sources: IntArray, labelled: IntArray, seed: int) -> IntArray:
-    """The `labelled` places, or those of as many random sources as fit in `MOST_ITEMS`."""
+    """Return the `labelled` places, or those of as many random sources as fit in `MOST_ITEMS`."""
     if labelled.size <= MOST_ITEMS:
         return labelled
     names, of_item, sizes = np.unique(sources[labelled], return_inverse=True, return_counts=True)
@@ -65,7 +65,7 @@ def _drawn(sources: IntArray, labelled: IntArray, seed: int) -> IntArray:
 
 
 def _standardised(measured: FloatArray) -> FloatArray:
-    """(n, n_used) of (n, n_features): mean 0, spread 1, missing 0, ends bent; without what is the same everywhere."""
+    """Standardise features, (n, n_features) → (n, n_used): mean 0, spread 1, missing 0, ends bent, no constant ones."""
     known = np.isfinite(measured)
     count = np.maximum(known.sum(axis=0), 1)
     centred = np.where(known, measured - np.where(known, measured, 0.0).sum(axis=0) / count, 0.0)
@@ -76,9 +76,9 @@ def _standardised(measured: FloatArray) -> FloatArray:
 
 
 def _cross_fitted(x: FloatArray, y: FloatArray, folds: IntArray) -> FloatArray:
-    """(n,) predictions of centred `y`, each by weights of the other folds, at the penalty that is best between those.
+    """Predict centred `y`, (n,), each fold by weights of the other folds at the penalty that is best between those.
 
-    Products are summed by fold once: leaving folds out is subtraction.
+    Products are summed by fold once, so that leaving folds out is subtraction.
     """
     n_folds = int(folds.max()) + 1
     parts = [np.flatnonzero(folds == fold) for fold in range(n_folds)]

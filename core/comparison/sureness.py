@@ -1,9 +1,8 @@
-"""What a judge's scores mean in points of the human scale, and how sure they are, on items that it has not seen.
+"""Map a judge's scores to the human scale, and measure how sure they are, on items that it has not seen.
 
-A judge can rank well and still be too strict or too lenient.  Map (`core.stats.on_scale`) and interval
-come from items whose labels the judge has seen anyway, where it has enough of them; else the
-map comes from cross-fitting over sources.  Errors are told on unseen items only, so that fitting and telling never
-share one.
+A judge can rank well and still be too strict or too lenient.  Map (`core.stats.on_scale`) and interval are fitted to
+items whose labels the judge has seen, if there are enough; else the map is cross-fitted over sources.  Errors are
+measured on unseen items only, so that fitting and measuring never share one.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ class ScoreBin:
 
 @dataclass(frozen=True)
 class CalibrationCurve:
-    """Bins of the `n` unseen items with score and label, by rising score (turned so that more is better).
+    """Mean labels of the `n` unseen items with score and label, in bins by rising score (more is better).
 
-    `score_map` is the map that `fitted_on` (a clause in words) gave, `map_note` why there is none, or a warning.
-    `before` is None where scores are on a scale of their own, `after` where there is no map.
+    `score_map` is the map fitted on `fitted_on` (in words), `map_note` why there is none, or a warning.  `before` are
+    the errors without the map, None where scores have a scale of their own; `after` those with it, None without a map.
     """
 
     bins: tuple[ScoreBin, ...]
@@ -68,9 +67,9 @@ def calibration_curve(
     bins: int = MOST_BINS,
     seed: int = 0,
 ) -> CalibrationCurve:
-    """The curve of one judge on the labelled items that it scored and has not seen.
+    """Measure the curve of one judge on the labelled items that it scored and has not seen.
 
-    `own` is the map that the judge brings; without one it is fitted to the items seen, or crossed over the others.
+    `own` is the map of a calibrated judge; without one it is fitted to the items seen, or cross-fitted over the others.
     At most `bins` bins of about equal size; equal scores stay together.  `seed` draws the folds of a cross-fit.
     UsageError when the judge has no such item.
     """
@@ -106,7 +105,7 @@ def calibration_curve(
 
 
 def _bins(scores: FloatArray, labels: FloatArray, most: int) -> tuple[ScoreBin, ...]:
-    """Distinct scores where they are few, else stretches of about equal size between distinct scores."""
+    """Make a bin for each distinct score where they are few, else bins of about equal size."""
     distinct, code, counts = np.unique(scores, return_inverse=True, return_counts=True)
     if distinct.size > most:
         middle = np.cumsum(counts) - counts / 2
@@ -125,10 +124,11 @@ def _bins(scores: FloatArray, labels: FloatArray, most: int) -> tuple[ScoreBin, 
 
 @dataclass(frozen=True)
 class Sureness:
-    """Intervals of `coverage` of one judge on `n` unseen items of `n_sources` sources.
+    """How well the intervals around a judge's verdicts cover the labels, on `n` unseen items of `n_sources` sources.
 
-    `held` is the share of labels that they hold, averaged over sources, `width` their mean width in points; both None
-    where there are none, and `reason` says why.  For yes and no `width` is the share of sets that hold both answers.
+    `held` is the share of labels within the intervals of `coverage`, averaged over sources, `width` their mean width in
+    points; both None without intervals, with the `reason`.  For yes and no `width` is the share of sets that hold both
+    answers.
     """
 
     coverage: float
@@ -146,12 +146,12 @@ class Sureness:
         return self.on_points and self.scale.two_steps
 
     def as_json(self) -> dict[str, Any]:
-        """The numbers, as JSON."""
+        """Return the numbers as JSON."""
         return json_fields(self, but=("scale",)) | {"scale": [self.scale.low, self.scale.high]}
 
 
 def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float = USUAL_COVERAGE) -> Sureness:
-    """Sureness of a calibrated judge by its own map and intervals, on items that it has not seen."""
+    """Evaluate the intervals of a calibrated judge on items that it has not seen."""
     values = np.full(len(golden.items), np.nan)
     places = {item_id: k for k, item_id in enumerate(golden.item_ids)}
     values[[places[item_id] for item_id in made.scores.item_ids]] = made.scores.values[0]

@@ -1,4 +1,4 @@
-"""Other models in the place of a judge's own: the same criteria, the same items, side by side."""
+"""Try other models with a judge's criteria, on the same items."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def switch(
 
 
 def _price(usage: Usage, n_items: int) -> float | None:
-    """Dollars for 1,000 items, as if no reply had been cached; None if a price is unknown or nobody was asked."""
+    """Price in dollars of 1,000 items without cached replies; None if a price is unknown or no request was sent."""
     if usage.cost is None or not usage.requests:
         return None
     return 1000.0 * usage.cost / usage.requests * (usage.requests + usage.cached) / n_items
