@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,8 +33,10 @@ from core.records import (
     IntArray,
     Interval,
     Item,
+    ItemKind,
     JudgeScores,
     Measure,
+    Scale,
     Statistic,
     is_unspaced,
     json_fields,
@@ -172,34 +173,17 @@ class Examination:
 
 
 @dataclass(frozen=True, eq=False)
-class ExaminedItems:
-    """Items of `golden` at `positions` (n,), all labelled and scored; in `scores` more is better.
+class _Examined:
+    """Labelled, unseen items that the judge scored; in `scores` (n,) more is better.
 
-    `given` are the scores as the judge gave them, `turned` those of pairs in the other order, NaN where unknown.
+    `ratings` are the single ratings of the items; None if each has one label only.
     """
 
-    golden: GoldenSet
-    aspect: str
-    positions: IntArray
+    kind: ItemKind
+    items: tuple[Item, ...]
+    labelled: LabelledItems
     scores: FloatArray
-    given: FloatArray
-    turned: FloatArray | None = None
-
-    @cached_property
-    def items(self) -> tuple[Item, ...]:
-        return tuple(self.golden.items[int(k)] for k in self.positions)
-
-    @cached_property
-    def ratings(self) -> RaterTable | None:
-        """Single ratings of the items; None where each has one label only."""
-        try:
-            return rater_table(self.golden, self.aspect).at(self.positions)
-        except AspectError:
-            return None
-
-    @cached_property
-    def labelled(self) -> LabelledItems:
-        return LabelledItems.of(self.golden, self.aspect, self.positions)
+    ratings: RaterTable | None
 
 
 def examine_judge(
@@ -209,31 +193,31 @@ def examine_judge(
 
     `model` names its model if the judge's own name does not: it decides which systems are of its own family.
     """
-    labels = golden.labels(aspect)
-    usable = ~np.isnan(labels) & ~np.isnan(judge.values)
+    usable = ~np.isnan(golden.labels(aspect)) & ~np.isnan(judge.values)
     usable[list(judge.seen)] = False
-    at = np.flatnonzero(usable)
-    turned = None if judge.turned is None else judge.turned[at]
-    of = ExaminedItems(golden, aspect, at, judge.upward[at], judge.values[at], turned)
-    measure = Measure(statistic, "dataset")
-    overall = align(of.scores, of.labelled, measure)
+    at, scale, measure = np.flatnonzero(usable), golden.aspects[aspect].scale, Measure(statistic, "dataset")
+    labelled, items = LabelledItems.of(golden, aspect, at), tuple(golden.items[int(k)] for k in at)
+    overall = align(judge.upward[at], labelled, measure)
     if not at.size:
         return Examination(judge.name, overall, 0, (), 0)
-    parts, contrasts, left_out = _parts(of, measure)
-    found = (_length(of), _position(of), _own_family(of, model or judge.name))
-    p_of_biases = [np.nan if bias.p is None else bias.p for bias in found]
-    p = holm([*(contrast[-1] for contrast in contrasts), *p_of_biases])
-    n_tests, scale = int((~np.isnan(p)).sum()), golden.aspects[aspect].scale
-    tested = tuple(
-        part if np.isnan(own) else _tested(part, contrast, own, n_tests, scale.high - scale.low)
-        for part, contrast, own in zip(parts, contrasts, p[: len(parts)].tolist(), strict=True)
-    )
-    biases = tuple(
-        bias if np.isnan(own) else replace(bias, p=own)
-        for bias, own in zip(found, p[len(parts) :].tolist(), strict=True)
-    )
-    n_sources = int(np.unique(of.labelled.sources).size)
-    return Examination(judge.name, overall, n_sources, tested, n_tests, biases, left_out)
+    try:
+        ratings = rater_table(golden, aspect).at(at)
+    except AspectError:
+        ratings = None
+    of = _Examined(golden.kind, items, labelled, judge.upward[at], ratings)
+    given, turned = judge.values[at], None if judge.turned is None else judge.turned[at]
+    parts, contrasts, left_out = _parts(of, given, measure)
+    biases = [_length(of), _position(of, given, turned, scale), _own_family(of, model or judge.name)]
+    # one correction for all tests
+    p = holm([*(contrast[-1] for contrast in contrasts), *(np.nan if bias.p is None else bias.p for bias in biases)])
+    n_tests = int((~np.isnan(p)).sum())
+    for k, (contrast, own) in enumerate(zip(contrasts, p.tolist(), strict=False)):
+        if not np.isnan(own):
+            parts[k] = _tested(parts[k], contrast, own, n_tests, scale.high - scale.low)
+    corrected = zip(biases, p[len(parts) :].tolist(), strict=True)
+    biases = [bias if np.isnan(own) else replace(bias, p=own) for bias, own in corrected]
+    n_sources = int(np.unique(labelled.sources).size)
+    return Examination(judge.name, overall, n_sources, tuple(parts), n_tests, tuple(biases), left_out)
 
 
 def examine(
@@ -244,14 +228,12 @@ def examine(
     statistic: Statistic = "spearman",
     judge_file: JudgeFiles = None,
     all_items: bool = False,
-    model: str = "",
 ) -> Examination:
-    """Alignment by score, system and length, and biases, of `verdicts` on labelled items.
+    """Examine `verdicts` on labelled items: alignment by score, system and length, and biases.
 
     Items whose labels chose or fitted the judge are left out: the verdicts mark them, and `judge_file` knows their
-    texts (`all_items` keeps them).  `model` names the judge's model (else the judge file does): whether it favours
-    systems of its own family is told by it.  AspectError for an unknown aspect, UsageError where no verdict is on a
-    labelled item.
+    texts (`all_items` keeps them).  The judge file also names the model, whose own family's systems are compared with
+    others.  AspectError for an unknown aspect, UsageError without a verdict on a labelled item.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     of_items = given.verdicts.of_items(golden.item_ids)
@@ -264,7 +246,8 @@ def examine(
         turned=of_items.turned,
         mapped=of_items.mapped,
     )
-    if not model and isinstance(judge_file, Path | str):
+    model = ""
+    if isinstance(judge_file, Path | str):
         card = read_card(judge_file, accept_edited=True)
         model = str((card.get("judge") or {}).get("spec", ""))
     found = examine_judge(golden, aspect, judge, statistic=statistic, model=model)
@@ -274,11 +257,13 @@ def examine(
 # ── where it fails ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _parts(of: ExaminedItems, measure: Measure) -> tuple[list[Part], list[FloatArray], dict[Division, str]]:
-    """The parts of all divisions with the contrast of each (`error_contrasts`), not yet corrected; why one has none."""
+def _parts(
+    of: _Examined, given: FloatArray, measure: Measure
+) -> tuple[list[Part], list[FloatArray], dict[Division, str]]:
+    """Divide the items in every way: parts, their contrasts (`error_contrasts`), and why a division is missing."""
     lengths, unit = text_lengths(of.items)
     divided: dict[Division, tuple[IntArray, list[str]] | str] = {
-        "score": _by_number(of.given, ""),
+        "score": _by_number(given, ""),
         "system": _by_system(of.items),
         "length": _by_number(lengths, f" {unit}") if lengths.any() else "the texts are empty",
     }
@@ -289,15 +274,13 @@ def _parts(of: ExaminedItems, measure: Measure) -> tuple[list[Part], list[FloatA
             left_out[division] = found if isinstance(found, str) else "all items have the same value"
             continue
         codes, names = found
+        untested = np.full((len(names), 4), np.nan)
+        contrasts += list(untested if errors is None else error_contrasts(errors, sources, codes))
         for k, alignment in enumerate(part_alignments(of.scores, of.labelled, codes, measure)):
             inside = codes == k
             means = [None, None] if errors is None else [float(side[inside].mean()) for side in errors]
             n_sources = int(np.unique(sources[inside]).size)
             parts.append(Part(division, names[k], replace(alignment, n_unscored=0), n_sources, *means))
-        if errors is None:
-            contrasts += [np.full(4, np.nan)] * len(names)
-        else:
-            contrasts += list(error_contrasts(errors, sources, codes))
     return parts, contrasts, left_out
 
 
@@ -344,16 +327,16 @@ def pair_lengths(items: tuple[Item, ...]) -> FloatArray:
 # ── biases, their tests not yet corrected ────────────────────────────────────────────────────────────────────
 
 
-def _length(of: ExaminedItems) -> Bias:
+def _length(of: _Examined) -> Bias:
     lengths, unit = text_lengths(of.items)
-    if of.golden.kind == "pair":  # a high score prefers the second text: how much longer is it?
+    if of.kind == "pair":  # a high score prefers the second text: how much longer is it?
         lengths = pair_lengths(of.items)
     if np.unique(lengths).size < 2:
         return Bias("length", name=unit, n=lengths.size, reason="all texts are equally long")
     return _leaning(of, "length", lengths, unit)
 
 
-def _leaning(of: ExaminedItems, kind: BiasKind, x: FloatArray, name: str, *, n_behind: int | None = None) -> Bias:
+def _leaning(of: _Examined, kind: BiasKind, x: FloatArray, name: str, *, n_behind: int | None = None) -> Bias:
     """Measure what scores share with `x` (n,) beyond the labels or the ratings behind them; NaN leaves an item out."""
     kept = np.flatnonzero(~np.isnan(x))
     ratings = None if of.ratings is None else of.ratings.at(kept).values
@@ -379,23 +362,23 @@ def _leaning(of: ExaminedItems, kind: BiasKind, x: FloatArray, name: str, *, n_b
     )
 
 
-def _position(of: ExaminedItems) -> Bias:
-    """Measure how much more often the judge prefers the second place than the first, by pairs asked in both orders."""
-    if of.golden.kind != "pair":
+def _position(of: _Examined, given: FloatArray, turned: FloatArray | None, scale: Scale) -> Bias:
+    """Measure how much more often the judge prefers the second place than the first, by pairs asked in both orders.
+
+    Their verdict `given` is the mean of both orders; `turned` are the scores of the other order, NaN where unknown.
+    """
+    if of.kind != "pair":
         return Bias("position", reason="there are no pairs")
-    scale, sources = of.golden.aspects[of.aspect].scale, of.labelled.sources
+    if turned is None or np.isnan(turned).all():
+        return Bias("position", reason="no pair was asked both ways round")
 
     def preferred(scores: FloatArray) -> FloatArray:
         """−1 where the first text is better, 1 where the second is."""
         return np.asarray(np.sign(np.round(scores - (scale.low + scale.high) / 2.0, 9)), dtype=np.float64)
 
-    # asked both ways round, of which the verdict is the mean
-    both = np.zeros(sources.size, dtype=np.bool_) if of.turned is None else ~np.isnan(of.turned)
-    if of.turned is None or not both.any():
-        return Bias("position", reason="no pair was asked both ways round")
-    turned = of.turned[both]
-    one, other = preferred(2.0 * of.given[both] - turned), preferred(turned)
-    value, ends, p = _excess((one - other) / 4.0, sources[both])
+    both = ~np.isnan(turned)
+    one, other = preferred(2.0 * given[both] - turned[both]), preferred(turned[both])
+    value, ends, p = _excess((one - other) / 4.0, of.labelled.sources[both])
     flips, n = float((one != other).mean()), int(both.sum())
     return Bias("position", value, ends, p, n=n, reason=TOO_FEW if p is None else "", flips=flips)
 
@@ -424,9 +407,9 @@ def family_of(name: str) -> str:
     return next((family for family, known in FAMILIES.items() if any(re.match(known, part) for part in parts)), "")
 
 
-def _own_family(of: ExaminedItems, model: str) -> Bias:
+def _own_family(of: _Examined, model: str) -> Bias:
     family = family_of(model)
-    if of.golden.kind == "pair":
+    if of.kind == "pair":
         return Bias("own family", reason="a pair belongs to two systems")
     if not family:
         return Bias("own family", reason="the family of the judge's model is not known")
