@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.comparison.examination import Examination, examine_judge, family_of
+from core.comparison.examination import Examination, examine_judge
 from core.findings.weak_spots import bias_finding, examination_finding
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating, Scale, canonical_json
 
@@ -93,23 +93,6 @@ def test_its_own_family_is_favoured_only_beyond_people():
     assert not harsh.shown
     unknown = bias(examine_judge(drawn.golden(), ASPECT, drawn.judge(drawn.quality, "offline")), "own family")
     assert unknown.difference is None and "not known" in unknown.reason
-
-
-FAMILIES = """
-    openai:gpt-4o | GPT
-    o3-mini | GPT
-    Meta-Llama-3-8B | Llama
-    Mixtral-8x7B | Mistral
-    flan-t5 | T5
-    offline |
-    seq2seq |
-"""
-
-
-@pytest.mark.parametrize("line", FAMILIES.strip().splitlines())
-def test_families_by_name(line):
-    name, family = map(str.strip, line.split("|"))
-    assert family_of(name) == family
 
 
 def test_every_p_counts_every_test_and_intervals_are_widened():

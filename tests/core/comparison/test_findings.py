@@ -29,15 +29,6 @@ def short(said: Finding) -> bool:
     return len(said.headline.split()) <= 20 and len(numbers) <= 2
 
 
-def test_the_best_judge_is_named_with_its_number_and_its_items(noisy: Any) -> None:
-    board = board_of(*noisy(0.5, 3.0))
-    said, best = board_finding(board, MEASURE), board.rows[0].alignment
-    assert best.value is not None and f"{best.value:.2f}" in said.headline and "noise 0.5" in said.headline
-    assert MEASURE in said.detail and "120 items from 30 sources" in said.detail
-    assert best.interval is not None and f"{best.interval.low:.2f} to {best.interval.high:.2f}" in said.detail
-    assert short(said)
-
-
 def test_better_and_alike_follow_the_corrected_p(noisy: Any, judge_of: Any) -> None:
     golden, judges = noisy(0.5, 4.0)
     twin = judge_of("twin", list(judges[0].values))
@@ -46,16 +37,6 @@ def test_better_and_alike_follow_the_corrected_p(noisy: Any, judge_of: Any) -> N
     assert board_finding(board_of(golden, judges), MEASURE).headline.startswith("noise 0.5 agrees best")
     alone = board_finding(board_of(golden, judges[:1]), MEASURE)
     assert "better" not in alone.detail and "best" not in alone.headline
-
-
-def test_what_weakens_a_finding_is_a_caution(golden_of: Any, judge_of: Any) -> None:
-    rng = np.random.default_rng(0)
-    golden = golden_of(list(rng.integers(1, 6, 40).astype(float)))
-    dice = board_finding(board_of(golden, [judge_of("dice", list(rng.uniform(1, 5, 40)))]), MEASURE)
-    assert any("holds 0" in caution for caution in dice.cautions)
-    few = golden_of([1, 2, 3, 4, 5, 4], per_source=2)
-    said = board_finding(board_of(few, [judge_of("a", [1, 2, 3, 4, 5, 4])]), MEASURE)
-    assert any("Only 3 sources" in caution for caution in said.cautions)
 
 
 def test_under_eight_sources_no_judge_is_called_better(noisy: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,6 @@ from core.comparison.monitoring import (
 from core.data import load_golden
 from core.errors import GoldenError, JobError, UsageError
 from core.findings.over_time import monitor_finding
-from core.records import Interval
-from core.stats.system_means import MeanEstimate
 
 ASPECT = "relevance"
 
@@ -106,11 +103,6 @@ def test_systems_that_fell_are_told_from_a_judge_that_did(
     old, new = judged.watched.periods
     assert old.corrected is not None and old.corrected.value is not None
     assert new.corrected is None or new.corrected.value is None  # nobody labelled the new ones
-    assert "raters' labels" not in monitor_finding(alone).detail
-    old, new = alone.watched.periods
-    labelled = replace(new, corrected=MeanEstimate(3.0, Interval(2.5, 3.5, method="t")))
-    seen = replace(alone, watched=replace(alone.watched, periods=(old, labelled)))
-    assert "Corrected by raters' labels, new is at 3.00 [2.50, 3.50]." in monitor_finding(seen).detail
 
 
 def test_page_and_exit_codes(

@@ -15,7 +15,7 @@ import core
 from core.comparison.style_grid import StylesSettings, asked_items, estimate_of_styles, styles
 from core.data import load_golden
 from core.data.split import task_of
-from core.errors import AspectError, UsageError
+from core.errors import AspectError
 from core.judging.judge_specs import language_model
 from core.judging.llm_judge import LLMJudge
 from core.judging.scoring_styles import Style
@@ -149,15 +149,3 @@ def test_the_estimate_is_what_the_grid_asks(golden):
     estimate = estimate_of_styles(golden, "coherence", "scripted", request)
     assert [each.calls for each in estimate.styles.values()] == [24, 120]
     assert estimate.calls == styles(golden, "coherence", "scripted", request).view.calls == 145
-
-
-@pytest.mark.parametrize("how", [styles, estimate_of_styles])
-@pytest.mark.parametrize(
-    ("judge", "style", "words"),
-    [("offline", BARE, "not a language model"), ("scripted", Style("score_only", weighted=True), "whole numbers")],
-)
-def test_what_cannot_be_asked_is_refused_in_words(how, judge, style, words, golden):
-    odd = {"coherence": replace(golden.aspects["coherence"], scale=replace(golden.aspects["coherence"].scale, high=50))}
-    other = GoldenSet("odd", golden.kind, golden.items, odd)
-    with pytest.raises(UsageError, match=words):
-        how(other, "coherence", judge, StylesSettings((style,)))
