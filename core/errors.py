@@ -1,7 +1,7 @@
-"""Every error Concord raises on purpose, in one tree; and keys hidden in whatever is printed, logged or stored.
+"""Errors of Concord in one tree, and removal of keys from everything printed, logged or stored.
 
-A message tells what happened, where, what was allowed, what came, and what to do.  `JobError` and `StoreError`
-messages never hold SQL or connection URLs; `ProviderError` messages never hold keys or prompt texts.
+A message says what happened and where, what was expected, and how to fix it.  Messages of `JobError` and `StoreError`
+never contain SQL or connection URLs; those of `ProviderError` never contain keys or prompts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import ClassVar
 
 REMOVED = "[removed]"
 SHORTEST = 6
-"""Characters; shorter values would be found in ordinary words."""
+"""Characters of a key; shorter values would be found in ordinary words."""
 
 _USER_INFO = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^/\s?#]*@", re.IGNORECASE)
 _QUERY = re.compile(
@@ -23,34 +23,34 @@ _KEY = re.compile(
     r"\b(?:sk|pk|rk|gsk|hf|xai|key)[-_][A-Za-z0-9_-]{16,}\b|\bAIza[A-Za-z0-9_-]{30,}|\bgh[pousr]_[A-Za-z0-9]{20,}"
     r"|\bAKIA[A-Z0-9]{16}\b|(?i:\bbearer\s+)[A-Za-z0-9._~+/-]{16,}=*"
 )
-_sent: set[str] = set()  # keys and header values of this process
+_sent: set[str] = set()  # keys and header values that this process has sent
 
 
 def remember(value: str | None) -> None:
-    """Note a key or header value that this process sends, so that `hide` and `hide_sent` find it."""
+    """Remember a key or header value that this process sends, so that `hide` and `hide_sent` find it."""
     for part in (value or "", (value or "").rpartition(" ")[2]):  # "Bearer KEY" is also echoed as KEY
         if len(part) >= SHORTEST:
             _sent.add(part)
 
 
 def hide_sent(text: str) -> str:
-    """Replace the remembered values in `text`, and leave all else as it is."""
+    """Replace only the remembered values in `text`."""
     for value in sorted(_sent.copy(), key=len, reverse=True):
         text = text.replace(value, REMOVED)
     return text
 
 
 def hide_patterns(text: str) -> str:
-    """Replace whatever looks like a key, or like a password in a URL."""
+    """Replace everything that looks like a key, or like a password in a URL."""
     text = _USER_INFO.sub(r"\g<scheme>", text)
     text = _QUERY.sub(rf"\g<name>{REMOVED}", text)
     return _KEY.sub(REMOVED, text)
 
 
 def hide(text: str) -> str:
-    """Replace the remembered values in `text`, and whatever looks like a key.
+    """Replace the remembered values in `text`, and everything that looks like a key.
 
-    A remembered value may be the beginning of a longer key, or hold more than looks like one: what either finds goes.
+    A remembered value may overlap with what looks like a key: both are removed.
     """
     found = [match.span() for match in _KEY.finditer(text)]
     found += [match.span() for value in _sent.copy() for match in re.finditer(re.escape(value), text)]
@@ -63,7 +63,7 @@ def hide(text: str) -> str:
 
 
 def trace_of(error: BaseException) -> str:
-    """The class and the frames of `error` and of its causes, without their messages, which may quote headers."""
+    """Return the classes and frames of `error` and its causes, without messages, which may quote headers."""
     lines, seen = [], set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
@@ -75,16 +75,16 @@ def trace_of(error: BaseException) -> str:
     return hide("\n".join(lines) + "\n")
 
 
-# ── secrets ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class ConcordError(Exception):
-    """Base of every deliberate error; `str(error)` is fit to show to a person."""
+    """Base of every deliberate error; `str(error)` can be shown to users."""
 
     exit_code: ClassVar[int] = 1
 
     def __str__(self) -> str:
-        """The message, without keys and passwords that a server or a file may have put into it."""
+        """Return the message without keys and passwords, which a server or file may have put into it."""
         return hide(super().__str__())
 
     @property
@@ -94,20 +94,20 @@ class ConcordError(Exception):
 
 
 class UsageError(ConcordError):
-    """The request itself is wrong: an unknown option value, a malformed judge spec."""
+    """The request itself is wrong, such as an unknown option value."""
 
     exit_code = 2
 
 
 class AccessError(ConcordError):
-    """Somebody asked for what their role does not allow."""
+    """The role of the user does not allow the action."""
 
 
 class GoldenError(ConcordError):
     """A golden set cannot be read or used.
 
-    `row` is the number that a spreadsheet shows (the header is row 1), or the line of JSON lines.  `message` is
-    the words without the place.
+    `row` is the number that a spreadsheet shows (the header is row 1), or the line of JSON lines.  `message` has no
+    place.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class AspectError(GoldenError):
 
 
 class DownloadError(ConcordError):
-    """A file cannot be fetched; the message names the address."""
+    """A file cannot be downloaded; the message names the address."""
 
 
 class ArchiveError(ConcordError):
@@ -139,11 +139,11 @@ class CriteriaError(ConcordError):
 
 
 class JudgeError(ConcordError):
-    """A judge, or a judge file, cannot do what was asked of it."""
+    """A judge or judge file cannot do what was requested."""
 
 
 class ConsentError(JudgeError):
-    """Nothing was sent: nobody has allowed what came with a project to ask `endpoint` (a base URL)."""
+    """Nothing was sent, because nobody allowed an imported project to use `endpoint` (a base URL)."""
 
     def __init__(self, message: str, endpoint: str) -> None:
         super().__init__(message)
@@ -151,7 +151,7 @@ class ConsentError(JudgeError):
 
 
 class ProviderError(JudgeError):
-    """The endpoint behind a judge failed; `hint` says what a person can do."""
+    """The endpoint of a judge failed; `hint` says how to fix it."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(f"{message} {hint}".strip())
@@ -159,23 +159,23 @@ class ProviderError(JudgeError):
 
 
 class AuthError(ProviderError):
-    """401 or 403: the key."""
+    """The endpoint refused the key (401 or 403)."""
 
 
 class ModelNotFoundError(ProviderError):
-    """404: the model name or the path of the endpoint."""
+    """The endpoint does not know the model or path (404)."""
 
 
 class EndpointDownError(ProviderError):
-    """No connection, a time-out, or a server error that outlasted the retries."""
+    """No connection, a timeout, or a server error after all retries."""
 
 
 class RateLimitError(ProviderError):
-    """429 that outlasted the retries."""
+    """Too many requests (429) after all retries."""
 
 
 class BadReplyError(ProviderError):
-    """Status 200, but the body is not the JSON of a completion (a proxy's HTML, say)."""
+    """The body of a reply is not the JSON of a completion, such as the HTML of a proxy."""
 
 
 class StoreError(ConcordError):
@@ -187,7 +187,7 @@ class NotFoundError(StoreError):
 
 
 class ConflictError(StoreError):
-    """Somebody else saved first.  Both texts are carried, so that nothing is lost."""
+    """Another user saved first; the error has both texts, so that nothing is lost."""
 
     def __init__(self, message: str, *, theirs: str, yours: str) -> None:
         super().__init__(message)
@@ -195,9 +195,9 @@ class ConflictError(StoreError):
 
 
 class LostConnectionError(StoreError):
-    """The database went away before what was being done was committed, so that it can be done again.
+    """The connection to the database was lost before the commit, so the transaction can run again.
 
-    `patience_ended`: that was tried for as long as it may take.
+    `patience_ended`: retries have ended.
     """
 
     patience_ended = False
@@ -212,8 +212,8 @@ class JobError(ConcordError):
 
 
 class CancelledRunError(JobError):
-    """A person cancelled the run."""
+    """A user cancelled the run."""
 
 
 class LostRunError(JobError):
-    """The run is another worker's now; this one stops without a word in the store."""
+    """Another worker has taken over the run; this one stops and stores nothing."""

@@ -15,16 +15,16 @@ from typing import Any
 from core.errors import ConcordError, UsageError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-"""What the system says when a disk, or a person's share of it, is full."""
+"""Error numbers of a full disk or quota."""
 _LONGEST_TEXT = 1_000_000
 
 
 @contextmanager
 def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
-    """A place beside `path` (of the same suffix) to write to: it takes the place of `path` at the end.
+    """Yield a temporary path of the same suffix, and move it to `path` at the end.
 
-    After any error, and in a process that is killed, `path` is as it was.  Folders that are missing are made.  Not
-    `durable`: for what can be computed again; a power cut may then leave an empty file.  OSError as of the writing.
+    After an error or a kill `path` is unchanged.  Missing folders are created.  Without `durable` a power cut may leave
+    an empty file.  Raises OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.stem}.{uuid.uuid4().hex[:8]}.part{path.suffix}")
@@ -41,9 +41,9 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def saving(path: Path, refused: type[ConcordError] = UsageError) -> Iterator[Path]:
-    """`replacing`, for a place that a person has named: `refused` where it cannot be written.
+    """Yield a temporary path as `replacing`, and raise `refused` if it cannot be written.
 
-    ConcordError (or `refused`, unless that is a UsageError: a full disk is no wrong usage) when the disk is full.
+    On a full disk ConcordError, or `refused` unless that is a UsageError: a full disk is not wrong usage.
     """
     try:
         with replacing(path) as part:
@@ -56,65 +56,64 @@ def saving(path: Path, refused: type[ConcordError] = UsageError) -> Iterator[Pat
 
 
 def is_folder(path: Path | str) -> bool:
-    """Whether a place to write to means a folder: it is one, or its name ends in a slash (give it as typed)."""
+    """Whether an output path is a folder: it exists as one, or ends in a slash as typed."""
     return str(path).endswith(("/", os.sep)) or Path(path).is_dir()
 
 
 def require_new(paths: Iterable[Path], *, force: bool, how: str = "add --force to replace it") -> None:
-    """UsageError where one of the files to be written is there already, unless `force` replaces it."""
+    """Raise UsageError if a file to be written exists, unless `force` replaces it."""
     for path in paths:
         if not force and os.path.lexists(path):
             raise UsageError(f"{path} exists already. Choose another place with --out, or {how}.")
 
 
 def small_text(path: Path, option: str) -> str:
-    """The text of a small file that `option` names.  UsageError for one that cannot be read, or is none of words."""
+    """Read the text of a small file given by `option`.  UsageError if it cannot be read as text."""
     try:
-        with path.open("rb") as file:
-            data = file.read(_LONGEST_TEXT + 1)
-        text = data.decode("utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_LONGEST_TEXT + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{option}: {path} cannot be read as text ({error}).") from error
-    if len(data) > _LONGEST_TEXT:
-        raise UsageError(f"{option}: {path} is larger than {_LONGEST_TEXT:,} bytes, too large for such a text.")
+    if len(text) > _LONGEST_TEXT:
+        raise UsageError(f"{option}: {path} has more than {_LONGEST_TEXT:,} characters.")
     return text
 
 
 def file_digest(path: Path) -> str:
-    """``"sha256:" + 64 hex digits`` of a file's bytes.  OSError when it cannot be read."""
+    """Return ``"sha256:" + 64 hex digits`` of a file's bytes.  Raises OSError."""
     with path.open("rb") as file:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` as UTF-8, whole or not at all.  UsageError or ConcordError as `saving`."""
+    """Write `text` as UTF-8, whole or not at all.  Raises as `saving`."""
     with saving(path) as part:
         part.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(path: Path, body: Mapping[str, Any], indent: int = 1) -> None:
-    """Write `body` as readable JSON; NaN would raise, since files hold null for what is undefined."""
+    """Write `body` as readable JSON.  ValueError for NaN: files have null for undefined values."""
     write_text(path, json.dumps(body, ensure_ascii=False, indent=indent, allow_nan=False) + "\n")
 
 
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    """One JSON object a line; NaN would raise, since files hold null for what is undefined."""
+    """Write one JSON object per line.  ValueError for NaN: files have null for undefined values."""
     return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
 
 
 # ── the home: folders 0700, files 0600 ───────────────────────────────────────────────────────────────────────────────
 #
 # The web process and the worker write nothing else, so they run under `owner_only`.  The command line also writes where
-# a person says (`--out`), with that person's own umask; it puts its home in order when it ends.
+# the user says (`--out`), with the user's own umask; it secures its home when it ends.
 
 _OTHERS = 0o077
 KEPT = ("concord*.sqlite*", "worker.*", "errors.log", "states", "scored", "assistants", "benchmarks")
-"""Everything Concord keeps in its home: a home may be a folder with other things in it, which are left alone."""
+"""Everything of Concord in its home; other files of that folder are left alone."""
 
 
 @contextmanager
 def owner_only() -> Iterator[None]:
-    """Make files created within, by any thread of this process, private to its user."""
+    """Make files private that any thread of this process creates within the block."""
     before = os.umask(_OTHERS)
     try:
         yield
@@ -123,16 +122,16 @@ def owner_only() -> Iterator[None]:
 
 
 def make_private(folder: Path) -> None:
-    """Make `folder` and the folders above it where they are missing, for their owner alone.  OSError as of mkdir."""
+    """Create `folder` and its missing parents for their owner alone.  Raises OSError."""
     for path in (*reversed(folder.parents), folder):
         if not path.exists():
             path.mkdir(mode=0o700, exist_ok=True)
 
 
 def secure_home(home: Path) -> None:
-    """Remove the rights of other users to `home` and to Concord's files in it.
+    """Remove the rights of other users to `home`, if it exists, and to Concord's files in it.
 
-    No home is no error, nor is what belongs to another user; links are not followed.
+    Files of other users are skipped, and links are not followed.
     """
     if not home.is_dir():
         return

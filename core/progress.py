@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from core.records import Usage
 
 
 class Snapshot(Protocol):
-    """Where a computation stands, as a screen shows it; a record that the store can keep."""
+    """The progress of a computation as a screen shows it; a record that the store can save."""
 
     @property
     def phase(self) -> str: ...
@@ -26,7 +26,7 @@ class Snapshot(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A snapshot of computations that have no leaderboard: `calls` of `calls_expected` are done."""
+    """A snapshot of a computation without a leaderboard: `calls` of `calls_expected` are done."""
 
     phase: str
     message: str
@@ -39,11 +39,11 @@ class Progress(Protocol):
     """Both methods are cheap, and raise `CancelledRunError` (or another JobError) when the computation must stop."""
 
     def advance(self, done: int, of: int) -> None:
-        """`done` of `of` calls are made since the last snapshot."""
+        """Report that `done` of `of` calls were made since the last snapshot."""
         ...
 
     def publish(self, snapshot: Snapshot) -> None:
-        """Show where the computation stands.  The same inputs and answers publish the same snapshots in order."""
+        """Show a snapshot.  The same inputs and replies publish the same snapshots in order."""
         ...
 
 
@@ -59,18 +59,14 @@ class Silent:
 
 @dataclass(slots=True)
 class Shown:
-    """Every snapshot is shown, as a command does on a terminal, and again with the calls made since."""
+    """Progress that calls `show` with every snapshot, and with a `Stage` as calls are made."""
 
     show: Callable[[Any], None]
     _last: Snapshot | None = field(default=None, init=False)
 
     def advance(self, done: int, of: int) -> None:
         if (last := self._last) is not None:
-            calls = last.calls + done
-            if "calls" in (each.name for each in fields(last)):  # type: ignore[arg-type]
-                self.show(replace(last, calls=calls))  # type: ignore[type-var]
-            else:  # it counts them itself
-                self.show(Stage(last.phase, last.message, calls, last.calls_expected, last.usage))
+            self.show(Stage(last.phase, last.message, last.calls + done, last.calls_expected, last.usage))
 
     def publish(self, snapshot: Snapshot) -> None:
         self._last = snapshot

@@ -1,10 +1,9 @@
 """Records of the store: actors, projects, golden sets, criteria, runs, judges, workers.
 
-Frozen records that hold no store and no SQL.  Times are timezone-aware UTC.  What is not known is None, never 0.
+Times are timezone-aware UTC.  What is unknown is None, never 0.
 
-Every change carries its author.  Local use knows no accounts: whoever sits at the machine may do everything, under the
-name they give; at a screen nothing is changed before they gave one.  Where people sign in, their role comes from the
-settings.
+Every change has its author.  A local installation has no accounts: every user may do everything, under the name they
+enter, and screens ask for it before the first change.  With sign-in, roles come from the settings.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from core.records import Alignment, Criteria, ItemKind, JudgeScores, Origin, Pro
 
 Role = Literal["viewer", "annotator", "reviewer", "admin"]
 ROLES: tuple[Role, ...] = ("viewer", "annotator", "reviewer", "admin")
-"""From the least to the most: each may do what those before it may."""
+"""From the least to the most: each role includes those before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A user: `name` as others see it ("" = nobody said), `subject` the identity they signed in with.
+    """A user: `name` as others see it ("" = unknown), and `subject`, the identity of the sign-in.
 
-    `at_screen`: they sit at a screen, where whoever changes something says who they are first.
+    `at_screen`: they use a screen, where changes need a name.
     """
 
     name: str = ""
@@ -38,15 +37,15 @@ class Actor:
         return self.at_screen and not self.name
 
     def may(self, role: Role) -> bool:
-        """Whether this person's role is at least `role`."""
+        """Whether the user's role is at least `role`."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
 LOCAL = Actor()
-"""Whoever sits at the machine: the command line and the worker."""
+"""The user of the command line and the worker."""
 
 
-# ── what is kept ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── stored things ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 RunKind = Literal[
     "calibration",
@@ -64,29 +63,29 @@ RunKind = Literal[
 RunStatus = Literal["queued", "running", "done", "failed", "cancelled", "budget"]
 Side = Literal["calibration", "held-out"]
 JUDGES: tuple[RunKind, ...] = ("calibration", "version")
-"""Kinds of runs whose result is a judge: a calibration's, or a version's that people made."""
+"""Kinds of runs whose result is a judge."""
 FINISHED: tuple[RunStatus, ...] = ("done", "failed", "cancelled", "budget")
 RESUMABLE: tuple[RunStatus, ...] = ("failed", "cancelled")
 WITH_RESULT: tuple[RunStatus, ...] = ("done", "budget")
 ALIVE_SECONDS = 15.0
-"""A worker that gave no sign of life for longer is shown as gone; its runs are taken over."""
+"""A worker without a heartbeat for longer counts as gone, and others take over its runs."""
 DEMO_PROJECT = "demo"
 """Id of the demo project."""
 
 
 def moment(seconds: float) -> datetime:
-    """Seconds since 1970 as UTC."""
+    """Convert seconds since 1970 to UTC."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
 def is_demo(project_id: str) -> bool:
-    """Whether a project is the demo: what stands in it is simulated, and has to be shown as such."""
+    """Whether a project is the demo, whose content is simulated and must be shown as such."""
     return project_id == DEMO_PROJECT
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectSummary:
-    """A project with its counts; `imported_at` is None for one that was made here."""
+    """A project with its counts; `imported_at` is None if it was made here."""
 
     project_id: str
     name: str
@@ -115,7 +114,7 @@ class AspectSummary:
 
 @dataclass(frozen=True, slots=True)
 class GoldenSummary:
-    """A golden set at a glance, without its texts.  `golden_id` is its content digest."""
+    """A golden set without its texts.  `golden_id` is its content digest."""
 
     golden_id: str
     name: str
@@ -128,7 +127,7 @@ class GoldenSummary:
     created_at: datetime
 
     def aspect(self, name: str) -> AspectSummary | None:
-        """The aspect of that name, or None."""
+        """Return the aspect of that name, or None."""
         return next((aspect for aspect in self.aspects if aspect.aspect == name), None)
 
 
@@ -193,12 +192,12 @@ class CriteriaEntry:
 
     @property
     def head(self) -> str:
-        """The newest edit, or these criteria: hand it back to `save_edit` as `expected_head`."""
+        """The newest edit, or these criteria: the `expected_head` of `save_edit`."""
         return self.edits[-1] if self.edits else self.criteria_id
 
 
 class RunRequest(Protocol):
-    """Base of the requests of all runs: a frozen record that the store's codec can write."""
+    """Base of the requests of all runs: a frozen record that the store can write."""
 
     @property
     def project_id(self) -> str: ...
@@ -214,10 +213,9 @@ class RunRequest(Protocol):
 class Run:
     """A run at the time `now` of the database.
 
-    `request_json` is what was asked for (`core.projects.run_control` reads it); `error` is a message, empty unless it
-    failed; `calls_expected` 0 means not known yet.  `attempt` counts how often it was taken up, `snapshots` what it
-    has published.
-    `beat_at` is the last sign of life of its worker, None without one.
+    `request_json` is its request (`core.projects.run_control` reads it); `error` is a message, empty unless the run
+    failed; `calls_expected` 0 = unknown.  `attempt` counts its starts, `snapshots` its published snapshots.  `beat_at`
+    is the last heartbeat of its worker, or None.
     """
 
     run_id: str
@@ -253,31 +251,30 @@ class Run:
 
     @property
     def resumable(self) -> bool:
-        """Whether `resume_run` can set it going again."""
+        """Whether `resume_run` can resume it."""
         return self.status in RESUMABLE
 
     @property
     def progress(self) -> float | None:
-        """Share of the expected calls that are done, 0…1; None while not known."""
+        """Share of the expected calls that are done, 0…1; None = unknown."""
         return min(1.0, self.calls / self.calls_expected) if self.calls_expected else None
 
     @property
     def cancelling(self) -> bool:
-        """Whether a person asked it to stop, and its worker has not yet."""
+        """Whether a user cancelled it, and its worker has not stopped yet."""
         return self.status == "running" and self.cancel_requested
 
     @property
     def worker_alive(self) -> bool | None:
-        """Whether its worker gave a sign of life lately; None for a run that is not running."""
+        """Whether its worker had a recent heartbeat; None if the run is not running."""
         if self.status != "running":
             return None
         return self.beat_at is not None and (self.now - self.beat_at).total_seconds() <= ALIVE_SECONDS
 
     @property
     def seconds_left(self) -> float | None:
-        """At the pace since the start; None for a run that is not running, or has not done a twentieth of its calls."""
-        known = self.status == "running" and self.started_at is not None and self.calls_expected
-        if not known or self.started_at is None or self.calls * 20 < self.calls_expected:
+        """Seconds left at the pace so far; None if it is not running, or under a twentieth of its calls are done."""
+        if self.status != "running" or self.started_at is None or not 0 < self.calls_expected <= self.calls * 20:
             return None
         pace = (self.now - self.started_at).total_seconds() / self.calls
         return max(0.0, (self.calls_expected - self.calls) * pace)

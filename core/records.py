@@ -1,8 +1,8 @@
 """Frozen records that all layers share.
 
-Every layer imports this module and nothing of it imports another layer.  Settings records are checked by their fields'
-bounds, and `json_fields` is the JSON form of records.  Arrays are numpy float64; a missing
-label or score is NaN *inside arrays only*, `None` in records and `null` in files.
+Every layer imports this module, and it imports no layer.  `json_fields` is the JSON form of records, and settings
+records are checked by the bounds of their fields.  Arrays are numpy float64; a missing label or score is NaN *inside
+arrays only*, `None` in records and `null` in files.
 """
 
 from __future__ import annotations
@@ -24,27 +24,31 @@ from core.errors import UsageError
 
 
 def json_fields(record: Any, but: Sequence[str] = ()) -> dict[str, Any]:
-    """The fields of a dataclass by name, without those in `but`: "" is null, tuples are lists, records what their
-    `as_json` says; `interval` is `[low, high]`, its method as `interval_method`.  Fields marked "silent" are
-    left out where they are false.
+    """Return the fields of a dataclass by name as JSON values, without those in `but`.
+
+    "" is null, tuples are lists, and records use their `as_json`.  `interval` is `[low, high]`, with its method as
+    `interval_method`.  Fields marked "silent" are left out while they are false.
     """
-    names = [
-        field.name
-        for field in fields(record)
-        if field.name not in but and (getattr(record, field.name) or not field.metadata.get("silent"))
-    ]
-    body = {name: _json_value(getattr(record, name)) for name in names}
-    return body | ({"interval_method": getattr(record.interval, "method", None)} if "interval" in body else {})
+    body = {}
+    for each in fields(record):
+        value = getattr(record, each.name)
+        if each.name not in but and (value or not each.metadata.get("silent")):
+            body[each.name] = _json_value(value)
+    if "interval" in body:
+        body["interval_method"] = getattr(record.interval, "method", None)
+    return body
 
 
 def _json_value(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_json_value(inner) for inner in value]
-    return value.as_json() if hasattr(value, "as_json") else None if isinstance(value, str) and not value else value
+    if hasattr(value, "as_json"):
+        return value.as_json()
+    return None if isinstance(value, str) and not value else value
 
 
 class JsonRecord:
-    """A record whose JSON form is that of `json_fields`."""
+    """Base of records whose JSON form is `json_fields`."""
 
     __slots__ = ()
 
@@ -53,7 +57,7 @@ class JsonRecord:
 
 
 VERSION = "0.1.0"
-"""Of this Concord, as files that leave it name it; a test holds that `pyproject.toml` says the same."""
+"""Version of Concord in exported files; a test compares it with `pyproject.toml`."""
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -71,16 +75,16 @@ STATISTICS: tuple[Statistic, ...] = ("pearson", "spearman", "kendall")
 LEVELS: tuple[Level, ...] = ("dataset", "sample", "system")
 
 VERSUS = " vs "
-"""Stands between the systems of a pair in its `system_id`."""
+"""Separates the two systems of a pair in its `system_id`."""
 
 
 def canonical_json(value: Any) -> str:
-    """JSON with sorted keys and no spaces: equal values give equal text, the base of every content hash."""
+    """Write JSON with sorted keys and no spaces, the base of every content hash."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def content_digest(tag: str, value: Any) -> str:
-    """``"tag:" + sha256`` of the canonical JSON of `value`; the tag keeps kinds of things apart."""
+    """Return ``"tag:" + sha256`` of the canonical JSON of `value`."""
     return f"{tag}:{hashlib.sha256(canonical_json(value).encode()).hexdigest()}"
 
 
@@ -89,7 +93,7 @@ def content_digest(tag: str, value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One text to judge.  Absent parts are empty strings; `source_id` is the group it belongs to."""
+    """One text to judge.  Absent parts are empty strings; `source_id` is its group."""
 
     item_id: str
     target: str
@@ -102,7 +106,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """One label that one person gave to one item on one aspect."""
+    """The label of one rater for one item on one aspect."""
 
     item_id: str
     rater_id: str
@@ -113,7 +117,7 @@ class Rating:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The closed range of a rating.  `step` is None for a continuous scale; `given` when a person confirmed it."""
+    """The closed range of a rating.  `step` is None for a continuous scale; `given` if a user confirmed it."""
 
     low: float
     high: float
@@ -126,7 +130,7 @@ class Scale:
 
     @property
     def two_steps(self) -> bool:
-        """Whether labels on it are of two classes."""
+        """Whether labels on it have two classes."""
         return self.step is not None and self.high - self.low == self.step
 
     def __str__(self) -> str:
@@ -135,9 +139,9 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class AspectLabels:
-    """The gold labels of one aspect, aligned with `GoldenSet.items`; None for none.  `ranks`: so they were given.
+    """The gold labels of one aspect, in the order of `GoldenSet.items`, None = unlabelled.
 
-    `reasons` maps item ids to why people rated as they did, where the reason belongs to no single rating.
+    `ranks`: they were given as ranks.  `reasons` maps item ids to reasons that belong to no single rating.
     """
 
     aspect: str
@@ -153,10 +157,10 @@ class AspectLabels:
 
 @dataclass(frozen=True)
 class GoldenSet:
-    """Items with human labels, frozen: `digest` is the content hash of everything else but name and `columns`.
+    """Items with human labels; `digest` is the content hash of everything but name and `columns`.
 
-    `columns` says how the file was read: role → column, where the two names differ, and under "values" the answers to
-    what values mean, as JSON (`core.data.columns.Values`).
+    `columns` says how the file was read: role → column if the two names differ, and under "values" the meaning of
+    values as JSON (`core.data.columns.Values`).
     """
 
     name: str
@@ -193,7 +197,7 @@ class GoldenSet:
 
     @cached_property
     def system_codes(self) -> IntArray:
-        """(n_items,) codes 0..n_systems-1 in order of first appearance; all 0 when systems are not named."""
+        """(n_items,) codes 0..n_systems-1 in order of first appearance; all 0 without system names."""
         return _codes([item.system_id for item in self.items])
 
     @property
@@ -202,34 +206,34 @@ class GoldenSet:
 
     @property
     def n_systems(self) -> int:
-        """How many systems are named; those of a pair are its two members."""
+        """Number of named systems; a pair names two."""
         names = {item.system_id for item in self.items}
         if self.kind == "pair":
             names = {member for name in names for member in name.split(VERSUS, 1)}
         return len(names - {""})
 
     def labels(self, aspect: str) -> FloatArray:
-        """(n_items,) float64 with NaN where unlabelled.  KeyError for an unknown aspect (callers check first)."""
+        """(n_items,) float64, NaN = unlabelled.  KeyError for an unknown aspect (callers check first)."""
         return np.array([np.nan if v is None else v for v in self.aspects[aspect].values], dtype=np.float64)
 
     def reasons(self, aspect: str) -> dict[str, tuple[str, ...]]:
-        """Item id → why people rated it so, each reason once: those of single ratings first.  No item without one."""
+        """Return item id → the reasons for its labels, each once, those of single ratings first."""
+        said = [(rating.item_id, rating.comment) for rating in self.ratings if rating.aspect == aspect]
+        said += [(item_id, text) for item_id, texts in self.aspects[aspect].reasons.items() for text in texts]
         found: dict[str, dict[str, None]] = {}
-        for rating in self.ratings:
-            if rating.aspect == aspect and rating.comment.strip():
-                found.setdefault(rating.item_id, {})[rating.comment.strip()] = None
-        for item_id, texts in self.aspects[aspect].reasons.items():
-            found.setdefault(item_id, {}).update(dict.fromkeys(filter(None, map(str.strip, texts))))
-        return {item_id: tuple(texts) for item_id, texts in found.items() if texts}
+        for item_id, text in said:
+            if text.strip():
+                found.setdefault(item_id, {})[text.strip()] = None
+        return {item_id: tuple(texts) for item_id, texts in found.items()}
 
 
 def _fields(record: Item | Rating | Scale | AspectLabels) -> dict[str, Any]:
-    """What `dataclasses.asdict` gives for a flat record, without its deep copies (half the time on 38,000 ratings)."""
+    """Return the fields of a flat record; `dataclasses.asdict` takes twice the time on 38,000 ratings."""
     return {name: got for name in record.__slots__ if (got := getattr(record, name)) or name not in _ADDED_LATER}
 
 
 _ADDED_LATER = ("ranks", "reasons")
-"""Fields that are no part of a digest where they are empty, so that older golden sets keep theirs."""
+"""Fields that a digest leaves out while they are empty, so that older golden sets keep theirs."""
 
 
 def _codes(names: Sequence[str]) -> IntArray:
@@ -239,9 +243,9 @@ def _codes(names: Sequence[str]) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Positions (into `GoldenSet.items`) for calibration and held-out; no source is on both sides.
+    """Positions (in `GoldenSet.items`) of the calibration and held-out sets, which share no source.
 
-    With `kind` "sources+systems" no system is on both sides either; `dropped` counts the labelled items lost by that.
+    With `kind` "sources+systems" they share no system either; `dropped` counts the labelled items lost by that.
     """
 
     calibration: tuple[int, ...]
@@ -256,7 +260,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A level of the scale and what it stands for."""
+    """A level of the scale and its description."""
 
     value: float
     text: str
@@ -266,7 +270,7 @@ class Anchor:
 class Task:
     """A judging task: rate this aspect of items of this kind on this scale.
 
-    `levels` are the levels that somebody described, lowest first; a judge that reads prompts is shown them.
+    `levels` are the described levels, lowest first; judging prompts show them.
     """
 
     aspect: str
@@ -278,7 +282,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class RatedExample:
-    """An item with its label, shown in the judging prompt.  A `spare` takes the place of one of the judged source."""
+    """A labelled item in the judging prompt.  A `spare` replaces an example that shares the judged item's source."""
 
     item: Item
     label: float
@@ -287,7 +291,7 @@ class RatedExample:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where criteria came from.  `item_ids` are the exemplars (draft) or the misaligned items shown (refine)."""
+    """The origin of criteria.  `item_ids` are the exemplars (draft) or the misaligned items shown (refine)."""
 
     origin: Origin = "given"
     round: int = 0
@@ -310,18 +314,18 @@ class Criteria:
 
     @cached_property
     def criteria_id(self) -> str:
-        """``"c" + 12 hex digits`` of the aspect and the text with white space folded: equal texts, equal id."""
+        """``"c" + 12 hex digits`` of the aspect and the text with white space folded."""
         folded = " ".join(unicodedata.normalize("NFC", self.text).split())
         return "c" + content_digest("criteria", [self.aspect, folded]).split(":")[1][:12]
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A number on the task's scale: the mean of `n_read` replies, `n_unweighted` of which no probabilities weighed.
+    """A score on the task's scale: the mean of `n_read` replies, `n_unweighted` of them without probabilities.
 
-    `low`, `high` are the ends of an interval on the human scale, `expected_error` what `calibrated` may lie off.
-    `turned` is what a pair was given with text B first, read backwards; with text A first it was 2·value − turned.
-    `calibration_item`: the item's label chose or fitted the judge, so here its alignment is optimistic.
+    `low` and `high` are the ends of an interval on the human scale, `expected_error` is that of `calibrated`.
+    `turned` is the score of a pair with text B first, read backwards; with text A first it was 2·value − turned.
+    `calibration_item`: the item's label chose or fitted the judge, so alignment on it is optimistic.
     """
 
     item_id: str
@@ -341,7 +345,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Unscored:
-    """No number could be read; never a 0.  `detail` is for people, `raw` keeps the replies as they came.
+    """An item without a readable score, never 0.  `detail` is a message, `raw` has the replies as they came.
 
     `calibration_item` as in `Scored`.
     """
@@ -358,7 +362,7 @@ Verdict = Scored | Unscored
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Number and cost of requests.  `requests` were sent, `cached` came from the store; cost None = unknown."""
+    """Number and cost of requests: `requests` were sent, `cached` came from the store; cost None = unknown."""
 
     requests: int = 0
     cached: int = 0
@@ -378,9 +382,9 @@ class Usage:
 class ScoreMatrix:
     """Scores of several criteria on several items: (n_criteria, n_items) float64, NaN = unscored.
 
-    `unscored` holds, per criteria id, the Unscored verdicts in item order.  `calls` counts one per (criteria,
-    item) asked for, whether the reply was computed, sent for, or found in the cache: the unit of budgets.
-    `turned`, of the same shape, is that of `Scored`; None of judges that were not asked both ways round.
+    `unscored` has the Unscored verdicts per criteria id, in item order.  `calls` counts each pair of criteria and item,
+    whether the reply was computed, requested or cached: the unit of budgets.  `turned`, of the same shape, is that of
+    `Scored`; None if pairs were judged in one order.
     """
 
     criteria_ids: tuple[str, ...]
@@ -394,14 +398,13 @@ class ScoreMatrix:
 
 @dataclass(frozen=True)
 class JudgeScores:
-    """The scores of one judge on a golden set, as compared and fused.
+    """The scores of one judge on a golden set.
 
-    `values` is (n_items,) float64 in the golden set's order, NaN = unscored; on the aspect's scale where `on_scale`,
-    else on a scale of its own (a metric's, say).  `unscored` says why, for the items that were asked for.  `seen` are
-    the positions whose labels chose or fitted the judge: on those its alignment is optimistic, so nothing is reported
-    there.  `note` is one plain sentence on what it is; `run_id` the run that made it, "" for none; `calls_per_item`
-    what one score costs, None where unknown; `turned` (n_items,) that of `Scored`, None of one not asked both ways.
-    `mapped` (n_items,) are the scores mapped to the raters' scale (`Scored.calibrated`), None without such a map.
+    `values` is (n_items,) float64 in the golden set's order, NaN = unscored, on the aspect's scale if `on_scale`.
+    `unscored` gives the reasons.  `seen` are the positions whose labels chose or fitted the judge; nothing is reported
+    on them, since its alignment there is optimistic.  `note` describes the judge, `run_id` is the run that made it, and
+    `calls_per_item` the cost of one score, None = unknown.  `turned` (n_items,) is that of `Scored`.  `mapped`
+    (n_items,) are the scores mapped to the raters' scale (`Scored.calibrated`), None without a map.
     """
 
     name: str
@@ -424,17 +427,17 @@ class JudgeScores:
 
     @property
     def upward(self) -> FloatArray:
-        """`values` turned so that more is better."""
+        """`values` with the sign that makes more better."""
         return self.values if self.higher_is_better else -self.values
 
     @property
     def means_labels(self) -> bool:
-        """Whether `on_raters_scale` holds numbers that mean what labels mean."""
+        """Whether `on_raters_scale` has the unit of the labels."""
         return self.mapped is not None or (self.on_scale and self.higher_is_better)
 
     @property
     def on_raters_scale(self) -> FloatArray:
-        """(n_items,) what is compared with labels in points: `mapped` where the judge has a map, else its scores."""
+        """(n_items,) scores to compare with labels in points: `mapped` if there is a map, else `upward`."""
         return self.upward if self.mapped is None else self.mapped
 
 
@@ -443,7 +446,7 @@ class JudgeScores:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What agreement is measured by: a statistic at a level, never one without the other."""
+    """A statistic of agreement and its level."""
 
     statistic: Statistic
     level: Level
@@ -454,9 +457,9 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A confidence interval; `method` says how it was made, e.g. "jackknife over 30 sources, t(29) on Fisher's z".
+    """A confidence interval; `method` is e.g. "jackknife over 30 sources, t(29) on Fisher's z".
 
-    `n_sources` is how many sources it rests on, None where that is not known (read from a file).
+    `n_sources` is the number of its sources, None = unknown (read from a file).
     """
 
     low: float
@@ -466,11 +469,11 @@ class Interval:
     n_sources: int | None = field(default=None, compare=False)
 
     def __iter__(self) -> Iterator[float]:
-        """Its ends, low and high."""
+        """Yield low and high."""
         yield from (self.low, self.high)
 
     def within(self, low: float, high: float) -> Interval:
-        """The same interval cut off at the ends of what it is about, such as a scale."""
+        """Clip the interval to a range, such as a scale."""
         return replace(self, low=min(max(self.low, low), high), high=max(min(self.high, high), low))
 
     def as_json(self) -> list[float]:
@@ -481,11 +484,11 @@ class Interval:
 class Alignment(JsonRecord):
     """Agreement of scores with raters: value, interval and n.
 
-    `value` None is undefined (a constant side, too few), not 0.  `n` counts the items used (systems at system
-    level), `n_groups` the groups averaged (sample level), `n_left_out` the groups left out there, `n_unscored`
-    the labelled items without a score.  `reason` says why a value is undefined, `no_interval` why a value has no
-    interval and what to do about it ("" where that is not known).  Of the items that the judge was
-    calibrated on, `n_calibration_left_out` are not among the `n`, and `n_calibration_kept` were kept on request.
+    `value` None is undefined (constant scores or labels, too few items), not 0.  `n` counts the items used (systems at
+    system level), `n_groups` the groups averaged (sample level), `n_left_out` the groups left out there, and
+    `n_unscored` the labelled items without a score.  `reason` says why a value is undefined, `no_interval` why it has
+    no interval and what to do ("" = unknown).  Of the items that the judge was calibrated on, `n_calibration_left_out`
+    are not in `n`, and `n_calibration_kept` are, on request.
     """
 
     statistic: Statistic
@@ -512,16 +515,16 @@ class Alignment(JsonRecord):
 def setting(
     default: Any, help_: str = "", *, low: float | None = None, high: float | None = None, flag: str = ""
 ) -> Any:
-    """A dataclass field with a default, a sentence for help texts, and inclusive bounds.
+    """Define a settings field with a default, a help text, and inclusive bounds.
 
-    A command has an option for each field with a help text, called `flag` where that is not the field's name.
+    Each field with a help text is an option of commands, called `flag` if given.
     """
     return field(default=default, metadata={"help": help_, "low": low, "high": high, "flag": flag})
 
 
 @lru_cache(maxsize=64)
 def choices(record: type) -> dict[str, tuple[Any, ...]]:
-    """Field → the values of its `Literal`, None among them where the field may be None."""
+    """Return field → the values of its `Literal`, with None if the field may be None."""
     found = {}
     for name, hint in get_type_hints(record).items():
         among = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
@@ -532,20 +535,20 @@ def choices(record: type) -> dict[str, tuple[Any, ...]]:
 
 
 def check_settings(record: Any) -> None:
-    """UsageError for a value out of its bounds or not among its choices."""
-    allowed_values: dict[str, tuple[Any, ...]] = choices(record.__class__)
+    """Raise UsageError for a value out of its bounds or not among its choices."""
+    among = choices(record.__class__)
     for each in fields(record):
-        value, (low, high) = getattr(record, each.name), (each.metadata.get(end) for end in ("low", "high"))
-        allowed = allowed_values.get(each.name)
+        value, low, high = getattr(record, each.name), each.metadata.get("low"), each.metadata.get("high")
+        allowed = among.get(each.name)
         if allowed and value not in allowed:
             raise UsageError(f"{each.name} must be one of {', '.join(map(str, allowed))}, not {value!r}.")
-        if value is not None and high is not None and not low <= value <= high:
-            raise UsageError(f"{each.name} must lie between {low:,} and {high:,}, not {value}.")
-        if value is not None and low is not None and value < low:
-            raise UsageError(f"{each.name} must be at least {low:,}, not {value}.")
+        if value is None or low is None or low <= value <= (value if high is None else high):
+            continue
+        bounds = f"be at least {low:,}" if high is None else f"lie between {low:,} and {high:,}"
+        raise UsageError(f"{each.name} must {bounds}, not {value}.")
 
 
-# ── texts: is there anything to read, words, length ──────────────────────────────────────────────────────────────────
+# ── texts: blank texts, names, words, length ─────────────────────────────────────────────────────────────────────────
 
 _UNSPACED = (
     "\u0e00-\u0eff"  # Thai, Lao
@@ -557,16 +560,16 @@ _UNSPACED = (
     "\u3100-\u312f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Bopomofo, Han
     "\U00020000-\U0003ffff"  # Han beyond the first plane
 )
-"""Scripts that put no spaces between words."""
+"""Scripts without spaces between words."""
 
 _INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
-"""Characters that show nothing although their category is that of a letter, a mark or a symbol."""
+"""Invisible characters whose category is that of a letter, a mark or a symbol."""
 
 _HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 
 
 def is_blank(text: str) -> bool:
-    """Whether a reader would see nothing: only white space, control, format and other invisible characters."""
+    """Whether a text has only white space, control, format and other invisible characters."""
     if not text or text.isspace():
         return True
     if text[0].isalnum() and text[0].isascii():  # nearly every text that is not blank
@@ -581,9 +584,9 @@ def is_blank(text: str) -> bool:
 
 
 def visible_name(text: str) -> str:
-    """A name without the characters that show nothing, trimmed: two names that look alike are then equal.
+    """Trim a name and remove its invisible characters, so that names that look alike are equal.
 
-    For names of columns, aspects, ids, raters and projects; the joiners within emoji stay.
+    For names of columns, aspects, ids, raters and projects.  Joiners within emoji stay.
     """
     if text.isascii():
         return text.strip()
@@ -596,7 +599,7 @@ def visible_name(text: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Words as they stand, without punctuation; each character of a script without spaces is a word of its own.
+    """Split a text into words without punctuation; each character of a script without spaces is a word.
 
     >>> words_of("Don't panic: 你好 Straße")
     ["Don't", 'panic', '你', '好', 'Straße']
@@ -605,7 +608,7 @@ def words_of(text: str) -> list[str]:
 
 
 def text_length(text: str) -> int:
-    """Length in words between white space; each character of a script without spaces counts as one word.
+    """Count the words between white space; each character of a script without spaces counts as one word.
 
     >>> [text_length(text) for text in ("a well-known town", "你好，世界", "GPT-4 是 模型")]
     [3, 4, 4]
@@ -616,12 +619,12 @@ def text_length(text: str) -> int:
 
 
 def is_unspaced(text: str) -> bool:
-    """Whether most of a text is written in a script without spaces."""
+    """Whether most of a text is in a script without spaces."""
     return not text.isascii() and 2 * len(_HAS_UNSPACED.findall(text)) > text_length(text)
 
 
 def with_spaces(text: str) -> str:
-    """`text` with spaces around each character of a script without spaces, for tools that split at spaces."""
+    """Put spaces around each character of a script without spaces, for tools that split at spaces."""
     if text.isascii() or not _HAS_UNSPACED.search(text):
         return text
     return _patterns()[1].sub(r" \g<0> ", text)
@@ -629,7 +632,7 @@ def with_spaces(text: str) -> str:
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """A word, and a character of a script without spaces with the marks on it."""
+    """Return patterns of a word, and of a character with its marks in a script without spaces."""
     # Vowel signs and accents that combine belong to the character before them, but `\w` does not match them.
     marks = "".join(map(chr, filter(lambda code: unicodedata.category(chr(code))[0] == "M", range(0x300, 0x1F000))))
     marks = f"{re.escape(marks)}\u00ad\u200c\u200d"

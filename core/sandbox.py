@@ -201,7 +201,7 @@ def _out_of_time(*_: object) -> None:
 
 # ── jobs: Parquet and workbooks ──────────────────────────────────────────────────────────────────────────────
 
-MORE_ROWS = "Split it, or, for a golden set, raise CONCORD_MAX_GOLDEN_ITEMS if there is enough memory."
+MORE_ROWS = "Split it."
 PARQUET_ROWS = 64
 
 

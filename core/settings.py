@@ -14,7 +14,6 @@
 | `CONCORD_REASONING_EFFORT` | the model's | how long a judge thinks: `low`, `medium`, `high`, … |
 | `CONCORD_ENDPOINTS` | `endpoints.yaml` in `CONCORD_HOME` | YAML file with settings and prices per endpoint |
 | `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden set file; archives may unpack to 32 MB plus 100 times their size |
-| `CONCORD_MAX_GOLDEN_ITEMS` | `250000` | most items of a golden set, at 5 KB of memory each |
 | `CONCORD_DEMO` | `on` | `on`: a new database starts with the demo project |
 | `CONCORD_ROLES` | none | JSON file: e-mail address → viewer, annotator, reviewer or admin; `*` for all others |
 | `OPENAI_API_KEY` | none | key for OpenAI-compatible endpoints; never stored, logged or shown |
@@ -36,12 +35,10 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from core.errors import UsageError
 from core.project_records import ROLES, Role
 
-USUAL_GOLDEN_ITEMS = 250_000
-
 
 @dataclass(frozen=True)
 class Settings:
-    """Read once per process with `Settings.from_environment()`; tests build their own."""
+    """Settings of this installation, read once per process with `Settings.from_environment()`."""
 
     home: Path = Path(".concord")
     database_url: str = ""
@@ -55,7 +52,6 @@ class Settings:
     reasoning_effort: str = ""
     endpoints: Path | None = None
     max_upload_mb: int = 200
-    max_golden_items: int = USUAL_GOLDEN_ITEMS
     demo: bool = False
     roles: Mapping[str, Role] = field(default_factory=dict)
     roles_file: str = ""
@@ -64,7 +60,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
-        """Settings from `environ` (default: the process environment).  UsageError names a bad variable."""
+        """Read settings from `environ` (default: the process environment).  UsageError names a bad variable."""
         env = os.environ if environ is None else environ
         home = home_of(env)
         given: dict[str, Any] = {"home": home, "worker_id": socket.gethostname(), "demo": True}
@@ -83,39 +79,33 @@ class Settings:
         return cls(**given)
 
     def role_of(self, subject: str) -> Role:
-        """The role of who signed in as `subject` (an e-mail address, whatever its case); viewer where nothing says."""
+        """Return the role of a signed-in user by e-mail address, in any case; viewer by default."""
         return self.roles.get(subject.strip().lower(), self.roles.get("*", "viewer"))
 
 
 def variable_of(field_name: str) -> str:
-    """The environment variable that a field of `Settings` is read from."""
+    """Return the environment variable of a field of `Settings`."""
     return _VARIABLES.get(field_name, f"CONCORD_{field_name.upper()}")
 
 
 def variable(name: str) -> str:
-    """The value of an environment variable that a file of this installation names; "" where it is not set."""
+    """Return the value of an environment variable that a file of this installation names; "" if unset."""
     return os.environ.get(name, "").strip()
 
 
-def golden_items(environ: Mapping[str, str] | None = None) -> int:
-    """How many items a golden set may have.  UsageError where what stands there is no positive number."""
-    raw = (os.environ if environ is None else environ).get(_ITEMS)
-    return _number(raw, _ITEMS) if raw else USUAL_GOLDEN_ITEMS
-
-
 def home_of(environ: Mapping[str, str] | None = None) -> Path:
-    """The folder that everything is kept in, whatever else the environment says."""
+    """Return the folder of the database, caches and results."""
     env = os.environ if environ is None else environ
     return Path(env.get("CONCORD_HOME") or ".concord").expanduser().absolute()
 
 
 def _listed(raw: str, where: str = "") -> tuple[str, ...]:
-    """The words between commas, without blanks around them."""
+    """Split at commas, and trim each part."""
     return tuple(word.strip() for word in raw.split(",") if word.strip())
 
 
 def ray_address(raw: str, where: str) -> str:
-    """The address of a Ray cluster; UsageError, naming `where` it was said, for what is none."""
+    """Check the address of a Ray cluster.  UsageError names `where` a wrong one was given."""
     address = raw.strip()
     host, _, port = address.rpartition(":")
     if address in ("", "auto") or (host and port.isdigit() and "/" not in address):
@@ -124,14 +114,14 @@ def ray_address(raw: str, where: str) -> str:
 
 
 def _roles(file: str, where: str) -> Mapping[str, Role]:
-    """Identity (lower case) → role of the file at `file`.  UsageError names what is wrong in it."""
+    """Read identity (lower case) → role from a file.  UsageError names what is wrong in it."""
     path = Path(file).expanduser()
     try:
-        roles = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{where}: {path} cannot be read as JSON: {error}") from error
-    if not isinstance(roles, dict):
-        raise UsageError(f'{where}: {path} must hold an object such as {{"ann@example.org": "reviewer"}}.')
+        roles = dict(json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(
+            f'{where}: {path} must be a JSON object such as {{"ann@example.org": "reviewer"}}: {error}'
+        ) from error
     for subject, role in roles.items():
         if role not in ROLES:
             raise UsageError(f"{where}: {path} gives {subject!r} the role {role!r}; it is one of {', '.join(ROLES)}.")
@@ -156,13 +146,12 @@ def _number(raw: str, where: str) -> int:
     return int(raw)
 
 
-_ITEMS = "CONCORD_MAX_GOLDEN_ITEMS"
 _VARIABLES = {
     "roles_file": "CONCORD_ROLES",
     "openai_api_key": "OPENAI_API_KEY",
     "openai_base_url": "OPENAI_BASE_URL",
 }
-"""Field → variable, where that is not CONCORD_ and the field's name."""
+"""Field → variable, if that is not CONCORD_ and the field's name."""
 _READERS: dict[str, Callable[[str, str], Any]] = {
     "remote_code": _listed,
     "local_models": _listed,
@@ -172,17 +161,14 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
     "demo": lambda raw, where: _one_of(raw, where, ("on", "off")) == "on",
     "roles": _roles,
 }
-"""Field → what reads the variable's text (and takes its name) where the type of the field does not say."""
-
-
-_NEW_OBJECTS, _TIMES = 100_000, 10
+"""Field → function of the variable's text and name, if the type of the field is not enough."""
 
 
 def collect_seldom() -> None:
-    """Look once in 100,000 new objects, not in 700, and never again at those that are there by now (imports).
+    """Tune the cyclic garbage collector: run once in 100,000 new objects, and skip objects of imports.
 
-    A table of 100,000 items is millions of small objects that live on: to look through them all each time that they
-    have grown by a quarter took a third of the time of reading them, and found nothing.
+    A table of 100,000 items is millions of small objects.  With the default of 700, collections took a third of the
+    time of reading it.
     """
     gc.freeze()
-    gc.set_threshold(_NEW_OBJECTS, _TIMES, _TIMES)
+    gc.set_threshold(100_000, 10, 10)

@@ -1,7 +1,7 @@
-"""Texts cut into pieces: what changed between two of them, and what a judge's reply quotes of the one it judged.
+"""Compare texts word by word, and find the quotations of a judge's reply in the judged text.
 
-A quotation is what stands in quotation marks in the reply and also in the text, or a run of words that both share
-even without marks.  Case, white space and the kind of quotation marks do not count; nothing is guessed beyond that.
+A quotation is text in quotation marks that is also in the judged text, or a run of words that both share without marks.
+Case, white space and the kind of quotation marks do not count.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _TOKEN = re.compile(r"\n+|[^\S\n]+|\w+|[^\w\s]+")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run of text that stands in both versions, only in the old one, only in the new one, or that a reply quotes."""
+    """A piece of text that is in both versions, removed, added, or quoted by a reply."""
 
     change: Change
     text: str
 
 
 def word_diff(old: str, new: str) -> tuple[Piece, ...]:
-    """Pieces in reading order.  "same" + "removed" spell `old` exactly, "same" + "added" spell `new` exactly."""
+    """Compare two texts: "same" + "removed" pieces spell `old` exactly, "same" + "added" pieces spell `new`."""
     a, b = _TOKEN.findall(old), _TOKEN.findall(new)
     pieces: list[Piece] = []
     for tag, a0, a1, b0, b1 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
@@ -41,7 +41,7 @@ def word_diff(old: str, new: str) -> tuple[Piece, ...]:
 
 
 def _bridged(pieces: list[Piece]) -> Iterator[Piece]:
-    """Joins changes that only white space parts, so that a changed phrase is one removal and one addition."""
+    """Join changes separated only by white space, so that a changed phrase is one removal and one addition."""
     removed = added = ""
     for i, piece in enumerate(pieces):
         inside = 0 < i < len(pieces) - 1 and bool(removed or added)
@@ -68,20 +68,20 @@ def _both(removed: str, added: str) -> Iterator[Piece]:
 # ── quotations ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 MIN_WORDS = 4
-"""Words in a row that reply and text must share to count without quotation marks: fewer meet by chance."""
+"""Words in a row that count as a quotation without marks; fewer match by chance."""
 
 MIN_MARKED = 2
-"""Letters that something in quotation marks must have to be looked for."""
+"""Fewest letters of a quotation in marks."""
 
 LONGEST = 200_000
-"""Characters of a text or a reply that are looked at; the rest of a longer text is one plain piece."""
+"""Characters of a text or reply that are compared; the rest of a longer text is one plain piece."""
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _MARKED = re.compile(r"“([^“”]+)”|„([^„“”]+)[“”]|«([^«»]+)»|\"([^\"\n]+)\"|(?<!\w)['‘]([^'‘’\n]+)['’](?!\w)")
 
 
 def quoted_pieces(text: str, reply: str) -> tuple[Piece, ...]:
-    """`text` in pieces that spell it exactly, those in `reply` as "quoted", others as "same", in turn."""
+    """Split `text` into pieces that spell it exactly, "quoted" if they are in `reply`, else "same"."""
     words = list(_WORD.finditer(text, 0, min(len(text), LONGEST)))
     folded, said = [_folded(word[0]) for word in words], _folded_words(reply[:LONGEST])
     quotes = {tuple(said[k : k + MIN_WORDS]) for k in range(len(said) - MIN_WORDS + 1)}

@@ -19,7 +19,7 @@ from typer.exceptions import TyperException
 from core.cli import data, judge_files, judges_made, kept_projects, measure, styles
 from core.errors import ConcordError, UsageError, hide, trace_of
 from core.files import make_private, secure_home
-from core.settings import USUAL_GOLDEN_ITEMS, golden_items, home_of
+from core.settings import home_of
 
 CTRL_C = 130
 """Typer's result of an interrupted command."""
@@ -62,10 +62,6 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     as_json = "--json" in arguments
     try:
-        if (items := golden_items()) != USUAL_GOLDEN_ITEMS:
-            from core.data.tables import LIMITS
-
-            LIMITS.items = items
         outcome = _parser()(args=arguments, standalone_mode=False, prog_name="python -m core")
         if outcome == CTRL_C:
             raise KeyboardInterrupt

@@ -172,9 +172,7 @@ def build_golden(
     if len(table.rows) > LIMITS.items:
         raise GoldenError(
             f"The file has {len(table.rows):,} rows; at most {LIMITS.items:,} are read at once. Split the file, "
-            "raise CONCORD_MAX_GOLDEN_ITEMS if there is enough memory, or score it as CSV, JSONL or Parquet, "
-            "which `score` reads "
-            "row by row.",
+            "or score it as CSV, JSONL or Parquet, which `score` reads row by row.",
             file=table.name,
         )
     log = FindingLog(list(table.findings))

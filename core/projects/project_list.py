@@ -44,11 +44,10 @@ _stores: dict[str, Store] = {}
 
 
 def open_store(settings: Settings) -> Store:
-    """The store that `settings` name: one per process, made at the first call, with their limits.
+    """Return the store that `settings` name, one per process, opened at the first call.
 
-    StoreError when it cannot be opened or was written by a newer Concord.
+    StoreError if it cannot be opened, or was written by a newer Concord.
     """
-    LIMITS.items = settings.max_golden_items
     url = settings.database_url or f"sqlite:///{settings.home.absolute() / 'concord.sqlite'}"
     with _lock:
         if url not in _stores:

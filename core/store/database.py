@@ -69,26 +69,23 @@ _TYPES: dict[str, Any] = {
     "real": sa.Double,
     "bytes": sa.LargeBinary,
 }
+_DEFAULTS = {"key": "", "word": "", "short": "", "safe": "", "int": 0, "bool": False}
 
 
 def _table(name: str, columns: str, *constraints: Any) -> sa.Table:
     """Define a table of columns ``name:type``; `*` marks the primary key, `?` a nullable column.
 
-    ``>table`` instead of a type is a foreign key to the column of that name.
+    ``>table`` instead of a type is a foreign key to the column of that name.  Texts, whole numbers and booleans that a
+    row does not name are "", 0 and False.
     """
     made = []
     for word in columns.split():
         column, kind = word.lstrip("*").rstrip("?").split(":")
         refers = [sa.ForeignKey(f"{kind[1:]}.{column}")] if kind.startswith(">") else []
-        made.append(
-            sa.Column(
-                column,
-                _TYPES["key" if refers else kind],
-                *refers,
-                primary_key=word.startswith("*"),
-                nullable=word.endswith("?"),
-            )
-        )
+        key, nullable = word.startswith("*"), word.endswith("?")
+        default = None if key or refers or nullable else _DEFAULTS.get(kind)
+        kind = "key" if refers else kind
+        made.append(sa.Column(column, _TYPES[kind], *refers, primary_key=key, nullable=nullable, default=default))
     return sa.Table(name, metadata, *made, *constraints)
 
 

@@ -52,7 +52,7 @@ class Label:
 class LabelStore(StorePart):
     def add(self, project_id: str, golden_id: str, new: Sequence[Label], *, form: str) -> None:
         """Store the labels of one form (one per aspect); the same form a second time changes nothing."""
-        same = {"project_id": project_id, "golden_id": golden_id, "form": form, "taken_from": ""}
+        same = {"project_id": project_id, "golden_id": golden_id, "form": form}
         with self._db.write() as transaction:
             transaction.insert_new(labels, [row_of(labels, label, **same) for label in new])
 

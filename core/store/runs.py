@@ -62,11 +62,10 @@ class Runs(StorePart):
     ) -> str:
         """Add a queued run and return its id.  `request` is JSON text that the store does not read."""
         run_id = f"r{uuid.uuid4().hex[:12]}"
-        row: dict[str, Any] = dict.fromkeys(("phase", "error", "begun_by", "worker_id"), "")
-        row |= dict.fromkeys(("calls", "calls_expected", "snapshots"), 0)
-        row |= {"run_id": run_id, "project_id": project_id, "golden_id": golden_id, "kind": kind, "title": title}
+        row: dict[str, Any] = {"run_id": run_id, "project_id": project_id, "golden_id": golden_id}
+        row |= {"kind": kind, "title": title}
         row |= {"aspect": aspect, "judge_spec": judge_spec, "request": request, "status": "queued", "message": WAITING}
-        row |= {"usage": pack(Usage()).body, "attempt": 1, "version": 1, "cancel_requested": False}
+        row |= {"usage": pack(Usage()).body, "attempt": 1, "version": 1}
         with self._db.write() as transaction:
             now = transaction.now
             transaction.insert_new(runs, row | {"created_at": now, "updated_at": now})
@@ -94,12 +93,12 @@ class Runs(StorePart):
         A finished run stays as it is.  NotFoundError for an unknown id.
         """
         run = self.get(run_id)
-        lost = sa.and_(runs.c.status == "running", sa.literal(run.worker_alive is False))
-        idle = sa.and_(sa.or_(runs.c.status == "queued", lost), runs.c.worker_id == run.worker_id)
         with self._db.write() as transaction:
-            now = transaction.now
-            ended = sa.update(runs).filter_by(run_id=run_id).where(idle).values(cancel_requested=False)
-            _bumped(transaction, ended, status="cancelled", message="cancelled", finished_at=now)
+            ended = sa.update(runs).filter_by(run_id=run_id, status="queued")
+            if run.worker_alive is False:
+                ended = _attempt("running", run_id, run.attempt)
+            ended = ended.values(finished_at=transaction.now, cancel_requested=False)
+            _bumped(transaction, ended, status="cancelled", message="cancelled")
             running = sa.update(runs).filter_by(run_id=run_id, status="running")
             _bumped(transaction, running, cancel_requested=True, message="cancelling")
 
@@ -179,7 +178,7 @@ def _bumped(transaction: Transaction, change: sa.Update, **values: Any) -> bool:
 class Workers(StorePart):
     def enter(self, worker_id: str, place: str, pid: int) -> None:
         """Sign on, and replace a predecessor of the same id."""
-        about = {"worker_id": worker_id, "place": place, "pid": pid, "capability": ""}
+        about = {"worker_id": worker_id, "place": place, "pid": pid}
         with self._db.write() as transaction:
             now = transaction.now
             transaction.upsert(workers, about | {"started_at": now, "beat_at": now})

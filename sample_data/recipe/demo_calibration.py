@@ -1,7 +1,7 @@
 """The demo's golden set and its calibration: notifications of a newsroom, judged by the simulated reader.
 
-`record` runs the calibration and keeps each reply by the key of its request, as `core.providers.cached` reads it:
-the session that people watch at a pace.  When a prompt or the reader changes, record again.
+`record` runs the calibration and writes each reply under the key of its request, as `core.providers.cached` reads it,
+for the replay on Calibrate.  When a prompt or the reader changes, record again.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from core.providers import simulated_reader
 from core.providers.cached import reply_to_json, write_recording
 from core.providers.completions import Reply, Request
 from core.providers.scripted import ScriptedProvider
-from sample_data.recipe.recorded_session import FOLDER, PACE, SAMPLES
 
+SAMPLES = Path(__file__).parents[1]
+FOLDER = SAMPLES / "recorded"
+PACE = 25.0
+"""Replies per second of the replay, slow enough to watch."""
 SPEC = "scripted:newsroom"
 GOLDEN = SAMPLES / "notifications.jsonl"
 SESSION = "newsroom_session.jsonl"

@@ -35,8 +35,7 @@ from core.repeval.search import RepEvalSettings
 from core.repeval.states import Extraction
 from core.settings import Settings
 from core.store.store import Store
-from sample_data.recipe.demo_calibration import GOLDEN, NEWER, SPEC
-from sample_data.recipe.recorded_session import SAMPLES
+from sample_data.recipe.demo_calibration import GOLDEN, NEWER, SAMPLES, SPEC
 
 T = TypeVar("T")
 ADA, BEN, CHI = "Ada (demo)", "Ben (demo)", "Chi (demo)"

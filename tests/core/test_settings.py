@@ -25,8 +25,8 @@ def test_roles_by_identity(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "cannot be read as JSON"),
-        ("[]", "must hold an object"),
+        ("{", "must be a JSON object"),
+        ("[1]", "must be a JSON object"),
         ('{"a": "boss"}', "the role 'boss'; it is one of viewer"),
         ('{"a": ["admin"]}', "it is one of viewer"),
     ],

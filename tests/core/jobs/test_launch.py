@@ -20,7 +20,6 @@ def test_settings_reach_the_worker_whole(tmp_path: Path) -> None:
         local_models=("a/b", "c/d"),
         roles={"ann@example.org": "annotator"},
         max_upload_mb=9,
-        max_golden_items=8,
         demo=True,
         openai_api_key="sk-secret",
         openai_base_url="http://127.0.0.1/v1",

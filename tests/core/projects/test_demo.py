@@ -20,7 +20,6 @@ from core.store.log import Entry
 from core.store.store import Store
 from sample_data.recipe import demo_calibration
 from sample_data.recipe import demo_project as build
-from sample_data.recipe.recorded_session import FOLDER
 
 
 @pytest.fixture
@@ -85,7 +84,9 @@ def test_the_session_that_is_replayed_comes_out_the_same_today(demo: Store, runs
         demo_calibration.record(tmp_path),
     )
     assert (now.held_out, now.no_criteria, now.calls) == (kept.held_out, kept.no_criteria, kept.calls)
-    assert (tmp_path / demo_calibration.SESSION).read_bytes() == (FOLDER / demo_calibration.SESSION).read_bytes()
+    assert (tmp_path / demo_calibration.SESSION).read_bytes() == (
+        demo_calibration.FOLDER / demo_calibration.SESSION
+    ).read_bytes()
 
 
 # ── coming and going ─────────────────────────────────────────────────────────────────────────────────────────
