@@ -1,6 +1,6 @@
-"""Numbers, intervals, p values, counts, money and durations as people read them, and names of judges and versions.
+"""Format numbers, intervals, p values, counts, money and durations for people; names of judges and versions.
 
-One place writes each of them, for the terminal, screens, reports and files.  Undefined is "—", never 0.
+The terminal, screens, reports and files all use these functions.  Undefined is "—", never 0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VERSION_STATES: dict[str, str] = {
     "current": "current",
     "retired": "retired",
 }
-"""State of a version → what people read."""
+"""State of a version to words for people."""
 VERSION_ORIGINS: dict[str, str] = {
     "calibration": "proposed by a calibration",
     "edit": "made of an edit",
@@ -44,27 +44,27 @@ _ALPHA = 0.05
 
 
 def measure_name(statistic: Statistic, level: Level) -> str:
-    """E.g. "Spearman rho, sample level": how every axis and column of alignments is headed."""
+    """Name statistic and level, as on every axis and column of alignments: "Spearman rho, sample level"."""
     return f"{STATISTIC_NAMES[statistic]}, {LEVEL_NAMES[level]}"
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """``"0.47"``, ``"−0.05"``, or "—" for what is undefined; never "−0.00"."""
+    """Format a number: ``"0.47"``, ``"−0.05"``, or "—" for None; never "−0.00"."""
     return DASH if value is None else f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
 def signed(value: float | None, digits: int = 2) -> str:
-    """``"+0.05"``, ``"−0.05"`` or "—"."""
+    """Format a number with its sign: ``"+0.05"``, ``"−0.05"``, or "—" for None."""
     return DASH if value is None else f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")
 
 
 def range_words(ends: Iterable[float] | None) -> str:
-    """``"[0.37, 0.57]"`` or "—", of an `Interval` or its two ends."""
+    """Format an `Interval` or its two ends: ``"[0.37, 0.57]"``, or "—" for None."""
     return DASH if ends is None else f"[{', '.join(map(number, ends))}]"
 
 
 def signed_range(ends: Iterable[float] | None, digits: int = 2) -> str:
-    """``"[−0.03, +0.15]"`` or "—", of an `Interval` or its two ends."""
+    """Format an `Interval` or its two ends with signs: ``"[−0.03, +0.15]"``, or "—" for None."""
     return DASH if ends is None else f"[{', '.join(signed(end, digits) for end in ends)}]"
 
 
@@ -79,38 +79,38 @@ class Estimated(Protocol):
 
 
 def estimate(found: Estimated | None) -> str:
-    """``"0.47 [0.37, 0.57]"``; "0.47 (no interval)" without an interval; "—" for what is undefined."""
+    """Format value and interval: ``"0.47 [0.37, 0.57]"``; "0.47 (no interval)"; "—" for an undefined value."""
     if found is None or found.value is None:
         return DASH
     return f"{number(found.value)} {range_words(found.interval) if found.interval else '(no interval)'}"
 
 
 def describe(alignment: Alignment | None) -> str:
-    """``"0.41 [0.35, 0.47]"``, or "—" for what is undefined or not there yet: the one figure of a judge on screens."""
+    """Format an alignment for screens: ``"0.41 [0.35, 0.47]"``; "0.41"; "—" for None or an undefined value."""
     if alignment is None or alignment.interval is None:
         return number(None if alignment is None else alignment.value)
     return estimate(alignment)
 
 
 def change_figures(value: float, interval: Iterable[float] | None, digits: int = 2) -> str:
-    """``"+0.05 [−0.01, +0.11]"``, or the value alone."""
+    """Format a difference and its interval: ``"+0.05 [−0.01, +0.11]"``, or the value alone."""
     return signed(value, digits) + ("" if interval is None else f" {signed_range(interval, digits)}")
 
 
 def difference_figures(
     value: float | None, interval: Iterable[float] | None, p: float | None, p_reason: str = ""
 ) -> str:
-    """``"+0.05 [+0.01, +0.09], p = 0.012"``; "undefined", and why there is no p."""
+    """Format a difference with its test: ``"+0.05 [+0.01, +0.09], p = 0.012"``; "undefined"; the reason for no p."""
     if value is None:
         return "undefined"
     return f"{change_figures(value, interval)}, {p_figure(p, f'no p ({p_reason})' if p_reason else 'no p')}"
 
 
 def p_figure(p: float | None, missing: str = "no p", *, limit: float = _ALPHA) -> str:
-    """``"p = 0.012"``, ``"p < 0.001"``, or `missing` for None and NaN.
+    """Format a p value: ``"p = 0.012"``, ``"p < 0.001"``, or `missing` for None and NaN.
 
-    A p near `limit` gets as many digits as show on which side it lies: 0.0496 and 0.0504, never 0.050 for both.
-    A `limit` below 0.05 is named where p lies between the two: ``"p = 0.032, above 0.025"``.
+    A p near `limit` gets enough digits to show its side: 0.0496 and 0.0504, never 0.050 for both.  A `limit` below 0.05
+    is named where p lies between the two: ``"p = 0.032, above 0.025"``.
     """
     if p is None or math.isnan(p):
         return missing
@@ -125,7 +125,7 @@ def p_figure(p: float | None, missing: str = "no p", *, limit: float = _ALPHA) -
 
 
 def p_cell(p: float | None) -> str:
-    """``"0.012"``, ``"< 0.001"`` or "—", in a column that says p."""
+    """Format a p value for a column named p: ``"0.012"``, ``"< 0.001"`` or "—"."""
     return p_figure(p, DASH).removeprefix("p ").removeprefix("= ")
 
 
@@ -133,12 +133,12 @@ def p_cell(p: float | None) -> str:
 
 
 def counted(n: int, noun: str, many: str = "") -> str:
-    """``"1 item"``, ``"1,600 items"``."""
+    """Count things: ``"1 item"``, ``"1,600 items"``."""
     return f"{n:,} {noun if n == 1 else many or f'{noun}s'}"
 
 
 def percent(part: float | None, digits: int = 0) -> str:
-    """``"30 %"`` or "—"; never "0 %" for a part above 0 nor "100 %" for a part below 1."""
+    """Format a share: ``"30 %"`` or "—"; never "0 %" for a part above 0, nor "100 %" for a part below 1."""
     if part is None:
         return DASH
     least, shown = 10.0**-digits, f"{100 * part:.{digits}f}"
@@ -148,17 +148,17 @@ def percent(part: float | None, digits: int = 0) -> str:
 
 
 def money(cost: float | None) -> str:
-    """Dollars, to the hundredth of a cent where they are few; "—" for an unknown price."""
+    """Format dollars: ``"$1.50"``, under 10 cents ``"$0.0123"``, or "—" for an unknown price."""
     return DASH if cost is None else f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
 
 
 def price_words(cost: float | None) -> str:
-    """``", about $0.12"``, ``", price —"`` for an unknown price, "" for no cost."""
+    """Add a price to a sentence: ``", about $0.12"``, ``", price —"`` for an unknown one, "" for no cost."""
     return ", price —" if cost is None else f", about {money(cost)}" if cost else ""
 
 
 def duration(seconds: float | None) -> str:
-    """``"42 s"``, ``"5 min"``, ``"2 h 10 min"``, ``"3 days"``; "—" where not known."""
+    """Format seconds: ``"42 s"``, ``"5 min"``, ``"2 h 10 min"``, ``"3 days"``; "—" for None."""
     if seconds is None:
         return DASH
     whole = max(0, round(seconds))
@@ -171,12 +171,12 @@ def duration(seconds: float | None) -> str:
 
 
 def times(n: int) -> str:
-    """``"once"``, ``"4 times"``."""
+    """Say how often: ``"once"``, ``"4 times"``."""
     return "once" if n == 1 else f"{n:,} times"
 
 
 def capital(text: str) -> str:
-    """`text` with a capital first letter, the rest as it is."""
+    """Write the first letter as a capital, and leave the others as they are."""
     return text[:1].upper() + text[1:]
 
 
@@ -184,14 +184,14 @@ def capital(text: str) -> str:
 
 
 def in_short(names: Sequence[str], most: int = 4) -> str:
-    """``"a"``, ``"a and b"``, ``"a, b, c and 3 others"``."""
+    """List names, at most `most`: ``"a"``, ``"a and b"``, ``"a, b, c and 3 others"``."""
     if len(names) > most:
         return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} others"
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
 def judge_words(spec: str) -> str:
-    """The name of a judge for people: its model or file, without where it lies; "—" for none."""
+    """Name a judge by its model or file, without host or folder; "—" for an empty spec."""
     kind, colon, rest = spec.partition(":")
     if not colon:
         return spec or DASH

@@ -1,15 +1,15 @@
-"""Every result in words, once: the terminal, screens, reports and notebooks print the same `Finding`.
+"""Results in words: the terminal, screens, reports and notebooks print the same `Finding`.
 
-A report joins several results; `core.report.headline` says in words what they come to together.
+`core.report.headline` sums up several results.
 
 ::
 
     agreement       judges next to raters and each other: leaderboard, gain, rater, regression, yes or no
-    weak_spots      where a judge fails, its biases, how sure it is
+    weak_spots      where a judge fails, its biases, its intervals
     system_quality  which system is better
     over_time       rechecks on newer labels, monitoring of newer texts
 
-A point value never makes a claim: each sentence follows from a test in the record, and says so where there is none.
+Each claim follows from a test in the record, never from a point value; without a test the sentence says so.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`headline` is the result in a sentence that a stakeholder can repeat, `detail` statistic, level, n and interval.
+    """A result in words: a `headline` that a stakeholder can repeat; statistic, level, n and interval as `detail`.
 
-    `cautions` weaken it, a sentence each.  `next_step` is what to do now; "" where nothing is.
+    `cautions` are sentences that weaken it.  `next_step` says what to do now; "" for nothing.
     """
 
     headline: str
@@ -31,6 +31,6 @@ class Finding:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """All of it for a terminal, without what is empty."""
+        """Non-empty parts, a line each, for a terminal."""
         notes = (f"Note: {caution}" for caution in self.cautions)
         return tuple(filter(None, (self.headline, self.detail, *notes, self.next_step)))

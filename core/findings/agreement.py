@@ -1,4 +1,4 @@
-"""How well a judge agrees with raters: next to other judges, a baseline, one rater, a regression; on yes or no."""
+"""Findings on agreement with raters: judges of a table, a gain, one rater, a regression, yes or no, planned labels."""
 
 from __future__ import annotations
 
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from core.stats.choices import PreferenceAgreement, Rate, YesNo
     from core.stats.raters import Standing
 
+TURN_ROUND = (
+    "If the lowest label is the best, turn the labels round (--values best=low, or at the upload) and measure again."
+)
+
 STANDING_WORDS: dict[Standing, str] = {
     "above": "better",
     "level": "as good",
@@ -48,7 +52,7 @@ def board_finding(
     baseline: int | None = None,
     looks: int = 0,
 ) -> Finding:
-    """What `board` shows of the judge at `place` among those given, called `name`; of the best judge without a place.
+    """Say how the judge at `place` on `board`, called `name`, compares with the others; without a place, the best.
 
     `measure` names statistic and level.  `baseline` is the place of the same judge without criteria, `looks` how often
     the held-out items were seen.
@@ -101,14 +105,13 @@ def board_finding(
 
 
 def gain_finding(gain: Difference) -> Finding:
-    """Whether criteria raised the agreement on held-out items.
+    """Say whether criteria raised the agreement on held-out items.
 
-    Next to a baseline that contradicts the raters a gain means nothing; then the labels may be the wrong way round.
+    A gain over a baseline that contradicts the raters means nothing; then the labels may be the wrong way round.
     """
     before, after = number(gain.b.value), number(gain.a.value)
     if contradicts(gain.b):
-        turn = "If the lowest label is the best, turn the labels round (--values best=low) and measure again."
-        return Finding(f"Without criteria the judge contradicts the raters ({before}).", next_step=turn)
+        return Finding(f"Without criteria the judge contradicts the raters ({before}).", next_step=TURN_ROUND)
     shown = claim(gain.value, gain.interval, gain.p)
     if shown == "undefined":
         return Finding("The gain over the baseline is undefined.", f"{capital(gain.reason)}.")
@@ -124,43 +127,40 @@ def gain_finding(gain: Difference) -> Finding:
 
 
 def gain_warning(gain: Difference) -> str:
-    """The sentences of `gain_finding`, which a judge file carries; "" where the gain is significant."""
+    """Write `gain_finding` as a warning for the judge file; "" where the gain is significant."""
     said = gain_finding(gain)
     gained = claim(gain.value, gain.interval, gain.p) == "higher" and not contradicts(gain.b)
     return "" if gained else " ".join(filter(None, (said.headline, said.detail, said.next_step)))
 
 
 def contradicts(alignment: Alignment) -> bool:
-    """Whether a judge ranks texts against the raters beyond chance: its whole interval lies below 0."""
+    """Check whether a judge ranks texts against the raters beyond chance: its whole interval lies below 0."""
     return alignment.interval is not None and alignment.interval.high < 0
 
 
 def contradiction_words(alignment: Alignment, whose: str) -> str:
-    """Ask whether the lowest label is the best where a judge `contradicts` the raters; "" elsewhere."""
+    """Warn of a judge that `contradicts` the raters; "" for any other."""
     if not contradicts(alignment):
         return ""
-    return (
-        f"{whose} contradicts the raters: {estimate(alignment)}. If the lowest label is the best, turn the labels "
-        "round (--values best=low, or at the upload) and measure again."
-    )
+    return f"{whose} contradicts the raters: {estimate(alignment)}. {TURN_ROUND}"
 
 
 def no_interval_words(alignment: Alignment) -> str:
-    """Why a value has no interval; "" where it has one, or where the value is undefined."""
+    """Say why a value has no interval; "" where it has one, or where the value is undefined."""
     if alignment.value is None or alignment.interval is not None:
         return ""
     return f"No interval: {alignment.no_interval or 'none is known'}."
 
 
 def alone_words(interval: Interval | None, p: float | None) -> str:
-    """Say why an interval without 0 stands next to a p that shows nothing; "" elsewhere."""
+    """Explain an interval without 0 next to a p that is not significant; "" for others."""
     if p is None or np.isnan(p) or p <= ALPHA or interval is None or interval.low <= 0.0 <= interval.high:
         return ""
     return ", corrected for all comparisons, unlike the interval"
 
 
 def rater_finding(result: BesidePeople, measure: str, judge: str = "The judge") -> Finding:
-    """How `judge` compares with one rater, each against the mean of the other raters; `measure` names the axis."""
+    """Compare `judge` with one rater, each against the mean of the other raters; `measure` names the axis."""
     if result.difference is None or result.judge.value is None or result.person.value is None:
         return Finding(f"{judge} cannot be compared with a rater here.", f"{capital(result.reason)}.")
     how = {
@@ -190,7 +190,7 @@ def margin_words() -> str:
 
 
 def annotator_finding(result: AnnotatorTest) -> Finding:
-    """Whether the judge may take a rater's place, with omega, rho and what the test rests on."""
+    """Say whether the judge may take a rater's place, with omega, rho and the size of the test."""
     name = "Alternative Annotator Test"
     if result.omega is None or result.withheld:
         return Finding(f"{name}: no verdict.", f"{capital(result.withheld or result.reason)}.")
@@ -210,12 +210,12 @@ def annotator_finding(result: AnnotatorTest) -> Finding:
 
 
 def _raters(result: BesidePeople | AnnotatorTest) -> str:
-    """Their number, and their panel where there are several."""
+    """Number of raters, and their panel if there are several."""
     return f"{result.n_raters} raters" + (f" of the panel {result.panel}" if result.panel else "")
 
 
 def bar_words(bar: RegressionBar, judge: int) -> str:
-    """Whether judge number `judge` agrees better than a plain regression; "" where one of the two is undefined."""
+    """Say whether judge number `judge` agrees better than a plain regression; "" where one of them is undefined."""
     gap, standing = bar.minus[judge], bar.standing(judge)
     if standing == "undefined":
         return ""
@@ -232,7 +232,7 @@ def bar_words(bar: RegressionBar, judge: int) -> str:
 
 
 def yes_no_finding(found: YesNo) -> Finding:
-    """From which score on to say yes, and what that does to new items."""
+    """Say from which score on to say yes, with precision, recall and cost on new items."""
     if found.cost is None or found.cost_of_none is None:
         return Finding(f"No threshold can be chosen: {found.reason}.")
     auc = f"AUC {rate_words(found.auc)} ({found.n_yes:,} yes) from {counted(found.n_sources, 'source')}, dataset level."
@@ -250,7 +250,7 @@ def yes_no_finding(found: YesNo) -> Finding:
 
 
 def agreement_words(agreement: PreferenceAgreement) -> str:
-    """How often the judge prefers what raters do, in sentences."""
+    """Say how often the judge prefers what raters do."""
     if agreement.always_one is None:
         return f"The judge cannot be compared with raters: {agreement.reason}."
     ties = f"Raters call {agreement.n_ties:,} of {agreement.n:,} pairs a tie"
@@ -262,7 +262,7 @@ def agreement_words(agreement: PreferenceAgreement) -> str:
 
 
 def rate_words(share: Rate) -> str:
-    """A share with its interval and n, or why there is none: ``"0.800 [0.700, 0.900], n = 60"``."""
+    """Format a share with its interval and n, or its reason: ``"0.800 [0.700, 0.900], n = 60"``."""
     if share.value is None:
         return f"— ({share.reason})"
     ends = "" if share.interval is None else f" [{share.interval.low:.3f}, {share.interval.high:.3f}]"

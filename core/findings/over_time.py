@@ -1,4 +1,4 @@
-"""Whether a judge still agrees with newer labels, whether newer texts or the judge moved, and how steady it is."""
+"""Findings over time: rechecks on newer labels, monitoring of newer texts, steadiness, and other models."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_NAMED = 3
 
 
 def recheck_finding(found: Recheck) -> Finding:
-    """Whether the agreement of an exported judge holds on newer labels, fell, or is inconclusive."""
+    """Say whether the agreement of an exported judge holds on newer labels, fell, or is inconclusive."""
     change, now, then = found.change, number(found.now.value), number(found.then.value)
     headline = {
         "holds": f"Agreement with raters holds: {now} on newer labels, {then} before.",
@@ -59,7 +59,7 @@ def recheck_finding(found: Recheck) -> Finding:
 
 
 def monitor_finding(found: Monitored) -> Finding:
-    """Whether quality changed in production, and whether the systems or the judge changed."""
+    """Say whether quality changed in production, and whether the systems or the judge changed."""
     watched, who, look = found.watched, found.who, found.look
     baseline = [period.name for period in watched.periods if period.in_baseline]
     since = f"since the baseline ({baseline[0]}{f' to {baseline[-1]}' if len(baseline) > 1 else ''})"
@@ -96,7 +96,7 @@ def monitor_finding(found: Monitored) -> Finding:
 
 
 def anchor_words(look: AnchorLook) -> str:
-    """What the scores of the anchors show, in a sentence."""
+    """Say how the scores of the anchors changed."""
     lost = f" {counted(look.n_lost, 'anchor')} could not be read now." if look.n_lost else ""
     if look.change is None or look.interval is None:
         return f"{counted(look.n_items, 'anchor')}, look {look.n}: {look.reason}.{lost}"
@@ -106,7 +106,7 @@ def anchor_words(look: AnchorLook) -> str:
 
 
 def movement_words(change: Movement | None) -> str:
-    """``"down by 0.31, ±0.12"``; "" for the baseline."""
+    """Format a movement: ``"down by 0.31, ±0.12"``; "" for the baseline."""
     if change is None:
         return ""
     if change.value is None:
@@ -118,11 +118,11 @@ def movement_words(change: Movement | None) -> str:
 # ── steadiness ───────────────────────────────────────────────────────────────────────────────────────────────
 
 WORTHWHILE = 0.01
-"""The least rise of the alignment for which more samples are proposed."""
+"""Least rise of the alignment for which more samples are proposed."""
 
 
 def steadiness_finding(found: Steadiness) -> Finding:
-    """How much the scores of a judge change when it is asked again, and whether more samples would help."""
+    """Say how much the scores of a judge change when it is asked again, and whether more samples would help."""
     asked = f"{counted(found.n_items, 'calibration item')}, each scored {times(found.times)}"
     ends = "" if found.interval is None else f", 95 % interval {number(found.interval.low)} to "
     ends += "" if found.interval is None else number(found.interval.high)
@@ -143,7 +143,7 @@ def steadiness_finding(found: Steadiness) -> Finding:
 
 
 def steadiness_line(found: Steadiness, gain: Difference) -> str:
-    """What asking again showed, in a line next to the alignment, and whether the `gain` is lost in that noise."""
+    """Say how much the scores changed when asked again, and whether the `gain` is smaller than that noise."""
     from core.comparison.steadiness import gain_noise, is_within_noise
 
     if found.changed_share is None:
@@ -165,7 +165,7 @@ def _changes(found: Steadiness) -> str:
 
 
 def switch_finding(found: Sequence[TriedModel]) -> Finding:
-    """Whether another model agrees better with raters under the same criteria; chosen and reported on other items."""
+    """Say whether another model agrees better with raters under the same criteria, on other items than chose it."""
     own, others = found[0], [one for one in found[1:] if one.calibration.value is not None]
     if not others:
         return Finding("No other model could be compared: too few of its replies could be read.")

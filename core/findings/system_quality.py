@@ -1,4 +1,4 @@
-"""Which system is better, no stronger than the test."""
+"""Findings on systems: which has the better mean, and which one raters prefer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from core.findings import Finding
 from core.findings.agreement import agreement_words
-from core.stats.intervals import ALPHA, CONFIDENCE, claim, t_quantile, two_sided
+from core.stats.intervals import CONFIDENCE, claim, t_quantile, two_sided
 from core.stats.system_means import ALL_LABELLED, LEAST_LABELS, LOPSIDED, REPEATED, SHOWN_AT
 from core.wording import (
     change_figures,
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
     from core.stats.system_means import SystemDifference, SystemMeans
 
 WORTH_AT = 0.005
-"""The p of the judge's correlation up to which verdicts are said to add to labels (as `SHOWN_AT` for systems)."""
+"""Largest p of the judge's correlation with which verdicts are said to add to labels (as `SHOWN_AT` for systems)."""
 
 
 def is_shown(difference: SystemDifference) -> bool:
-    """Whether a difference is beyond chance, corrected over the table."""
+    """Check whether a difference is beyond chance, corrected over the table."""
     shown = claim(difference.value, difference.interval, difference.p_holm) in ("higher", "lower")
     return shown and difference.p_holm is not None and difference.p_holm <= SHOWN_AT
 
 
 def difference_words(difference: SystemDifference) -> str:
-    """Difference, 95 % interval and p corrected over the pairs: ``"+0.31 [+0.05, +0.57], p = 0.011"``."""
+    """Format a difference, its 95 % interval and p corrected over the pairs: ``"+0.31 [+0.05, +0.57], p = 0.011"``."""
     tested = p_figure(difference.p_holm, difference.reason or "no p", limit=SHOWN_AT)
     return f"{change_figures(difference.value, difference.interval)}, {tested}"
 
 
 def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Finding:
-    """Whether system `first` is better than `second` in `aspect`, in one sentence; both have a corrected mean.
+    """Say whether system `first` is better than `second` in `aspect`; both have a corrected mean.
 
     The claim is corrected over all pairs of the table, whichever pair is asked for.
     """
@@ -62,7 +62,7 @@ def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Fi
 
 
 def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] | None = None) -> Finding:
-    """Which system has the better mean `aspect`, if any; `left_out` maps what was left out → how many."""
+    """Say which system has the better mean `aspect`, if any; `left_out` counts the items left out by their kind."""
     ranked, differences = means.corrected, means.differences
     shown = [pair for pair in differences if is_shown(pair)]
     named, details = None, list[str]()  # the pair that the headline is about
@@ -117,23 +117,20 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
 
 
 def worth_words(means: SystemMeans) -> str:
-    """What the verdicts add to the labels, said only beyond chance; "" without an effective number of labels."""
+    """Say how much the verdicts add to the labels, beyond chance; "" without an effective number of labels."""
     known = [system.n_effective / system.n_both for system in means.corrected if system.n_effective]
     if not known:
         return ""
     if all(system.n_judged == system.n_both for system in means.corrected):
         return "Every judged item has a label; verdicts on other items would narrow the intervals."
     times, p = float(np.median(known)), means.p_correlation
-    if p is None or p > ALPHA or times < 1.05:
+    if p is None or p > WORTH_AT or times < 1.05:
         return "The verdicts add nothing significant to these labels."
-    if p > WORTH_AT:
-        figures = f"r {number(means.correlation)}, {p_figure(p, limit=WORTH_AT)}"
-        return f"Whether the verdicts add to these labels is inconclusive ({figures})."
     return f"With the verdicts, each label counts as about {times:.1f}."
 
 
 def notes_of_systems(means: SystemMeans) -> list[str]:
-    """Notes on single systems, each once, without those that `means_finding` holds: ``"A and B: constant …"``."""
+    """Notes on single systems, each once, without those in `means_finding`: ``"A and B: constant …"``."""
     whose: dict[str, list[str]] = {}
     for system in means.systems:
         reasons = [system.corrected.reason] if system.corrected.value is None else system.note.split("; ")
@@ -151,7 +148,7 @@ def notes_of_systems(means: SystemMeans) -> list[str]:
 
 
 def preferences_finding(found: Preferences) -> Finding:
-    """Which system raters prefer most on pairs of texts, and how often a judge prefers the same."""
+    """Say which system raters prefer most on pairs of texts, and how often a judge prefers the same."""
     raters = found.by_people
     cautions = [found.caution] if found.caution else []
     agreed = [] if found.agreement is None else [agreement_words(found.agreement)]
@@ -170,7 +167,7 @@ def preferences_finding(found: Preferences) -> Finding:
 
 
 def strength_lines(who: str, found: Strengths) -> list[str]:
-    """A line per system, strongest first."""
+    """List the strengths of systems, a line each, strongest first."""
     if not found.systems:
         return [f"Strengths by {who}: — ({found.reason})."]
     head = f"Strengths by {who} (log-odds over an average system; {counted(found.n, 'pair')}):"

@@ -1,4 +1,4 @@
-"""Where a judge fails, what it leans on beyond quality, and how sure it is of its verdicts."""
+"""Findings on weak spots: where a judge errs more, its biases, spoiled texts, and intervals around verdicts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WHERE: dict[Division, str] = {
 
 
 def examination_finding(found: Examination) -> Finding:
-    """Where the judge errs more than elsewhere, and its biases, each beyond chance."""
+    """Say where the judge errs more than elsewhere, and its biases, each beyond chance."""
     name = capital(found.name)
     if not found.n:
         return Finding(f"{name} scored no labelled item that it has not seen.")
@@ -61,7 +61,7 @@ def examination_finding(found: Examination) -> Finding:
 
 
 def controls_finding(controls: Sequence[Control]) -> Finding:
-    """Whether the judge prefers texts that were spoiled on purpose."""
+    """Say whether the judge prefers texts that were spoiled on purpose."""
     known = [control for control in controls if control.preferred is not None]
     if not known:
         return Finding("No text could be spoiled and scored.")
@@ -81,12 +81,12 @@ def controls_finding(controls: Sequence[Control]) -> Finding:
 
 
 def part_figures(part: Part) -> str:
-    """``"+0.40 [+0.21, +0.59], p < 0.001"``: the excess error compared with the other parts."""
+    """Format the excess error of a part over that of the others: ``"+0.40 [+0.21, +0.59], p < 0.001"``."""
     return f"{signed(part.difference)} {signed_range(part.interval)}, {p_figure(part.p, limit=HALF_ALPHA)}"
 
 
 def bias_finding(bias: Bias) -> Finding:
-    """Whether the judge leans on something beyond the labels; the figures are the detail."""
+    """Say whether the judge follows length, place or family beyond the labels; the figures are the detail."""
     longer = (bias.difference or 0.0) > 0
     own = None if bias.judge is None else bias.judge.interval
     surely = own is not None and (own.low > 0 if longer else own.high < 0)
@@ -111,7 +111,7 @@ def bias_finding(bias: Bias) -> Finding:
 
 
 def bias_figures(bias: Bias) -> str:
-    """``"correlation 0.68 [0.60, 0.75], 0.15 expected without bias, raters 0.23 [0.10, 0.35]; excess …"``."""
+    """Format a bias: ``"correlation 0.68 [0.60, 0.75], 0.15 expected without bias, raters 0.23 […]; excess …"``."""
     if bias.difference is None:
         return bias.reason
     tested = p_figure(bias.p, bias.reason or "no p", limit=HALF_ALPHA)
@@ -129,7 +129,7 @@ def bias_figures(bias: Bias) -> str:
 
 
 def sureness_finding(sure: Sureness) -> Finding:
-    """Whether the intervals of verdicts hold as many labels as they should."""
+    """Say whether the intervals around verdicts hold as many labels as they should."""
     if sure.held is None or sure.width is None:
         headline = f"No intervals of {percent(sure.coverage)} around verdicts: {sure.reason}."
     else:

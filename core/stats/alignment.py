@@ -122,8 +122,8 @@ def align(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Se
 def align_each(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> list[Alignment]:
     """One Alignment per row of `scores` (n_candidates, n_items), with its 95 % interval.
 
-    A value is None with its reason where undefined; its interval also with fewer than 2 sources, or where nothing
-    tells its spread.  `seed` matters at system level and with over 400 sources.  ValueError when lengths differ,
+    A value is None with its reason where undefined; its interval also with fewer than 2 sources, or where its spread is
+    unknown.  `seed` matters at system level and with over 400 sources.  ValueError when lengths differ,
     UsageError for ±inf or an unknown level or statistic.
     """
     return measured(paired(scores, items), measure, seed)[0]

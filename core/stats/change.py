@@ -1,7 +1,7 @@
 """Test whether an alignment has fallen since it was exported.
 
-Only the interval of the earlier alignment is known (it stands in the judge file), so the interval of the difference
-is put together from the two intervals (MOVER; Zou 2007, "Toward using confidence intervals to compare correlations",
+Only the interval of the earlier alignment is known (from the judge file), so the interval of the difference is
+combined from the two intervals (MOVER; Zou 2007, "Toward using confidence intervals to compare correlations",
 Psychological Methods 12, equation 15)::
 
     lower = (now − then) − √((now − low_now)² + (high_then − then)²)
@@ -12,7 +12,7 @@ with the normal quantile.  A (1 − 2α) interval below 0 is a one-sided test, a
 over sources, so items of one source are not taken for independent ones.
 
 How many items show a fall: with standard errors s on that scale (the mean of an interval's two sides over 1.96), a fall
-is seen with probability `POWER` when it is at least (q(1−α) + q(POWER)) · √(s_now² + s_then²).  s_now² shrinks with
+is detected with probability `POWER` when it is at least (q(1−α) + q(POWER)) · √(s_now² + s_then²).  s_now² shrinks with
 1/n, s_then does not.  Where the exported figure itself is known too loosely, no number of new items suffices.
 """
 
@@ -27,7 +27,7 @@ from core.records import Alignment, Interval, json_fields
 from core.stats.intervals import Z95
 
 POWER = 0.8
-"""Probability with which a fall is to be seen."""
+"""Probability of detecting a fall."""
 _EDGE = 1.0 - 1e-9
 
 
@@ -35,8 +35,8 @@ _EDGE = 1.0 - 1e-9
 class Change:
     """Alignment now minus alignment then; a fall is negative.
 
-    `interval` has confidence 1 − 2α.  `n_needed` are the items (with as many a source as now) that show a fall of
-    `fall`, None where none suffice or it cannot be known.  All None where undefined, with `reason`.
+    `interval` has confidence 1 − 2α.  `n_needed` is the number of items, as many per source as now, that show a fall of
+    `fall`; None if no number suffices or it is unknown.  All None where undefined, with `reason`.
     """
 
     value: float | None
@@ -52,7 +52,7 @@ class Change:
 
 
 def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall: float = 0.1) -> Change:
-    """Has the alignment fallen from `then` to `now`, measured on different items?
+    """Test whether the alignment has fallen from `then` to `now`, measured on different items.
 
     Both need a 95 % interval.  `alpha` lies in (0, 0.5), `fall` in (0, 1], else UsageError.  Undefined, with the
     reason, where a side or its interval is, or where the two are of different statistics or levels.
@@ -65,7 +65,7 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
         raise UsageError(f"fall must lie between 0 and 1, not {fall:g}.")
     undefined = Change(None, None, None, fall, alpha)
     if now.measure != then.measure:
-        return replace(undefined, reason=f"the judge file tells {then.measure}, not {now.measure}")
+        return replace(undefined, reason=f"the judge file holds {then.measure}, not {now.measure}")
     known = []
     for name, side in (("now", now), ("in the judge file", then)):
         if side.value is None or side.interval is None:

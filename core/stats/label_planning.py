@@ -1,7 +1,7 @@
 """Plan how many labels to collect: how well they show an alignment, and which fall they show.
 
 On Fisher's scale z = atanh r an alignment over w independent items has the standard error 1 / √(w − 3).  One that was
-measured says what its items are worth: from its interval, w = 3 + (1.96 / half its width on that scale)².  More items
+measured shows what its items are worth: from its interval, w = 3 + (1.96 / half its width on that scale)².  More items
 of as many more sources are worth as much more, each of the two on its own no more than that.  Without, an alignment of
 `USUAL_ALIGNMENT` is assumed, as judges reach, and that items of a source are alike with an intraclass correlation of
 `USUAL_ICC`, so that n items, m a source, are worth n / (1 + (m − 1)·ICC).
@@ -28,7 +28,7 @@ from core.wording import counted
 
 USUAL_ALIGNMENT, USUAL_RATERS, USUAL_ICC = 0.5, 3.0, 0.2
 USUAL_RELIABILITY = 0.5
-"""Of a single person's label: Krippendorff's alpha lies between 0.3 and 0.7 on most public sets."""
+"""Reliability of one rater's label: Krippendorff's alpha lies between 0.3 and 0.7 on most public sets."""
 
 MOST_ITEMS = 10_000_000
 _SURELY = 0.999
@@ -39,16 +39,16 @@ LABELS_ENOUGH_FOR: Sequence[tuple[int, str]] = (
     (100, "calibrating without refining"),
     (200, "calibrating with refining"),
 )
-"""Labels in all, half of them held out, and what they are enough for: with 20 calibration labels criteria brought
+"""Labels in all, half of them held out, and what they are enough for: with 20 calibration labels criteria added
 nothing, with 50 they lost in 44 % of 34 runs, with 100 in 26 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelPlanning(JsonRecord):
-    """What `n_items` labels on `n_sources` sources by `n_raters` raters each would tell.
+    """Forecast for `n_items` labels on `n_sources` sources by `n_raters` raters each.
 
-    `value` is the alignment to expect, `interval` what would be known of it, `fall` the smallest fall that a second
-    measurement of this size would show (None: none, not even one to nought).  `basis` says what it rests on.
+    `value` is the expected alignment with its `interval`, `fall` the smallest fall that a second measurement of this
+    size would show (None: not even one to 0), `enough` what the labels are enough for.  `basis` names the assumptions.
     """
 
     n_items: int
@@ -64,10 +64,10 @@ class LabelPlanning(JsonRecord):
 def plan_labels(
     n_items: int, n_sources: int | None = None, n_raters: int = 1, *, measured: Alignment | None = None
 ) -> LabelPlanning:
-    """What to expect of so many labels: how well an alignment would be known, and which fall would be detected.
+    """Forecast what so many labels show: the interval of an alignment, and the smallest fall that is detected.
 
-    `n_sources` is one an item if None.  `measured` is what the judge reached on some of the items, with the usual
-    number of raters; without value or interval it tells nothing.  UsageError for no items, or more sources than items.
+    `n_sources` None is one source per item.  `measured` is the judge's alignment on some of the items, with the usual
+    number of raters; ignored without value or interval.  UsageError for no items, or more sources than items.
     """
     from scipy.special import ndtri
 

@@ -23,7 +23,7 @@ alike than others, the number of sources where they are all alike (n / (1 + (m â
 number of sources outright (Dunn, Wasserman, Ramdas 2023) is safe and too wide: in simulation it covers 96 to 99 % for
 nominal 90 % at 9 sources of 6 items, this one 91 to 92 %.  The sources have to be enough in any case: 9 for 90 %, 19
 for 95 %.  Between two errors the quantile is interpolated (Beran and Hall 1993), since the larger holds up to
-1 / (n + 1) more than was asked for.
+1 / (n + 1) more than the coverage.
 
 Where all labels of calibration lie on the scale's steps the interval is taken to those points (Sheng et al. 2025),
 which loses no coverage; for yes and no that makes a prediction set of one answer or of both.  Coverage is marginal:
@@ -186,7 +186,7 @@ class AgreementReport(JsonRecord):
 
     `errors` and `steps` are None where scores leave the scale, `binary` also where the scale has other than two steps.
     `basis` says which numbers they are of: the judge's scores as given, or those mapped to the raters' scale.
-    `alignments` are three statistics at each of three levels, where they were asked for.
+    `alignments` are three statistics at each of three levels, from `agreement_report` alone.
     """
 
     errors: AbsoluteErrors | None = None

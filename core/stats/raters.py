@@ -14,8 +14,8 @@ and the judge scored and somebody else rated,
     alignment(judge, mean of the others without j) - alignment(j, mean of the others without j),
 
 averaged over the raters.  A judge that is one more rater like them could change places with j without changing
-anything, so its expected difference is 0 exactly.  It is a statement about *these* raters: another panel may be better
-or worse.  Intervals are from deleting one source at a time (jackknife; Efron and Stein 1981, "The jackknife estimate of
+anything, so its expected difference is 0 exactly.  The result is about *these* raters: another panel may be better or
+worse.  Intervals are from deleting one source at a time (jackknife; Efron and Stein 1981, "The jackknife estimate of
 variance"), with t on sources - 1 degrees of freedom: at sample level with the same raters everywhere this is the t
 interval over the sources' own paired differences.
 
@@ -82,26 +82,25 @@ from core.stats.intervals import (
 AlphaMetric = Literal["nominal", "ordinal", "interval"]
 
 NEAR = 1e-6
-"""Gold labels this near to a panel's means (in points) are those means, written with rounding."""
+"""Gold labels this near to a panel's means (in points) are those means, rounded."""
 
 
 MOST_RATERS = 200
-"""Most raters with a row each.  Of more, an item's ratings are its first, second, … rating: few of so many share items,
-and 10,000 raters of 100,000 items would take 8 GB."""
+"""Most raters with a row each.  Of more, the rows are the first, second, … rating of each item: few of so many raters
+share items, and 10,000 raters of 100,000 items would need 8 GB."""
 
 MOST_BLOCKS = 200
-"""Sources beyond this number are deleted in this many blocks of equal size, for a judge next to raters."""
+"""Most blocks of sources that are left out, one at a time, to compare a judge with raters."""
 
 
 LEAST_DUELS = 30
-"""Fewest items of a rater for the Alternative Annotator Test; `ADVISED_RATERS` raters are advised."""
+"""Fewest items of a rater for the Alternative Annotator Test; `ADVISED_RATERS` raters are recommended."""
 
 ADVISED_RATERS = 3
 
 PASSES_AT = 0.5
-"""Share of the raters whose place a judge may take, from which on it passes that test."""
+"""Share of raters that the judge could replace, from which on it passes that test."""
 
-ONE_SOURCE = "no interval: there is only one source"
 SINGLE_SOURCES = "no interval: it depends on a single source"
 ONE_RATER = "there is only one rater, so no comparison is possible"
 NOT_RATED_TWICE = "no item has ratings by two raters"
@@ -318,7 +317,7 @@ def _or_none(value: float) -> float | None:
 
 
 Rated = tuple[dict[str, Any], ...]
-"""`rater`, its `value` with the mean of the others (None: undefined), and on how many items, `n_items`, for each."""
+"""For each `rater` the `value` with the mean of the others (None: undefined) and the number of items, `n_items`."""
 
 
 @dataclass(frozen=True)
@@ -384,7 +383,7 @@ Standing = Literal["above", "level", "below", "open"]
 
 @dataclass(frozen=True, slots=True)
 class BesideRater:
-    """Judge and rater against the mean of the other raters, on the same `n_items`; None is undefined."""
+    """Alignment of judge and rater with the mean of the other raters, on the same `n_items`; None is undefined."""
 
     rater: str
     judge: float | None
@@ -402,14 +401,13 @@ class BesideRater:
 
 @dataclass(frozen=True)
 class BesidePeople:
-    """A judge next to the raters, each against the mean of the other raters on the same items.
+    """Comparison of a judge with the raters, each against the mean of the other raters on the same items.
 
-    `n_judges` is how many judges were compared with raters in one table; `interval` and `p` are corrected for that
-    (`among_judges`).
-    `withheld` says why nothing is claimed although it could be tested.
-    `judge`, `person` and `difference` (judge minus person) average `by_rater`, each rater weighted by what it rests on
-    (items; sources at sample level).  `p` is two-sided, None with fewer than `LEAST_SOURCES` sources; `reason` says
-    why something is None.  `n_sources` counts the sources that the difference rests on.
+    `n_judges` is the number of judges in one table; `interval` and `p` are corrected for it (`among_judges`).
+    `withheld` says why nothing is claimed although it could be tested.  `judge`, `person` and `difference` (judge minus
+    person) average `by_rater`, each rater weighted by its items, or its sources at sample level.  `p` is two-sided,
+    None with fewer than `LEAST_SOURCES` sources; `reason` says why something is None.  `n_sources` counts the sources
+    of the difference.
     """
 
     judge: Alignment
@@ -426,19 +424,19 @@ class BesidePeople:
     withheld: str = field(default="", metadata={"silent": True})
 
     def without_claim(self, reason: str) -> BesidePeople:
-        """The same figures without p or standing, for `reason` (`withheld`); unchanged for ""."""
+        """Keep the figures and withhold p and standing for `reason`; unchanged for ""."""
         return replace(self, p=None, withheld=reason) if reason else self
 
     @property
     def n_raters(self) -> int:
-        """Raters whose own agreement with the others is defined."""
+        """Number of raters whose own agreement with the others is defined."""
         return sum(rater.difference is not None for rater in self.by_rater)
 
     @property
     def standing(self) -> Standing:
-        """Where the judge stands next to one of these raters, as far as the interval allows.
+        """Compare the judge with one of these raters, as far as the interval allows.
 
-        "above" and "below" where the interval leaves out 0; "level" where it holds 0 and its low end lies above
+        "above" and "below" where the interval excludes 0; "level" where it includes 0 and its low end lies above
         -`MARGIN`; "open" otherwise, and wherever there is no p.
         """
         if self.interval is None or self.p is None:
@@ -450,7 +448,7 @@ class BesidePeople:
         return "level" if self.interval.low > -MARGIN else "open"
 
     def as_json(self) -> dict[str, Any]:
-        """Everything of the record, null where undefined."""
+        """Return all fields, null where undefined."""
         return {"standing": self.standing} | json_fields(self) | {"n_raters": self.n_raters}
 
 
@@ -481,12 +479,11 @@ def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, me
         t_interval(value, error, n_sources, method, most=most, behind=n_blocks) if known else None
         for value, error, most in zip((own_value, person, gap), errors, (1.0, 1.0, 2.0), strict=True)
     )
-    p = None
-    if known:  # without an error: another value, and the same without any block
-        p = two_sided(gap / errors[2], n_blocks - 1) if errors[2] > 0 else 1.0 if gap == 0 else None
-    why = ONE_SOURCE if n_blocks < 2 else SAME_EVERYWHERE if known else SINGLE_SOURCES
-    if n_sources < LEAST_SOURCES:
-        p, why = None, TOO_FEW
+    p, why = None, TOO_FEW
+    if n_sources >= LEAST_SOURCES:
+        why = SAME_EVERYWHERE if known else SINGLE_SOURCES
+        if known:  # without an error: another value, and the same without any block
+            p = two_sided(gap / errors[2], n_blocks - 1) if errors[2] > 0 else 1.0 if gap == 0 else None
     sides_behind = zip(left.places, left.weights, strict=True)
     behind = [at[np.isin(items.sources[at], left.sources[weights > 0])] for at, weights in sides_behind]
     n_items = int(np.unique(np.concatenate(behind)).size)
@@ -507,10 +504,10 @@ def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, me
 
 
 def among_judges(results: Sequence[BesidePeople]) -> list[BesidePeople]:
-    """Correct the results of several judges for their number, so that any of them may be picked out.
+    """Correct the results of several judges for their number, so that you may pick out the best one.
 
-    Holm's p over all of them, and intervals widened as far as p rises: an interval leaves out 0 where p is below 0.05.
-    Of judges that are all like a rater, the best is then called better in at most 5 %.
+    Takes Holm's p over all of them, and widens intervals to match: an interval excludes 0 where p is below 0.05.  Of
+    judges that are all like a rater, the best is then called better in at most 5 %.
     """
     n_judges, corrected = sum(own.p is not None for own in results), []
     for own, p in zip(results, holm([np.nan if own.p is None else own.p for own in results]).tolist(), strict=True):
@@ -531,17 +528,17 @@ def among_judges(results: Sequence[BesidePeople]) -> list[BesidePeople]:
 # ── the Alternative Annotator Test ───────────────────────────────────────────────────────────────────────────
 
 EPSILONS = {"experts": 0.2, "skilled": 0.15, "crowd": 0.1}
-"""By how much a judge may be worse than a rater, by who the raters are; the paper's three."""
+"""By how much a judge may be worse than a rater, by kind of rater, as in the paper."""
 EPSILON = EPSILONS["skilled"]
 RATE = 0.05
 """The false discovery rate."""
 TIE = 1e-9
-"""Mean square differences nearer than this are equal: they differ in their last bits."""
+"""Mean square differences nearer than this are ties: they differ by rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class RaterTest(JsonRecord):
-    """One rater against the judge on `n_items`.
+    """Test of one rater against the judge on `n_items`.
 
     `judge_wins` and `rater_wins` are the shares of items on which each does as well as the other or better (their sum
     less 1 is the share of ties); `difference` is the mean of d.  `p` is None under `LEAST_DUELS` items and under
@@ -559,11 +556,10 @@ class RaterTest(JsonRecord):
 
 @dataclass(frozen=True)
 class AnnotatorTest:
-    """The test over all raters.  `omega` None is undefined, `reason` says why; `cautions` what makes it weaker.
+    """Alternative Annotator Test over all raters.  `omega` None is undefined, with `reason`; `cautions` weaken it.
 
-    `epsilon` is what the judge may be worse by; `clustered` for the version by source.  `n_items` counts the items that
-    some rater's test rests on, `n_sources` their sources.
-    `withheld` says why there is no verdict although there could be one.
+    The judge may be worse by `epsilon`; `clustered` is true for the version by source.  `n_items` counts the items of
+    the tests, `n_sources` their sources.  `withheld` says why there is no verdict although there could be one.
     """
 
     by_rater: tuple[RaterTest, ...]
@@ -587,12 +583,12 @@ class AnnotatorTest:
 
     @property
     def passes(self) -> bool | None:
-        """Whether the judge may stand in for half of the raters tested or more; None where undefined."""
+        """Whether the judge could replace at least half of the raters tested; None where undefined."""
         return None if self.withheld or self.omega is None else self.omega >= PASSES_AT
 
     @property
     def n_raters(self) -> int:
-        """Raters that were tested."""
+        """Number of raters tested."""
         return sum(rater.p is not None for rater in self.by_rater)
 
     def as_json(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Follow a mean over time, with intervals that hold however often one looks.
+"""Follow a mean over time, with intervals that hold however often you look.
 
-A mean may be looked at after every item by *confidence sequences*.  An interval for a fixed n, computed anew each day,
-leaves the true mean sooner or later: a rolling z test alarms on most streams in which nothing changes.  A confidence
-sequence holds it at all n together with the confidence named (Robbins 1970; here the asymptotic one of Waudby-Smith,
+With *confidence sequences* you may look at a mean after every item.  An interval for a fixed n, computed anew each day,
+misses the true mean sooner or later: a rolling z test alarms on most streams in which nothing changes.  A confidence
+sequence holds it at all n together with its confidence (Robbins 1970; here the asymptotic one of Waudby-Smith,
 Arbour, Sinha, Kennedy and Ramdas 2024, "Time-uniform central limit theory and asymptotic confidence sequences",
 Theorem 2.2)::
 
@@ -31,7 +31,7 @@ LEAST_STREAM = 30
 
 @dataclass(frozen=True, slots=True)
 class StreamMean:
-    """The mean of a stream's items; `error` is its standard error over `n_sources`, None under two of them."""
+    """Mean of a stream's items; `error` is its standard error over `n_sources`, None under two of them."""
 
     value: float
     error: float | None
@@ -39,7 +39,7 @@ class StreamMean:
     n_sources: int
 
     def radius(self, alpha: float, best_at: int) -> float | None:
-        """Half the width of the sequence at confidence 1 − `alpha`, narrowest about `best_at` sources.
+        """Half the width of the confidence sequence at 1 − `alpha`, narrowest at about `best_at` sources.
 
         None before `LEAST_STREAM` sources.  `alpha` in (0, 1).
         """
@@ -69,5 +69,5 @@ def stream_mean(values: FloatArray, sources: IntArray) -> StreamMean | None:
 
 
 def share_of_level(alpha: float, k: int) -> float:
-    """What the `k`-th stream (from 1) may spend of `alpha`."""
+    """Share of `alpha` for the `k`-th stream (from 1)."""
     return alpha / (k * (k + 1))

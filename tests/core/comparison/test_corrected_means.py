@@ -12,7 +12,7 @@ from core.stats.system_means import SHOWN_AT, JudgedItems, system_means
 from core.wording import signed_range
 
 
-def test_a_correlation_that_is_not_quite_beyond_chance_is_not_called_none() -> None:
+def test_verdicts_add_to_labels_only_beyond_chance() -> None:
     # 30 labels that the verdicts follow closely; what is said depends on the p alone
     generator = np.random.default_rng(3)
     truth = generator.normal(3, 1, 400)
@@ -21,8 +21,7 @@ def test_a_correlation_that_is_not_quite_beyond_chance_is_not_called_none() -> N
     means = system_means(JudgedItems(labels, scores, np.arange(400), one, ("A",), Scale(1, 5, 1.0)))
     said = {p: worth_words(replace(means, p_correlation=p)) for p in (0.001, 0.02, 0.4)}
     assert "counts as about" in said[0.001]
-    assert "inconclusive" in said[0.02] and "p = 0.020, above 0.005" in said[0.02]
-    assert "nothing significant" in said[0.4]
+    assert "nothing significant" in said[0.02] == said[0.4]
 
 
 OVER_SIX = "corrected over 6 pairs (Holm)"

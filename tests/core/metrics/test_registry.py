@@ -10,7 +10,6 @@ import pytest
 
 from core.errors import UsageError
 from core.metrics import make_metric, metric_column, metrics_for
-from core.metrics.registry import lower_is_better
 from core.records import Item
 from tests.core.metrics.conftest import ITEMS, golden_of
 
@@ -33,13 +32,6 @@ def test_columns_keep_holes_and_direction():
         make_metric("metric_rouge", golden=golden)
     with pytest.raises(UsageError, match="name that golden set"):
         make_metric("metric_ter")
-
-
-def test_directions_by_name():
-    lower = "ter TER lev_dist gpt2_ppl cer wer_mean n_misspel perplexity edit_distance".split()
-    higher = "bleu_4 rouge1_f meteor counter character interest certainty cider unieval_overall nist".split()
-    assert all(map(lower_is_better, lower))
-    assert not any(map(lower_is_better, higher))
 
 
 def test_listing_and_asking_imports_nothing_heavy(repository):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import rankdata, spearmanr
+from scipy.stats import rankdata
 from scipy.stats import t as student_t
 
 from core.records import Measure
-from core.stats import LabelledItems, align
+from core.stats import LabelledItems
 from core.stats.judge_flaws import (
     LEAST_RELIABILITY,
     beyond_labels,
@@ -19,21 +19,6 @@ from core.stats.judge_flaws import (
 )
 
 MEASURE = Measure("spearman", "dataset")
-
-
-def test_alignments_are_those_of_the_items_alone():
-    rng = np.random.default_rng(1)
-    labels, codes = rng.normal(size=240), np.tile([0, 1, 2], 80)
-    scores = labels + rng.normal(0, 1, 240)
-    items = LabelledItems.from_arrays(labels, np.repeat(np.arange(40), 6))
-    for k, alignment in enumerate(part_alignments(scores, items, codes, MEASURE)):
-        alone = align(scores[codes == k], items.take(codes == k), MEASURE)
-        assert (
-            alignment.value
-            == pytest.approx(alone.value)
-            == pytest.approx(spearmanr(scores[codes == k], labels[codes == k])[0])
-        )
-        assert alignment.interval.low == pytest.approx(alone.interval.low, abs=0.01)
 
 
 def test_the_model_of_two_classes_is_the_tetrachoric_one():

@@ -51,23 +51,6 @@ def test_alpha_equals_nltk(metric, distance, ratings):
     assert krippendorff_alpha(ratings, metric).value == pytest.approx(expected, abs=1e-12)
 
 
-@given(RATINGS)
-def test_ordinal_alpha_equals_the_sum_over_ranks_between(ratings):
-    present = ~np.isnan(ratings)
-    pairable = present & (present.sum(axis=0) >= 2)
-    assume(pairable.any() and np.unique(ratings[pairable]).size > 1)
-    frequency = {value: int((ratings[pairable] == value).sum()) for value in np.unique(ratings[pairable])}
-
-    def distance(a, b):
-        low, high = sorted((a, b))
-        between = sum(count for value, count in frequency.items() if low <= value <= high)
-        return (between - (frequency[a] + frequency[b]) / 2) ** 2
-
-    triples = [(str(r), str(i), float(ratings[r, i])) for r, i in np.argwhere(pairable)]
-    expected = AnnotationTask(data=triples, distance=distance).alpha()
-    assert krippendorff_alpha(ratings, "ordinal").value == pytest.approx(expected, abs=1e-10)
-
-
 def test_alpha_undefined_says_why():
     alone = krippendorff_alpha([[1, NAN, 3], [NAN, 2, NAN]], "nominal")
     assert (alone.value, alone.n_items, alone.reason) == (None, 0, "no item has ratings by two raters")

@@ -85,20 +85,6 @@ def test_intervals_hold_the_truth_of_means_and_of_differences():
     assert np.mean(naive) < 0.4  # the judge is half a point too generous
 
 
-def test_the_order_of_the_rows_moves_no_mean_of_mapped_verdicts():
-    items = drawn(3, 24, 60)
-    items = replace(items, scores=20 * items.scores)
-    order = np.random.default_rng(1).permutation(items.labels.size)
-    names, codes = np.unique(items.sources[order], return_inverse=True)
-    codes = np.random.default_rng(2).permutation(names.size)[codes]
-    again = replace(items, **{name: getattr(items, name)[order] for name in ("labels", "scores", "systems")})
-    before, after = system_means(items), system_means(replace(again, sources=codes))
-    assert before.mapped and all(width(mean.corrected) <= width(mean.labels_only) for mean in before.systems)
-    for one, other in zip(before.systems, after.systems, strict=True):
-        assert other.corrected.value == pytest.approx(one.corrected.value, abs=1e-9)
-        assert width(other.corrected) == pytest.approx(width(one.corrected), abs=1e-9)
-
-
 def test_labels_without_any_relation_lead_to_no_claim_more_often_than_they_may():
     # 4 equal systems, labels shuffled: at most 5 % of tables may tell two apart; 3 errors above are 8.8 %
     claims = 0
