@@ -1,1 +1,1 @@
-"""Durable runs: the queue, its worker, and what a run reports; `core.projects.run_control` says what each does."""
+"""The queue of runs and its worker; `core.projects.run_control` has the functions of the runs."""

@@ -46,7 +46,7 @@ from core.store.store import Store
 
 Lane = Literal["usual", "model"]
 
-# ── progress of a running run ──────────────────────────────
+# ── progress of a running run ──────────────────────────────────────────────────────────────────────────────────
 
 T = TypeVar("T")
 _INTERVAL = 0.4
@@ -148,7 +148,7 @@ class RunProgress:
             self._written = stage
 
 
-# ── the queue ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the queue ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 RUNS_AT_ONCE: dict[Lane, int] = {"usual": 4, "model": 1}
@@ -239,7 +239,7 @@ class Queue:
                 self._changed.notify_all()
 
 
-# ── start the worker process from the web process ────────────────────────────────────────────────────────────────────
+# ── start the worker process from the web process ──────────────────────────────────────────────────────────────
 
 _STARTING_SECONDS = 20.0
 _KEPT_LOG_BYTES = 2_000_000
@@ -303,7 +303,7 @@ def _start(settings: Settings) -> None:
     _started[settings.home] = child, time.monotonic()
 
 
-# ── log lines without keys, prompts, texts or replies ───────────────────────
+# ── log lines without keys, prompts, texts or replies ──────────────────────────────────────────────────────────
 
 
 _ROOT = Path(__file__).parents[2]

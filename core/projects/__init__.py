@@ -1,10 +1,9 @@
-"""Projects: everything that screens, notebooks and commands do with stored data.
+"""Projects: all tasks of screens, notebooks and commands on stored data.
 
-Importing this is cheap (no judge, no statistics beyond numpy, no job engine); algorithms are imported inside the
-functions that need them.
+Importing this is cheap: algorithms are imported inside the functions that need them.
 
-Whoever acts through the store (`Store.acting`) needs the role that a task names (`core.projects.project_list`), else
-AccessError.  Unknown ids raise NotFoundError; every error raised on purpose is a ConcordError.
+A task needs a role of the user (`Store.acting`), else AccessError.  Unknown ids raise NotFoundError; every error raised
+on purpose is a ConcordError.
 """
 
 from core.jobs.queue import ensure_worker

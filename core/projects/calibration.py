@@ -164,11 +164,11 @@ def run_calibration(work: RunWork) -> Calibration:
     return replace(result, golden_digest=golden.digest)  # without reasons, as it is stored
 
 
-# ── requests and splits of judge runs ───────────────────────────────────────────────────
+# ── requests and splits of judge runs ──────────────────────────────────────────────────────────────────────────
 
 
 def version_asked(run: Run) -> VersionRequest:
-    """The request of a run of kind "version"."""
+    """Read the request of a run that measures a version."""
     return unpack(VersionRequest, run.request_json)
 
 
@@ -229,7 +229,7 @@ def keeping_sides(store: Store, request: CalibrationRequest) -> CalibrationReque
     return replace(request, split_from=last.run_id)
 
 
-# ── finished judge runs ──────────────────────────────────────────────────────────────────────────────────────
+# ── finished judge runs ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def judge_runs(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Run]:
@@ -242,7 +242,7 @@ def judge_runs(store: Store, project_id: str, golden_id: str, aspect: str) -> li
     return sorted(finished, key=lambda run: measured is None or run.run_id != measured.run_id)
 
 
-# ── make and measure versions ────────────────────────────────────────────────────────────────────
+# ── make and measure versions ──────────────────────────────────────────────────────────────────────────────────
 
 
 @requires("reviewer")
@@ -388,7 +388,7 @@ def version_run(store: Store, project_id: str, aspect: str, number: int) -> Run 
     return next((run for run in runs if version_asked(run).version == number), None)
 
 
-# ── the run, and its results in the project ────────────────────────────────────────────────────────
+# ── the run, and its results in the project ────────────────────────────────────────────────────────────────────
 
 
 def run_version_measurement(work: RunWork) -> Calibration:

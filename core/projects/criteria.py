@@ -1,6 +1,6 @@
-"""Criteria of a project: names, edits, drafts of texts; edits scored next to their parent; refinement rounds.
+"""Criteria of a project: names, edits and drafts; runs that score an edit or refine criteria.
 
-People sign off versions of the judge (`core.projects.judge_line`), not texts.
+People approve versions of the judge (`core.projects.judge_line`), not texts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LONGEST_TEXT = 20_000
 _LONGEST_SUBJECT = 200
 
 
-# ── names ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── names ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _LONGEST_POINT, _LONGEST_NAME = 44, 80
 _END = re.compile(r"[.;:!?](?=\s|$)|[。！？；：\n\r]+")
@@ -86,7 +86,7 @@ def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[
     return names
 
 
-# ── edits ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── edits ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @requires("reviewer", "edited criteria")
@@ -100,12 +100,11 @@ def save_edit(
     note: str = "",
     expected_head: str | None = None,
 ) -> str:
-    """Save `text` as a new version of the criteria `parent_id` and return its id; the parent stays as it is.
+    """Save an edit of the criteria `parent_id`, and return its id, or that of the parent if the text is the same.
 
-    With `expected_head` (`CriteriaEntry.head` as the author saw it) ConflictError, with both texts, when somebody
-    else saved another edit of the same parent since.  CriteriaError for an empty or overlong text, NotFoundError for an
-    unknown parent.  A text equal to the parent's gives the parent's id.
-    The author is whoever acts where nobody else is named; who signed in is always the author.
+    `expected_head` is `CriteriaEntry.head` as the author saw it: ConflictError, with both texts, if somebody else saved
+    an edit since.  CriteriaError for an empty text or one of over 20,000 characters, NotFoundError for an unknown
+    parent.  The author is the user, or `author` for a user who is not signed in.
     """
     parent = store.criteria.get(project_id, parent_id).criteria
     trimmed = text.strip()
@@ -121,15 +120,14 @@ def save_edit(
     return store.criteria.save_edit(project_id, parent_id, edit, expected_head)
 
 
-# ── what is typed and not saved ──────────────────────────────────────────────────────────────────────────────
+# ── drafts of texts ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @requires("reviewer")
 def keep_draft(store: Store, project_id: str, subject: str, text: str, *, base: str = "") -> Draft:
-    """Save the user's draft on `subject`, replacing their earlier one.
+    """Save what the user has typed so far on `subject`, in place of their earlier draft.
 
-    Kept at every pause, so that no closed tab and no restart takes it along; saving or dropping the text takes it
-    away.  UsageError for a text that could not be saved for its length, StoreError for an unknown project.
+    UsageError for a text or a subject that is too long, StoreError for an unknown project.
     """
     if len(text.strip()) > LONGEST_TEXT:
         raise UsageError(f"A text may have {LONGEST_TEXT:,} characters; this one has {len(text.strip()):,}.")
@@ -140,22 +138,22 @@ def keep_draft(store: Store, project_id: str, subject: str, text: str, *, base: 
 
 
 def draft_of(store: Store, project_id: str, subject: str) -> Draft | None:
-    """The user's newest unsaved draft on `subject`, or None."""
+    """Return the draft of the user on `subject`, or None."""
     return next((draft for draft in store.drafts.of(project_id, subject) if draft.author == store.actor.name), None)
 
 
 @requires("reviewer")
 def drop_draft(store: Store, project_id: str, subject: str) -> None:
-    """Delete the user's draft on `subject`, once it is saved or discarded."""
+    """Delete the draft of the user on `subject`."""
     store.drafts.drop(project_id, subject, [store.actor.name])
 
 
-# ── with the judge of a run ──────────────────────────────────────────────────────────────────────────────────────
+# ── runs with the judge of a calibration ───────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class RescoreRequest:
-    """Score edited criteria next to their parent, with the judge of `run_id` on that run's calibration items."""
+    """Score edited criteria and their parent with the judge of `run_id`, on its calibration items."""
 
     project_id: str
     golden_id: str
@@ -167,9 +165,9 @@ class RescoreRequest:
 
 @dataclass(frozen=True, slots=True)
 class RoundRequest:
-    """Refine `parent_ids` with the judge of calibration `run_id`.
+    """Refine criteria `parent_ids` with the judge of calibration `run_id`.
 
-    `item_ids` are the calibration items to learn from; empty to sample each parent's most misaligned ones.
+    `item_ids` are the calibration items to learn from; without any, the most misaligned ones are sampled.
     """
 
     project_id: str
@@ -183,10 +181,7 @@ class RoundRequest:
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """Alignment of the new criteria minus the parent's on the same items, paired over sources.
-
-    `p` is two-sided; None (like `value`) where a side is undefined.
-    """
+    """Alignment of new criteria minus that of their parent on `n` common items; None where it is undefined."""
 
     value: float | None
     interval: Interval | None
@@ -198,12 +193,12 @@ class PairedDifference:
         return cls(difference.value, difference.interval, difference.p, difference.n)
 
 
-# ── an edit next to its parent ───────────────────────────────────────────────────────────────────────────────
+# ── score an edit ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class RescoreResult:
-    """Result of a re-scoring on calibration items; held-out items are not used."""
+    """Alignments of an edit and its parent on calibration items, and their difference."""
 
     parent: Alignment
     new: Alignment
@@ -211,7 +206,6 @@ class RescoreResult:
 
 
 def _check_rescore(store: Store, settings: Settings, request: RescoreRequest) -> tuple[RescoreRequest, str, str]:
-    """A re-scoring or a round has the judge of the calibration it began from."""
     author = store.criteria.get(request.project_id, request.criteria_id).author
     store.criteria.get(request.project_id, request.parent_id)
     request = replace(request, run_id=judge_run(store, request.run_id))
@@ -221,7 +215,7 @@ def _check_rescore(store: Store, settings: Settings, request: RescoreRequest) ->
 
 
 def run_rescore(work: RunWork) -> RescoreResult:
-    """Score both, compare them on calibration items, and enter their alignments."""
+    """Score an edit and its parent on calibration items, compare them, and enter their alignments."""
     from core.stats import LabelledItems, paired_difference
 
     request, golden = work.request(RescoreRequest), work.golden
@@ -243,11 +237,11 @@ def run_rescore(work: RunWork) -> RescoreResult:
     return RescoreResult(both.b, both.a, PairedDifference.of(both))
 
 
-# ── rounds ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── refinement rounds ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def round_cost(store: Store, run_id: str, n_parents: int, settings: RoundSettings) -> int:
-    """Calls of a round at most, before it starts; replies that are stored already cost nothing."""
+    """Estimate the most calls of a refinement round."""
     from core.calibration.proposals import round_calls
 
     golden = store.goldens.load(calibration_asked(store, run_id).golden_id)
@@ -276,7 +270,7 @@ def _check_round(store: Store, settings: Settings, request: RoundRequest) -> tup
 
 
 def run_round(work: RunWork) -> RoundResult:
-    """Ask for proposals, and enter them and their alignments."""
+    """Propose refined criteria, and enter them with their alignments."""
     from core.calibration.proposals import refinement_round
 
     request, golden = work.request(RoundRequest), work.golden

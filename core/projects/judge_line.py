@@ -46,7 +46,7 @@ _DID = {
 }
 
 
-# ── log entries ───────────────────────────────────────────────────────────────────────────────────────────
+# ── log entries ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class VersionEntry(Entry):
@@ -126,7 +126,7 @@ class VersionDecided(VersionEntry):
         return _DID[self.state].format(self.version)
 
 
-# ── versions ───────────────────────────────────────────────────────────────────────────────────────
+# ── versions ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ def usual_measure(store: Store, project_id: str, golden: GoldenSet, aspect: str)
     return Measure("spearman", usual_level(golden, aspect))
 
 
-# ── decisions ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── decisions ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @requires("reviewer")
@@ -316,7 +316,7 @@ def decide_version(
     store.together(write)
 
 
-# ── p values on held-out items ────────────────────────────────────────────────────────────────────
+# ── p values on held-out items ─────────────────────────────────────────────────────────────────────────────────
 
 
 def compared_before(
@@ -355,7 +355,7 @@ def as_claimed(store: Store, run_id: str, result: Calibration) -> Calibration:
     return replace(result, gain=gain, warnings=tuple(says if words == said else words for words in result.warnings))
 
 
-# ── labels that a version has seen ───────────────────────────────────────────────────────────────────────────────
+# ── labels that a version has seen ─────────────────────────────────────────────────────────────────────────────
 
 
 def seen_labels(store: Store, project_id: str, golden_id: str, judge: JudgeScores) -> tuple[int, ...]:

@@ -38,7 +38,7 @@ Which = tuple[str, str]
 _LONGEST_NAME = 120
 
 
-# ── start a pass ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── start a pass ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @requires("reviewer")
@@ -91,7 +91,7 @@ def label_planning(
     return plan_labels(n_items, max(1, min(n_sources, n_items)), n_raters, measured=held_out)
 
 
-# ── progress ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── progress ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def ratings_of(golden: GoldenSet, labels: Sequence[Label], aspect: str) -> RaterTable:
@@ -256,7 +256,7 @@ def decisions(store: Store, project_id: str, pass_id: str) -> dict[Which, float]
     return {(decision.aspect, decision.item_id): decision.value for decision in made}
 
 
-# ── freeze into a golden set ──────────────────────────────────────────────────────────────────────────────
+# ── freeze into a golden set ───────────────────────────────────────────────────────────────────────────────────
 
 
 def labelled_golden(
@@ -330,7 +330,7 @@ def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, com
     return store.together(keep)
 
 
-# ── labels that are not a random draw ────────────────────────────────────────────────────────────────────────
+# ── labels that are not a random draw ──────────────────────────────────────────────────────────────────────────
 
 _PICKING = ("unsure", "disagreement")
 """Orders of earlier versions, whose first items say nothing of a mean."""

@@ -85,7 +85,7 @@ _LONGEST_COMMENT = 5_000
 LONGEST_ANCHOR, MOST_ANCHORS = 200, 100
 
 
-# ── log entries of a pass ─────────────────────────────────────────────────────────────────────────────────
+# ── log entries of a pass ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class PassEntry(Entry):
@@ -126,7 +126,7 @@ class LabelsFrozen(Entry):
     pass_id: str
 
 
-# ── passes ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── passes ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ def frozen_from(store: Store, project_id: str, golden_id: str) -> Iterator[tuple
         golden_id = labelling.golden_id
 
 
-# ── a rater in a pass ────────────────────────────────────────────────────────────────────────────────────────
+# ── a rater in a pass ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @requires("annotator")
@@ -430,7 +430,7 @@ def set_anchors(
     return get_anchors(store, project_id, golden_id, aspect)
 
 
-# ── highlighted words ───────────────────────────────────────────────────────────────────────────────────
+# ── highlighted words ──────────────────────────────────────────────────────────────────────────────────────────
 
 MOST_SPANS, LONGEST_SPAN = 50, 2_000
 

@@ -151,7 +151,7 @@ def criteria_saw(store: Store, project_id: str, golden: GoldenSet, criteria: Cri
     return tuple(k for k, item in items if item.item_id in shown or text_digest(item) in texts)
 
 
-# ── RepEval ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── RepEval ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 METHOD_NAMES: dict[Method, str] = {
@@ -279,7 +279,7 @@ def judge_of(result: RepEvalResult, golden: GoldenSet, run_id: str) -> JudgeScor
     )
 
 
-# ── ablations of a finished calibration ──────────────────────────────────────────────────────────────────────────
+# ── ablations of a finished calibration ────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +351,7 @@ def _of_version(store: Store, run: Run) -> str:
     return "" if version is None else f" of {version.name}"
 
 
-# ── rechecks: the judge on newer labels, compared with its exported alignment ────────────────────────────────────
+# ── rechecks: the judge on newer labels, compared with its exported alignment ──────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)

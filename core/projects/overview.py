@@ -108,7 +108,7 @@ def _waiting(
         yield Waiting("triage", 1, "nobody has looked at the misaligned items yet")
 
 
-# ── the log ──────────────────────────────────────────────────────────────────────────────────────────
+# ── the log ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _TEXT = 60
 _RUN_WORDS: Mapping[str, str] = {

@@ -235,7 +235,7 @@ def _bring_in(store: Store, archive: Archive, name: str, project_id: str) -> Imp
     return Imported(store.projects.get(new), described, chosen != wanted, len(runs))
 
 
-# ── the zip ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the zip ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Archive:
@@ -353,7 +353,7 @@ def _read_manifest(data: bytes) -> dict[str, Any]:
     return manifest
 
 
-# ── check and read back rows ───────────────────────────────────────────────────────────────────────────────────────
+# ── check and read back rows ───────────────────────────────────────────────────────────────────────────────────
 
 _NAMED = re.compile(r'(?<!\\)"(r[0-9a-f]{12}|golden:[0-9a-f]{64})(?::[^"\\]*)?"')
 
@@ -459,7 +459,7 @@ def _read_back(store: Store, project_id: str, goldens: Iterable[str]) -> None:
     store.events.all(project_id, Entry)
 
 
-# ── the demo project: import, replay of a calibration, reset ──────────
+# ── the demo project: import, replay of a calibration, reset ───────────────────────────────────────────────────
 
 
 DEMO_NAME = "Demo project (simulated labels)"

@@ -1,7 +1,4 @@
-"""Judges of a project, to be compared: as screens show them, from files, metrics, and fusions of other judges.
-
-A fusion joins judges without calls, or a language model rates by their scores, by a plan and criteria.
-"""
+"""Judges of a project: for comparison, from uploaded files, from metrics, and fusions of other judges."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from core.data.split import text_digest
 from core.errors import NotFoundError, UsageError
 from core.fusion.fusion_settings import FusionEstimate, FusionRequest, FusionRunView, FusionSettings
 from core.fusion.stack import seen_sources
-from core.metrics import MetricScores, as_judge, kept, make_metric, readable, score_or_reason
+from core.metrics import as_judge, kept, make_metric, readable, score_or_reason
 from core.progress import Stage
 from core.project_records import JUDGES, JudgeEntry
 from core.projects.judge_line import JudgeLine, JudgeVersion, compared_before, judge_line
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME = 120
 _LEAST_ALIKE = 10
-"""Texts on which verdicts have to equal those of a judge before they count as its own."""
+"""Least common texts to recognise uploaded verdicts as those of a judge of the project."""
 
 
 @requires("reviewer", "added a judge")
@@ -47,10 +44,9 @@ def add_judge(
     judge: JudgeScores,
     replies: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """Enter a judge with its scores, and its replies by item id where there are any; returns its id.
+    """Add a judge with its scores, and its replies by item id, and return its id; a second call changes nothing.
 
-    The same judge a second time changes nothing.  NotFoundError for an unknown project, golden set or aspect,
-    UsageError for an empty name.
+    NotFoundError for an unknown project, golden set or aspect, UsageError for a bad name.
     """
     store.projects.get(project_id)
     require_aspect(store, golden_id, judge.aspect)
@@ -60,7 +56,7 @@ def add_judge(
 
 @requires("reviewer", "removed a judge")
 def remove_judge(store: Store, project_id: str, judge_id: str) -> None:
-    """Remove a judge; a run that made it stays."""
+    """Delete a judge; the run that made it stays."""
     store.judges.remove(project_id, judge_id)
 
 
@@ -71,7 +67,7 @@ def _check_name(name: str) -> None:
         raise UsageError(f"The judge's name has {len(name)} characters; at most {_LONGEST_NAME} are shown.")
 
 
-# ── for comparison ─────────────────────────────────────────────────────────────────────────────────────
+# ── for comparison ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -166,7 +162,7 @@ def calibration_behind(store: Store, project_id: str, judge_id: str) -> Calibrat
     return load_calibration(store, judge.run_id)
 
 
-# ── files of replies or scores ───────────────────────────────────────────────────────────────────────────────
+# ── files of replies or scores ─────────────────────────────────────────────────────────────────────────────────
 
 
 @requires("reviewer", reads=True)
@@ -181,7 +177,7 @@ def open_results(store: Store, data: bytes, name: str, *, max_mb: float = 200) -
 def preview_import(
     store: Store, golden_id: str, aspect: str, results: ResultFile, corrected: Mapping[Role, str | None] | None = None
 ) -> ImportPreview:
-    """Show how a file would come in as a judge of `aspect`; nothing is stored.
+    """Preview the import of a file as a judge of `aspect`; nothing is stored.
 
     `corrected` maps a role to the column that a person chose.  NotFoundError for an unknown golden set; the errors of
     `core.data.judge_results.preview`.
@@ -193,11 +189,11 @@ def preview_import(
 
 @requires("reviewer")
 def import_judge(store: Store, project_id: str, preview: ImportPreview, name: str) -> str:
-    """Enter what a person was shown as a judge called `name`, with its replies; returns the judge's id.
+    """Add a previewed file as a judge called `name`, with its replies, and return the id of the judge.
 
-    The same file with the same choices makes one judge, whatever the name.  A file of the verdicts of a judge of this
-    project, as texts and scores show, has seen the labels that it has.  UsageError for a preview with problems or an
-    empty name, NotFoundError for an unknown project.
+    The same file makes the same judge again, whatever the name.  Verdicts that equal those of a judge of this project
+    have seen the labels that it has.  UsageError for a preview with problems or an empty name, NotFoundError for an
+    unknown project.
     """
     store.projects.get(project_id)
     judge = preview.as_judge(name)
@@ -218,15 +214,12 @@ def import_judge(store: Store, project_id: str, preview: ImportPreview, name: st
     return add_judge(store, project_id, preview.golden_id, judge, preview.replies)
 
 
-# ── metrics, each entered as a judge ─────────────────────────────────────────────────────────────────────────
+# ── metrics, each entered as a judge ───────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class MetricsRequest:
-    """Compute the metrics `names` (see `core.metrics`) for all items of a golden set.
-
-    A metric reads the texts and not the labels, so its scores serve every labelled aspect: a judge is entered for each.
-    """
+    """Compute metrics (see `core.metrics`) for all items of a golden set, and add a judge for each labelled aspect."""
 
     project_id: str
     golden_id: str
@@ -236,7 +229,7 @@ class MetricsRequest:
 
 @dataclass(frozen=True)
 class MetricsResult:
-    """Name → the judge entered for the aspect asked for; name → the reason, in words, where there is none."""
+    """Metric → its judge for the aspect of the request, and metric → why it was left out."""
 
     judges: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -258,41 +251,37 @@ def _check_metrics(store: Store, settings: Settings, request: MetricsRequest) ->
 
 
 def run_metrics(work: RunWork) -> MetricsResult:
-    """Score metric by metric; one that fails is left out with its reason, and the others go on.
+    """Compute metric by metric; leave out one that fails, with the reason.
 
-    What a metric gave is cached by the content of its items, so that another attempt, or run, finds it.
+    Scores are cached by the content of the items, so that a resumed run finds them.
     """
     request, golden = work.request(MetricsRequest), work.golden
     expected = len(golden.items) * len(request.names)
     labelled = (name for name, labels in golden.aspects.items() if labels.n_labelled)
     aspects = tuple(dict.fromkeys((request.aspect, *labelled)))
-    scored: dict[str, MetricScores] = {}
+    entered: dict[str, str] = {}
     left_out: dict[str, str] = {}
-    metrics = {name: make_metric(name, golden=golden) for name in request.names}
-    for number_done, (name, metric) in enumerate(metrics.items()):
-        work.progress.publish(Stage("metrics", name, number_done * len(golden.items), expected))
+    for n_done, name in enumerate(request.names):
+        work.progress.publish(Stage("metrics", name, n_done * len(golden.items), expected))
+        metric = make_metric(name, golden=golden)
         scores = score_or_reason(kept(metric, work.store.blocks), golden.items, work.progress.advance)
         if isinstance(scores, str):
             left_out[name] = scores
         else:
-            scored[name] = scores
+            entered[name], *_ = [work.add_judge(as_judge(metric, scores, aspect)) for aspect in aspects]
     work.progress.publish(Stage("done", "done", expected, expected))
-    entered = {}
-    for name, scores in scored.items():
-        ids = [work.add_judge(as_judge(metrics[name], scores, aspect)) for aspect in aspects]
-        entered[name] = ids[0]
     return MetricsResult(entered, left_out, aspects)
 
 
 KINDS["metrics"] = Kind(MetricsRequest, MetricsResult, "computed metrics", _check_metrics, run_metrics, lane="model")
 
 
-# ── fusion without calls ───────────────────────────────────────────────────────────────────────────────────────────
+# ── fusion without calls ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class FusionKept(Entry):
-    """A fusion entered as a judge, the subject: its parts, its estimator's state, its result as JSON."""
+    """A fusion saved as a judge, the subject: parts, state of the estimator, and result as JSON."""
 
     kind = "fusion kept"
     does = "fusion kept"
@@ -306,10 +295,10 @@ class FusionKept(Entry):
 def fuse_judges(
     store: Store, project_id: str, golden_id: str, aspect: str, *, judge_ids: Sequence[str], settings: FusionSettings
 ) -> Fusion:
-    """The fusion of these judges without calls; nothing is stored.
+    """Fuse judges without calls to a model; nothing is stored.
 
     NotFoundError for an unknown judge, UsageError for fewer than two usable parts or a judge of another golden set or
-    aspect, AspectError when too few items are left that no part has seen.
+    aspect, AspectError for too few items that no part has seen.
     """
     from core.fusion.stack import fuse
 
@@ -327,14 +316,14 @@ def keep_fusion(
     settings: FusionSettings,
     name: str = "",
 ) -> str:
-    """Enter a fusion as a judge, for Compare and for export; returns its id.  Errors as in `fuse_judges`."""
+    """Save a fusion as a judge, for comparison and export, and return its id.  Errors as `fuse_judges`."""
     from core.fusion.stack import fuse
 
     golden, aspect, judges = _judges(store, project_id, golden_id, aspect, judge_ids)
     fusion = fuse(golden, aspect, judges, settings)
     judge = replace(fusion.judge, name=name.strip()[:120] or fusion.judge.name)
     ids = dict(zip((part.name for part in judges), judge_ids, strict=True))
-    # what a part was among the judges, so that it can be computed on other items
+    # with what is needed to compute the part on other items
     parts = tuple(
         part_facts(part, store.judges.get(project_id, ids[part]).judge, ids[part]) for part in fusion.state["parts"]
     )
@@ -349,7 +338,7 @@ def keep_fusion(
 
 
 def kept_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
-    """The parts and state of a saved fusion.  NotFoundError when the judge is no kept fusion."""
+    """Return the parts and state of a saved fusion.  NotFoundError for another judge."""
     logged = store.events.all(project_id, FusionKept, judge_id)
     if not logged:
         raise NotFoundError(f"The judge {judge_id[:24]!r} is not a fusion saved on the Fusion screen.")
@@ -357,7 +346,7 @@ def kept_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
 
 
 def part_facts(name: str, judge: JudgeScores, judge_id: str) -> dict[str, Any]:
-    """What the part called `name` is among the judges."""
+    """Describe the judge that is part `name` of a fusion."""
     about = {key: getattr(judge, key) for key in ("kind", "run_id", "higher_is_better")}
     return about | {"name": name, "judge_id": judge_id, "metric": judge.name if judge.kind == "metric" else ""}
 
@@ -365,7 +354,7 @@ def part_facts(name: str, judge: JudgeScores, judge_id: str) -> dict[str, Any]:
 def _judges(
     store: Store, project_id: str, golden_id: str, aspect: str, judge_ids: Sequence[str]
 ) -> tuple[GoldenSet, str, list[JudgeScores]]:
-    """The golden set, the aspect, and judges of it under readable names that tell them apart."""
+    """Load golden set, aspect, and judges with readable names.  UsageError for a judge of another one."""
     rows = [store.judges.get(project_id, judge_id) for judge_id in judge_ids]
     for row in rows:
         if row.golden_id != golden_id or row.judge.aspect != aspect:
@@ -377,7 +366,7 @@ def _judges(
 
 
 def readable_judges(store: Store, project_id: str, entries: Sequence[JudgeEntry]) -> list[JudgeScores]:
-    """The judges of `entries` under names that tell them apart: "Version 2" for a version, "ROUGE-2" for ``rouge2``."""
+    """Give judges readable, unique names: "Version 2" for a version, "ROUGE-2" for ``rouge2``."""
     from core.comparison import unique_names
 
     lines = {aspect: judge_line(store, project_id, aspect) for aspect in {entry.judge.aspect for entry in entries}}
@@ -388,11 +377,11 @@ def readable_judges(store: Store, project_id: str, entries: Sequence[JudgeEntry]
     return [replace(judge, name=name) for judge, name in zip(judges, unique_names(judges), strict=True)]
 
 
-# ── by a model ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── by a model ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def asked_fusion(store: Store, request: FusionRequest) -> tuple[GoldenSet, FusionJudge, tuple[int, ...]]:
-    """The golden set, what the model is asked, and positions of the items to rate.
+    """Load golden set, parts, and positions of the items to rate for a fusion by a model.
 
     NotFoundError for an unknown aspect or judge, UsageError for no judge at all.
     """
@@ -415,9 +404,9 @@ def asked_fusion(store: Store, request: FusionRequest) -> tuple[GoldenSet, Fusio
 
 
 def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) -> FusionEstimate:
-    """Calls, tokens and price of a fusion by a model before it starts; asks no endpoint.
+    """Estimate calls, tokens and price of a fusion by a model.
 
-    UsageError for a judge that is no language model; AuthError without a key.
+    UsageError for a judge that is not a language model; AuthError without a key.
     """
     from core.fusion.model_rating import estimate_rating
     from core.judging.judge_specs import language_model
@@ -465,17 +454,17 @@ def run_fusion(work: RunWork) -> FusionRunView:
     )
 
 
-# ── how well a fusion by a model agrees ──────────────────────────────────────────────────────────────────────
+# ── how well a fusion by a model agrees ────────────────────────────────────────────────────────────────────────
 
 
 def unseen_and_asked(golden: GoldenSet, judge: JudgeScores) -> IntArray:
-    """Positions of the items that the judge was asked about, of sources whose labels it has not seen."""
+    """Find the items that a judge was asked about, of sources whose labels it has not seen."""
     asked = ~np.isnan(judge.values) | np.isin(golden.item_ids, [verdict.item_id for verdict in judge.unscored])
     return np.flatnonzero(asked & ~seen_sources(golden, [judge]))
 
 
 def fusion_result(store: Store, run_id: str, settings: FusionSettings) -> Alignment | None:
-    """The alignment of a finished fusion by a model, at the statistic and level of `settings`.
+    """Measure a finished fusion by a model, at the statistic and level of `settings`.
 
     On labelled items of sources that no part has seen; None if its judge was deleted.
     """

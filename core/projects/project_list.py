@@ -1,8 +1,7 @@
-"""The store of this process: roles, projects, golden sets, and disk usage.
+"""Projects and golden sets of a store, and disk usage.
 
-Everybody may read; a task that changes something, or shows more than a viewer may see, says the least role it needs,
-and every change is logged.  Roles, and that somebody at a screen has a name, are checked here, below the screens: a
-button that is off is a courtesy, not a lock.
+Everybody may read.  `requires` says the role that any other task needs, and logs every change.  Roles are checked here
+and not only on the screens.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from core.store.store import Store, requires
 
 
 def given_reason(reason: str) -> str:
-    """The reason for a decision, trimmed.  UsageError without one."""
+    """Return the trimmed reason for a decision.  UsageError without one."""
     if not (trimmed := reason.strip()):
         raise UsageError("A decision needs a reason for those who read it later.")
     return trimmed
 
 
-# ── the store, and its projects ────────────────────────────────────────────────────────────────────────────────────
+# ── store and projects ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 SAMPLE_PROJECT = "sample"
@@ -44,10 +43,7 @@ _stores: dict[str, Store] = {}
 
 
 def open_store(settings: Settings) -> Store:
-    """Return the store that `settings` name, one per process, opened at the first call.
-
-    StoreError if it cannot be opened, or was written by a newer Concord.
-    """
+    """Open the store of `settings`, once per process.  StoreError if it cannot be opened or is of a newer Concord."""
     url = settings.database_url or f"sqlite:///{settings.home.absolute() / 'concord.sqlite'}"
     with _lock:
         if url not in _stores:
@@ -57,7 +53,7 @@ def open_store(settings: Settings) -> Store:
 
 @requires("admin", "made the project")
 def create_project(store: Store, name: str) -> ProjectSummary:
-    """A new, empty project.  UsageError for an empty or overlong name."""
+    """Create an empty project.  UsageError for a name that is empty or too long."""
     trimmed = " ".join(visible_name(name).split())
     if not trimmed:
         raise UsageError("Enter a name for the project.")
@@ -67,16 +63,16 @@ def create_project(store: Store, name: str) -> ProjectSummary:
 
 
 def find_project(store: Store, name_or_id: str) -> ProjectSummary:
-    """The project of that id, else the only one of that name.  NotFoundError lists those there are."""
+    """Find a project by its id, or by a name that only one has.  NotFoundError lists the projects."""
     projects = store.projects.all()
     project_id = named(name_or_id, [(row.project_id, row.name) for row in projects], "project", "here")
     return next(row for row in projects if row.project_id == project_id)
 
 
 def named(name_or_id: str, known: Sequence[tuple[str, str]], what: str, where: str) -> str:
-    """The id among `known` (id, name) that is named by itself, or by a name that it alone has.
+    """Find an id among `known` (id, name) pairs by itself, or by a name that only one has.
 
-    NotFoundError lists the names there are; UsageError where several have the name.
+    NotFoundError lists the names, UsageError the ids that have the name.
     """
     matching = [key for key, _ in known if key == name_or_id] or [key for key, name in known if name == name_or_id]
     if not matching:
@@ -89,10 +85,7 @@ def named(name_or_id: str, known: Sequence[tuple[str, str]], what: str, where: s
 
 
 def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> ProjectSummary:
-    """The project "Sample project" with the golden sets of sample_data/, by name; a second call changes nothing.
-
-    Screens open on the newest golden set, so on the last by name.
-    """
+    """Create the project "Sample project" with the golden sets of sample_data/; a second call changes nothing."""
     known = {row.project_id: row for row in store.projects.all()}
     files = sorted(file for file in folder.iterdir() if file.suffix in (".jsonl", ".csv"))
     if SAMPLE_PROJECT not in known or known[SAMPLE_PROJECT].n_goldens < len(files):
@@ -104,12 +97,12 @@ def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> Projec
     return store.projects.get(SAMPLE_PROJECT)
 
 
-# ── golden sets ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── golden sets ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @requires("reviewer", "added a golden set")
 def add_golden(store: Store, project_id: str, golden: GoldenSet) -> str:
-    """Store a golden set in a project and return its id, the content digest; a second time changes nothing.
+    """Add a golden set to a project, and return its id, the digest of its content; a second call changes nothing.
 
     NotFoundError for an unknown project.
     """
@@ -119,7 +112,7 @@ def add_golden(store: Store, project_id: str, golden: GoldenSet) -> str:
 
 @requires("reviewer", "added the sample summaries")
 def add_sample(store: Store, project_id: str) -> str:
-    """Put the summaries of sample_data/ (made-up texts, simulated labels) into a project; returns their id."""
+    """Add the summaries of sample_data/ (made-up texts, simulated labels) to a project, and return their id."""
     from core.data import load_golden
 
     store.projects.get(project_id)
@@ -128,15 +121,12 @@ def add_sample(store: Store, project_id: str) -> str:
 
 @requires("reviewer", reads=True)
 def read_upload(store: Store, data: bytes, name: str, *, max_mb: float) -> Table:
-    """The table in a file that somebody sent, read as `core.data.read_upload`; only who may freeze it may send it.
-
-    GoldenError for a file that cannot be read.
-    """
+    """Read the table of an uploaded file (`core.data.read_upload`).  GoldenError for a file that cannot be read."""
     return golden_table(read_table_sent(data, name, max_mb=max_mb, max_rows=LIMITS.items))
 
 
 def require_aspect(store: Store, golden_id: str, aspect: str) -> tuple[GoldenSummary, AspectSummary]:
-    """The golden set and its aspect.  NotFoundError where there is no such golden set, or it has no such aspect."""
+    """Return a golden set and an aspect of it.  NotFoundError if either is unknown."""
     golden = store.goldens.get(golden_id)
     summary = golden.aspect(aspect)
     if summary is None:
@@ -145,11 +135,11 @@ def require_aspect(store: Store, golden_id: str, aspect: str) -> tuple[GoldenSum
     return golden, summary
 
 
-# ── what takes room on the disk, and what can go because it can be had again ─────────────────────────────────────
+# ── disk usage ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def storage(store: Store, settings: Settings) -> tuple[StoredSize, ...]:
-    """Disk usage, largest first: the tables of the store, and the hidden states next to it."""
+    """Measure the disk usage of the tables of the store and of hidden states, largest first."""
     states = list(_states(settings))
     files = StoredSize("hidden states", len(states), sum(size for _, size, _ in states))
     return tuple(sorted((*store.upkeep.held(), files), key=lambda held: -held.n_bytes))
@@ -159,8 +149,8 @@ def storage(store: Store, settings: Settings) -> tuple[StoredSize, ...]:
 def prune(store: Store, settings: Settings, days: float, *, delete: bool = False) -> tuple[StoredSize, int, int]:
     """Delete cached replies and hidden states that are older than `days`; without `delete` only count them.
 
-    Returns the replies, and how many files of hidden states of how many bytes.  Replies of runs that go on or can be
-    resumed stay.  UsageError for days below 0.
+    Returns the size of the replies, then number and bytes of the files of hidden states.  Replies of unfinished and
+    resumable runs stay.  UsageError for days below 0.
     """
     if not days >= 0:
         raise UsageError(f"Days must be at least 0; got {days:g}.")
@@ -176,7 +166,7 @@ def prune(store: Store, settings: Settings, days: float, *, delete: bool = False
 
 
 def _states(settings: Settings) -> Iterator[tuple[Path, int, float]]:
-    """(path, bytes, seconds since 1970 of its making) of every file of hidden states."""
+    """Yield (path, bytes, time in seconds since 1970) of every file of hidden states."""
     for path in (settings.home / "states").rglob("*.npy"):
         with suppress(FileNotFoundError):
             facts = path.stat()

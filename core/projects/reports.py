@@ -132,7 +132,7 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
     return next((run for run in complete if run.run_id == run_id), complete[0])
 
 
-# ── files for other tools ──────────────────────────────────────────────────────────────────────────────────────────
+# ── files for other tools ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def judge_file(store: Store, run_id: str) -> str:

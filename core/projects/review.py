@@ -217,7 +217,7 @@ def _items(
             yield Point(key, _QUESTIONS[triage.verdict], text, triage.subject_id, item_id=item_id)
 
 
-# ── proposals of refinement rounds ───────────────────────────────────────────────────────────────────────────
+# ── proposals of refinement rounds ─────────────────────────────────────────────────────────────────────────────
 
 ProposalState = Literal["open", "accepted", "rejected"]
 
@@ -285,7 +285,7 @@ def review_moved(store: Store, project_id: str) -> int:
     return max((entry.number for entry in store.events.all(project_id, ReviewEntry)), default=0)
 
 
-# ── join, vote and decide ───────────────────────────────────────────────────────────────────────────────────────
+# ── join, vote and decide ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @requires("annotator")

@@ -57,7 +57,7 @@ class JudgeState:
     prepared: Prepared = field(default_factory=Prepared)
 
 
-# ── the kinds of runs ────────────────────────────────────────────────────────────────────────────────────────────
+# ── the kinds of runs ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ def unread_replies(store: Store, run_id: str) -> int:
     return len(store.replies.of_run(run_id).unread())
 
 
-# ── results of runs ───────────────────────────────────────────────────────────────────────────────────────────
+# ── results of runs ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def list_held_out_accesses(store: Store, project_id: str, golden_id: str, aspect
     return [access for access in store.events.all(project_id, HeldOutAccess, golden_id) if access.aspect == aspect]
 
 
-# ── a running run ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── a running run ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ class RunWork(Keeper):
         """The cache of the replies of the run."""
         return self.store.replies.of_run(self.run.run_id)
 
-    # ── stored results ───────────────────────────────────────────────────────────────────────────────────────
+    # ── stored results ─────────────────────────────────────────────────────────────────────────────────────────
 
     def keep(self, name: str, document: object) -> None:
         self.store.results.put_document(self.run.run_id, name, document, attempt=self.run.attempt)
@@ -315,7 +315,7 @@ class RunWork(Keeper):
         self.progress.check()
         return self.store.judges.add(self.run.project_id, self.run.golden_id, judge, replies)
 
-    # ── judges ───────────────────────────────────────────────────────────────────────────────────────────────
+    # ── judges ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
     def asking(self, state: Mapping[str, Any], task: Task) -> Iterator[AskedJudge]:
