@@ -18,11 +18,10 @@ from core.comparison.recheck import Recheck, newer_items, recheck
 from core.comparison.steadiness import RepeatSettings, Steadiness, items_to_repeat, repeat
 from core.comparison.style_grid import StylesEstimate, StylesSettings, StylesView, estimate_of_styles
 from core.comparison.style_grid import styles as compared_styles
-from core.data.split import text_digest
 from core.errors import JobError, NotFoundError, UsageError
 from core.judging.judge_protocol import NO_TEXT, CallEstimate
 from core.judging.judge_specs import NAMED, language_model
-from core.project_records import JUDGES, WITH_RESULT, Run, RunKind
+from core.project_records import WITH_RESULT, Run, RunKind
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.judge_line import judge_line
 from core.projects.project_list import require_aspect
@@ -35,7 +34,7 @@ from core.projects.run_control import (
     require_judge,
     require_made_here,
 )
-from core.records import Criteria, GoldenSet, JudgeScores, Provenance, Split, Unscored, text_length
+from core.records import GoldenSet, JudgeScores, Split, Unscored, text_length
 from core.repeval import Method, RepEvalResult, RepEvalSettings, split_three
 from core.repeval.fitted import fit_repeval
 from core.repeval.projection import Training
@@ -54,27 +53,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StylesRequest:
-    """Ask the judge `judge_spec` in styles; `criteria` maps the aspect to the id of criteria of the project."""
+    """Ask the judge `judge_spec` about an aspect in several styles, without criteria."""
 
     project_id: str
     golden_id: str
     aspect: str
     judge_spec: str
     settings: StylesSettings
-    criteria: Mapping[str, str] = field(default_factory=dict)
 
 
 def estimate_styles(store: Store, settings: Settings, request: StylesRequest) -> StylesEstimate:
     """Estimate calls, tokens and price of a grid of styles, in total and by cell.
 
-    UsageError for a judge that is not a language model or criteria of another aspect, AuthError without a key,
-    AspectError for too few labels to measure on, NotFoundError for unknown ids.
+    UsageError for a judge that is not a language model, AuthError without a key, AspectError for too few labels to
+    measure on, NotFoundError for unknown ids.
     """
     golden = store.goldens.load(request.golden_id)
     with closing(language_model(request.judge_spec, settings)) as judge:
-        criteria = _criteria_of(store, request)
-        seen = criteria_saw(store, request.project_id, golden, criteria)
-        return estimate_of_styles(golden, request.aspect, judge, request.settings, criteria=criteria, seen=seen)
+        return estimate_of_styles(golden, request.aspect, judge, request.settings)
 
 
 def _check_styles(store: Store, settings: Settings, request: StylesRequest) -> tuple[StylesRequest, str, str]:
@@ -84,7 +80,6 @@ def _check_styles(store: Store, settings: Settings, request: StylesRequest) -> t
             "hf:ID_OR_PATH, or scripted, the stand-in for demonstrations."
         )
     golden, _ = require_aspect(store, request.golden_id, request.aspect)
-    _criteria_of(store, request)
     what = "styles" if request.settings.n_items is None else "pilot of styles"
     about = f"{len(request.settings.styles)} × {request.aspect} · {golden.name}"
     return request, f"{what}: {about} · {judge_words(request.judge_spec)}", request.judge_spec
@@ -93,21 +88,13 @@ def _check_styles(store: Store, settings: Settings, request: StylesRequest) -> t
 def run_styles(work: RunWork) -> StylesView:
     """Ask in all styles, and enter every finished style as a judge."""
     request = work.request(StylesRequest)
-    criteria = _criteria_of(work.store, request)
 
     def enter(judge: JudgeScores, replies: Mapping[str, tuple[str, ...]]) -> None:
         work.add_judge(replace(judge, run_id=work.run.run_id), replies)
 
     with closing(language_model(request.judge_spec, work.settings, work.replies, gate=NAMED)) as judge:
         return compared_styles(
-            work.golden,
-            request.aspect,
-            judge,
-            request.settings,
-            criteria=criteria,
-            seen=criteria_saw(work.store, request.project_id, work.golden, criteria),
-            enter=enter,
-            progress=work.progress,
+            work.golden, request.aspect, judge, request.settings, enter=enter, progress=work.progress
         ).view
 
 
@@ -115,40 +102,6 @@ def styles_so_far(store: Store, run_id: str) -> StylesView | None:
     """Return the results of a grid so far; None before the first.  NotFoundError for an unknown id."""
     store.runs.get(run_id)
     return store.results.read(run_id, RESULT, StylesView) or store.results.read(run_id, SNAPSHOT, StylesView)
-
-
-def _criteria_of(store: Store, request: StylesRequest) -> Criteria:
-    aspect, criteria_id = request.aspect, request.criteria.get(request.aspect, "")
-    if not criteria_id:
-        return Criteria("", aspect, Provenance("none"))
-    criteria = store.criteria.get(request.project_id, criteria_id).criteria
-    if criteria.aspect != aspect:
-        raise UsageError(f"The criteria {criteria_id} are for {criteria.aspect!r} and cannot judge {aspect!r}.")
-    return criteria
-
-
-def criteria_saw(store: Store, project_id: str, golden: GoldenSet, criteria: Criteria) -> tuple[int, ...]:
-    """Find the items whose labels chose or fitted criteria: positions in `golden`, which no figure may rest on.
-
-    They are the calibration items of every calibration that scored the criteria or an ancestor of them, and the items
-    that drafts and refinements were shown.  The texts of an item of another golden set are found again here.
-    """
-    known = {entry.criteria_id: entry for entry in store.criteria.all(project_id)}
-    family, waiting = set[str](), [criteria.criteria_id] if criteria.text else []
-    while waiting:
-        name = waiting.pop()
-        if name in known and name not in family:
-            family.add(name)
-            waiting += known[name].provenance.parents
-    shown = {item_id for name in family for item_id in known[name].provenance.item_ids}
-    texts: set[str] = set()
-    for run_id in {run_id for name in family for run_id in known[name].runs}:
-        run = store.runs.get(run_id)
-        if run.kind in JUDGES:
-            theirs = store.goldens.load(run.golden_id)
-            texts |= {text_digest(theirs.items[k]) for k in sides_of(store, run.run_id, theirs).calibration}
-    items = enumerate(golden.items)
-    return tuple(k for k, item in items if item.item_id in shown or text_digest(item) in texts)
 
 
 # ── RepEval ────────────────────────────────────────────────────────────────────────────────────────────────────

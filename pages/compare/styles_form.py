@@ -1,4 +1,4 @@
-"""Widgets → a grid of judging styles: judge, styles, criteria, and how much of the golden set."""
+"""The form of a grid of judging styles: judge, styles, and how much of the golden set."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ from typing import Any
 
 import streamlit as st
 
-from core import projects
 from core.comparison.style_grid import StylesSettings
 from core.errors import ConcordError
 from core.judging.scoring_styles import STYLE_FORMS, Style, StyleForm
-from core.project_records import CriteriaEntry, GoldenSummary
+from core.project_records import GoldenSummary
 from core.projects.method_runs import StylesRequest
-from core.wording import number
-from pages.ui import forms, setting_form, tables
+from pages.ui import forms, setting_form
 from pages.ui.asking_form import FORM_NAMES, PERSONA_NAMES
 from pages.ui.page import Opened
-from pages.ui.screens import plain
 from pages.ui.state import widget
 
-MOST_CRITERIA = 100
 LABELS = {"statistic": "Statistic", "level": "Level", "seed": "Seed"}
 
 
@@ -56,11 +52,9 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
         persist_state="session",
         format_func=FORM_NAMES.__getitem__,
     )
-    with st.expander("Advanced: persona, criteria, steps, measure", icon=":material/settings:"):
-        left, middle, right = st.columns(3, gap="large")
+    with st.expander("Advanced: persona, steps, measure", icon=":material/settings:"):
+        left, right = st.columns(2, gap="large")
         with left:
-            criteria = _choose_criteria(page, golden, aspect)
-        with middle:
             labelled = {"persona": "Persona", "top_p": "Top-p", "references": "Show references"}
             words = {"persona": PERSONA_NAMES}
             style |= setting_form.draw(Style, labelled, prefix="styles_", words=words)
@@ -85,7 +79,7 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
     except ConcordError as error:
         return StylesChoice(None, str(error))
     project_id = page.project.project_id
-    return StylesChoice(StylesRequest(project_id, golden.golden_id, aspect, spec, settings, criteria))
+    return StylesChoice(StylesRequest(project_id, golden.golden_id, aspect, spec, settings))
 
 
 def _styles(chosen: list[StyleForm], style: Mapping[str, Any], *, weighted: bool) -> list[Style]:
@@ -106,21 +100,3 @@ def _choose_items(golden: GoldenSummary, n_labelled: int) -> int | None:
     drawn = "Whole sources are drawn until there are this many items."
     n = st.number_input("Items of the pilot", 2, most, min(50, most), key=key, persist_state="session", help=drawn)
     return int(n)
-
-
-def _choose_criteria(page: Opened, golden: GoldenSummary, aspect: str) -> dict[str, str]:
-    """The id of the criteria that the judge gets, by aspect; empty for none."""
-    names = projects.criteria_names(page.store, page.project.project_id, aspect)
-
-    def words(entry: CriteriaEntry) -> str:
-        held_out = next((known.alignment for known in entry.alignments if known.side == "held-out"), None)
-        name = tables.name_of(entry.criteria, names)
-        return f"{name} ({number(held_out.value)} on held-out)" if held_out and held_out.value is not None else name
-
-    known = page.store.criteria.all(page.project.project_id, aspect, golden.golden_id)[:MOST_CRITERIA]
-    options = {"": "none: the aspect's name alone"} | {each.criteria_id: words(each) for each in known if each.text}
-    key = widget(f"styles_criteria_{golden.golden_id[-10:]}_{aspect}")
-    picked = st.selectbox(
-        f"Criteria for {plain(aspect)}", list(options), key=key, persist_state="session", format_func=options.get
-    )
-    return {aspect: picked} if picked else {}

@@ -5,7 +5,7 @@ Every finished style is among the judges of Compare as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
@@ -56,7 +56,7 @@ def _draw_run(page: Opened, run: RunDetail) -> None:
         if not run.finished:
             st.caption("Styles appear here one by one. You can close this tab. The run continues.")
         return
-    _draw_cells(page, run, styles.cells)
+    _draw_cells(styles.cells)
     if styles.unfinished:
         lines = [f"{style.name}: {style.reason}." for style in styles.unfinished]
         st.warning(plain("\n".join(["Not run:", *lines])), icon=":material/warning:")
@@ -67,16 +67,15 @@ def _draw_run(page: Opened, run: RunDetail) -> None:
             st.text("\n".join(styles.steps.values()))
 
 
-def _draw_cells(page: Opened, run: RunDetail, cells: Sequence[StyleCell]) -> None:
+def _draw_cells(cells: Sequence[StyleCell]) -> None:
     """Draw the finding, table and figure of the styles, at one statistic and level on the same items."""
     first = cells[0]
     measure = measure_name(first.alignment.statistic, first.alignment.level)
     st.subheader(plain(highest_words(cells)), anchor=False)
     method = f" by {first.alignment.interval.method}" if first.alignment.interval else ""
-    seen = f" {first.n_seen:,} of {first.n_asked:,} items are left out: the criteria saw them." if first.n_seen else ""
     picked = "The best of several is a little optimistic. Compare tests the difference."
-    st.caption(plain(f"{measure}; 95 % intervals{method}.{seen} {picked}"))
-    frame = cells_frame(cells, measure, projects.criteria_names(page.store, run.project_id, run.aspect))
+    st.caption(plain(f"{measure}; 95 % intervals{method}. {picked}"))
+    frame = cells_frame(cells, measure)
     grid.draw(frame, {measure: Column(digits=2)}, alt="Judging styles")
 
 
@@ -93,12 +92,11 @@ def highest_words(cells: Sequence[StyleCell]) -> str:
     return words
 
 
-def cells_frame(cells: Sequence[StyleCell], measure: str, names: Mapping[str, str]) -> pd.DataFrame:
-    """The table of results, criteria by their `names`; None where undefined, which is drawn as "—"."""
+def cells_frame(cells: Sequence[StyleCell], measure: str) -> pd.DataFrame:
+    """Tabulate the results; NaN where the agreement is undefined."""
     frame = pd.DataFrame(
         {
             "style": [cell.name for cell in cells],
-            "criteria": [names.get(cell.criteria_id, tables.DASH) if cell.criteria_id else "none" for cell in cells],
             measure: pd.Series([cell.alignment.value for cell in cells], dtype="float64"),
             "95 % interval": [tables.interval_of(cell.alignment) for cell in cells],
             "items": [cell.alignment.n for cell in cells],

@@ -9,17 +9,15 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core import projects
 from core.comparison.style_grid import StylesSettings, StylesView, Unfinished, styles
 from core.data import load_golden
 from core.judging.scoring_styles import Style
 from core.projects.method_runs import StylesRequest
-from core.records import Criteria, Provenance
 from core.settings import Settings
 from core.store.store import Store
 from pages.compare import styles_view
 from tests.pages.making import Place
-from tests.pages.screen import HOSTILE, ROOT, choose, draw, grids, has_button, texts
+from tests.pages.screen import ROOT, draw, grids, has_button, texts
 
 SEVERAL = Style("score_only", samples=3, temperature=1.0)
 
@@ -117,32 +115,12 @@ def test_the_result_shows_a_table_and_what_was_not_run(place: Grids) -> None:
     assert "A new grid of styles" in [part.label for part in page.expander]
 
 
-def test_criteria_of_the_project_can_be_chosen(place: Grids) -> None:
-    hostile = Criteria(f"Reward brevity. {HOSTILE}", "coherence", Provenance("given"))
-    place.add_criteria(hostile)
-    page = place.show()
-    page.radio(key="form_styles_judge").set_value("scripted").run()
-    choose(page, "Criteria", hostile.criteria_id)
-    assert place.started(page).criteria == {"coherence": hostile.criteria_id}
-
-
 def test_an_undefined_alignment_is_no_zero(place: Grids) -> None:
     result = place.result(place.request(SEVERAL))
     undefined = replace(result.cells[0].alignment, value=None, interval=None, reason="all scores are equal")
     cell = replace(result.cells[0], alignment=undefined)
-    frame = styles_view.cells_frame([cell], "m", {})
+    frame = styles_view.cells_frame([cell], "m")
     assert np.isnan(frame["m"][0])
     assert frame["95 % interval"][0] == "—"
     assert frame["why none"][0] == "all scores are equal"
-    assert "why none" not in styles_view.cells_frame(result.cells, "m", {})
-
-
-def test_criteria_stand_in_the_table_by_name(place: Grids) -> None:
-    followed = Criteria("Reward brevity.", "coherence", Provenance("given"))
-    place.add_criteria(followed)
-    request = place.request(SEVERAL)
-    result = place.result(request)
-    cell = replace(result.cells[0], criteria_id=followed.criteria_id)
-    place.add_run("done", request, outcome=replace(result, cells=(cell,)))
-    (shown,) = grids(place.show())[0]["criteria"]
-    assert shown == projects.criteria_names(place.store, place.project_id, "coherence")[followed.criteria_id]
+    assert "why none" not in styles_view.cells_frame(result.cells, "m")

@@ -14,17 +14,13 @@ import numpy as np
 import pytest
 
 from core import projects
-from core.calibration.calibration_records import CalibrationSettings
 from core.comparison.style_grid import StyleCell, StylesSettings, StylesView, styles
 from core.errors import NotFoundError, UsageError
 from core.judging.scoring_styles import Style
-from core.project_records import CriteriaAlignment
-from core.projects.calibration import CalibrationRequest
-from core.projects.method_runs import StylesRequest, criteria_saw
+from core.projects.method_runs import StylesRequest
 from core.projects.run_control import RunDetail
-from core.records import Alignment, Criteria, GoldenSet, Provenance, Usage
+from core.records import GoldenSet, Usage
 from core.settings import Settings
-from core.store.database import pack
 from core.store.store import Store
 from tests.fake_openai import RunningServer
 
@@ -137,45 +133,12 @@ def test_a_run_gives_what_the_inline_grid_gives_and_fills_the_shelf(
 # ── before the start ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _calibrated(store: Store, request_: StylesRequest, golden: GoldenSet, settings: CalibrationSettings) -> str:
-    """A calibration run that has scored draft criteria and their refinement; an edit of it; returns the edit's id."""
-    request = CalibrationRequest(request_.project_id, request_.golden_id, "coherence", "scripted", settings)
-    body = pack(request).body
-    run_id = store.runs.add(request_.project_id, request_.golden_id, "calibration", "t", "coherence", "scripted", body)
-    draft = Criteria("Reward brevity.", "coherence", Provenance("draft", item_ids=golden.item_ids[:2]))
-    store.criteria.add(request_.project_id, request_.golden_id, [draft])
-    stood = Alignment("spearman", "dataset", 0.5, 72)
-    store.criteria.record(
-        request_.project_id, [CriteriaAlignment(draft.criteria_id, run_id, "calibration", stood, "chosen")]
-    )
-    return projects.save_edit(store, request_.project_id, draft.criteria_id, "Reward brevity, always.", "Ann")
-
-
-def test_criteria_saw_the_calibration_items_of_their_family(
-    store: Store, request_: StylesRequest, golden: GoldenSet
-) -> None:
-    """An edit inherits what its parent's calibration saw, and the items that the draft was shown."""
-    chosen = CalibrationSettings(seed=5)
-    edit = _calibrated(store, request_, golden, chosen)
-    criteria = store.criteria.get(request_.project_id, edit).criteria
-    split = chosen.split_of(golden, "coherence")
-    saw = {*split.calibration, 0, 1}
-    assert set(criteria_saw(store, request_.project_id, golden, criteria)) == saw
-    assert criteria_saw(store, request_.project_id, golden, Criteria("Never seen here.", "coherence")) == ()
-    assert criteria_saw(store, request_.project_id, golden, Criteria("", "coherence")) == ()
-
-    # Part of the same items in another golden set: what was seen there is found again by its texts.
-    part = GoldenSet("part", golden.kind, golden.items[60:], {})
-    assert {k + 60 for k in criteria_saw(store, request_.project_id, part, criteria)} == {k for k in saw if k >= 60}
-
-
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
         ({"judge_spec": "offline"}, UsageError, "not a language model"),
         ({"judge_spec": "openai:m@http://ann:secret@host/v1"}, UsageError, "password"),
         ({"aspect": "charm"}, NotFoundError, "coherence"),
-        ({"criteria": {"coherence": "c000000000000"}}, NotFoundError, "c000000000000"),
     ],
 )
 def test_what_cannot_start_is_refused_before_it_is_queued(
