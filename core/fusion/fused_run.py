@@ -220,7 +220,7 @@ class _Parts:
         return as_judge(metric, scores, self.aspect), recipe
 
     def calibrated_on(self, card: Mapping[str, Any]) -> tuple[int, ...]:
-        """Positions of the items that the judge of a file was calibrated on."""
+        """Return the positions of items that the judge of a file was calibrated on."""
         texts = calibration_digests(card)
         return tuple(k for k, item in enumerate(self.golden.items) if text_digest(item) in texts)
 
@@ -278,7 +278,7 @@ class _Parts:
         return part, {"higher_is_better": True} | content
 
     def fit_and_report(self) -> FusionSplit:
-        """Labelled items to fit on and to report on, none of a source that a part has seen.  UsageError if too few."""
+        """Choose labelled items of unseen sources to fit on and to report on.  UsageError if too few."""
         labelled, seen = ~np.isnan(self.golden.labels(self.aspect)), seen_sources(self.golden, self.scores)
         halves = [np.array(half, dtype=np.intp) for half in (self.split.calibration, self.split.held_out)]
         fit, report = (half[labelled[half] & ~seen[half]] for half in halves)
@@ -292,8 +292,8 @@ class _Parts:
                 if part.seen
             ]
             raise UsageError(
-                f"{fit.size} items are left to fit on and {report.size} to report on, of {int(labelled.sum())} "
-                f"labelled for {self.aspect}; a fusion needs 2 of each from sources that no part was calibrated on. "
+                f"Of {int(labelled.sum())} items labelled for {self.aspect}, {fit.size} are left to fit on and "
+                f"{report.size} to report on. A fusion needs 2 of each from sources that no part was calibrated on. "
                 f"{' '.join(saw)} Use offline or repeval instead, which are fitted here, or label other sources."
             )
         return FusionSplit(fit, report, tuple(notes))
@@ -370,7 +370,7 @@ def _rated(made: _Parts, spec: str) -> FusedRun:
 
 
 def _origin(said: str, if_empty: str, *words: str) -> str:
-    """Where a plan or criteria come from: `if_empty`, "none", one of `words`, or a person."""
+    """Return who wrote a plan or criteria: `if_empty`, "none", one of `words`, or "person"."""
     if is_none(said):
         return NONE
     return if_empty if not said else said if said in words else "person"

@@ -61,7 +61,7 @@ class FusionSettings:
 
 @dataclass(frozen=True, slots=True)
 class FusionRequest:
-    """Let a language model fuse the judges `judge_ids` of a project on one aspect, with one call for each item.
+    """Request to let a language model fuse the judges `judge_ids` of a project on one aspect, one call per item.
 
     The model writes plan and criteria that are empty in `settings`.  `n_items` is about how many items to rate, in
     whole sources; None rates all.
@@ -78,7 +78,7 @@ class FusionRequest:
 
 @dataclass(frozen=True, slots=True)
 class FusionEstimate(CallEstimate):
-    """The calls of a fusion by a model: one for each of `n_items`, and one for each text that it writes first."""
+    """Calls of a fusion by a model: one for each of `n_items`, and one for each text that it writes first."""
 
     n_items: int
     to_write: tuple[str, ...] = ()

@@ -58,7 +58,7 @@ class FusionJudge:
 
     @cached_property
     def assistants(self) -> str:
-        """A line for each assistant: name, meaning, range and direction.  UsageError for one without a score."""
+        """A line per assistant: name, meaning, range and direction.  UsageError for one without a score."""
         lines = []
         for part in self.parts if not self.introduced else ():
             known = part.values[~np.isnan(part.values)]
@@ -70,7 +70,7 @@ class FusionJudge:
         return self.introduced or "\n".join(lines)
 
     def prompt(self, name: str, values: Mapping[str, str]) -> tuple[Message, ...]:
-        """The prompt file `name` about this task, with `values` for what is not the same for all items."""
+        """Fill the prompt file `name` for this task; `values` are those that differ between items."""
         own = {"assistants": self.assistants}
         for key, text in (("plan", self.plan), ("criteria", self.criteria)):
             own[key] = "" if is_none(text) else neutral(text)
@@ -88,12 +88,12 @@ class FusionJudge:
         return Request(model, messages, 0.0, REPLY_TOKENS)
 
     def affordable(self, items: Sequence[Item], positions: Sequence[int], budget: int | None) -> list[int]:
-        """The `positions` of items with a text, as many as a `budget` in calls leaves after the texts to write."""
+        """Return the `positions` of items with a text, as many as a `budget` allows after the texts to write."""
         rateable = [k for k in positions if not is_blank(items[k].target)]
         return rateable if budget is None else rateable[: max(budget - len(self.to_write), 0)]
 
     def state(self, judge_state: Mapping[str, Any]) -> dict[str, Any]:
-        """What a file needs to rate other items by the same plan and criteria; `judge_state` restores the model."""
+        """Return what a file needs to rate other items in the same way; `judge_state` restores the model."""
         return {
             "method": "llm",
             "parts": [part.name for part in self.parts],
@@ -111,17 +111,17 @@ def is_none(text: str) -> bool:
 
 
 def _line(text: str) -> str:
-    """`text` on one line of a prompt."""
+    """Put `text` on one line of a prompt."""
     return " ".join(neutral(text).split())
 
 
 def measured_plan(
     golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], positions: Sequence[int], settings: FusionSettings
 ) -> str:
-    """A plan without calls: trust the assistants that agree with raters beyond chance at `positions`, best first.
+    """Write a plan without calls: trust the assistants that agree with raters beyond chance, best first.
 
-    No assistant may have seen labels at `positions`.  System level is measured over items: a dozen systems are too few
-    to choose by.
+    Agreement is measured on the items at `positions`, whose labels no assistant may have seen.  System level is
+    measured over items, because a dozen systems are too few to choose by.
     """
     level = "dataset" if settings.level == "system" else settings.level
     agreement = Agreement(golden, aspect, replace(settings, level=level))
@@ -155,14 +155,14 @@ class ModelRatings:
     n_left: int
 
     def values(self, n_items: int) -> FloatArray:
-        """(n_items,) scores, NaN = unscored or not asked."""
+        """Return (n_items,) scores, NaN = unscored or not asked."""
         values = np.full(n_items, np.nan)
         values[list(self.positions)] = self.verdicts.values
         return values
 
     @property
     def unread(self) -> dict[str, int]:
-        """How many verdicts are missing, by reason."""
+        """Number of missing verdicts by reason."""
         return dict(Counter(verdict.reason for verdict in self.verdicts.unscored))
 
 

@@ -1,10 +1,8 @@
-"""Statistical fusion: several judges and metrics of a golden set joined into one judge, without any further call.
+"""Combine several judges and metrics of a golden set into one judge, without calls.
 
-Fitting and choosing use one half of the sources that no part has seen, the report the other half: neither the parts'
-own calibration nor the weights ever see an item on which an alignment is reported.  Items of a source that a part has
-seen are left out: its scores are optimistic there.  A part that is fitted on these very items would be optimistic on
-all of them, and weights fitted on its scores would be wrong.  So each of its items is scored by a fit without the
-item's source, and everything else by the fit on all of them.
+Weights are fitted on one half of the sources that no part has seen, and the fusion is measured on the other half.
+Items of a source that a part has seen are left out, because its scores are optimistic there.  A part that is fitted on
+the fit items itself scores each of them by a fit without the item's source (`cross_fitted`).
 
 Scores (n_assistants, n_items) are turned so that more is better, NaN = missing.  An estimator learns centre and spread
 per assistant on the items it is fitted on; a missing score counts as the assistant's mean.  An item that no assistant
@@ -34,13 +32,13 @@ PENALTIES = np.logspace(-1, 3, 13)
 """Ridge penalties tried, in units of one standardised item."""
 PENALTY_FOLDS = 5
 MIN_ITEMS = 20
-"""Fewer labelled items to fit or to report on than this, and nothing is."""
+"""Fewest labelled items to fit on, and to report on."""
 MIN_SOURCES = 4
 MIN_SYSTEMS = 3
 """A coefficient over two systems can only be 1 or -1."""
 PART_FOLDS = 3
 FitAndScore = Callable[[Split], FloatArray]
-"""Fits on the calibration part of a split alone and returns scores (n_items,) over the whole golden set."""
+"""Fits on the calibration part of a split and returns scores (n_items,) over the whole golden set."""
 
 
 # ── estimators ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -48,12 +46,11 @@ FitAndScore = Callable[[Split], FloatArray]
 
 @dataclass(frozen=True)
 class Estimator:
-    """A fitted way to join scores: standardise by `mean` and `spread`, weigh, and add `intercept`.
+    """Fitted weights of a fusion: standardise scores by `mean` and `spread`, weigh them, and add `intercept`.
 
-    "average" is the mean of the standardised scores that are there and uses no label.  "ridge" and "nnls" learn an
-    intercept and weights on the scale of the labels: ridge shrinks them, by the penalty with the smallest squared
-    error on left-out sources (5 folds); nnls keeps them from being negative.  `penalty` is stored with the fusion, and
-    scoring doesn't need it.
+    "average" is the mean of the standardised scores that are not missing, and uses no label.  "ridge" and "nnls" learn
+    an intercept and weights on the scale of the labels.  Ridge shrinks the weights, by the penalty with the smallest
+    squared error on left-out sources (5 folds); nnls keeps them from being negative.  Scoring doesn't need `penalty`.
     """
 
     method: FusionMethod
@@ -64,7 +61,7 @@ class Estimator:
     penalty: float = 0.0
 
     def score(self, scores: FloatArray) -> FloatArray:
-        """(n_items,), NaN where no assistant has a score."""
+        """Fuse `scores` (n_assistants, n_items) into (n_items,), NaN if no assistant has a score."""
         z, count = _standardised(scores, np.array(self.mean), np.array(self.spread)), (~np.isnan(scores)).sum(axis=0)
         if self.method == "average":
             joined = z.sum(axis=0) / np.maximum(count, 1)
@@ -73,13 +70,13 @@ class Estimator:
         return np.where(count > 0, self.intercept + joined, np.nan)
 
     def state(self) -> dict[str, Any]:
-        """The learnt state as JSON, which `restore_estimator` reads."""
+        """Return the weights as JSON, for `restore_estimator`."""
         state = asdict(self)
         return state if self.method != "average" else {name: state[name] for name in ("method", "mean", "spread")}
 
 
 def fit_estimator(method: FusionMethod, scores: FloatArray, labels: FloatArray, sources: IntArray) -> Estimator:
-    """Fit on `scores` (n_assistants, n_items), `labels` and codes of `sources` (n_items,)."""
+    """Fit weights on `scores` (n_assistants, n_items), `labels` (n_items,) and codes of `sources` (n_items,)."""
     known = ~np.isnan(scores)
     count = np.maximum(known.sum(axis=1), 1)
     mean = np.where(known, scores, 0.0).sum(axis=1) / count
@@ -99,7 +96,7 @@ def fit_estimator(method: FusionMethod, scores: FloatArray, labels: FloatArray, 
 
 
 def restore_estimator(state: Mapping[str, Any]) -> Estimator:
-    """The fitted estimator whose `state` was stored.  UsageError for a damaged one."""
+    """Restore an estimator from its stored `state`.  UsageError for a damaged one."""
     known = {name: value for name, value in state.items() if value is not None}
     if known.get("method") == "average" and isinstance(known.get("mean"), list):
         known["weights"] = [1.0 / max(len(known["mean"]), 1)] * len(known["mean"])
@@ -113,12 +110,12 @@ def restore_estimator(state: Mapping[str, Any]) -> Estimator:
 
 
 def _standardised(scores: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
-    """(n_assistants, n_items), 0 where missing."""
+    """Return (n_assistants, n_items) standardised scores, 0 for missing ones."""
     return np.nan_to_num((scores - mean[:, None]) / spread[:, None], nan=0.0)
 
 
 def _ridge(z: FloatArray, y: FloatArray, penalties: FloatArray) -> FloatArray:
-    """(n_penalties, n_assistants) weights, all penalties from one eigendecomposition."""
+    """Return (n_penalties, n_assistants) weights, for all penalties from one eigendecomposition."""
     values, vectors = np.linalg.eigh(z @ z.T)
     turned = vectors.T @ (z @ y)
     weights: FloatArray = (turned / (np.maximum(values, 0.0) + penalties[:, None])) @ vectors.T
@@ -126,7 +123,7 @@ def _ridge(z: FloatArray, y: FloatArray, penalties: FloatArray) -> FloatArray:
 
 
 def _best_penalty(z: FloatArray, y: FloatArray, sources: IntArray) -> float:
-    """The penalty with the smallest squared error on left-out sources; the middle one with fewer than 2 sources."""
+    """Choose the penalty with the smallest squared error on left-out sources; the middle one with under 2 sources."""
     names, codes = np.unique(sources, return_inverse=True)
     if names.size < 2:
         return float(PENALTIES[len(PENALTIES) // 2])
@@ -153,7 +150,7 @@ class FusionSplit:
 def unseen_split(
     golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], *, fit_share: float = 0.5, seed: int = 0
 ) -> FusionSplit:
-    """Labelled items of sources that no part has seen, split by source.  AspectError where too few are left."""
+    """Split labelled items of sources that no part has seen, by source.  AspectError if too few are left."""
     labelled, stale = ~np.isnan(golden.labels(aspect)), seen_sources(golden, parts)
     fresh, notes = np.flatnonzero(labelled & ~stale), tuple[str, ...]()
     if stale.any():
@@ -174,7 +171,7 @@ def unseen_split(
 
 
 def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
-    """AspectError for system level where the items reported on are of fewer than `MIN_SYSTEMS` systems."""
+    """AspectError for system level if the report items are of fewer than `MIN_SYSTEMS` systems."""
     n_systems = np.unique(golden.system_codes[report]).size
     if level == "system" and n_systems < MIN_SYSTEMS:
         raise AspectError(
@@ -185,7 +182,7 @@ def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
 
 
 def seen_sources(golden: GoldenSet, parts: Sequence[JudgeScores]) -> NDArray[np.bool_]:
-    """(n_items,) which items are of a source of which a part has seen any item's label: none of them is fresh."""
+    """Return (n_items,) whether a part has seen the label of any item of the same source."""
     seen = sorted({k for part in parts for k in part.seen})
     return np.isin(golden.source_codes, golden.source_codes[seen]) if seen else np.zeros(len(golden.items), dtype=bool)
 

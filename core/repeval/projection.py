@@ -50,11 +50,11 @@ SMALLEST_SHARE = 1e-10  # components with less of the variance are rounding
 def choose_pairs(
     labels: FloatArray, positions: IntArray, texts: Sequence[str], n: int, *, reuse: bool = False, generator: Generator
 ) -> tuple[IntArray, IntArray]:
-    """Choose `n` pairs among the items at `positions`: (n,) positions of the good and of the bad text of each.
+    """Choose `n` pairs of a good and a bad text; returns (n,) positions of each.
 
-    They are of the best and the worst `QUANTILE` of the labels.  `labels` and `texts` are (n_items,) over the whole
-    golden set; items with equal text count as one.  `reuse` lets a text stand in several pairs.  There may be fewer
-    pairs than are asked for.  AspectError when all labels are equal or fewer than 2 pairs can be had.
+    They are items at `positions` with the best and the worst `QUANTILE` of the labels.  `labels` and `texts` are
+    (n_items,) over the whole golden set; items with equal text count as one.  `reuse` allows a text in several pairs.
+    There may be fewer pairs than `n`.  AspectError when all labels are equal or fewer than 2 pairs are possible.
     """
     shuffled = generator.permutation(positions[~np.isnan(labels[positions])])
     one_each = {texts[position]: position for position in shuffled.tolist()}  # of equal texts a random one
@@ -176,7 +176,7 @@ class PaperSVM:
         )
 
     def _fit_one(self, states: CellStates, classes: IntArray) -> Any:
-        """The fitted classifier, or None for states that do not vary."""
+        """Fit the classifier; None for states that do not vary."""
         from sklearn.calibration import CalibratedClassifierCV
         from sklearn.model_selection import StratifiedKFold
         from sklearn.svm import SVC
@@ -265,7 +265,7 @@ def ridge(
 
 
 def _project(directions: FloatArray | CellStates, states: FloatArray | CellStates) -> FloatArray:
-    """(n_cells, k, n_items) inner products, in double precision.
+    """Return (n_cells, k, n_items) inner products, in double precision.
 
     States of one cell may differ little compared with what they share (such as the embeddings of a last token).  Single
     precision would then decide the order of near-equal scores.  Cell by cell, so that the copy stays in the processor's
@@ -472,7 +472,7 @@ class ScorerWithModel:
         self._scorer, self._code, self._reader = scorer, code, StateReader(self._spec, ray, code)
 
     def score(self, items: Sequence[Item], on_progress: OnProgress = lambda _done, _of: None) -> FloatArray:
-        """Return (n_items,), NaN where a state is not a finite number; on the fitted items equal to the run's scores.
+        """Score items: (n_items,), NaN if a state is not finite.
 
         `on_progress(done, asked)` counts items.  ModelNotFoundError if the model is missing, JudgeError if it differs
         from the model that the score was fitted on.

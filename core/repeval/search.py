@@ -102,9 +102,9 @@ class RepEvalSettings:
 
 @dataclass(frozen=True, slots=True)
 class RepEvalSplit:
-    """Positions (in `GoldenSet.items`) to train on, to choose on and to evaluate on; no source is in two of them.
+    """Positions (in `GoldenSet.items`) to train on, to choose cells on and to test on; no source is in two of them.
 
-    For a method that cross-validates the first two are the same items: each is scored by a fit without its source.
+    For ridge the first two are the same items: each is scored by a fit without its source.
     """
 
     train: tuple[int, ...]
@@ -123,7 +123,7 @@ class RepEvalCell:
     test: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return its fields; the token is a number where it counts from the end."""
+        """Return its fields; the token is a number if it counts from the end."""
         return asdict(self) | {"token": token_json(self.token)}
 
 
@@ -147,7 +147,7 @@ class RandomBaseline:
         return float(100.0 * (below + 0.5 * level))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the percentile and what it is made of, without the single values."""
+        """Return the percentile, the projection and the number of directions."""
         return {"percentile": self.percentile, "projection": self.projection, "n": int(self.values.size)}
 
 
@@ -224,12 +224,12 @@ def evaluate(scores: FloatArray, items: LabelledItems, settings: RepEvalSettings
 
 
 def token_json(name: str) -> int | str:
-    """-1 for "-1"; names of pooled tokens stay text."""
+    """Return -1 for "-1"; names of pooled tokens stay text."""
     return int(name) if name.startswith("-") else name
 
 
 def nullable(value: float) -> float | None:
-    """None for NaN."""
+    """Return None for NaN."""
     return None if np.isnan(value) else float(value)
 
 
@@ -348,12 +348,12 @@ def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split
 
 
 def blank_items(golden: GoldenSet) -> list[int]:
-    """Return positions of the items without a text, which get no score."""
+    """Return the positions of items without a text, which get no score."""
     return [k for k, item in enumerate(golden.items) if is_blank(item.target)]
 
 
 def training_of(golden: GoldenSet, aspect: str, parts: RepEvalSplit, settings: RepEvalSettings) -> Training:
-    """Return what a projection learns from; positions are those of the golden set.
+    """Return the training data of a projection; positions are those of the golden set.
 
     AspectError for labels that make no pairs, GoldenError if folds need more sources.
     """
@@ -371,7 +371,7 @@ def training_of(golden: GoldenSet, aspect: str, parts: RepEvalSplit, settings: R
 
 
 def source_folds(sources: IntArray, seed: int) -> IntArray:
-    """Return (n,) a fold from 0 for each of the `sources` (n,) of items, of about as many sources each.
+    """Assign the `sources` (n,) of items to folds of about as many sources each; returns (n,) numbers from 0.
 
     GoldenError for a single source: nothing can be left out of it.
     """
@@ -403,7 +403,7 @@ def random_baseline(
 
 @dataclass(frozen=True)
 class Searched:
-    """Every cell after the search; NaN = undefined.
+    """The result of a search over all cells; NaN = undefined.
 
     `values` (n_layers, n_tokens, n_variants) are validation alignments, `best_k` (n_layers, n_tokens) the best variant.
     `scores` (n_layers, n_tokens, n_items) are those of all items under it, and `fits` has by indices what was learnt.
@@ -485,9 +485,9 @@ def search(
 
 
 def _without_rounding(rated: FloatArray) -> FloatArray:
-    """Return (…, n_items) scores, with equal scores where the states are equal: their sums differ in the last digits.
+    """Round scores (…, n_items) so that equal states have equal scores: their sums differ in the last digits.
 
-    Otherwise many items with one state (the embedding of a last token, say) are ranked as the processor adds up.
+    Otherwise the rank of items with the same state (such as the embedding of a last token) depends on the processor.
     """
     scale = np.abs(rated).max(axis=-1, keepdims=True)
     unit = 10.0 ** np.ceil(np.log10(np.where(scale > 0, scale, 1.0)) - SAFE_DIGITS)

@@ -65,7 +65,7 @@ _FOLDER = Path(__file__).resolve().parent / "prompts"
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """Which states are read from which text.
+    """Settings for reading: which states of which text.
 
     `template` is "" for the hypothesis only, the name of a template, or its text; `criterion` fills ``{criterion}``.
     `texts` "prompt" reads that one text.  "compared" reads the hypothesis and each of `parts` (None: source and
@@ -117,7 +117,7 @@ def usual_texts(model: str, template: str = "") -> TextMode:
 
 
 def parts_in(tokens: Sequence[str]) -> tuple[Part, ...]:
-    """Return the parts that cells of these tokens are compared with, in the order in which they are read."""
+    """Return the parts that cells at these tokens compare with, in reading order."""
     return tuple(part for part in PARTS if any(name.startswith(f"{part}:") for name in tokens))
 
 
@@ -219,7 +219,7 @@ def finite_cells(values: HalfArray) -> NDArray[np.bool_]:
 
 
 def varying_cells(values: HalfArray) -> NDArray[np.bool_]:
-    """Return (n_layers, n_tokens): whether not all states of the cell are equal, bit for bit."""
+    """Return (n_layers, n_tokens): whether the states of the cell differ in any bit."""
     bits = values.view(np.uint16)
     differs = np.zeros(values.shape[1:3], dtype=np.bool_)
     for start in range(0, len(bits), CHUNK):
@@ -458,9 +458,9 @@ class StateCache:
 def prompts_of(
     tokenizer: Any, items: Sequence[Item], extraction: Extraction, limit: int
 ) -> tuple[list[list[int]], IntArray, IntArray]:
-    """Return distinct prompts (token ids), which of them each item uses (n_items, other texts + 1), and who was cut.
+    """Return the distinct prompts as token ids, the prompts that each item uses, and which items were cut.
 
-    The hypothesis comes last in the second.  The third is (n_items,) of booleans.
+    The second is (n_items, other texts + 1) row numbers with the hypothesis last, the third (n_items,) booleans.
     """
     fitted = [fit_prompts(tokenizer, template, fields, limit) for template, fields in readings(items, extraction)]
     places: dict[tuple[int, ...], int] = {}
@@ -473,7 +473,7 @@ def prompts_of(
 def fit_prompts(
     tokenizer: Any, template: str, fields: Sequence[Mapping[str, str]], limit: int
 ) -> tuple[list[list[int]], list[bool]]:
-    """Return token ids of `template` filled with each of `fields`, and whether each was cut to `limit` tokens.
+    """Fill `template` with each of `fields`; return token ids, and whether each was cut to `limit` tokens.
 
     A prompt that is too long loses the *beginning* of its source first, then of its context, and only then of the
     hypothesis, because states are read at the end.  Equal prompts are tokenized once.  JudgeError when the template
@@ -541,7 +541,7 @@ def _offset(name: str) -> int:
 
 
 def token_rows(prompts: Sequence[Sequence[int]], rows: IntArray, budget: int) -> list[IntArray]:
-    """Return the numbers `rows` of prompts in batches of at most `budget` tokens, the longest first."""
+    """Divide the prompts numbered `rows` into batches of at most `budget` tokens, the longest first."""
     return [rows[batch] for batch in token_batches([len(prompts[row]) for row in rows], budget)]
 
 

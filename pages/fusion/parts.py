@@ -43,7 +43,7 @@ KINDS: dict[JudgeKind, str] = {
 
 @dataclass(frozen=True)
 class Choice:
-    """What is fused and how, as the widgets of `draw_choice` stand, drawn or not; `names` are those of `judges`."""
+    """The choices made with the widgets of `draw_choice`: parts and settings; `names` are those of `judges` by id."""
 
     judges: tuple[JudgeEntry, ...]
     names: Mapping[str, str]
@@ -54,7 +54,7 @@ class Choice:
 
 
 def choice_of(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> Choice:
-    """At first all but fusions and the plain judge, by ridge, at the statistic and level of the judge in use."""
+    """Read the choices.  The default is all judges but fusions and the baseline, measured like the current judge."""
     key = f"{view.golden_id[-12:]}_{aspect}"
     names = names_of(page, judges)
     at_first = [names[entry.judge_id] for entry in judges if entry.judge.kind not in ("fused", "no criteria")]
@@ -73,12 +73,12 @@ def choice_of(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[J
 
 
 def _held(name: str, at_first: Any) -> Any:
-    """What the widget of that name says, also before it is drawn."""
+    """Return the value of a widget, also before it is drawn."""
     return st.session_state.setdefault(state.widget(f"fusion_{name}"), at_first)
 
 
 def draw_choice(choice: Choice) -> None:
-    """What is fused, how, and by what agreement it is shown."""
+    """Draw the choice of parts, method, statistic and level."""
     st.multiselect(
         "Parts of the fusion",
         list(choice.names.values()),
@@ -136,7 +136,7 @@ def draw_kinds(choice: Choice) -> None:
 
 
 def draw_empty(page: Opened, golden: GoldenSummary, aspect: str, n_judges: int) -> None:
-    """Say what to do where fewer than two judges exist."""
+    """Say what to do if there are fewer than two judges."""
     there = "one judge only" if n_judges else "no judge yet"
     st.info(
         f"There is {there} for {plain(aspect)} of {plain(golden.name)}. A fusion needs two or more that differ. "
@@ -147,7 +147,7 @@ def draw_empty(page: Opened, golden: GoldenSummary, aspect: str, n_judges: int) 
 
 
 def draw_sources(page: Opened, golden: GoldenSummary, aspect: str, *, opened: bool = False) -> None:
-    """Draw links to whatever makes another part, and the metrics right here."""
+    """Draw links to screens that add judges, and the form that computes metrics."""
     at = {"golden": golden.golden_id}
     with st.container(horizontal=True, gap="medium"):
         link_to("calibrate", "Calibrate a judge", icon=":material/tune:", section="new", **at)
@@ -158,6 +158,6 @@ def draw_sources(page: Opened, golden: GoldenSummary, aspect: str, *, opened: bo
 
 
 def names_of(page: Opened, judges: Sequence[JudgeEntry]) -> dict[str, str]:
-    """Judge id → a readable name that no other of them has."""
+    """Return a readable, unique name for each judge id."""
     named = projects.readable_judges(page.store, page.project.project_id, judges)
     return {entry.judge_id: judge.name for entry, judge in zip(judges, named, strict=True)}

@@ -43,7 +43,7 @@ TABLE_COLUMNS = {
 
 @dataclass(frozen=True)
 class Fused:
-    """A fusion with what it was made of; `key` names its content."""
+    """A fusion with its parts and settings; `key` identifies its content for the cache."""
 
     view: GoldenSummary
     aspect: str
@@ -59,7 +59,7 @@ class Fused:
 
 
 def fuse(page: Opened, view: GoldenSummary, aspect: str, choice: Choice) -> Fused:
-    """Fuse the chosen parts, once for each choice."""
+    """Fuse the chosen parts, cached for each choice."""
     names, how = names_of(page, choice.parts), choice.settings
     where = (page.project.project_id, view.golden_id, aspect)
     key = ("fusion", *where, *names, *names.values(), how.method, how.statistic, how.level)
@@ -71,7 +71,7 @@ def fuse(page: Opened, view: GoldenSummary, aspect: str, choice: Choice) -> Fuse
 
 
 def headline(fused: Fused) -> str:
-    """Say what the fusion gains over the part that aligned best on the items to fit on."""
+    """State whether the fusion agrees better with raters than its best part."""
     shown, against = fused.fusion, fused.fusion.against_best
     if shown.fused.value is None or against is None or against.value is None:
         return "The fusion has no defined agreement with raters."
@@ -112,7 +112,7 @@ def draw(page: Opened, fused: Fused) -> None:
 
 
 def _draw_notes(fused: Fused) -> None:
-    """Say what the figure of the finding is, and what it leaves out."""
+    """Draw the statistic behind the finding, its n and interval, and the parts left out."""
     shown, ends, against = fused.fusion, fused.fusion.fused.interval, fused.fusion.against_best
     system = fused.settings.level == "system"
     over = f"{shown.fused.n} systems, over their" if system else f"{len(shown.report):,}"
@@ -133,7 +133,7 @@ def _draw_notes(fused: Fused) -> None:
 
 
 def table_frame(fused: Fused) -> pd.DataFrame:
-    """The fusion, then its parts from high to low, all at one measure."""
+    """Return a table of the fusion and its parts, from high to low."""
     shown = fused.fusion
     lost = {name: difference_words(minus) for name, (_, minus) in shown.without.items()}
     weights = dict(shown.weights) if shown.method != "average" else {}

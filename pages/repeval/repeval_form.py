@@ -103,7 +103,7 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
 
 
 def _split(page: Opened, request: RepEvalRequest) -> str:
-    """A calibration whose held-out items RepEval is evaluated on; "" for a split of its own."""
+    """Draw the choice of a calibration whose held-out items to test on; return its id, or "" for a split of its own."""
     runs = projects.judge_runs(page.store, request.project_id, request.golden_id, request.aspect)
     runs = [run for run in runs if run.kind == "calibration"]
     words = {"": "its own: 40 % of the sources to test on", **{run.run_id: f"as {run.title}" for run in runs}}
@@ -139,5 +139,5 @@ def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _estimate(key: str, _page: Opened, _request: RepEvalRequest) -> RepEvalEstimate:
-    """Golden sets never change under their id, so an equal request has an equal answer."""
+    """Cache estimates: golden sets never change under their id, so equal requests have equal answers."""
     return projects.estimate_repeval(_page.store, _page.settings, _request)

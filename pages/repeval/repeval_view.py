@@ -103,7 +103,7 @@ def _file(_page: Opened, run_id: str) -> str:
 
 
 def token_words(token: str) -> str:
-    """A token of the map in words."""
+    """Describe a token of the map in words."""
     part, compared, own = token.rpartition(":")
     if compared:
         return f"the distance from the {part} at {token_words(own)}"

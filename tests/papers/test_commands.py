@@ -43,7 +43,6 @@ USUAL = {
 MORE = {
     "--steps": ["--judge", "scripted:1"],
     "llm": ["--judge", "scripted:1"],
-    "calibrated": ["--with", "offline,overlap"],
 }
 """What a word in a row needs beside it."""
 
