@@ -61,22 +61,16 @@ class LabelStore(StorePart):
 
         Withdrawn labels are left out.
         """
-        return self._newest(project_id=project_id, pass_id=pass_id, **given(rater=rater))
-
-    def of_golden(self, project_id: str, golden_id: str) -> list[Label]:
-        """Return the same as `current` for all passes over a golden set."""
-        return self._newest(project_id=project_id, golden_id=golden_id)
+        same = (labels.c.pass_id, labels.c.rater, labels.c.item_id, labels.c.aspect)
+        where = {"project_id": project_id, "pass_id": pass_id} | given(rater=rater)
+        newest = sa.select(sa.func.max(labels.c.number)).filter_by(**where).group_by(*same)
+        found = self._select(sa.select(labels).where(labels.c.number.in_(newest)))
+        return [label for label in found if not label.is_withdrawn]
 
     def since(self, project_id: str, pass_id: str, rater: str, number: int) -> list[Label]:
         """Return a rater's labels in a pass after label `number` (0: all), oldest first."""
         query = sa.select(labels).filter_by(project_id=project_id, pass_id=pass_id, rater=rater)
         return self._select(query.where(labels.c.number > number))
-
-    def _newest(self, **where: str) -> list[Label]:
-        same = (labels.c.pass_id, labels.c.rater, labels.c.item_id, labels.c.aspect)
-        newest = sa.select(sa.func.max(labels.c.number)).filter_by(**where).group_by(*same)
-        found = self._select(sa.select(labels).where(labels.c.number.in_(newest)))
-        return [label for label in found if not label.is_withdrawn]
 
     def _select(self, query: sa.Select[Any]) -> list[Label]:
         rows = self._db.rows(query.order_by(labels.c.number))

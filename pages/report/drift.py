@@ -1,4 +1,4 @@
-"""Drift: is an exported judge still aligned on newer labels?  A recheck is started here; its history is drawn."""
+"""Show whether an exported judge is still aligned on newer labels, and start rechecks."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ SHOWN = {
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge, above: DeltaGenerator) -> None:
-    """The newest answer, progress while a recheck runs, the form, and the history of all versions.
+    """Show the newest recheck, the progress of a running one, the form, and the history of all versions.
 
-    `golden` is the golden set that the version was measured on; `above` takes the finding.
+    `golden` is the golden set that the version was measured on; the finding is shown in `above`.
     """
     history = projects.list_rechecks(page.store, page.project.project_id, aspect)
     run, number_of = judge.run, 0 if judge.version is None else judge.version.number
@@ -55,25 +55,21 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
                 "judge": f"version {each.version}" if each.version else "a calibration",
                 "newer labels": each.outcome.golden_name,
                 "n": each.outcome.now.n,
-                "left out": sum(each.outcome.left_out.values()),
                 tables.measure_heading(each.outcome.now): number(each.outcome.now.value),
                 "95 % interval": tables.interval_of(each.outcome.now),
                 "change": tables.DASH
                 if (moved := each.outcome.change.value) is None
                 else change_figures(moved, each.outcome.change.interval),
-                "unscored": each.outcome.now.n_unscored,
                 "decision": each.outcome.decision,
             }
             for each in reversed(history)
         ]
-        frame = pd.DataFrame(rows)
-        nothing = [name for name in ("left out", "unscored") if not frame[name].any()]
         columns = {"newer labels": grid.Column(width=130)}
-        grid.draw(frame.drop(columns=nothing), columns, alt="Rechecks of all versions, newest first")
+        grid.draw(pd.DataFrame(rows), columns, alt="Rechecks of all versions, newest first")
 
 
 def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) -> None:
-    """Which newer golden set; "Recheck"."""
+    """Show the form that starts a recheck on a newer golden set."""
     n_labels = {
         summary.golden_id: (summary.name, labels.n_labelled)
         for summary in page.store.goldens.all(page.project.project_id)
@@ -98,7 +94,7 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) ->
 
 
 def _draw_newest(recheck: Recheck, name: str) -> None:
-    """The decision, the figures now and then, and what the change rests on."""
+    """Show the decision, the figures now and then, and the basis of the change."""
     said = recheck_finding(recheck)
     show, icon = SHOWN.get(recheck.decision, (st.warning, ":material/help:"))
     about = f"{name} on {recheck.golden_name}."

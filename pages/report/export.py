@@ -1,4 +1,4 @@
-"""Export on screen: the judge file of a version, adapters for other tools, and the whole project."""
+"""Export the judge file of a version, adapters for other tools, and the whole project."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CONTENTS = """
 
 
 def draw_finding(page: Opened, judge: MeasuredJudge) -> None:
-    """Which version the file holds, with its approval, and the file."""
+    """Show the version in the file, its approval, and the download."""
     version = judge.version
     approval = None if version is None else version.approval
     signed = f"approved by {approval.actor or 'somebody'}" if approval else "which nobody here has approved"
@@ -35,7 +35,7 @@ def draw_finding(page: Opened, judge: MeasuredJudge) -> None:
 
 
 def draw_download(page: Opened, run_id: str, *, first: bool = False) -> None:
-    """The button that hands out `judge.yaml`."""
+    """Show the button that downloads `judge.yaml`."""
     st.download_button(
         "Download judge.yaml",
         data=partial(_judge_file, page, run_id),  # made on demand: large sets take seconds
@@ -48,7 +48,7 @@ def draw_download(page: Opened, run_id: str, *, first: bool = False) -> None:
 
 
 def _stamp(page: Opened, run_id: str) -> tuple[str, int]:
-    """Changes with every entry of the log, and so with what the files say of approvals."""
+    """Return a cache key that changes with every entry of the log, since files contain approvals."""
     return run_id, page.store.events.count(page.project.project_id)
 
 
@@ -57,7 +57,7 @@ def _judge_file(page: Opened, run_id: str) -> str:
 
 
 def draw(page: Opened, golden_id: str, aspect: str, judge: MeasuredJudge) -> None:
-    """What `judge.yaml` holds, how it is used, and its text; then every adapter."""
+    """Show the content of `judge.yaml`, how to use it, and its text; then every adapter."""
     run_id, project_id = judge.run.run_id, page.project.project_id
     st.markdown(_CONTENTS)
     st.code("python -m core score ITEMS --judge-file judge.yaml --out verdicts.jsonl", language="bash")
@@ -105,7 +105,7 @@ def _draw_text(text: str, language: str | None) -> None:
 
 
 def draw_project(page: Opened) -> None:
-    """The whole project as a zip: prepared on a press, then downloaded."""
+    """Prepare the whole project as a zip on a press, and offer it for download."""
     st.subheader("The whole project", anchor=False)
     st.markdown(
         "One zip with golden sets, runs, criteria, judges, labels, decisions and the log, to keep or to import in "

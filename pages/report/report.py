@@ -1,4 +1,4 @@
-"""The report on screen: which version it is about, the finding with its chart, the sign-off, and its files."""
+"""Show the report: its version, the finding with its chart, the approval, and its files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MIME = {"html": "text/html", "csv": "text/csv"}
 
 
 def choose(page: Opened, judges: Sequence[MeasuredJudge]) -> MeasuredJudge | None:
-    """The version that the URL names, by a run of it or by number, else the current one; None if there is none."""
+    """Choose the version of the URL, by a run of it or by number, else the current one; None without a version."""
     if not judges:
         return None
     run_id, number = state.url_id("run"), state.url_id("version")
@@ -52,7 +52,7 @@ def choose(page: Opened, judges: Sequence[MeasuredJudge]) -> MeasuredJudge | Non
 
 
 def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    """Nothing was measured on this golden set yet: measure the version in use on it, or calibrate."""
+    """Offer to measure the current version on this golden set, or to calibrate."""
     version, where = judge_view.line_of(page, aspect).default, {"golden": golden.golden_id, "aspect": aspect}
     if version is not None:
         words = f"{version.name.capitalize()} has not been measured on this golden set"
@@ -79,7 +79,7 @@ def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 
 
 def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | None, words: str) -> None:
-    """`words` say what was not measured of a version; measuring it is offered, with what it costs."""
+    """Show `words` on a version that was not measured, and offer to measure it at its cost."""
     if version is None:
         finding(words)
         return
@@ -125,14 +125,14 @@ def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | 
 
 
 def draw_finding(report: Report) -> None:
-    """The result in a sentence, the report to download, and what the result rests on."""
+    """Show the result in a sentence, the report to download, and the figures behind the result."""
     head = headline(report)
     finding(head.headline, step=lambda: _download("Download the report", html_page, report, "report.html", first=True))
     st.caption(plain(head.detail))
 
 
 def draw(page: Opened, report: Report) -> None:
-    """The chart, what the criteria add, and who signed it off."""
+    """Show the chart, what the criteria add, and who approved the version."""
     version = report.version
     left, right = st.columns([2, 1], gap="large")
     with left:
@@ -150,7 +150,7 @@ def draw(page: Opened, report: Report) -> None:
 
 
 def draw_evidence(report: Report) -> None:
-    """What to keep in mind, the tests behind the finding, and the figures as files."""
+    """Show what to keep in mind, the tests behind the finding, and the figures as files."""
     st.subheader("What to keep in mind", anchor=False)
     known = [f"- **{plain(limit.headline)}.** {plain(limit.detail)}" for limit in limits(report)]
     st.markdown("\n".join(known) or "No cautions beyond what the intervals show.")
@@ -162,7 +162,7 @@ def draw_evidence(report: Report) -> None:
 
 
 def _download(label: str, make: Callable[[Report], str], report: Report, name: str, *, first: bool = False) -> None:
-    """Hand out what `make` writes; the file is called e.g. `report-coherence.html`, whatever letters the aspect has."""
+    """Offer what `make` writes for download, as a file such as `report-coherence.html`."""
     what, ending = name.split(".")
     aspect = "-".join(re.findall(r"[a-z0-9]+", report.aspect.lower()))[:40] or "judge"
     st.download_button(

@@ -13,7 +13,7 @@ from pages.ui.page import Opened, stop_with
 
 
 def bring_in_project(page: Opened) -> None:
-    """Upload → what is in it → a project of its own."""
+    """Import an uploaded project file as a new project."""
     st.subheader("Import a project", anchor=False)
     st.markdown("A zip exported from another installation. It becomes a project of its own. Nothing here changes.")
     if not people.may(page, "admin"):

@@ -80,10 +80,6 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     ),
     "an item less": (lambda t: t["golden_items"].pop(), "do not have one value for each item"),
     "counts that do not fit": (_put("goldens", "n_items", 999), "not those of its content"),
-    "a golden label off its scale": (
-        lambda t: t["goldens"][0]["body"]["aspects"]["coherence"]["values"].__setitem__(0, 99),
-        "'coherence' is not on its scale",
-    ),
     # what the file does not bring
     "a golden set of the target": (_put("project_goldens", "golden_id", OTHER_GOLDEN), "not in the file"),
     "items of the target": (_put("golden_items", "golden_id", OTHER_GOLDEN), "not in the file"),
