@@ -298,7 +298,7 @@ def adapt(
 
 def _adapter_json(adapted: Adapter) -> dict[str, Any]:
     facts = {"name": adapted.name, "title": adapted.title, "file_name": adapted.file_name}
-    return facts | {"kept": list(adapted.kept), "lost": list(adapted.lost)}
+    return facts | {"lost": list(adapted.lost)}
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────

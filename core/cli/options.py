@@ -204,8 +204,8 @@ class AskingOptions(StyleOptions):
 
     definition: str = setting("", "The aspect in a sentence.")
     level_text: tuple[str, ...] = setting((), "What a level of the scale means: 1='Misses the point.'; once for each.")
-    form: Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix"] | None = setting(
-        None, "Form of the reply; analyze_rate: analysis first; mix: both orders in turn."
+    form: Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate"] | None = setting(
+        None, "Form of the reply; analyze_rate: analysis first."
     )
     max_tokens: int | None = setting(
         None, "Maximum tokens per reply (20 for a score alone, else 512); reasoning has more.", low=1

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 commands = typer.Typer(add_completion=False)
-FORMS = "score_only, free_text, stars, rate_explain, analyze_rate or mix; may be repeated."
+FORMS = "score_only, free_text, stars, rate_explain or analyze_rate; may be repeated."
 
 
 @dataclass(frozen=True)

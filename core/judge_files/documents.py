@@ -1,11 +1,10 @@
-"""What `judge.yaml`, `fused.yaml` and `repeval.yaml` hold, field by field, and how such a file is read and checked.
+"""Read `judge.yaml`, `fused.yaml` and `repeval.yaml` safely, and check what loading and adapters use of them.
 
-A judge file may come from anybody, so reading one must cost little whatever it holds.  Size, depth and number of values
-are bounded before anything is built.  Aliases (with which a few lines unfold into gigabytes), tags and doubled keys are
-refused.  What comes back holds texts, finite numbers, true, false, null, lists and objects alone: the card, of which
-the digest is made.  Pydantic checks it with one frozen dataclass for each file, on reading and on writing.  Where a
-record of the domain reads itself (`IsotonicMap`, `Style`, …), the field is that record.  A field with a default may be
-absent.
+A judge file may come from anybody, so reading one must cost little whatever it holds. Size, depth and number of values
+are bounded before anything is built. Aliases (with which a few lines unfold into gigabytes), tags and repeated keys are
+refused. The result, the card, holds only texts, finite numbers, true, false, null, lists and objects; its digest is
+made of it. Pydantic checks it with one frozen dataclass for each kind of file, on reading and on writing. Fields that
+are written for people alone (`note`, `split`, `work`, …) are not checked. A field with a default may be absent.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -31,13 +30,12 @@ from core.stats import IsotonicMap
 from core.stats.on_scale import VerdictIntervals
 
 if TYPE_CHECKING:
-    from core.metrics import Metric
-    from core.repeval import RepEvalScorer
+    from core.fusion.stack import Estimator
 
 Kind = Literal["judge", "fusion", "repeval"]
 FORMATS: Mapping[Kind, str] = {"judge": "concord-judge", "fusion": "concord-fusion", "repeval": "concord-repeval"}
 VERSION = 1
-"""Version of the files of judges.  2 and 3 were used in development, so the next one is 4."""
+"""Version of judge files. 2 and 3 were used in development, so the next one is 4."""
 
 FAULTS_SHOWN = 3
 """Faults that one error names."""
@@ -46,18 +44,17 @@ MOST_DEPTH = 40
 MOST_VALUES = 200_000
 LARGEST = 1e300
 EXPORT_AGAIN = "Export the judge again."
+NO_JUDGE_FILE = "{path}: is not a judge file; its first line should read 'format: concord-judge'."
 CHANGED = (
-    "{where}: was changed after the export: its digest does not match its content. Export the judge again; or, if you "
+    "{path}: was changed after the export: its digest does not match its content. Export the judge again; or, if you "
     "know who changed what, accept it: accept_edited=True in Python, --accept-edited on the command line."
 )
 
 # ── kinds of fields ──────────────────────────────────────────────────────────────────────────────────────────────
 
-_PROMPT = r"[a-z0-9_]+\.v[0-9]+(\+[a-z0-9_]+\.v[0-9]+)*"
-
 
 def _read_by(read: Callable[[Mapping[str, Any]], Any]) -> Any:
-    """Annotate a field that is the record that `read` makes of a JSON object."""
+    """Annotate a field that holds the record which `read` makes of a JSON object."""
 
     def read_object(value: Any) -> Any:
         if not isinstance(value, dict):
@@ -88,14 +85,6 @@ def _usable_map(body: Mapping[str, Any]) -> IsotonicMap:
     return score_map
 
 
-def _named_sampling(body: Mapping[str, Any]) -> Style:
-    """Read how the judge is asked; a prompt is a name with a version, never a path."""
-    for name in ("prompt", "draft_prompt", "refine_prompt"):
-        if not re.fullmatch(_PROMPT, str(body.get(name, "")) or "a.v1"):
-            raise ValueError(f"{name} must be the name and version of a prompt; got {str(body[name])[:60]!r}")
-    return Style.from_state(body)
-
-
 def alignment_of(body: Mapping[str, Any]) -> Alignment:
     """Read what `Alignment.as_json` wrote.  ValueError for a value of another kind, or a correlation beyond 1."""
     known = {name: body[name] for name in Alignment.__slots__ if body.get(name) is not None} | {"value": body["value"]}
@@ -107,40 +96,24 @@ def alignment_of(body: Mapping[str, Any]) -> Alignment:
     return alignment
 
 
-def _scorer_of(body: Mapping[str, Any]) -> RepEvalScorer:
-    from core.repeval import RepEvalScorer
-
-    return RepEvalScorer.from_json(body)
-
-
 def _usable_scale(scale: Scale) -> Scale:
     if not -1e9 <= scale.low < scale.high <= 1e9 or not (scale.step is None or 0 < scale.step <= 1e9):
         raise ValueError(f"low must lie below high; got {scale.low:g} and {scale.high:g}")
     return scale
 
 
-def _each_once(values: tuple[str, ...]) -> tuple[str, ...]:
-    if len(set(values)) < len(values):
-        raise ValueError("a part comes twice")
-    return values
-
-
 ScoreMap = Annotated[IsotonicMap, _read_by(_usable_map)]
 Aligned = Annotated[Alignment, _read_by(alignment_of)]
 Aspect = Annotated[str, Field(min_length=1, max_length=500)]
-Name = Annotated[str, Field(max_length=100)]
-Names = Annotated[tuple[str, ...], Field(min_length=1, max_length=1000)]
-Prompt = Annotated[str, Field(max_length=200, pattern=f"^{_PROMPT}$")]
-Scalars = dict[str, str | int | float | bool | None]
 
 # ── parts of files ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class FilePart:
-    """An object of a file: exactly these fields, each of its own type."""
+    """An object of a file: each field of its own type, further ones ignored."""
 
-    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+    __pydantic_config__: ClassVar = ConfigDict(extra="ignore", strict=True, arbitrary_types_allowed=True)
 
 
 @dataclass(frozen=True)
@@ -151,12 +124,11 @@ class TaskEntry(FilePart):
     kind: ItemKind
     scale: Annotated[Scale, AfterValidator(_usable_scale)]
     definition: str = ""
-    needs: Annotated[tuple[Literal["target", "source", "context", "references"], ...], AfterValidator(_each_once)] = ()
-    levels: Annotated[tuple[Anchor, ...], Field(max_length=100)] = ()
-    """What levels of the scale mean, as the judging prompt shows them; absent for a judge that is not shown any."""
+    needs: tuple[Literal["target", "source", "context", "references"], ...] = ()
+    levels: tuple[Anchor, ...] = ()
+    """Descriptions of levels of the scale that the judging prompt shows."""
 
     def as_task(self) -> Task:
-        """Return what a judge is asked."""
         return Task(self.aspect, self.kind, self.scale, self.definition, self.levels)
 
 
@@ -170,54 +142,49 @@ class GoldenEntry(FilePart):
 
     name: str
     digest: str
-    columns: Annotated[dict[str, str], Field(max_length=1000)] = field(default_factory=dict)
+    columns: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileDocument(FilePart):
-    """Fields at the start of every judge file.
+    """Fields of every judge file.
 
-    `concord` is the version that wrote it; `created` is when, in ISO 8601 and UTC.  `digest` is the sha256 of the
-    canonical JSON of the rest (keys sorted, no spaces, UTF-8, equal numbers written alike, 1.0 as 1).  `warnings` are
-    sentences for users of the judge.  `texts` are those that the judge met while it was made: calibration, held_out and
-    only_mapped, whose labels came after the criteria and fitted the map alone.  A recheck finds newer labels by these,
-    whatever ids say.  Each is the first 12 hex digits of the sha256 of a text's source, context and target.
+    `created` is in ISO 8601 and UTC.  `digest` is the sha256 of the canonical JSON of the rest (keys sorted, no spaces,
+    UTF-8, equal numbers written alike, 1.0 as 1).  `warnings` are sentences for users of the judge.  `texts` are those
+    that the judge met while it was made: calibration, held_out and only_mapped, whose labels came after the criteria
+    and fitted the map alone.  A recheck finds newer labels by these, whatever ids say.  Each is the first 12 hex digits
+    of the sha256 of a text's source, context and target.
     """
 
-    version: int
-    concord: Name
-    digest: Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")] | None
-    created: Name
-    note: str = ""
+    digest: str | None
+    created: str
+    task: TaskEntry
     golden: GoldenEntry
     warnings: tuple[str, ...]
     texts: Annotated[KnownTexts, _read_by(KnownTexts.from_json)]
 
 
-# ── judge.yaml ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class JudgeDescription(FilePart):
-    """The judge's own state, out of which it is made again."""
+    """The judge's own state, which `core.judging.judge_specs.restore_judge` reads; never a key."""
 
     spec: Annotated[str, Field(min_length=1, max_length=2000)]
-    """offline, openai:MODEL[@BASE_URL], hf:ID_OR_PATH, recorded:FILE or scripted[:SEED], without any key."""
-    notice: str = ""
+    """offline, openai:MODEL[@BASE_URL], hf:ID_OR_PATH, recorded:FILE or scripted[:SEED]."""
     model: str = ""
-    revision: Annotated[str, Field(max_length=200)] | None = None
+    revision: str | None = None
     """A commit of the model's weights, or a dated snapshot."""
-    sampling: Annotated[Style, _read_by(_named_sampling)] | None = None
-    effort: Annotated[str, Field(max_length=20)] = ""
+    sampling: Annotated[Style, _read_by(Style.from_state)] | None = None
+    effort: str = ""
     """How long the model was asked to think; empty for its own way."""
-    extra: Annotated[str, Field(max_length=4000)] = ""
+    extra: str = ""
     """Further fields of each request, a JSON object; empty for none."""
     room: Annotated[int, Field(ge=0, le=16_384)] = 0
     """Tokens beyond max_tokens that the model was given, since its thoughts had used the limit up."""
     sent_without: tuple[str, ...] = ()
-    """What of the sampling was not sent when the judge was calibrated: its endpoint did not take it."""
-    scaling: dict[str, Any] | None = None
-    """Of the offline judge: centre and spread of each text feature and concept, learnt without labels."""
+    """Settings that its endpoint refused when the judge was calibrated."""
+
+
+# ── judge.yaml ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -225,23 +192,15 @@ class CriteriaText(FilePart):
     """Scoring rules in full; `id` is c and 12 hex digits of aspect and text."""
 
     id: str
-    text: Annotated[str, Field(max_length=200_000)]
-    provenance: dict[str, Any] = field(default_factory=dict)
+    text: str
 
 
 @dataclass(frozen=True)
 class AlignmentsEntry(FilePart):
-    """How well the judge agreed with the raters; `held_out`, which no choice has seen, is the figure to quote.
+    """Agreement of the judge with the raters on held-out items, which no choice has seen, and of the baseline."""
 
-    `best_single` (the best of the criteria alone) and `no_criteria` (the baseline) are measured on both parts; `gain`
-    is the calibrated judge minus the baseline on held-out items.
-    """
-
-    calibration: Aligned
     held_out: Aligned
-    best_single: dict[str, Aligned | None] | None = None
     no_criteria: dict[str, Aligned | None] | None = None
-    gain: dict[str, Any] | None = None
 
 
 State = Literal["draft", "proposed", "approved", "current", "retired"]
@@ -249,43 +208,32 @@ State = Literal["draft", "proposed", "approved", "current", "retired"]
 
 @dataclass(frozen=True, kw_only=True)
 class Decision(FilePart):
-    """A person's decision: on the criteria of this id, or on the whole version, with the measurement it rests on."""
+    """A person's decision on the criteria, or on the whole version."""
 
-    criteria: str = ""
     state: State
     by: str = ""
     at: str | None = None
-    reason: str = ""
-    evidence: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class JudgeVersionEntry(FilePart):
     """Which version of a project's judge this is; `approvals` are the decisions on it, oldest first."""
 
-    id: Name
-    number: Annotated[int, Field(ge=1)]
+    id: str
+    number: int
     state: State
-    parent: Name | None = None
-    author: str = ""
-    note: str = ""
     approvals: tuple[Decision, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeDocument(FileDocument):
-    """A judge calibrated with Concord: all that scoring needs and all that trust in it needs; never a key."""
+    """A judge calibrated with Concord."""
 
-    format: Literal["concord-judge"]
-    task: TaskEntry
     judge: JudgeDescription
-    prompts: dict[str, Prompt]
-    """Purpose (score, draft, refine, persona) to the prompt text that Concord ships; empty for the offline judge."""
-    parser: Name | None
-    """What reads a score out of a reply; null for a judge whose scores are computed."""
-    join: Literal["mean"]
+    parser: str | None
+    """Version of the reader of replies; null for a judge whose scores are computed."""
     criteria: Annotated[tuple[CriteriaText, ...], Field(min_length=1, max_length=100)]
-    """Several are an ensemble, best first."""
+    """Best first; a score is the mean over them."""
     approved: bool
     approvals: tuple[Decision, ...]
     """The last decision on each of the criteria."""
@@ -294,43 +242,11 @@ class JudgeDocument(FileDocument):
     """Strictly rising map from the judge's score to the human scale; null: scores are used as they come."""
     intervals: Annotated[VerdictIntervals, _read_by(VerdictIntervals.from_json)] | None = None
     alignment: AlignmentsEntry
-    ceiling: Aligned | None
-    """One rater compared with the mean of the others, at the statistic and level of the held-out alignment."""
-    split: dict[str, Any]
-    held_out_opened: int | None
-    """How often anybody's run looked at the held-out items up to the export; null when nobody counted."""
-    people: Scalars = field(default_factory=dict)
-    settings: Scalars
+    settings: dict[str, str | int | float | bool | None]
     """Of the calibration: with the golden set and the same judge they repeat it."""
-    calls: int | None = None
-    work: dict[str, Any]
 
 
 # ── fused.yaml ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class FusionEntry(FilePart):
-    """The fitted `core.fusion.stack.Estimator` over `parts`."""
-
-    method: Literal["average", "ridge", "nnls"]
-    parts: Names
-    mean: tuple[float, ...]
-    spread: tuple[float, ...]
-    weights: tuple[float, ...] | None = None
-    intercept: float | None = None
-    penalty: float | None = None
-
-    def __post_init__(self) -> None:
-        from core.fusion.stack import restore_estimator
-
-        try:
-            state = {name: list(one) if isinstance(one, tuple) else one for name, one in vars(self).items()}
-            n_weights = len(restore_estimator(state).weights)
-        except ConcordError as error:
-            raise ValueError(str(error)) from error
-        if n_weights != len(self.parts):
-            raise ValueError(f"there are {n_weights} weights for {len(self.parts)} parts.")
 
 
 def _rate_prompt(name: str) -> str:
@@ -343,61 +259,52 @@ def _rate_prompt(name: str) -> str:
 class ModelFusionEntry(FilePart):
     """A language model that rates each item by a plan and the parts' numbers; "none" is no plan, or no criteria."""
 
-    method: Literal["llm"]
     prompt: Annotated[str, AfterValidator(_rate_prompt)]
-    parts: Names
+    parts: tuple[str, ...]
     judge: JudgeDescription
     plan: Annotated[str, Field(min_length=1, max_length=8_000)]
-    introduced: Annotated[str, Field(max_length=100_000)]
-    """The parts as the model reads of them, a line each."""
+    introduced: str
+    """Lines that introduce the parts to the model."""
     criteria: Annotated[str, Field(min_length=1, max_length=20_000)]
 
 
 @dataclass(frozen=True)
 class FusedPart(FilePart):
-    """What one part of the fusion is: an `assistant` (a metric by name), a fitted `repeval` score, or a `judge` file's
-    content.  `higher_is_better` false turns its score round; `needs` is what scoring with it takes, in words."""
+    """One part of a fusion: an `assistant` (a metric by name), a fitted `repeval` score, or a `judge` file's content.
+
+    The scores of a part that is none of them are handed in.
+    """
 
     name: str
-    needs: str = ""
     higher_is_better: bool = field(kw_only=True)
     assistant: Annotated[str, Field(max_length=500)] = ""
     repeval: dict[str, Any] | None = None
     judge: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        try:
-            _ = self.fitted
-        except ConcordError as error:
-            raise ValueError(str(error)) from error
-
-    @cached_property
-    def fitted(self) -> Metric | None:
-        """The fitted RepEval score, which holds its model from the first items on.  JudgeError for a damaged one."""
         from core.metrics import fitted_repeval
 
-        return None if self.repeval is None else fitted_repeval(self.name, self.repeval)
+        if self.repeval is not None:
+            try:
+                fitted_repeval(self.name, self.repeval)
+            except ConcordError as error:
+                raise ValueError(str(error)) from error
 
     @property
     def column(self) -> str:
-        """E.g. ``metric_offline_calibrated``: where the score is looked for when it cannot be computed."""
+        """Column with its scores, if they cannot be computed: ``metric_offline_calibrated``."""
         return "metric_" + ("_".join(re.findall(r"[a-z0-9]+", self.name.lower())) or "part")
 
     @property
     def requirement(self) -> str:
-        """What scoring with it takes, in words: `needs` of the part as it is now, whatever the file says."""
-        from core.metrics import make_metric
-
+        """What scoring with it requires, in words."""
         if self.judge is not None:
             return f"the judge {self.judge.get('judge', {}).get('spec', 'offline')}, which this file holds"
-        if self.repeval is None and (not self.assistant or self.assistant.startswith("metric_")):
-            return f"a column {self.assistant or f'{self.column} with its scores'}"
-        metric = self.fitted or make_metric(self.assistant)
-        texts = ", ".join(["the target", *sorted(metric.needs - ({"model"} if self.fitted else set()))])
-        if self.repeval is None:
-            return f"computed from {texts}"
-        model = f"the model {self.repeval['model']}" if "model" in metric.needs else "the embedded encoder"
-        return f"computed from {texts} with {model}; this file holds its directions"
+        if self.repeval is not None:
+            return f"the hidden states of {self.repeval['model']}; this file holds its directions"
+        if self.assistant and not self.assistant.startswith("metric_"):
+            return f"the metric {self.assistant}"
+        return f"a column {self.assistant or f'{self.column} with its scores'}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the part's entry in the file."""
@@ -405,25 +312,35 @@ class FusedPart(FilePart):
         return {name: value for name, value in whole.items() if value not in ("", None)} | {"needs": self.requirement}
 
 
+def _fusion_of(body: Mapping[str, Any]) -> Estimator | ModelFusionEntry:
+    """Read the fitted estimator over the parts, or the model that rates by a plan."""
+    from core.fusion.stack import restore_estimator
+
+    if body["method"] == "llm":
+        return TypeAdapter(ModelFusionEntry).validate_json(json.dumps(body))
+    estimator = restore_estimator({name: value for name, value in body.items() if name != "parts"})
+    if len(estimator.weights) != len(body["parts"]):
+        raise ValueError(f"there are {len(estimator.weights)} weights for {len(body['parts'])} parts")
+    return estimator
+
+
 @dataclass(frozen=True, kw_only=True)
 class FusionDocument(FileDocument):
-    """Several judges and metrics joined into one score; `told` is what else was measured."""
+    """Several judges and metrics joined into one score."""
 
-    format: Literal["concord-fusion"]
-    aspect: Aspect
-    task: TaskEntry
-    fusion: Annotated[FusionEntry | ModelFusionEntry, Field(discriminator="method")]
+    fusion: Annotated[Any, _read_by(_fusion_of)]
     parts: Annotated[tuple[FusedPart, ...], Field(min_length=1, max_length=1000)]
     """In the order of the weights."""
     alignment: Aligned
-    told: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if tuple(part.name for part in self.parts) != self.fusion.parts:
-            raise ValueError("parts and fusion.parts do not name the same parts in the same order.")
 
 
 # ── repeval.yaml ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _checked_scorer(body: Mapping[str, Any]) -> Any:
+    from core.repeval import RepEvalScorer
+
+    return RepEvalScorer.from_json(body)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -432,26 +349,11 @@ class RepEvalDocument(FileDocument):
 
     `scorer` has the model with revision and fingerprint, template and criterion, and for each cell its layer, token and
     direction (base64 of float32).  Layer 0 are the embeddings, i is the output of block i; token -1 is the last one.
-    `validation` is the alignment on the items that chose layer and token: optimistic.
     """
 
-    format: Literal["concord-repeval"]
-    task: TaskEntry
-    method: Literal["ridge", "paper-pca", "paper-svm"]
-    layers: Annotated[tuple[int, ...], Field(min_length=1, max_length=1000)]
-    tokens: Names
-    scorer: Annotated[Any, _read_by(_scorer_of)]
+    scorer: Annotated[Any, _read_by(_checked_scorer)]
     isotonic: ScoreMap | None = None
-    validation: Aligned
     alignment: Aligned
-    settings: Scalars
-
-    def __post_init__(self) -> None:
-        for cell in self.scorer.cells:
-            if cell.layer not in self.layers or cell.token not in self.tokens:
-                raise ValueError(
-                    f"scorer.cells names layer {cell.layer} at token {cell.token}, which layers and tokens lack."
-                )
 
 
 @cache
@@ -460,9 +362,9 @@ def _checker(kind: Kind) -> TypeAdapter[Any]:
 
 
 def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> Any:
-    """Return the document that `card` (plain JSON types) holds.
+    """Check a card (plain JSON types), and return its document.
 
-    JudgeError, naming the file as `where`, tells the path in it, what was expected, and what came.
+    JudgeError names the file as `where`, the path in it, what was expected, and what came.
     """
     version = card.get("version")
     if type(version) is not int or version != VERSION:
@@ -470,7 +372,7 @@ def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "jud
         whose = ", from a newer Concord. Update Concord, or export" if newer else f"; it must be {VERSION}. Export"
         raise JudgeError(f"{where}: has version {version!r:.40}{whose} the judge again with this one.")
     try:
-        return _checker(kind).validate_json(json.dumps(card))
+        document = _checker(kind).validate_json(json.dumps(card))
     except ValidationError as error:
         faults = []
         for fault in error.errors(include_url=False):
@@ -481,31 +383,36 @@ def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "jud
         raise JudgeError(
             f"{where}: {' '.join(faults[:FAULTS_SHOWN])}{more} Correct it, or export the judge again."
         ) from None
+    if kind == "fusion" and [part.name for part in document.parts] != card["fusion"].get("parts"):
+        raise JudgeError(f"{where}: parts and fusion.parts do not name the same parts in the same order.")
+    return document
 
 
-# ── off the disk ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── off the disk ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_card(path: Path | str, kind: Kind | None = None, *, accept_edited: bool = False) -> dict[str, Any]:
-    """Return the checked content of a file of `kind`, or of any kind.
+def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any]:
+    """Read the content of a judge file of any kind, and check it.
 
-    JudgeError tells what is wrong and what was expected: file not found, not YAML, another format or version, parts
+    JudgeError says what is wrong and what was expected: file not found, not YAML, another format or version, parts
     missing or of the wrong kind, or (unless `accept_edited`) changed after the export.
     """
-    return card_of_text(_text(Path(path)), path, kind, accept_edited=accept_edited)
-
-
-def card_of_text(
-    text: str, path: Path | str, kind: Kind | None = None, *, accept_edited: bool = False
-) -> dict[str, Any]:
-    """Return the checked content of a file's text; `path` names it.  JudgeError as `read_card`."""
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise JudgeError(f"{path}: is larger than {MOST_BYTES // 1024**2} MB, too large for a judge file.")
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise JudgeError(f"{path}: cannot be read ({error.strerror}). Give the path of a judge.yaml.") from error
+    except UnicodeDecodeError as error:
+        raise JudgeError(f"{path}: is not UTF-8 text (at byte {error.start}). {EXPORT_AGAIN}") from error
     card = parsed(text, path)
-    if card.get("format") not in ([FORMATS[kind]] if kind else FORMATS.values()):
-        wanted = FORMATS[kind or "judge"]
-        raise JudgeError(f"{path}: is not a judge file; its first line should read 'format: {wanted}'.")
+    if card.get("format") not in FORMATS.values():
+        raise JudgeError(NO_JUDGE_FILE.format(path=path))
     document_of(card, kind_of(card), str(path))
     if not accept_edited and not is_as_exported(card):
-        raise JudgeError(CHANGED.format(where=path))
+        raise JudgeError(CHANGED.format(path=path))
     return card
 
 
@@ -536,22 +443,6 @@ def is_as_exported(card: Mapping[str, Any]) -> bool:
     return card.get("digest") == digest_of(card)
 
 
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise JudgeError(f"{path}: cannot be read ({error.strerror}). Give the path of a judge.yaml.") from error
-    if len(data) > MOST_BYTES:
-        raise JudgeError(
-            f"{path}: is larger than {MOST_BYTES // 1024**2} MB, too large for a judge file. Name another file."
-        )
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise JudgeError(f"{path}: is not UTF-8 text (at byte {error.start}). {EXPORT_AGAIN}") from error
-
-
 def parsed(text: str, path: Path | str) -> dict[str, Any]:
     """Return the object in `text`, unchecked.  JudgeError says what is wrong with it and where."""
     try:
@@ -569,7 +460,7 @@ def parsed(text: str, path: Path | str) -> dict[str, Any]:
         line = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise JudgeError(f"{path}: {what} ({line}). {EXPORT_AGAIN}") from error
     if not isinstance(document, dict):
-        raise JudgeError(f"{path}: is not a judge file; its first line should read 'format: concord-judge'.")
+        raise JudgeError(NO_JUDGE_FILE.format(path=path))
     return document
 
 
@@ -577,7 +468,7 @@ _BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_BaseLoader):  # type: ignore[misc]
-    """Safe YAML in which a date is the text it is written as, and a key stands once."""
+    """Safe YAML that reads a date as text and refuses repeated keys."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own class attribute
         first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
@@ -618,7 +509,7 @@ def _check_events(text: str) -> None:
 
 
 def _check_plain(value: Any, path: str) -> None:
-    """Raise ValueError, with the path, for what JSON has no place for."""
+    """Raise ValueError, with the path, for a value that JSON cannot hold."""
     where = path or "the file"
     if isinstance(value, int | float) and not abs(value) <= LARGEST:  # NaN and infinity too
         raise ValueError(f"{where} is not a finite number.")
@@ -628,7 +519,7 @@ def _check_plain(value: Any, path: str) -> None:
 
 
 def with_leaves(value: Any, leaf: Callable[[Any, str], Any], path: str = "", depth: int = 0) -> Any:
-    """Turn mappings and sequences into objects and lists, each value in them into `leaf` of it and of its path.
+    """Copy nested mappings and sequences as objects and lists, each value replaced by `leaf` of it and its path.
 
     ValueError for more than `MOST_DEPTH` levels.
     """

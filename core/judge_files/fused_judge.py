@@ -1,9 +1,9 @@
-"""A fused judge out of a file, which scores as a calibrated judge does: items in, verdicts out."""
+"""Score items with a fused judge from a file, as with a calibrated judge: items in, verdicts out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,8 +13,7 @@ import numpy as np
 from core.errors import ConcordError, ConsentError, GoldenError, JudgeError, UsageError
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.model_rating import FusionJudge, rate_by_model
-from core.fusion.stack import restore_estimator
-from core.judge_files.documents import FusedPart, FusionDocument, document_of
+from core.judge_files.documents import FusedPart, FusionDocument, ModelFusionEntry, document_of
 from core.judge_files.loaded import CalibratedJudge, LoadedJudge, Metrics, allowed_repeval, restored
 from core.judging.judge_protocol import NO_TEXT, Judge, OnProgress
 from core.judging.judge_specs import CAREFUL, PART_NOT_RUN, Gate, restore_judge
@@ -31,8 +30,11 @@ from core.verdicts import Verdicts
 class FusedJudge(LoadedJudge):
     """A fused judge ready to score.
 
-    `missing` says of each part that could not be computed why; it grows while scoring, and with it the marks.  The
-    judges among the parts stay open between calls, until `close`.  `gate` decides which models may run here.
+    The judges among the parts stay open between calls, until `close`.
+
+    Attributes:
+        gate: Decides which models may run here.
+        missing: Part → why it could not be computed; it grows while scoring, and so do the marks.
     """
 
     card: Mapping[str, Any]
@@ -58,7 +60,7 @@ class FusedJudge(LoadedJudge):
         where: str = "fused judge",
         marks: Sequence[str] = (),
     ) -> FusedJudge:
-        """Return the fused judge of a card.  JudgeError, naming `where` it is, for a damaged one."""
+        """Make the fused judge of a card.  JudgeError, naming `where` it is, for a damaged one."""
         document: FusionDocument = document_of(card, "fusion", where)
         for part in document.parts:
             if part.judge is not None:
@@ -77,13 +79,13 @@ class FusedJudge(LoadedJudge):
     @property
     def by_model(self) -> bool:
         """Whether a language model rates by a plan."""
-        return self.document.fusion.method == "llm"
+        return isinstance(self.document.fusion, ModelFusionEntry)
 
     @property
     def models(self) -> tuple[LLMJudge, ...]:
-        """The language models that are asked: of judges among the parts, and the one that rates by a plan.
+        """The language models of judges among the parts, and the one that rates by a plan.
 
-        Without those that cannot be opened here.
+        Those that cannot be opened here are left out.
         """
         judges: list[Judge] = []
         for part in self.parts:
@@ -98,15 +100,16 @@ class FusedJudge(LoadedJudge):
         items: Sequence[Item],
         *,
         explain: bool = False,
-        of_more: bool = False,
         on_progress: OnProgress | None = None,
         metrics: Metrics | None = None,
     ) -> Verdicts:
         """Return one verdict per item, in order; `metrics` are the numbers for parts that are handed in.
 
-        A fusion gives no reasons, so `explain` adds none.  UsageError when no part can be computed on these items,
-        unless they are a batch `of_more`; GoldenError when `metrics` are not one number an item.  An item on which no
-        part could be computed is Unscored.
+        A fusion gives no reasons, so `explain` adds none.  An item for which no part could be computed is Unscored.
+
+        Raises:
+            UsageError: No part can be computed on these items.
+            GoldenError: `metrics` are not one number per item.
         """
         if not items:
             return Verdicts()
@@ -115,18 +118,17 @@ class FusedJudge(LoadedJudge):
             if len(values) != len(items):
                 raise GoldenError(f"Got {len(values)} values for {len(items)} items.", column=f"metric_{name}")
         golden = GoldenSet("items", self.task.kind, tuple(items), {}, metrics=columns)
-        numbers = self._numbers(golden, of_more=of_more)
+        numbers = self._numbers(golden)
         if self.by_model:
             return self.marked(items, self._rated(golden, numbers))
         signs = np.array([1.0 if part.higher_is_better else -1.0 for part in self.parts])
-        fused = restore_estimator(self.card["fusion"]).score(signs[:, None] * numbers)
+        fused = self.document.fusion.score(signs[:, None] * numbers)
         if on_progress is not None:
             on_progress(len(items), len(items))
         verdicts = list[Verdict]()
         for item, value in zip(items, fused.tolist(), strict=True):
-            why = (
-                NO_TEXT if is_blank(item.target) else "No part of the fusion has a score." if math.isnan(value) else ""
-            )
+            why = "No part of the fusion has a score." if math.isnan(value) else ""
+            why = NO_TEXT if is_blank(item.target) else why
             verdicts.append(Unscored(item.item_id, "missing input", why) if why else Scored(item.item_id, value))
         return self.marked(items, verdicts)
 
@@ -138,20 +140,21 @@ class FusedJudge(LoadedJudge):
             self._model.close()
             self._model = None
 
-    def _numbers(self, golden: GoldenSet, *, of_more: bool) -> FloatArray:
-        """Return (n_parts, n_items) scores as they come, NaN for a part that cannot be computed, and note why."""
-        numbers, missing = np.full((len(self.parts), len(golden.items)), np.nan), {}
-        for row, part in zip(numbers, self.parts, strict=True):
+    def _numbers(self, golden: GoldenSet) -> FloatArray:
+        """Return (n_parts, n_items) raw scores, NaN for a part that cannot be computed, and note why."""
+        parts, missing = self.parts, dict[str, str]()
+        numbers = np.full((len(parts), len(golden.items)), np.nan)
+        for row, part in zip(numbers, parts, strict=True):
             try:
                 row[:] = self._part_scores(part, golden)
-            except ConsentError as error:  # a model that nobody let in: say what lets it into a part
+            except ConsentError as error:  # a model that nobody allowed: say what allows it in a part
                 model = error.endpoint.removeprefix("hf:")
                 missing[part.name] = str(error) if model == error.endpoint else PART_NOT_RUN.format(model, name=model)
             except ConcordError as error:
                 missing[part.name] = str(error)
             except Exception as error:  # one part must not end the others
                 missing[part.name] = f"it failed: {type(error).__name__}: {error}"
-        if len(missing) == len(self.parts) and not of_more:
+        if len(missing) == len(parts):
             why = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
             raise UsageError(f"No part of the fusion can be computed on these items. {why}")
         counts = "the model is told that there is no number" if self.by_model else "counts as its mean"
@@ -160,7 +163,7 @@ class FusedJudge(LoadedJudge):
         return numbers
 
     def _part_scores(self, part: FusedPart, golden: GoldenSet) -> FloatArray:
-        """Return (n_items,) scores as they come; ConcordError says why there are none."""
+        """Return the (n_items,) raw scores of a part.  ConcordError says why there are none."""
         if part.judge is not None:
             return self._opened(part).score(golden.items).values
         if part.repeval is None:
@@ -178,14 +181,14 @@ class FusedJudge(LoadedJudge):
         return metric.score(golden.items).values
 
     def _opened(self, part: FusedPart) -> CalibratedJudge:
-        """Open the judge of a part; its key goes only where a file's judge may take it."""
+        """Open the judge of a part; its key goes only where a file's judge may send it."""
         assert part.judge is not None
         if part.name not in self._open:
             self._open[part.name] = restored(part.judge, self.here, self.replies, f"the part {part.name}")
             self._mark(self._open[part.name].marks)
         return self._open[part.name]
 
-    def _mark(self, marks: Any) -> None:
+    def _mark(self, marks: Iterable[str]) -> None:
         self.marks = tuple(dict.fromkeys((*self.marks, *marks)))
 
     def _rater(self) -> Judge:
@@ -196,8 +199,7 @@ class FusedJudge(LoadedJudge):
 
     def _rated(self, golden: GoldenSet, numbers: FloatArray) -> Verdicts:
         """Return the model's verdicts, by the plan of the file."""
-        how: Any = self.document.fusion
-        model = self._rater()
+        how, model = self.document.fusion, self._rater()
         if not isinstance(model, LLMJudge):
             raise JudgeError("The judge of this fusion is not a language model that can be asked here.")
         parts = tuple(
@@ -214,7 +216,7 @@ class FusedJudge(LoadedJudge):
 
 
 def require_metric_model(name: str, settings: Settings, gate: Gate = CAREFUL) -> None:
-    """ConsentError where the metric `name` of a file runs a model that this installation neither has nor lists."""
+    """ConsentError if the metric `name` of a file runs a model that this installation neither has nor lists."""
     model = model_of(name)
     if model and model != EMBEDDED and not gate.may_run((model, model.rpartition("@")[0] or model), settings):
         raise ConsentError(PART_NOT_RUN.format(model, name=model), f"hf:{model}")

@@ -1,10 +1,9 @@
 """Write the files of a calibration: `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl`, `summary.json`.
 
-`judge.yaml` holds what scoring needs: criteria, how their scores are joined, the judge's own state with its weights or
-its model, prompt and parser versions, sampling, and the map to the human scale. It also holds what trust needs:
-alignments on both sides of the split, the ceiling, the golden set's hash, the date, approvals with their evidence, how
-often the held-out items were opened, digests of the texts by which newer labels are found, and warnings. It never
-holds a key: what looks like one in a URL, a definition or a name is cut out.
+`judge.yaml` holds what scoring needs: criteria, the judge's own state, the version of the reader of replies, and the
+map to the human scale. It also holds what trust needs: alignments, the ceiling, the golden set's hash, approvals with
+their evidence, and warnings. Digests of the texts serve to find newer labels. It never holds a key: text that looks
+like one is cut out.
 """
 
 from __future__ import annotations
@@ -44,17 +43,17 @@ NOTE = (
 UNAPPROVED = "Nobody has approved this judge{which}. Have it signed off before others rely on it."
 LEFT_OUT = "What looked like a key or a password was left out of this file: {places}."
 SKEWED = 0.75
-"""From this share of equal labels on, the others decide little about an alignment over all items."""
+"""Share of equal labels from which on the alignment rests on few items."""
 FEW_NUMBERS = 4
-"""So many stand on one line of a judge file."""
+"""Numbers of a list that share one line of a judge file."""
 NUMBERS = ("direction", "support")
-"""Keys of numbers in base64, which may look like anything."""
+"""Fields with numbers in base64, which may look like a key."""
 
 
 def known_of(golden: GoldenSet, calibration: Calibration) -> dict[str, Any]:
     """Return the facts of the golden set for the file of `calibration`: ceiling, parts of all items, warnings.
 
-    The ceiling stands at the statistic and level of the held-out alignment; None without single ratings.
+    The ceiling uses the statistic and level of the held-out alignment; there is none without single ratings.
     """
     held_out, aspect, state = calibration.held_out, calibration.task.aspect, calibration.judge_state
     read = parts_read(state["spec"], references=bool(state.get("sampling", {}).get("references", False)))
@@ -80,18 +79,22 @@ def judge_card(
 ) -> dict[str, Any]:
     """Return the content of `judge.yaml` as plain JSON types, with its digest.
 
-    `created` defaults to now (UTC).  `version` is which version of a project's judge this is, with its sign-off; a
-    judge without one was approved by nobody.  `ceiling` is the leave-one-rater-out alignment, `held_out_opened` counts
-    the looks at the held-out items, `needs` are the parts that every item had, `people` counts what people did,
-    `warnings` are further sentences.
+    Args:
+        calibration: The result to write.
+        created: Now (UTC) by default.
+        version: The version of a project's judge, with its sign-off; without one, nobody approved the judge.
+        ceiling: The leave-one-rater-out alignment.
+        held_out_opened: How often somebody looked at the held-out items.
+        needs: The parts that every item had.
+        people: Counts of what people did.
+        warnings: Further sentences for users of the judge.
     """
-    c, state, split, held_out = calibration, calibration.judge_state, calibration.split, calibration.held_out
+    c, state, split = calibration, calibration.judge_state, calibration.split
     task = task_entry(c.task.aspect, c.task.kind, c.task.scale, c.task.definition)
     task |= {"levels": [asdict(level) for level in c.task.levels]} if c.task.levels else {}
-    judged: dict[str, Any] = {
+    body: dict[str, Any] = {
         "task": task | ({} if needs is None else {"needs": needs}),
         "judge": state,
-        "prompts": _prompts_of(state),
         "parser": None if state.get("spec") == "offline" else PARSER,
         "join": "mean",
         "criteria": [
@@ -107,13 +110,7 @@ def judge_card(
         **({} if version is None else {"judge_version": _version_entry(version)}),
         "isotonic": c.isotonic,
         **({} if c.intervals is None else {"intervals": c.intervals}),
-        "alignment": {
-            "calibration": c.calibration.as_json(),
-            "held_out": held_out.as_json(),
-            "best_single": c.best_single.as_json(),
-            "no_criteria": c.no_criteria.as_json(),
-            "gain": gain_entry(c),
-        },
+        "alignment": _alignments(c),
         "ceiling": None if ceiling is None else ceiling.as_json(),
         "golden": golden_entry(c.golden_name, c.golden_digest, c.golden_columns),
         "split": {
@@ -130,19 +127,16 @@ def judge_card(
         "warnings": [*c.warnings, *warnings, *c.work.left_out, *_unapproved(version)],
         "texts": c.texts.as_json(),
     }
-    return written(judged, "judge", NOTE, created)
+    return written(body, "judge", NOTE, created)
 
 
 def judge_yaml(calibration: Calibration, **known: Any) -> str:
-    """Return the text of `judge.yaml`, easy to read: keys in order, no escapes, texts of several lines as blocks.
-
-    `known` as `judge_card` takes it.
-    """
+    """Return the text of `judge.yaml`; `known` as `judge_card` takes it."""
     return yaml_text(judge_card(calibration, **known))
 
 
 def task_entry(aspect: str, kind: str, scale: Scale, definition: str = "") -> dict[str, Any]:
-    """Return what is judged, as files hold it."""
+    """Return the judging task as files hold it."""
     ends = {"low": scale.low, "high": scale.high, "step": scale.step}
     return {"aspect": aspect, "kind": kind, "scale": ends, "definition": definition}
 
@@ -152,10 +146,16 @@ def golden_entry(name: str, digest: str, columns: Mapping[str, str]) -> dict[str
     return {"name": name, "digest": digest} | ({"columns": columns} if columns else {})
 
 
-def gain_entry(calibration: Calibration) -> dict[str, Any]:
-    """Return the gain over the baseline on held-out items as files hold it: a paired difference with its measure."""
-    held = calibration.held_out
-    return {"statistic": held.statistic, "level": held.level} | calibration.gain.as_json()
+def _alignments(calibration: Calibration) -> dict[str, Any]:
+    """Return the alignments of the judge, its best criteria and the baseline; the gain is a paired difference."""
+    c, held_out = calibration, calibration.held_out
+    return {
+        "calibration": c.calibration.as_json(),
+        "held_out": held_out.as_json(),
+        "best_single": c.best_single.as_json(),
+        "no_criteria": c.no_criteria.as_json(),
+        "gain": {"statistic": held_out.statistic, "level": held_out.level} | c.gain.as_json(),
+    }
 
 
 def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
@@ -180,12 +180,11 @@ def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
 
 def _approval(version: JudgeVersion | None) -> dict[str, Any]:
     """Return the last decision on the version, for each of its criteria."""
-    known: dict[str, Any] = {"state": "draft", "by": "", "at": None, "reason": "", "evidence": None}
-    if version is None:
-        return known
-    if last := version.approval or next(iter(version.decisions[::-1]), None):
-        known = _decision_entry(version, last)
-    return known | {"state": "approved" if version.in_force else version.state}
+    if version is None or not version.decisions:
+        state = "draft" if version is None else version.state
+        return {"state": state, "by": "", "at": None, "reason": "", "evidence": None}
+    last = _decision_entry(version, version.approval or version.decisions[-1])
+    return last | {"state": "approved" if version.in_force else version.state}
 
 
 def _decision_entry(version: JudgeVersion, decision: VersionDecided) -> dict[str, Any]:
@@ -193,9 +192,13 @@ def _decision_entry(version: JudgeVersion, decision: VersionDecided) -> dict[str
     if measured is not None:
         side, alignment = measured.evidence
         shown = {"run": measured.run_id, "side": side, "alignment": alignment.as_json()}
-    at = decision.at.isoformat(timespec="seconds")
-    entry: dict[str, Any] = {"by": decision.actor, "at": at, "state": decision.state, "reason": decision.reason}
-    return entry | {"evidence": shown}
+    return {
+        "by": decision.actor,
+        "at": decision.at.isoformat(timespec="seconds"),
+        "state": decision.state,
+        "reason": decision.reason,
+        "evidence": shown,
+    }
 
 
 def _version_entry(version: JudgeVersion) -> dict[str, Any]:
@@ -213,19 +216,10 @@ def _version_entry(version: JudgeVersion) -> dict[str, Any]:
 
 def _unapproved(version: JudgeVersion | None) -> list[str]:
     """Warn of a judge that nobody has signed off."""
-    which = ""
-    if version is not None:
-        which = f" (version {version.number} is {version.state})"
-    return [] if version and version.in_force else [UNAPPROVED.format(which=which)]
-
-
-def _prompts_of(judge: Mapping[str, Any]) -> dict[str, str]:
-    """Return purpose → prompt, name and version, of a judge's state; empty for one that is asked nothing in words."""
-    sampling = judge.get("sampling") or {}
-    named = {"score": "prompt", "draft": "draft_prompt", "refine": "refine_prompt"}
-    prompts = {purpose: str(sampling[field]) for purpose, field in named.items() if sampling.get(field)}
-    persona = sampling.get("persona", "none")
-    return prompts if persona == "none" else prompts | {"persona": f"persona_{persona}.v1"}
+    if version is None:
+        return [UNAPPROVED.format(which="")]
+    which = f" (version {version.number} is {version.state})"
+    return [] if version.in_force else [UNAPPROVED.format(which=which)]
 
 
 # ── the files of a calibration ───────────────────────────────────────────────────────────────────────────────────
@@ -245,12 +239,8 @@ def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any
         "usage": asdict(c.usage),
         "cost": c.usage.cost,
         "seconds": round(seconds, 3),
-        "calibration": c.calibration.as_json(),
-        "held_out": c.held_out.as_json(),
+        **_alignments(c),
         "optimism": c.optimism,
-        "best_single": c.best_single.as_json(),
-        "no_criteria": c.no_criteria.as_json(),
-        "gain": gain_entry(c),
         "held_out_items": list(c.scores.item_ids[len(c.split.calibration) :]),
         "criteria": [criteria.text for criteria in c.chosen],
         "golden": {"name": c.golden_name, "digest": c.golden_digest},
@@ -263,21 +253,19 @@ def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any
     }
 
 
-def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge | None = None) -> Verdicts:
-    """Return the final judge's verdicts on calibration, then held-out items, as the result holds them.
+def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge) -> Verdicts:
+    """Return the final judge's verdicts on calibration, then held-out items, with reasons.
 
-    `judge` adds the reasons of the best criteria that could be read (a remote one reads its cache): only what it
-    answered is asked again.
+    The scores are those of the result. The reasons come from `judge` (a remote one reads its cache), for each item
+    under the best criteria that could be read.
     """
     scores, n_calibration = calibration.scores, len(calibration.split.calibration)
     missing = {unscored.item_id: unscored for unscored in scores.unscored.get("final", ())}
     members, turned = scores.values[1:], None if scores.turned is None else scores.turned[1:]
     joined = joined_verdicts(scores.item_ids, members, calibration.score_map, missing, turned)
     verdicts = Verdicts(replace(verdict, calibration_item=k < n_calibration) for k, verdict in enumerate(joined))
-    if judge is None:
-        return verdicts
     by_id, read, explained = {item.item_id: item for item in golden.items}, ~np.isnan(members), dict[str, Verdict]()
-    for k, criteria in enumerate(calibration.chosen):  # each item under the first of the criteria that scored it
+    for k, criteria in enumerate(calibration.chosen):
         first_read = np.flatnonzero(read[k] & ~read[:k].any(axis=0))
         if items := [by_id[scores.item_ids[i]] for i in first_read]:
             answer = judge.score(calibration.task, items, [criteria], explain=True)
@@ -295,10 +283,10 @@ def write_run(
     told: Mapping[str, Any] | None = None,
     **known: Any,
 ) -> dict[str, Any]:
-    """Write the four files into `folder` (made if missing) and return the summary.
+    """Write the four files into `folder` (made if missing), and return the summary.
 
     `verdicts` are the final judge's on calibration, then held-out items; the side is written next to each.  `told` is
-    added to the summary.  `known` is what the judge file says besides the calibration.
+    added to the summary.  `known` as `judge_card` takes it.
     """
     n_calibration = len(calibration.split.calibration)
     rows = (
@@ -330,25 +318,27 @@ def write_run(
 
 
 def written(body: Mapping[str, Any], kind: Kind, note: str = "", created: dt.datetime | None = None) -> dict[str, Any]:
-    """Return the content of a file: `body` behind what every file begins with, sealed and checked.
+    """Return the content of a file: `body` after the fields of every file, sealed and checked.
 
-    JudgeError for one that could not be read again.
+    JudgeError if it could not be read again.
     """
-    opening = {
-        "format": FORMATS[kind],
-        "version": VERSION,
-        "concord": CONCORD,
-        "digest": None,
-        "created": (created or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
-        "note": note,
-    }
-    card = sealed({**opening, **body})
+    card = sealed(
+        {
+            "format": FORMATS[kind],
+            "version": VERSION,
+            "concord": CONCORD,
+            "digest": None,
+            "created": (created or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
+            "note": note,
+            **body,
+        }
+    )
     document_of(card, kind, "this judge cannot be written")
     return card
 
 
 def sealed(card: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `card` in plain JSON types, without secrets (its warnings say what was cut out), and with its digest."""
+    """Return `card` in plain JSON types with its digest, without secrets; its warnings list what was cut out."""
     clean, places = without_secrets(with_leaves(card, _plain))
     if places:
         clean["warnings"] = [*clean.get("warnings", []), LEFT_OUT.format(places=", ".join(places))]
@@ -356,7 +346,7 @@ def sealed(card: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_secrets(value: Any) -> tuple[Any, list[str]]:
-    """Cut out of `value` (plain JSON) whatever looks like a key or a password, and list the paths where it stood."""
+    """Cut text that looks like a key or a password out of `value` (plain JSON), and list its paths."""
     places: list[str] = []
 
     def clean(leaf: Any, path: str) -> Any:

@@ -1,9 +1,8 @@
 """Load judges from their files, and score items and frames with them.
 
-A judge file may come from anybody, and it names the endpoint that its judge asks.  The key of this machine goes to the
-endpoint that `OPENAI_BASE_URL` names, to OpenAI's own and to this machine (any port: a server that runs here can read
-what runs here anyway); to any other only when the caller names that judge themself.  `core.judging.judge_specs`
-decides, with the URL in hand that will be asked.
+A judge file may come from anybody, and it names the endpoint of its judge. The key of this machine goes to the endpoint
+that `OPENAI_BASE_URL` names, to OpenAI's own and to this machine (any port: a server that runs here can read what runs
+here anyway). It goes to any other only if the caller names that judge. `core.judging.judge_specs` decides.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import numpy as np
 from core.calibration.racing import ensemble_scores
 from core.data import Table, build_golden
 from core.data.cells import read_id
-from core.data.columns import ALIASES, METRIC, mapping_of
+from core.data.columns import METRIC, mapping_of
 from core.data.golden import ITEM_ROLES
 from core.data.split import calibration_digests, text_digest
 from core.data.tables import first_error
@@ -69,7 +68,7 @@ if TYPE_CHECKING:
 ADDED = ("score", "calibrated", "unscored", "mark", "calibration_item")
 _SAMPLE = 50
 Metrics = Mapping[str, Sequence[float | None]]
-"""Metric name → one number an item, None where there is none."""
+"""Metric name → one number per item, None where there is none."""
 
 NEEDED: Mapping[ItemKind, tuple[str, ...]] = {
     "single": (),
@@ -79,7 +78,7 @@ NEEDED: Mapping[ItemKind, tuple[str, ...]] = {
     "data_text": ("source",),
     "pair": ("context",),
 }
-"""Parts besides the target that items of a kind cannot be without; a judge file may name more (`task.needs`)."""
+"""Parts besides the target that items of a kind cannot lack; a judge file may name more (`task.needs`)."""
 
 EDITED = "The file of this judge was changed after its export, and whoever loaded it accepted that."
 OTHER = (
@@ -91,7 +90,10 @@ ASKED = (
     "measured like this."
 )
 READ = "Replies are read by {now}, and were read by {then} when the judge was calibrated: a few scores may differ."
-NOT_ITS_INTERVALS = "intervals are those of the judge as it was exported, and {why}; calibrate again"
+NOT_ITS_INTERVALS = (
+    "intervals belong to the judge as it was exported, and its file was changed, or the judge or its prompts are "
+    "different now; calibrate again"
+)
 NO_KEY = (
     "The endpoint comes out of the judge file, so OPENAI_API_KEY was not sent there. If you trust it, set "
     "OPENAI_BASE_URL to it, or name the judge yourself: load_judge(path, judge={spec!r})."
@@ -99,10 +101,17 @@ NO_KEY = (
 
 
 class LoadedJudge(ABC):
-    """Items in, verdicts out.
+    """A judge from a file: items in, verdicts out.
 
-    `card` is the checked content of the file, `task` what is rated.  `marks` are sentences that must stand with every
-    verdict; read them after scoring, as `remarks`: what users have to know about how its scores came about.
+    Attributes:
+        card: The checked content of the file.
+        task: What is rated.
+        marks: Sentences that belong to every verdict; read them after scoring.
+        calls_an_item: Calls to a judge for one item.
+        remarks: Notes on how the scores were made; read them after scoring.
+        spec: The judge's SPEC, ``repeval:MODEL``, or ``fused``.
+        needs: Parts that an item must have besides its target.
+        models: The language models that are asked; none for a judge that computes.
     """
 
     card: Mapping[str, Any]
@@ -113,17 +122,14 @@ class LoadedJudge(ABC):
 
     @property
     @abstractmethod
-    def spec(self) -> str:
-        """What scores: the spec of a judge, ``repeval:MODEL``, or ``fused``."""
+    def spec(self) -> str: ...
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Parts that an item must have besides its target."""
         return ()
 
     @property
     def models(self) -> tuple[LLMJudge, ...]:
-        """The language models that are asked; none for a judge that computes."""
         return ()
 
     @property
@@ -137,36 +143,34 @@ class LoadedJudge(ABC):
         items: Sequence[Item],
         *,
         explain: bool = False,
-        of_more: bool = False,
         on_progress: OnProgress | None = None,
         metrics: Metrics | None = None,
     ) -> Verdicts:
         """Return one verdict per item, in order; `explain` adds reasons where the judge gives any.
 
-        Items of a batch `of_more` may all lack what the judge needs: they are Unscored.  `metrics` are numbers for
-        those parts of a fusion that are handed in; other judges look at no numbers.
+        `metrics` are numbers for those parts of a fusion that are handed in; other judges ignore them.
         """
 
     def close(self) -> None:  # noqa: B027 - a score of hidden states holds none
         """Release connections.  Safe to call twice."""
-
-    def score_one(self, item: Item, *, explain: bool = False) -> Verdict:
-        """Return the verdict on one item."""
-        return self.score([item], explain=explain)[0]
 
     def score_frame(
         self, frame: pd.DataFrame, *, columns: Mapping[str, str] | None = None, prefix: str = ""
     ) -> pd.DataFrame:
         """Return a copy of `frame` with the columns `ADDED` appended, index and order kept.
 
-        Columns are found by their own names or the usual aliases (`core.data.columns`); `columns` maps roles to columns
-        where they have other names.  Each row is an item of its own, also where an id is repeated.  `prefix` stands in
-        front of the new names.
-
-        ``calibration_item`` is true where the text's label chose or fitted the judge.
         ``score`` and ``calibrated`` are float64, NaN where there is none; ``unscored`` says why, and is missing where
-        a score is.  ``metric_<name>`` columns serve the parts of a fusion that are handed in.  GoldenError names
-        columns that the judge needs and the frame lacks, UsageError one that is in the way.
+        a score is.  ``calibration_item`` is true where the text's label chose or fitted the judge.
+        ``metric_<name>`` columns serve the parts of a fusion that are handed in.
+
+        Args:
+            frame: One item per row, also where an id is repeated.
+            columns: Role → column, where a column has neither its own name nor a usual alias (`core.data.columns`).
+            prefix: Put in front of the new names.
+
+        Raises:
+            GoldenError: The frame lacks columns that the judge needs.
+            UsageError: A column of the frame is in the way.
         """
         import pandas as pd
 
@@ -193,16 +197,16 @@ class LoadedJudge(ABC):
         return frame.assign(**dict(zip(added, values, strict=True)))
 
     def _items(self, frame: pd.DataFrame, columns: Mapping[str, str]) -> GoldenSet:
-        """Return one item a row, in order, with the frame's ids where every row has one of its own."""
+        """Return one item per row, in order, with the frame's ids where every row has one of its own."""
         rows: list[Any] = frame.astype(object).where(frame.notna(), None).to_dict("records")
         mapping = mapping_of(list(frame.columns), rows[:_SAMPLE], columns, kept_columns(self.card))
         # the roles that scoring reads: texts, groups, metrics; labels play no part
         roles = {role: name for role, name in mapping.roles.items() if role in ITEM_ROLES or role.startswith(METRIC)}
         if lacking := [role for role in ("target", *self.needs) if role not in roles]:
-            also = "; ".join(f"{role} (or {', '.join(ALIASES.get(role, ())[:4])} …)" for role in lacking)
             raise GoldenError(
-                f"the judge needs columns that the frame lacks: {also}. It has: {', '.join(frame.columns)[:300]}. "
-                f"Rename a column, or say which it is: score_frame(frame, columns={{{lacking[0]!r}: NAME}}).",
+                f"the judge needs columns that the frame lacks: {', '.join(lacking)}. It has: "
+                f"{', '.join(frame.columns)[:300]}. Rename a column, or say which it is: "
+                f"score_frame(frame, columns={{{lacking[0]!r}: NAME}}).",
                 file="frame",
                 column=lacking[0],
             )
@@ -223,7 +227,7 @@ class LoadedJudge(ABC):
         return calibration_digests(self.card)
 
     def marked(self, items: Sequence[Item], verdicts: Iterable[Verdict]) -> Verdicts:
-        """Mark those of the `verdicts` on `items`, in order, whose labels chose or fitted the judge."""
+        """Mark the `verdicts` on those `items` whose labels chose or fitted the judge."""
         known = self._calibration_texts
         return Verdicts(
             replace(verdict, calibration_item=True) if known and text_digest(item) in known else verdict
@@ -238,7 +242,7 @@ class RowJudge(LoadedJudge):
     def _scored(
         self, items: Sequence[Item], *, explain: bool, coverage: float | None, on_progress: OnProgress | None
     ) -> Sequence[Verdict]:
-        """Return one verdict for each of `items`, at least one, which have all parts."""
+        """Return one verdict for each of `items`; there is at least one, and all have their parts."""
 
     def score(
         self,
@@ -252,11 +256,12 @@ class RowJudge(LoadedJudge):
     ) -> Verdicts:
         """Return one verdict per item, in order.  `explain` adds the reasons of the best of the criteria.
 
-        `coverage` adds intervals that hold so large a share of raters' labels (0.5 to 0.99), where the judge has them.
+        `coverage` adds intervals that hold that share of raters' labels (0.5 to 0.99), if the judge has them.
 
-        An item without a part that the judge needs is Unscored ("missing input"); where no item has it, the column
-        was left out, and GoldenError says so, unless the items are a batch `of_more`.  `metrics` play no part.
-        ConsentError where the model of a file is not allowed here; JudgeError as the judge raises it.
+        Raises:
+            GoldenError: No item has a part that the judge needs, and they are not a batch `of_more`.
+            ConsentError: The model of a file is not allowed here.
+            JudgeError: The judge cannot score.
         """
         usable, lacking = self.divided(items, of_more=of_more)
         scored = self._scored(usable, explain=explain, coverage=coverage, on_progress=on_progress) if usable else ()
@@ -264,9 +269,9 @@ class RowJudge(LoadedJudge):
         return self.marked(items, (lacking.get(item.item_id) or next(judged) for item in items))
 
     def divided(self, items: Sequence[Item], *, of_more: bool = True) -> tuple[list[Item], dict[str, Unscored]]:
-        """Return the items that have all parts, and item id → why it cannot be scored for the others.
+        """Split off the items without a part that the judge needs: item id → Unscored ("missing input").
 
-        GoldenError when no item has a part, unless they are a batch `of_more`: a column was left out or not found.
+        GoldenError if no item has a part, unless they are a batch `of_more`: the column was left out or not found.
         """
         lacking = {
             item.item_id: Unscored(item.item_id, "missing input", NO_TEXT)
@@ -276,10 +281,9 @@ class RowJudge(LoadedJudge):
         for part in self.needs:
             without = [item.item_id for item in items if is_blank("".join(getattr(item, part)))]
             if without and len(without) == len(items) and not of_more:
-                shown = ", ".join(without[:3]) + (f" and {len(without) - 3:,} more" if len(without) > 3 else "")
                 raise GoldenError(
-                    f"the judge of {self.task.aspect} rates each item with its {part}, and no item has one ({shown}). "
-                    f"Add a column {part!r}, or name the one that holds it.",
+                    f"the judge of {self.task.aspect} rates each item with its {part}, and no item has one. Add a "
+                    f"column {part!r}, or name the one that holds it.",
                     column=part,
                 )
             detail = f"The item has no {part}; this judge was calibrated on items that have one."
@@ -293,13 +297,14 @@ class RowJudge(LoadedJudge):
 
 @dataclass(frozen=True)
 class CalibratedJudge(RowJudge):
-    """A judge out of a file: fixed criteria, joined by their mean, mapped to the human scale.
+    """A judge from a file: fixed criteria, joined by their mean, mapped to the human scale.
 
-    `Scored.value` is the judge's own score, on which the file's alignments were measured; `Scored.calibrated` is
-    that score on the human scale by the isotonic map (None when the file has none).  Ranks are the same.  `marks` say
-    e.g. that another model scores than the one calibrated with, or that the file was edited.  `hint` is added to an
-    endpoint's refusal of the key.  `intervals` are what an interval around a verdict is made of; None in files written
-    before there were any.
+    `Scored.value` is the judge's own score, on which the file's alignments were measured.  `Scored.calibrated` is that
+    score on the human scale by the isotonic map (None if the file has none).  Ranks are the same.
+
+    Attributes:
+        hint: Added to an endpoint's refusal of the key.
+        intervals: Calibration errors that intervals around verdicts are made of; None in earlier files.
     """
 
     card: Mapping[str, Any]
@@ -321,27 +326,28 @@ class CalibratedJudge(RowJudge):
         marks: Sequence[str] = (),
         hint: str = "",
     ) -> CalibratedJudge:
-        """Make `judge` the judge of the card, with marks for what sets it apart.  JudgeError for a damaged card.
+        """Score by `judge` as the card says, with marks for every difference.  JudgeError for a damaged card.
 
-        It keeps its intervals only where it is the judge they were fitted to: errors of another text or model say
-        nothing of how far this one is off.
+        It keeps its intervals only if it is the judge they were fitted to: errors of another text or model say nothing
+        about this one.
         """
         document = document_of(card, "judge", where)
         task, then, parser = document.task.as_task(), card["judge"], document.parser
         ours, theirs = judge.as_state().get("sampling") or {}, then.get("sampling") or {}
-        others = sorted(name for name in theirs if name not in ("draft_prompt", "refine_prompt") and ours)
-        others = [name for name in others if ours.get(name) != theirs[name]]
-        asked = ASKED.format(spec=judge.spec, what=", ".join(others)) if others else ""
+        changed = sorted(
+            name
+            for name in theirs
+            if ours and name not in ("draft_prompt", "refine_prompt") and ours.get(name) != theirs[name]
+        )
+        differs = ASKED.format(spec=judge.spec, what=", ".join(changed)) if changed else ""
         if judge.spec != then["spec"]:
-            asked = OTHER.format(now=judge.spec, then=then["spec"])
+            differs = OTHER.format(now=judge.spec, then=then["spec"])
         read = "" if parser in (None, PARSER) else READ.format(now=PARSER, then=parser)
         intervals = document.intervals
-        if intervals is not None and (asked or EDITED in marks):
-            other = "these verdicts come from another judge, or from one that was asked differently"
-            why = "its file was changed since" if EDITED in marks else other
-            intervals = VerdictIntervals(0, 0, reason=NOT_ITS_INTERVALS.format(why=why))
+        if intervals is not None and (differs or EDITED in marks):
+            intervals = VerdictIntervals(0, 0, reason=NOT_ITS_INTERVALS)
         criteria = tuple(Criteria(entry.text, task.aspect, Provenance("given")) for entry in document.criteria)
-        every_mark = (*marks, *filter(None, [asked or read]))
+        every_mark = (*marks, *filter(None, [differs or read]))
         return cls(card, task, criteria, judge, document.isotonic, every_mark, hint, intervals)
 
     @property
@@ -354,7 +360,6 @@ class CalibratedJudge(RowJudge):
 
     @property
     def calls_an_item(self) -> int:  # type: ignore[override]
-        """How often one item is judged: once for each of the criteria."""
         return len(self.criteria)
 
     @property
@@ -363,7 +368,6 @@ class CalibratedJudge(RowJudge):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Those that the file names and the judge reads."""
         named = self.card["task"].get("needs")
         read = parts_read(self.spec, references=any(model.sampling.references for model in self.models))
         return tuple(part for part in (NEEDED[self.task.kind] if named is None else named) if part in read)
@@ -395,11 +399,11 @@ class CalibratedJudge(RowJudge):
         self.judge.close()
 
     def requests(self, items: Sequence[Item]) -> Requests:
-        """Return what the language model behind it is asked about a batch of more items, some at a time."""
+        """Yield the requests to the language model for a batch of items, some at a time."""
         return self.models[0].requests(self.task, self.divided(items)[0], self.criteria)
 
     def estimate(self, items: Sequence[Item]) -> CallEstimate:
-        """Estimate calls, tokens and price of scoring `items`, a part of more."""
+        """Estimate calls, tokens and price of scoring `items`."""
         words = sum(len(each.text.split()) for each in self.criteria) // len(self.criteria)
         one, calls = self.judge.estimate(self.task, items, words), len(items) * len(self.criteria)
         return CallEstimate(calls, *one.scaled(calls / max(1, one.calls)))
@@ -414,7 +418,7 @@ def restored(
     marks: Sequence[str] = (),
     gate: Gate = CAREFUL,
 ) -> CalibratedJudge:
-    """Restore the calibrated judge of a checked card; the key stays here unless `gate` lets it go to its endpoint."""
+    """Restore the calibrated judge of a checked card; `gate` decides whether its endpoint gets the key."""
     state, hint = card["judge"], ""
     try:
         judge, spec = restore_judge(state, settings, replies, gate=gate), parse_spec(state["spec"])
@@ -434,9 +438,9 @@ def joined_verdicts(
     unread: Mapping[str, Unscored],
     turned: FloatArray | None = None,
 ) -> Verdicts:
-    """Return verdicts of the mean over `members` (n_criteria, n_items), NaN = unscored; `unread` has the reasons.
+    """Average `members` (n_criteria, n_items), NaN = unscored, into verdicts; `unread` has the reasons.
 
-    `turned`, of the same shape, is what they gave pairs the other way round.
+    `turned`, of the same shape, has the scores of pairs in the other order.
     """
     joined, n_read = ensemble_scores(members), (~np.isnan(members)).sum(axis=0).tolist()
     nothing: list[float | None] = [None] * len(item_ids)
@@ -453,9 +457,9 @@ def joined_verdicts(
 
 
 def with_reasons(verdicts: Sequence[Verdict], explained: Sequence[Verdict], members: FloatArray) -> Verdicts:
-    """Add the reasons and replies of `explained` to `verdicts` (means over `members`, one row a criterion).
+    """Add the reasons and replies of `explained` to `verdicts` (means over `members`, one row per criteria).
 
-    Each is that of the first criterion that could be read; where several are averaged, it says which one that is.
+    Each comes from the first criteria that could be read; if several are averaged, it says which one.
     """
     n, found = len(members), list[Verdict]()
     first_read = (~np.isnan(members)).argmax(axis=0).tolist()
@@ -478,10 +482,10 @@ def _known(value: float) -> float | None:
 
 @dataclass(frozen=True)
 class RepEvalJudge(RowJudge):
-    """A RepEval score ready to rate: `metric` reads the texts, the model is loaded with the first items and held.
+    """A RepEval score from a file: `metric` reads the texts; its model is loaded with the first items.
 
-    `Scored.value` is the projection itself, on which the file's alignment was measured, in no particular unit;
-    `Scored.calibrated` is that on the human scale (None when the file has no map).
+    `Scored.value` is the projection, on which the file's alignment was measured, in no particular unit.
+    `Scored.calibrated` is the projection on the human scale (None if the file has no map).
     """
 
     card: Mapping[str, Any]
@@ -515,7 +519,7 @@ def repeval_judge(
     marks: Sequence[str] = (),
     gate: Gate = CAREFUL,
 ) -> RepEvalJudge:
-    """Return the RepEval score of a card; `judge` (hf:ID_OR_PATH) names the place of its model, and allows it.
+    """Return the RepEval score of a card; `judge` (hf:ID_OR_PATH) is the place of its model, and allows it.
 
     JudgeError, naming `where` it is, for a damaged card; UsageError for any other `judge`; ConsentError for a model
     that is not allowed.
@@ -525,8 +529,8 @@ def repeval_judge(
         spec = parse_spec(judge) if isinstance(judge, str) else None
         if spec is None or spec.kind != "hf":
             raise UsageError(
-                f"{where}: is a RepEval score, which reads the hidden states of {state['model']}; as its judge, "
-                "name only where that model is: hf:ID_OR_PATH."
+                f"{where}: is a RepEval score, which reads the hidden states of {state['model']}. As its judge, name "
+                "only the place of that model: hf:ID_OR_PATH."
             )
         state, gate = state | {"model": spec.model, "revision": spec.revision}, NAMED
     document = document_of(card, "repeval", where)
@@ -537,8 +541,8 @@ def repeval_judge(
 def allowed_repeval(name: str, state: Mapping[str, Any], settings: Settings, gate: Gate = CAREFUL) -> Metric:
     """Return the RepEval score that a file holds; its model is loaded with the first items, on a cluster if one is set.
 
-    ConsentError where the model does not come with the installation, is not listed in CONCORD_LOCAL_MODELS, and `gate`
-    does not let it in: a file alone brings no model into the process.
+    A file alone loads no model: ConsentError unless the model comes with the installation, is listed in
+    CONCORD_LOCAL_MODELS, or `gate` allows it.
     """
     fitted = fitted_repeval(name, state, ray=settings.ray, code=settings.remote_code)
     model, revision = str(state["model"]), str(state["revision"])
@@ -563,16 +567,16 @@ def load_judge(
 
     Args:
         path: The file.
-        judge: Score with another judge (a SPEC or a Judge) than the one it was calibrated with, asked in the same way;
-            its `marks` then say so.  For a RepEval file it is ``hf:ID_OR_PATH``: where the very model that the score
-            was fitted on lies here, and your leave to load it.
-        replies: Keeps a remote judge's replies.
-        accept_edited: Take a file that was changed after its export, and mark it.
-        alone: Compute in this process, whatever cluster the installation names.
+        judge: Score with another judge (a SPEC or a Judge) than the calibrated one, asked in the same way; its `marks`
+            then say so.  For a RepEval file it is ``hf:ID_OR_PATH``: the place of the model that the score was fitted
+            on, which you allow to load.
+        replies: Stores a remote judge's replies.
+        accept_edited: Load a file that was changed after its export, and mark it.
+        alone: Compute in this process, even if the installation names a cluster.
 
     Raises:
-        JudgeError: Anything wrong with the file.
-        UsageError: A `judge` of no known form, or one for a fused file.
+        JudgeError: The file cannot be used.
+        UsageError: `judge` has no known form, or the file is a fused judge, which takes none.
     """
     settings, where = Settings.from_environment(), str(path)
     settings = replace(settings, ray="") if alone else settings

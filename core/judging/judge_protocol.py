@@ -1,7 +1,7 @@
 """The `Judge` protocol: turn (item, criteria) into a score, draft and refine criteria.
 
-The protocol is made for bulk: `score` takes many criteria and many items at once, so that an embedded judge can
-answer with one matrix product and a remote one can order its requests for the server's prefix cache.
+`score` takes many criteria and many items at once. So an embedded judge can answer with one matrix product, and a
+remote one can order its requests for the server's prefix cache.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from core.records import Criteria, Item, Provenance, Task, Usage, is_blank
 from core.verdicts import Scores
 
 OnProgress = Callable[[int, int], None]
-"""Called as (calls done, calls asked for); must be cheap; may raise `CancelledRunError` to stop."""
+"""Called as (calls done, calls planned); must be cheap; may raise `CancelledRunError` to stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:
-    """A labelled item shown to a drafter; to a refiner with the judge's `score`, from which raters disagree.
+    """A labelled item shown to a drafter; a refiner also sees the judge's `score`, with which raters disagree.
 
-    `reasons` are what people wrote of it, `explanation` is what the judge said of its score.
+    `reasons` are the raters' for the label, `explanation` is the judge's for its score.
     """
 
     item: Item
@@ -36,11 +36,11 @@ class Exemplar:
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """One call to a drafter, or to a refiner if it names the `criteria` that got the `exemplars` wrong.
+    """One call to a drafter, or to a refiner if it has the `criteria` that got the `exemplars` wrong.
 
     Attributes:
-        seed: Makes an embedded drafter repeatable and keys a remote reply's cache entry.
-        fit: Have a judge with `fits_strengths` fit strengths to all the exemplars.
+        seed: Makes an embedded drafter repeatable, and is part of a remote reply's cache key.
+        fit: Fit strengths to all exemplars, for a judge with `fits_strengths`.
     """
 
     exemplars: tuple[Exemplar, ...]
@@ -54,21 +54,20 @@ class DraftRequest:
 
 @dataclass(frozen=True)
 class DraftBatch:
-    """Answers in the order of the requests: criteria, or the problem in words (an empty or truncated reply, say)."""
+    """Answers in the order of the requests: criteria, or the problem in words, such as a truncated reply."""
 
     drafted: tuple[Criteria | str, ...]
     usage: Usage
 
 
 COPIED_WORDS = 8
-"""Criteria that repeat so many words of an item in a row hold for that item alone."""
+"""Words in a row that criteria may not repeat from an item."""
 
 
 def without_copies(batch: DraftBatch, requests: Sequence[DraftRequest], task: Task) -> DraftBatch:
-    """Take out lines of criteria that copy `COPIED_WORDS` or more words of an item shown to their author.
+    """Remove lines of criteria that copy `COPIED_WORDS` or more words of an item shown to their author.
 
-    Lines that the refined criteria had already stay, as do words of the task itself.  Criteria without another line
-    become a problem in words.
+    Lines of the refined criteria stay, as do words of the task.  Criteria with no line left become a problem in words.
     """
 
     def runs(text: str) -> set[tuple[str, ...]]:
@@ -103,7 +102,7 @@ class CallEstimate:
     cost: float | None
 
     def scaled(self, share: float) -> tuple[int | None, int | None, float | None]:
-        """Prompt tokens, completion tokens and cost of `share` times as many calls."""
+        """Scale prompt tokens, completion tokens and cost to `share` times as many calls."""
         prompt, completion = self.prompt_tokens, self.completion_tokens
         return (
             None if prompt is None else round(prompt * share),
@@ -114,7 +113,7 @@ class CallEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Result of preparing a judge: calls and cost, and in older runs the aspect's definition."""
+    """Calls and cost of preparing a judge; in older runs also the definition that its model wrote."""
 
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -122,7 +121,7 @@ class Prepared:
 
 
 class Judge(Protocol):
-    """Scores, drafts and refines.  Immutable once prepared; `spec` is the SPEC of the command line."""
+    """Score, draft and refine.  Immutable once prepared; `spec` is the SPEC of the command line."""
 
     @property
     def spec(self) -> str: ...
@@ -132,7 +131,7 @@ class Judge(Protocol):
 
     @property
     def notice(self) -> str:
-        """One plain sentence for screens and files on what this judge is (the offline one says it is no LLM)."""
+        """One sentence that describes this judge on screens and in files."""
         ...
 
     @property
@@ -141,7 +140,7 @@ class Judge(Protocol):
         return False
 
     def unread_lines(self, criteria: Criteria) -> tuple[str, ...]:
-        """Lines of the criteria that this judge cannot read, so that they have no effect."""
+        """Return lines of the criteria that have no effect, since this judge cannot read them."""
         return ()
 
     @property
@@ -150,13 +149,13 @@ class Judge(Protocol):
         return ()
 
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
-        """Learn what needs no labels (feature scaling) from calibration items; most judges learn nothing."""
+        """Learn from calibration items without labels (feature scaling); most judges learn nothing."""
         return self
 
     def made_ready(self, task: Task, items: Sequence[Item], *, writes_steps: bool = False) -> tuple[Judge, Prepared]:
-        """Prepare on calibration items, and have the model write evaluation steps if wanted.
+        """Prepare on calibration items; with `writes_steps` the model writes evaluation steps.
 
-        UsageError for a judge that writes none.
+        UsageError for a judge that cannot write them.
         """
         if writes_steps:
             raise UsageError(f"The judge {self.spec} cannot write evaluation steps: it is not a language model.")
@@ -171,29 +170,29 @@ class Judge(Protocol):
         explain: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Scores:
-        """Scores of all `criteria` on every item, on the task's scale.
+        """Score every item by each of the criteria, on the task's scale.
 
-        `explain` also fills `Scores.explained`, out of the same replies: nothing is asked for reasons alone.
+        `explain` also fills `Scores.explained` from the same replies.
         """
         ...
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
-        """New criteria for each request, or its criteria improved."""
+        """Write new criteria for each request, or improve its criteria."""
         ...
 
     def within(self, dollars: float) -> Judge:
-        """This judge, asking only as long as its replies cost no more in all; itself where they cost nothing.
+        """Return this judge with a budget: it stops before its replies cost more.  A free judge returns itself.
 
         UsageError for a model whose price is not known.
         """
         return self
 
     def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
-        """Cost of scoring `items` once each with criteria of about that many words; free if nobody is asked."""
+        """Estimate the cost of scoring `items` once each with criteria of about that many words."""
         return CallEstimate(len(items), 0, 0, 0.0)
 
     def as_state(self) -> Mapping[str, Any]:
-        """Everything but the key that `judge_specs.restore_judge` needs to build this judge again (JSON-able)."""
+        """Return what `judge_specs.restore_judge` needs to make this judge again, JSON-able; never the key."""
         return {"spec": self.spec}
 
     def close(self) -> None:
@@ -202,7 +201,7 @@ class Judge(Protocol):
 
 
 def judge_state(judge: Judge) -> dict[str, Any]:
-    """A prepared judge's state as a result carries it, with its spec and its notice in plain words."""
+    """Return a prepared judge's state with its spec and its notice, as results store it."""
     return dict(judge.as_state()) | {"spec": judge.spec, "notice": judge.notice}
 
 
@@ -211,7 +210,7 @@ ITEM_PARTS = ("source", "context", "references")
 
 
 def parts_read(spec: str, *, references: bool) -> tuple[str, ...]:
-    """The parts of an item, next to its target, that the judge of `spec` reads; `references`: whether it sees them."""
+    """List the parts of an item, next to its target, that the judge of `spec` reads."""
     if spec.partition(":")[0] == "recorded":
         return ()
     return ITEM_PARTS if references else ITEM_PARTS[:2]
@@ -221,7 +220,7 @@ NO_TEXT = "The text to rate is empty."
 
 
 def orders_of(task: Task, item: Item) -> tuple[Item, ...]:
-    """The item as it is shown: a pair also with its texts exchanged, for a judge that likes the first place."""
+    """Return the orders in which an item is judged: a pair also with its texts exchanged."""
     return (item, replace(item, target=item.context, context=item.target)) if task.kind == "pair" else (item,)
 
 

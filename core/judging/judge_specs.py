@@ -1,4 +1,4 @@
-"""Make judges from specs and states, and decide who may be asked with the key.
+"""Make judges from specs and stored states, and decide which endpoints get the key.
 
 =============================  =====================================================================================
 `offline`                      the embedded judge: no key, no weights, no network
@@ -9,14 +9,13 @@
 `scripted:newsroom`            the simulated reader of the demo's notifications
 =============================  =====================================================================================
 
-A judge that a person names here and now gets the key.  One that a file names gets it only where it may go anyway; one
-that came with an imported project asks nobody (`core.projects.run_control.require_made_here`).  Whoever makes a judge
-and says nothing gets the careful gate.
+A judge that a person names here and now gets the key. One that a file names gets it only if this installation trusts
+the endpoint anyway. One that came with an imported project sends nothing (`core.projects.run_control`). The default is
+the careful gate.
 
-A recorded judge replays a file of replies or scores: for judges run elsewhere, and for published responses.  It scores
-by item id, whatever the criteria; it cannot draft.  `core.data.judge_results` reads the file, which has `item_id` and
-either `responses` (replies) or `score` (a number, or empty for unscored), or other usual names.  Several rows of one
-item are its samples where a column numbers them.
+A recorded judge replays a file of replies or scores: for judges run elsewhere, and for published responses. It scores
+by item id, whatever the criteria, and cannot draft. `core.data.judge_results` reads the file: `item_id` and either
+`responses` (replies) or `score` (a number, or empty for unscored), or other usual names.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from core.data.judge_results import (
-    OWN_NAMES,
     ResultRow,
     open_results,
     out_of_range,
@@ -58,17 +56,13 @@ from core.verdicts import Scores
 
 
 class RecordedJudge(Judge):
-    """Replays the file at `path`; made by `from_file`."""
+    """Replay the file at `path`; `recorded` is item id → its rows (see `from_file`)."""
 
     is_llm = False
 
-    def __init__(
-        self, path: Path, recorded: Mapping[str, Sequence[ResultRow]], aliases: Mapping[str, str] | None = None
-    ) -> None:
-        """`recorded`: item id → its rows; `aliases`: role → the column read for it under another name."""
+    def __init__(self, path: Path, recorded: Mapping[str, Sequence[ResultRow]]) -> None:
         self.path = path
         self.recorded = recorded
-        self._aliases = aliases or {}
 
     @classmethod
     def from_file(cls, path: Path) -> Self:
@@ -76,14 +70,13 @@ class RecordedJudge(Judge):
         rows: dict[str, list[ResultRow]] = {}
         try:
             results = open_results(path)
-            columns = propose_columns(results)
-            for row in rows_of(results, columns):
+            for row in rows_of(results, propose_columns(results)):
                 if row.replies is None and (detail := score_in(row.score, pairs=True).detail):
                     raise GoldenError(f"{detail} A score is a number or empty.", file=path.name, row=row.row)
                 rows.setdefault(row.item_id, []).append(row)
         except GoldenError as error:
             raise UsageError(str(error)) from error
-        return cls(path, rows, {OWN_NAMES[role]: columns.roles[role] for role in columns.found_by("alias")})
+        return cls(path, rows)
 
     @property
     def spec(self) -> str:
@@ -91,9 +84,7 @@ class RecordedJudge(Judge):
 
     @property
     def notice(self) -> str:
-        taken = ", ".join(f"{column} as {role}" for role, column in self._aliases.items())
-        taken_as = f" Columns were taken: {taken}." if taken else ""
-        return f"Scores are replayed from {self.path.name}; criteria do not change them.{taken_as}"
+        return f"Scores are replayed from {self.path.name}; criteria do not change them."
 
     def score(
         self,
@@ -104,7 +95,7 @@ class RecordedJudge(Judge):
         explain: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Scores:
-        """The recorded scores, the same whatever the criteria; items the file does not hold are unscored."""
+        """Return the recorded scores, whatever the criteria; items that the file lacks are unscored."""
         verdicts = [self._verdict(task, item) for item in items]
         calls = len(items) * len(criteria)
         if on_progress is not None:
@@ -119,12 +110,12 @@ class RecordedJudge(Judge):
         )
 
     def _verdict(self, task: Task, item: Item) -> Verdict:
-        """Average the replies to an item that can be read, or its scores."""
+        """Average the readable replies of an item, or its scores."""
         if not has_texts(task, item):
             return Unscored(item.item_id, "missing input", NO_TEXT)
         rows = self.recorded.get(item.item_id)
         if rows is None:
-            return Unscored(item.item_id, "missing input", f"{self.path.name} holds no row for this item.")
+            return Unscored(item.item_id, "missing input", f"{self.path.name} has no row for this item.")
         read = [reading for row in rows for reading in readings_of(row, task)]
         on_scale = [
             out_of_range(one.value, task.scale) if one.value is not None and not task.scale.holds(one.value) else one
@@ -133,7 +124,7 @@ class RecordedJudge(Judge):
         return verdict_of(rows, on_scale)
 
 
-# ── what a SPEC says ─────────────────────────────────────────────────────────────────────────────────────────
+# ── specs ─────────────────────────────────────────────────────────────────────────────────────────
 
 Kind = Literal["offline", "openai", "hf", "recorded", "scripted"]
 FORMS = (
@@ -148,10 +139,12 @@ _HF = re.compile(r"(?P<model>[^@]+|[./~\\].*?)(?:@(?P<revision>[\w.-]+))?")
 
 @dataclass(frozen=True, slots=True)
 class JudgeSpec:
-    """A spec in its parts: `model` is the file of a recorded judge, the seed or script of a scripted one.
+    """A parsed spec.
 
-    `base_url` is "" for this installation's usual endpoint; it is not checked here.  `revision` pins a branch, tag or
-    commit of a model in the process, "" for its main branch.
+    Attributes:
+        model: For a recorded judge its file, for a scripted one its seed or script.
+        base_url: "" for this installation's usual endpoint; not checked here.
+        revision: A branch, tag or commit of a model in the process; "" for its main branch.
     """
 
     kind: Kind
@@ -161,7 +154,7 @@ class JudgeSpec:
 
 
 def parse_spec(spec: str) -> JudgeSpec:
-    """The parts of `spec`.  UsageError, without anything that might be a secret, for an unknown form."""
+    """Parse a spec.  UsageError for an unknown form, without anything that might be a secret."""
     kind, separator, rest = spec.strip().partition(":")
     if kind == "offline" and not separator:
         return JudgeSpec("offline")
@@ -178,7 +171,7 @@ def parse_spec(spec: str) -> JudgeSpec:
 
 
 def shown(spec: str) -> str:
-    """The spec for a message, without anything that might be a secret in a URL."""
+    """Shorten a spec for a message, without anything that might be a secret in a URL."""
     return repr(spec.split("@", 1)[0][:80])
 
 
@@ -186,21 +179,21 @@ def shown(spec: str) -> str:
 
 
 class Gate(Enum):
-    """Who allows a judge to be asked here and to receive the key."""
+    """Permission to ask a judge and to send it the key, by where its spec comes from."""
 
     NAMED = "a person named this judge here and now: in a command, in a form, in a call"
-    CAREFUL = "it comes out of a file"
-    SILENT = "somebody looks at what is kept: nothing is sent anywhere"
-    IMPORTED = "as SILENT, at what came with an import: only files that ship with Concord are read"
+    CAREFUL = "the spec comes out of a file"
+    SILENT = "somebody views stored results: nothing is sent anywhere"
+    IMPORTED = "as SILENT, for an imported project: only files that ship with Concord are read"
 
     def key_goes(self, base_url: str, settings: Settings) -> bool:
-        """Whether the key for a base URL goes along; ConsentError where nothing at all may be sent."""
+        """Whether a request to the base URL carries the key.  ConsentError if no request may be sent."""
         if self in (Gate.SILENT, Gate.IMPORTED):
             raise ConsentError(_NOT_SHOWN.format(base_url), base_url)
         return self is Gate.NAMED or Installation.of(settings).trusts(base_url)
 
     def may_run(self, names: Sequence[str], settings: Settings) -> bool:
-        """Whether a model that goes by one of `names` may be run here, out of a folder or downloaded."""
+        """Whether the model with one of `names` may be loaded from a folder or downloaded."""
         listed = any(name in settings.local_models for name in names)
         return self is Gate.NAMED or (self is Gate.CAREFUL and listed)
 
@@ -209,9 +202,9 @@ NAMED, CAREFUL, SILENT, IMPORTED = Gate
 
 
 def endpoint_of_file(base_url: str) -> tuple[str, bool]:
-    """The one spelling of a base URL out of a file, and whether any installation's key may go there.
+    """Normalise a base URL out of a file, and say whether any installation's key may go there.
 
-    ("", True) for none: OpenAI's own.  UsageError for what is no base URL.
+    ("", True) for none: OpenAI's own.  UsageError if it is not a base URL.
     """
     return (checked_base_url(base_url), trusted_with_the_key(base_url, None)) if base_url else ("", True)
 
@@ -237,12 +230,20 @@ def make_judge(
     asking: Asking | None = None,
     gate: Gate = CAREFUL,
 ) -> Judge:
-    """The judge that `spec` names (the table above), answering from `replies` first where it asks an endpoint.
+    """Make the judge that `spec` names (the table above).
 
-    `gate` decides whether the endpoint may be asked, and who gets the key: `NAMED` where a person names this judge here
-    and now.  `asking` is how a person wants it asked, `sampling` the same with its prompts pinned; what they leave open
-    is as usual.  UsageError for a malformed spec or a judge that is not asked in words, AuthError when OpenAI's own
-    endpoint is meant and there is no key, JudgeError for a file or a model that the gate keeps shut.
+    Args:
+        spec: See the table above.
+        settings: Of this installation.
+        replies: Stores replies of an endpoint, and answers first.
+        sampling: The whole style, with its prompts.
+        asking: Options that a person chose; unset ones keep their defaults.
+        gate: `NAMED` if a person names this judge here and now.
+
+    Raises:
+        UsageError: The spec is malformed, or the options do not fit the judge.
+        AuthError: OpenAI's own endpoint needs a key, and there is none.
+        JudgeError: The gate refuses the file or the model.
     """
     parsed = parse_spec(spec)
     asking = asking or Asking()
@@ -258,7 +259,8 @@ def make_judge(
         case "hf":
             return _local(parsed, settings, replies, sampling, gate)
         case "recorded":
-            if not isinstance(judge := _recorded(Path(parsed.model), sampling, gate), LLMJudge) and not asking.usual:
+            judge = _recorded(Path(parsed.model), sampling, gate)
+            if asking != Asking() and not isinstance(judge, LLMJudge):
                 raise UsageError(f"The judge {spec} replays scores, so it cannot be asked differently.")
             return judge
         case "scripted":
@@ -276,7 +278,7 @@ def make_judge(
 def restore_judge(
     state: Mapping[str, Any], settings: Settings, replies: ReplyStore | None = None, *, gate: Gate = CAREFUL
 ) -> Judge:
-    """The judge whose `as_state` was kept.  JudgeError for a damaged state, else as `make_judge`."""
+    """Make the judge of a stored `as_state`.  JudgeError for a damaged state, else as `make_judge`."""
     spec = state.get("spec")
     if not isinstance(spec, str):
         raise JudgeError("The stored judge has no 'spec': the judge file is damaged.")
@@ -288,7 +290,7 @@ def restore_judge(
         sampling = Style.from_state(state.get("sampling", {}))
         asking = Asking.from_state(state, named=gate is NAMED)
     except UsageError as error:
-        raise JudgeError(f"The kept judge {shown(spec)}: {error}") from error
+        raise JudgeError(f"The stored judge {shown(spec)}: {error}") from error
     then = replace(settings, reasoning_effort="")
     if isinstance(judge := make_judge(spec, then, replies, sampling=sampling, asking=asking, gate=gate), LLMJudge):
         judge.room = min(int(state.get("room", 0)), ROOM_TO_THINK[-1])
@@ -297,12 +299,12 @@ def restore_judge(
 
 
 def endpoint_of(spec: JudgeSpec, settings: Settings) -> str:
-    """The base URL that a judge of `spec` asks.  UsageError where it cannot be one."""
+    """Return the base URL of a judge's endpoint.  UsageError if it is not a base URL."""
     return checked_base_url(spec.base_url or settings.openai_base_url or OPENAI_URL)
 
 
 def openai_provider(base_url: str, **how: Any) -> Provider:
-    """A provider for an OpenAI-compatible endpoint; the SDK is imported only here."""
+    """Make a provider for an OpenAI-compatible endpoint; the SDK is imported only here."""
     from core.providers.openai_api import OpenAIProvider
 
     return OpenAIProvider(base_url, **how)
@@ -317,7 +319,7 @@ def _openai(
     gate: Gate,
     asking: Asking,
 ) -> Judge:
-    """The one way to an endpoint: the gate sees the URL that will be asked."""
+    """Make a judge behind an endpoint; the gate sees the URL that will be used."""
     model, base_url = spec.model, endpoint_of(spec, settings)
     here = Installation.of(settings)
     price, extra_body = here.price(base_url, model), here.extra_body(base_url)
@@ -357,7 +359,7 @@ def _openai(
 def _local(
     spec: JudgeSpec, settings: Settings, replies: ReplyStore | None, sampling: Style | None, gate: Gate
 ) -> Judge:
-    """Nothing is read, downloaded or imported before the first request, and without consent not then either."""
+    """Make a judge with a model in this process, which is loaded with the first request, if the gate allows it."""
     from core.judging.llm_judge import LocalJudge
 
     name = f"{spec.model}@{spec.revision}" if spec.revision else spec.model
@@ -374,7 +376,7 @@ def _local(
 
 
 def _recorded(path: Path, sampling: Style | None, gate: Gate) -> Judge:
-    """What ships with Concord is named from its root, wherever the program was started."""
+    """Make a judge that replays a file; files that ship with Concord are named from its root."""
     file = path if path.is_file() or path.is_absolute() else _ROOT / path
     if gate is IMPORTED:
         file = (_ROOT / path).resolve()
@@ -398,9 +400,9 @@ _CHECK_SECONDS = 30.0
 
 
 def check_connection(judge: str, settings: Settings | None = None) -> str:
-    """Send one tiny request to the model at an endpoint, as a run would, and say in a sentence that it answers.
+    """Send one tiny request to the model at an endpoint, and say in a sentence that it answers.
 
-    The key comes from the environment.  Nothing is stored or cached, and a failure is not retried.
+    The key comes from the environment.  Nothing is stored, and a failure is not retried.
 
     Args:
         judge: ``"openai:MODEL"`` or ``"openai:MODEL@BASE_URL"``, named here and now by a person.
@@ -435,13 +437,12 @@ def language_model(
     asking: Asking | None = None,
     gate: Gate = CAREFUL,
 ) -> LLMJudge:
-    """The judge of `spec`, if a language model answers behind it; close it when done.  UsageError for any other."""
+    """Make a judge that asks a language model; close it when done.  UsageError for any other judge."""
     judge = make_judge(spec, settings, replies, asking=asking, gate=gate)
     if isinstance(judge, LLMJudge):
         return judge
     judge.close()
-    kind = "offline judge is not a language model" if spec == "offline" else "file has no language model to ask"
     raise UsageError(
-        f"The {kind}, so it cannot be asked in styles. Choose an endpoint (openai:MODEL@BASE_URL), a model "
-        "in the process (hf:ID_OR_PATH), or scripted, the stand-in for demonstrations."
+        f"The judge {shown(spec)} is not a language model. Choose an endpoint (openai:MODEL@BASE_URL), a model in this "
+        "process (hf:ID_OR_PATH), or scripted, the stand-in for demonstrations."
     )

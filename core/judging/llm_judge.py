@@ -1,8 +1,8 @@
-"""The LLM judge: one request per sample, each reply read into a rating, their mean the verdict.
+"""The LLM judge: one request per sample; the verdict is the mean of the ratings read from the replies.
 
-The probability-weighted score (G-Eval, section 2) is what the model would have said on average: the sum of p(s) · s
-over the ratings s of the scale, with the probabilities of the likeliest tokens in the rating's place renormalised.
-Only ratings of one digit are one token with every tokenizer, so an endpoint needs a scale of whole numbers from 0 to 9.
+The probability-weighted score (G-Eval, section 2) is the expected rating: the sum of p(s) · s over the ratings s of the
+scale. The probabilities are those of the likeliest tokens in the rating's place, renormalised. Only ratings of one
+digit are one token with every tokenizer, so an endpoint needs a scale of whole numbers from 0 to 9.
 """
 
 from __future__ import annotations
@@ -44,13 +44,12 @@ from core.judging.scoring_styles import (
     shown_item,
     steps_messages,
     whole_numbers,
-    whole_ratings,
 )
 from core.providers.budget import BudgetSpentError, ProviderWithinBudget
 from core.providers.completions import OFF_SCALE, Completion, Failure, Message, OnReply, Provider, Reply, Request
 from core.records import Criteria, Item, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.verdicts import Reading, Scores, mean_verdict
-from core.wording import counted, percent
+from core.wording import counted
 
 CHARACTERS_PER_TOKEN = 4
 CHARACTERS_PER_WORD = 6
@@ -61,7 +60,7 @@ STEPS_TOKENS = 512
 """Longest evaluation steps that the model may write."""
 
 LOGPROBS = 20
-"""Likeliest tokens to ask for: ten ratings at most, some of them written in several ways."""
+"""Likeliest tokens to request: ten ratings at most, some of them written in several ways."""
 
 NO_REFERENCES = "The item has no reference, and this judge was made with references."
 
@@ -72,24 +71,24 @@ _NOT_TAKEN = {
     "logprobs": "returns no token probabilities: the ratings that it states count instead",
     "response_format": "accepts no JSON schema: its replies are read as text",
 }
-"""What an endpoint may not take of a style, in words."""
+"""Settings that an endpoint may refuse, in words."""
 
 Requests = Iterator[Sequence[Request]]
 CostOf = Callable[[int, int], float | None]
 """(prompt tokens, completion tokens) → dollars, None if the model's price is unknown."""
-Written = tuple[str, str, Usage]
-"""What the model wrote or "", the problem or "", and the cost."""
 
 
 class LLMJudge(Judge):
     """Judge with the model `model` behind `provider`.
 
     Attributes:
-        spec: What `make_judge` made it from.
-        sampling: How it is asked.
-        spent: What its scores and drafts have cost so far.
-        refused_before: What the endpoint refused when the judge was calibrated.
-        first_sample: The number of the first sample of each prompt; see `asked_again`.
+        spec: The SPEC of the command line.
+        sampling: The style of its prompts.
+        effort: How long the model thinks; "" for its own way.
+        extra: Further fields of every request, a JSON object.
+        room: Tokens beyond `max_tokens` that the model gets, since its thoughts used the limit up.
+        spent: Cost of its scores and drafts so far.
+        refused_before: Settings that the endpoint refused when the judge was calibrated.
     """
 
     spec: str = ""
@@ -105,19 +104,15 @@ class LLMJudge(Judge):
         effort: str = "",
         extra: str = "",
     ) -> None:
-        self.provider = provider
-        self.model = model
-        self.spec = spec
+        self.provider, self.model, self.spec = provider, model, spec
         self.sampling = sampling or Style()
-        self.effort = effort
-        self.extra = extra
-        self.room = 0
-        self.first_sample = 0
-        self.refused_before = frozenset[str]()
+        self.effort, self.extra, self.room = effort, extra, 0
         self.cost_of = cost_of or (lambda _prompt, _reply: None)
-        self.first = FirstReplies(f"{model} at {provider.endpoint}")
-        self._without: set[str] = set()
+        self.refused_before = frozenset[str]()
         self.spent = Usage()
+        self._first_sample = 0
+        self._first_replies = FirstReplies(f"{model} at {provider.endpoint}")
+        self._without: set[str] = set()
         self._counting = threading.Lock()  # batches of one scoring are asked in several threads
 
     @property
@@ -143,21 +138,22 @@ class LLMJudge(Judge):
         explain: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Scores:
-        """Scores on the task's scale.  Requests go out item by item, so that criteria share each item's prefix.
+        """Score items on the task's scale.  Requests go out item by item, so that criteria share each item's prefix.
 
-        With a reply cache, nothing that arrived before an error is asked for again.
+        With a reply cache, no reply that arrived before an error is requested again.
 
         Raises:
-            ProviderError: Going on is pointless.
-            UsageError: The style cannot be asked on this scale.
+            ProviderError: The endpoint cannot answer.
+            JudgeError: None of the first replies could be read.
+            UsageError: The style does not fit this scale.
         """
         verdicts: list[list[Verdict]] = [[] for _ in criteria]
         usage, samples, n_replies = Usage(), self.sampling.samples * (2 if task.kind == "pair" else 1), 0
 
         def arrived(_index: int = 0, reply: Reply | None = None) -> None:
             nonlocal n_replies
-            if reply is not None and not self.first.any_read:
-                self.first.note(unread_because(reading_of(reply, task)), FIRST_RATINGS, reply)
+            if reply is not None and not self._first_replies.any_read:
+                self._first_replies.note(unread_because(reading_of(reply, task)), FIRST_RATINGS, reply)
             n_replies += 1
             if on_progress is not None and n_replies % samples == 0:
                 on_progress(n_replies // samples, len(items) * len(criteria))
@@ -172,17 +168,16 @@ class LLMJudge(Judge):
                 else:
                     verdict = Unscored(item.item_id, "missing input", self.lacking(task, item))
                 verdicts[column].append(verdict)
-            for _ in range(len(cells) * samples - len(requests)):  # for items that cannot be asked about
+            for _ in range(len(cells) * samples - len(requests)):  # for items that cannot be judged
                 arrived()
         return Scores.of(items, criteria, verdicts, usage, explain=explain)
 
     def _chunks(
         self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]
     ) -> Iterator[tuple[list[tuple[int, Item, int]], list[Request]]]:
-        """What is asked, item by item with all criteria: (position of the criteria, item, n requests), the requests."""
+        """Yield (position of the criteria, item, number of requests) for some items, and their requests in order."""
         self.require_askable(task)
-        how = self.sampling
-        besides = self._asked_besides(task)
+        how, besides = self.sampling, self._rating_options(task)
 
         def reads(reply: Completion) -> bool:
             return reading_of(reply, task).value is not None
@@ -190,23 +185,21 @@ class LLMJudge(Judge):
         cells: list[tuple[int, Item, int]] = []
         requests: list[Request] = []
         for item in items:
-            shown = () if self.lacking(task, item) else orders_of(task, item)
-            frames = [{prompt: self._frame(task, way, prompt) for prompt in how.prompts} for way in shown]
+            frames = [] if self.lacking(task, item) else [self._frame(task, way) for way in orders_of(task, item)]
             for column, each in enumerate(criteria):
-                for frame in frames:
-                    messages = {prompt: frame[prompt].messages(each.text) for prompt in how.prompts}
+                for messages in (frame.messages(each.text) for frame in frames):
                     requests += [
-                        self.request(
-                            messages[slot.prompt],
+                        self._request(
+                            messages,
                             how.temperature,
                             how.max_tokens,
                             reads,
                             top_p=how.top_p,
-                            sample=self.first_sample + slot.sample,
-                            json_schema=slot.schema,
+                            sample=self._first_sample + k,
+                            json_schema=how.schema,
                             **besides,
                         )
-                        for slot in how.slots
+                        for k in range(how.samples)
                     ]
                 cells.append((column, item, len(frames) * how.samples))
             if len(requests) >= CALLS_PER_CHUNK:
@@ -215,42 +208,36 @@ class LLMJudge(Judge):
         if cells:
             yield cells, requests
 
-    def _asked_besides(self, task: Task) -> dict[str, Any]:
-        """What a request for a rating asks for besides a reply."""
+    def _rating_options(self, task: Task) -> dict[str, Any]:
+        """Options of a request for a rating."""
         return {"logprobs": LOGPROBS if self.sampling.weighted else 0}
 
     def requests(self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]) -> Requests:
-        """The requests of `score`, chunk by chunk."""
+        """Yield the requests of `score`, chunk by chunk."""
         return (requests for _, requests in self._chunks(task, items, criteria))
 
-    def prompts(self, task: Task, item: Item, criteria: Criteria) -> tuple[tuple[Message, ...], ...]:
-        """The distinct prompts behind one score; () for an item without a text."""
-        asked = [request.messages for requests in self.requests(task, [item], [criteria]) for request in requests]
-        return tuple(dict.fromkeys(asked))
-
     def require_askable(self, task: Task) -> None:
-        """UsageError if the model cannot be asked in this style on the task's scale."""
-        how, scale = self.sampling, task.scale
-        if how.form == "stars" and not whole_numbers(scale):
-            raise UsageError(f"Stars are whole numbers, and this scale is {scale}. Ask for a number (another form).")
-        if how.weighted and not whole_ratings(scale):
+        """UsageError if the style does not fit the task's scale."""
+        how, numbers = self.sampling, whole_numbers(task.scale)
+        if how.form == "stars" and not numbers:
+            raise UsageError(f"Stars are whole numbers, and this scale is {task.scale}. Choose another form.")
+        if how.weighted and (not numbers or numbers[0] < 0 or numbers[-1] > 9):
             raise UsageError(
-                f"The probability-weighted score needs a scale of whole numbers from 0 to 9, and this one is "
-                f"{_in_steps(task)}. Take the read rating (weighted off)."
+                "The probability-weighted score needs a scale of whole numbers from 0 to 9. Turn weighted off to take "
+                "the rating that the reply states."
             )
 
-    def _frame(self, task: Task, item: Item, prompt: str) -> ScoreFrame:
-        how = self.sampling
-        item = shown_item(item, references=how.references)
-        return score_frame(task, item, prompt, steps=how.steps, persona=how.persona, examples=how.examples)
+    def _frame(self, task: Task, item: Item) -> ScoreFrame:
+        how, item = self.sampling, shown_item(item, references=self.sampling.references)
+        return score_frame(task, item, how.prompt, steps=how.steps, persona=how.persona, examples=how.examples)
 
     def lacking(self, task: Task, item: Item) -> str:
-        """Why an item cannot be judged; "" if it can."""
+        """Say why an item cannot be judged; "" if it can."""
         if not has_texts(task, item):
             return NO_TEXT
         return NO_REFERENCES if self.sampling.references and not item.references else ""
 
-    def request(
+    def _request(
         self,
         messages: tuple[Message, ...],
         temperature: float | None,
@@ -258,7 +245,7 @@ class LLMJudge(Judge):
         reads: Callable[[Completion], bool],
         **others: Any,
     ) -> Request:
-        """One call to the model.  A style without a temperature sends none."""
+        """Make one request.  A style without a temperature sends none."""
         return Request(
             self.model,
             messages,
@@ -274,19 +261,19 @@ class LLMJudge(Judge):
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
-        """Criteria written from each request's exemplars, or its criteria improved on them."""
+        """Write criteria from each request's exemplars, or improve its criteria on them."""
         how = self.sampling
 
         def arrived(_index: int, reply: Reply) -> None:
-            if not self.first.any_read:
-                self.first.note(written(reply, task.aspect)[1], FIRST_DRAFTS, reply)
+            if not self._first_replies.any_read:
+                self._first_replies.note(written(reply, task.aspect)[1], FIRST_DRAFTS, reply)
 
         asked = []
         for r in requests:
             shown = [replace(e, item=shown_item(e.item, references=how.references)) for e in r.exemplars]
             messages = draft_messages(task, replace(r, exemplars=tuple(shown)), how.draft_prompt, how.refine_prompt)
             most, sample = max(r.max_tokens, how.max_tokens), r.provenance.sample
-            asked.append(self.request(messages, r.temperature, most, _says_something, seed=r.seed, sample=sample))
+            asked.append(self._request(messages, r.temperature, most, _says_something, seed=r.seed, sample=sample))
         replies = self._complete(asked, arrived)
         drafted = []
         for reply, request in zip(replies, requests, strict=True):
@@ -294,21 +281,24 @@ class LLMJudge(Judge):
             drafted.append(problem or Criteria(text, task.aspect, request.provenance))
         return DraftBatch(tuple(drafted), self._note_sent(replies))
 
-    def write_steps(self, task: Task, criteria: str = "") -> Written:
+    def write_steps(self, task: Task, criteria: str = "") -> tuple[str, str, Usage]:
         """Have the model write evaluation steps that lead from an item to its number (auto-CoT; G-Eval).
 
         They come from the task and the criteria alone, at temperature 0, and take effect as `Style.steps`.
+
+        Returns:
+            The steps or "", the problem or "", and the cost.
         """
-        replies = self._complete([self.request(steps_messages(task, criteria), 0.0, STEPS_TOKENS, _says_something)])
+        replies = self._complete([self._request(steps_messages(task, criteria), 0.0, STEPS_TOKENS, _says_something)])
         text, problem = written(replies[0], task.aspect)
         if len(text) > MOST_STEPS:
             text, problem = "", f"The steps were {len(text):,} characters long; at most {MOST_STEPS:,} are allowed."
         return text, problem, self._note_sent(replies)
 
     def made_ready(self, task: Task, items: Sequence[Item], *, writes_steps: bool = False) -> tuple[LLMJudge, Prepared]:
-        """This judge, with evaluation steps of its model where they are wanted and it has none.
+        """Prepare this judge; with `writes_steps` its model writes evaluation steps, unless it has some.
 
-        JudgeError for steps of no use; UsageError if it shall see references and no item has one.
+        JudgeError if the steps cannot be used; UsageError if it shall see references and no item has one.
         """
         require_references(self.sampling, task, items)
         if not writes_steps or self.sampling.steps:
@@ -321,29 +311,26 @@ class LLMJudge(Judge):
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
 
     def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
-        """Tokens by length (about 4 characters each) and the price if known."""
+        """Estimate tokens by length (about 4 characters each), and the price if known."""
         self.require_askable(task)
-        criteria = "x" * (criteria_words * CHARACTERS_PER_WORD)
+        how, criteria = self.sampling, "x" * (criteria_words * CHARACTERS_PER_WORD)
         judged = [shown for item in items if not self.lacking(task, item) for shown in orders_of(task, item)]
-        characters = completion = 0
-        for (prompt, form), samples in Counter((slot.prompt, slot.form) for slot in self.sampling.slots).items():
-            frames = [self._frame(task, item, prompt) for item in judged]
-            characters += samples * sum(len(message.content) for each in frames for message in each.messages(criteria))
-            completion += samples * len(judged) * REPLY_TOKENS[form]
-        tokens = characters // CHARACTERS_PER_TOKEN
+        prompts = (self._frame(task, item).messages(criteria) for item in judged)
+        characters = how.samples * sum(len(message.content) for prompt in prompts for message in prompt)
+        tokens, completion = characters // CHARACTERS_PER_TOKEN, how.samples * len(judged) * REPLY_TOKENS[how.form]
         return CallEstimate(len(items), tokens, completion, self.cost_of(tokens, completion))
 
     def with_sampling(self, sampling: Style) -> LLMJudge:
-        """The same model asked in another way, over the same connections."""
+        """Return the same model with another style, over the same connections."""
         other = copy.copy(self)
         other.sampling, other._without = sampling, set()
-        other.first = FirstReplies(f"{self.model} at {self.provider.endpoint}")
+        other._first_replies = FirstReplies(f"{self.model} at {self.provider.endpoint}")
         return other
 
     def asked_again(self, time: int) -> LLMJudge:
-        """The same judge asking for samples that no other `time` asks for: a reply store keeps them apart."""
+        """Return the same judge with other sample numbers for each `time`, which a reply store keeps apart."""
         other = self.with_sampling(self.sampling)
-        other.first_sample = time * self.sampling.samples
+        other._first_sample = time * self.sampling.samples
         return other
 
     def within(self, dollars: float) -> LLMJudge:
@@ -366,7 +353,7 @@ class LLMJudge(Judge):
             raise
 
     def _note_sent(self, replies: Sequence[Reply]) -> Usage:
-        """Count what `replies` cost, and keep what they show of the endpoint."""
+        """Count the cost of `replies`, and keep what they show of the endpoint."""
         usage = total_usage(replies)
         with self._counting:
             self.spent += usage
@@ -378,23 +365,18 @@ class LLMJudge(Judge):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Sampling settings that the endpoint refused, one sentence each."""
+        """Settings that the endpoint refused, one sentence each."""
         how = self.sampling if self.sampling.temperature is not None else replace(self.sampling, temperature=0.0)
         return tuple(f"The endpoint {_NOT_TAKEN[name].format(how)}." for name in _NOT_TAKEN if name in self._without)
 
     def as_state(self) -> Mapping[str, Any]:
-        """What `restore_judge` needs, and what was not sent; the key is not among it."""
+        """Return what `restore_judge` needs, and the settings that were not sent; never the key."""
         state: dict[str, Any] = {"spec": self.spec, "model": self.model, "sampling": self.sampling.as_state()}
         state |= {name: value for name in ("effort", "extra", "room") if (value := getattr(self, name))}
         return state | ({"sent_without": sorted(self._without)} if self._without else {})
 
     def close(self) -> None:
         self.provider.close()
-
-
-def _in_steps(task: Task) -> str:
-    step = task.scale.step
-    return str(task.scale) if step is None else f"{task.scale} in steps of {step:g}"
 
 
 def _says_something(reply: Completion) -> bool:
@@ -405,7 +387,7 @@ ONE_PASS = Style("score_only", weighted=True)
 
 
 class LocalJudge(LLMJudge):
-    """Judges with a causal language model in the process; `sampling` is `ONE_PASS` where none is given."""
+    """Judge with a causal language model in this process; `sampling` defaults to `ONE_PASS`."""
 
     def __init__(self, provider: Provider, model: str, *, spec: str, sampling: Style | None = None) -> None:
         super().__init__(provider, model, spec=spec, sampling=sampling or ONE_PASS, cost_of=lambda _prompt, _reply: 0.0)
@@ -424,16 +406,12 @@ class LocalJudge(LLMJudge):
     def require_askable(self, task: Task) -> None:
         if self.sampling.weighted and not whole_numbers(task.scale):
             raise UsageError(
-                f"One pass weighs the whole numbers of a scale, {MOST_NUMBERS} at most, and this one is "
-                f"{_in_steps(task)}. Take a form with a written rating, such as rate_explain."
+                f"One pass needs a scale of at most {MOST_NUMBERS} whole numbers. Choose a form with a written rating, "
+                "such as rate_explain."
             )
 
-    def _asked_besides(self, task: Task) -> dict[str, Any]:
-        """A weighed rating is asked for by its numbers."""
+    def _rating_options(self, task: Task) -> dict[str, Any]:
         return {"numbers": tuple(map(str, whole_numbers(task.scale)))} if self.sampling.weighted else {}
-
-
-# ── references ───────────────────────────────────────────────────────────────────────────────────
 
 
 def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
@@ -446,48 +424,27 @@ def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
         raise UsageError("No item has a reference to show. Leave --with-references out, or add a column 'reference'.")
 
 
-def references_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: int) -> str:
-    """The cost of references for a judge that sees them, in prompt tokens and unscored items; "" for any other
-    judge.
-    """
-    if not judge.sampling.references or not items:
+def added_prompt_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: int) -> str:
+    """Say how many prompt tokens references, level descriptions and examples add; "" if the judge shows none."""
+    how, shown = judge.sampling, [item for item in items if not judge.lacking(task, item)]
+    what = ["level descriptions"] * bool(task.levels) + [counted(how.n_examples, "example")] * bool(how.n_examples)
+    what += ["references"] * how.references
+    if not what or not shown:
         return ""
-    shown = [item for item in items if item.references]
-    without = judge.with_sampling(replace(judge.sampling, references=False))
-    tokens = [each.estimate(task, shown, 0).prompt_tokens or 0 for each in (judge, without)]
-    added = (tokens[0] - tokens[1]) / max(1, len(shown))
-    lacking = len(items) - len(shown)
-    left_out = f" {lacking:,} of these {len(items):,} items have none." if lacking else ""
-    return (
-        f"References add about {added:,.0f} prompt tokens a call ({added * calls:,.0f} in all), "
-        f"and the judge scores no item without one.{left_out}"
-    )
-
-
-def shown_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: int) -> str:
-    """What level descriptions and examples cost, in prompt tokens; "" for a judge that shows none."""
-    n = judge.sampling.n_examples
-    what = " and ".join(filter(None, ["level descriptions" * bool(task.levels), counted(n, "example") if n else ""]))
-    if not what or not items:
-        return ""
-    bare, plain_task = judge.with_sampling(replace(judge.sampling, examples=())), replace(task, levels=())
-    tokens = (judge.estimate(task, items, 0).prompt_tokens or 0) - (
-        bare.estimate(plain_task, items, 0).prompt_tokens or 0
-    )
-    return (
-        f"{what[0].upper()}{what[1:]} add about {tokens / len(items):,.0f} prompt tokens a call "
-        f"({tokens / len(items) * calls:,.0f} in all). Endpoints that cache prefixes charge less for them."
-    )
+    bare, bare_task = judge.with_sampling(replace(how, references=False, examples=())), replace(task, levels=())
+    tokens = [one.prompt_tokens or 0 for one in (judge.estimate(task, shown, 0), bare.estimate(bare_task, shown, 0))]
+    added, listed = (tokens[0] - tokens[1]) / len(shown), " and ".join(what)
+    return f"{listed[0].upper()}{listed[1:]} add about {added:,.0f} prompt tokens a call ({added * calls:,.0f} in all)."
 
 
 # ── replies → verdict ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def verdict_of(task: Task, item: Item, replies: Sequence[Reply], *, weighted: bool = False) -> Verdict:
-    """The mean rating of the readable `replies` about `item`, or Unscored with the reason of the first.
+    """Average the ratings of the readable `replies` about `item`; Unscored with the reason of the first if none is.
 
-    A pair is asked about in both orders, the second half of `replies` with its texts exchanged. The verdict is the mean
-    of both, and Unscored if either is: one order alone would hold the judge's liking for a side. With `weighted` each
+    A pair is judged in both orders, the second half of `replies` with its texts exchanged. The verdict is the mean of
+    both, and Unscored if either is: one order alone would hold the judge's liking for a side. With `weighted` each
     reply counts with its probability-weighted score, or its stated rating if it came without probabilities.
     """
     if task.kind != "pair":
@@ -514,32 +471,29 @@ def verdict_of(task: Task, item: Item, replies: Sequence[Reply], *, weighted: bo
 
 
 def _verdict_in_order(task: Task, item: Item, replies: Sequence[Reply], *, weighted: bool) -> Verdict:
-    lines, stated, weights, readings, missing = list[str](), list[str](), list[tuple[float, float]](), [], 0
+    lines, weighed, readings, missing = list[str](), list[float](), list[Reading](), 0
     for reply in replies:
         reading = reading_of(reply, task)
         if isinstance(reply, Completion) and reading.value is not None:
             lines = lines or [_explained(reply)]
-            stated.append(f"{reading.value:g}")
-            if weighted and (weight := weighted_rating(reply, reading, task.scale)):
-                weights.append(weight)
-                reading = Reading(weight[0])
+            if weighted and (value := weighted_rating(reply, reading, task.scale)) is not None:
+                weighed.append(value)
+                reading = Reading(value)
             else:
                 missing += weighted
         readings.append(reading)
-    if weights:
-        value, share = (sum(part) / len(weights) for part in zip(*weights, strict=True))
-        said = ", ".join(stated[:5]) + (", …" if len(stated) > 5 else "")
-        on_scale = f"{percent(share)} of it on the scale {task.scale}"
-        lines.append(f"Weighted by probability: {value:.2f}; {on_scale}. Said: {said}.")
+    if weighed:
+        lines.append(f"Weighted by probability: {sum(weighed) / len(weighed):.2f}.")
     if missing:
-        lines.append(f"Without usable probabilities: {missing} of {len(stated)} replies; the stated rating counts.")
+        n = missing + len(weighed)
+        lines.append(f"Without usable probabilities: {missing} of {n} replies; the stated rating counts.")
     raw = tuple(reply.text for reply in replies if isinstance(reply, Completion))
     verdict = mean_verdict(item.item_id, readings, explanation="\n".join([*lines, *shortened_parts(item)]), raw=raw)
     return replace(verdict, n_unweighted=missing) if isinstance(verdict, Scored) else verdict
 
 
 def reading_of(reply: Reply, task: Task) -> Reading:
-    """The rating in `reply`, thoughts left aside, or why there is none."""
+    """Read the rating in `reply`, thoughts left aside, or say why there is none."""
     if isinstance(reply, Failure):
         return Reading(None, "provider error", detail=reply.message)
     if reply.finish == OFF_SCALE:
@@ -553,7 +507,7 @@ def reading_of(reply: Reply, task: Task) -> Reading:
 
 
 def _cut_off(reply: Completion) -> str:
-    """Why a reply at the token limit says nothing, and what to do."""
+    """Explain a reply that ended at the token limit, and what to do."""
     if reply.thinking or not without_thoughts(reply.text).strip():
         return (
             "The reply was cut off while thinking: the token limit was used up before an answer. Raise max_tokens "
@@ -564,7 +518,7 @@ def _cut_off(reply: Completion) -> str:
 
 
 def _explained(reply: Completion) -> str:
-    """What a reply gives for its rating: the words of a JSON reply's reasons, else the whole of it."""
+    """Return the reasons in a JSON reply, or else the whole reply without thoughts."""
     text = without_thoughts(reply.text).strip()
     try:
         fields = json.loads(text)
@@ -575,7 +529,7 @@ def _explained(reply: Completion) -> str:
 
 
 def total_usage(replies: Sequence[Reply]) -> Usage:
-    """The usage of all `replies`, failures included."""
+    """Sum the usage of all `replies`, failures included."""
     return sum((reply.usage for reply in replies), Usage())
 
 
@@ -588,8 +542,8 @@ _SCALE_AFTER = re.compile(r"\s*(?:[–-]|to\b)\s*\d")
 """Around the ends of a scale that the reply repeats ("1-5", "4/5", "4 out of 5")."""
 
 
-def weighted_rating(reply: Completion, reading: Reading, scale: Scale) -> tuple[float, float] | None:
-    """The weighted score in the place of the rating that was read, and the share of the probability on the scale.
+def weighted_rating(reply: Completion, reading: Reading, scale: Scale) -> float | None:
+    """Return the weighted score in the place of the rating that was read.
 
     None without logprobs, or if the rating read is not a whole rating ("3.5").
     """
@@ -606,7 +560,7 @@ def weighted_rating(reply: Completion, reading: Reading, scale: Scale) -> tuple[
             continue
         mass = [(ratings[_bare(token)], math.exp(min(0.0, log))) for token, log in place.top if _bare(token) in ratings]
         total = sum(share for _, share in mass)
-        return (sum(rating * share for rating, share in mass) / total, min(1.0, total)) if total > 0.0 else None
+        return sum(rating * share for rating, share in mass) / total if total > 0.0 else None
     return None
 
 
@@ -617,13 +571,11 @@ def _bare(token: str) -> str:
 # ── the first replies ────────────────────────────────────────────────────────────────────────────────────────
 
 FIRST_RATINGS, FIRST_DRAFTS = 16, 8
-"""A run ends if nothing could be read in so many replies at its start."""
-_LOOKED_AT, _SHOWN = 2_000, 160
-"""Characters of the reply that the message shows."""
+"""A run ends if none of so many replies at its start can be read."""
 
 
 class FirstReplies:
-    """Stop a run early whose replies cannot be read: asking on would only cost."""
+    """Stop a run early if its first replies cannot be read: more requests would only cost."""
 
     def __init__(self, who: str) -> None:
         self._who = who
@@ -643,30 +595,30 @@ class FirstReplies:
             return
         reasons = "; ".join(f"{count} × {words}" for words, count in self._problems.most_common(3))
         # on one line, without keys and what a terminal would take for a command
-        line = "".join(c if c.isprintable() else " " for c in hide(self._example[:_LOOKED_AT]))
-        line = textwrap.shorten(line, _SHOWN, placeholder=" …")
+        line = "".join(c if c.isprintable() else " " for c in hide(self._example[:2_000]))
+        example = f" One of them: “{textwrap.shorten(line, 160, placeholder=' …')}”." if line.strip() else ""
         raise JudgeError(
-            f"Stopped early: none of the first {n} replies of {self._who} could be read. {reasons}"
-            f"{f' One of them: “{line}”.' if line else ''} No more requests are sent; fix this and start again."
+            f"Stopped early: none of the first {n} replies of {self._who} could be read. {reasons}{example} No more "
+            "requests are sent; fix this and start again."
         )
 
 
 def unread_because(reading: Reading) -> str:
-    """Why a reply gave no rating, in words; "" where it gave one."""
+    """Say why a reply gave no rating; "" if it gave one."""
     if reading.value is not None:
         return ""
     what = "one that states no rating" if reading.reason == "no verdict" else reading.reason
     return reading.detail or f"The reply was {what}."
 
 
-# ── what a model writes ───────────────────────────────────────────────────────────────────────────────────────
+# ── criteria and steps that a model writes ────────────────────────────────────────────────────────────────────
 
 _FENCED = re.compile(r"\A```\w*\n(?P<inside>.*?)\n?```\Z", re.DOTALL)
 _TITLES = ("criteria", "scoring criteria", "steps", "evaluation steps")
 
 
 def written(reply: Reply, aspect: str) -> tuple[str, str]:
-    """(text, "") or ("", why there is none); without thoughts, a code fence, or a first line that only announces."""
+    """Return (text, "") or ("", why there is none), without thoughts, a code fence, or a first line that announces."""
     if isinstance(reply, Failure):
         return "", reply.message
     if reply.finish == "length":

@@ -1,6 +1,6 @@
 """Read the rating out of a judge's reply.
 
-Three readers are tried. The first that finds a verdict decides:
+Three readers are tried in turn, and the first that finds a verdict decides:
 
 1. *JSON*: the field that was asked for ("score", "rating", the aspect's name), at the top level before nested ones.
    Fields of other names never count, nor do words in other fields.
@@ -29,17 +29,17 @@ from core.records import Scale
 from core.verdicts import Reading
 
 PARSER = "concord.v5"
-"""Name and version of this reader, as judge files state it.  It changes when some reply is read differently."""
+"""Name and version of this reader in judge files.  It changes when some reply is read differently."""
 
 LONGEST = 40_000
-"""Characters read of a longer reply: its last ones.  A verdict stands at an end, and attacks are long."""
+"""Characters read at the end of a longer reply.  A verdict comes at an end, and attacks are long."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 MOST = 400
-"""Verdicts and JSON objects looked at in a reply."""
+"""Verdicts and JSON objects that are examined in a reply."""
 
 
 class Statement(NamedTuple):
-    """A verdict at [start, end) of the text; `value` is None where it is undecided or on another scale."""
+    """A verdict at [start, end) of the text; `value` is None if it is undecided or on another scale."""
 
     start: int
     end: int
@@ -53,9 +53,9 @@ def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop"
 
     Args:
         reply: The judge's words.
-        scale: The scale that the judge was offered.  Yes and no count on scales from 0 to 1 only.
-        aspect: Its name may stand as the label or the field ("Coherence: 4").
-        finish: How the provider ended the reply.  One that was cut off ("length") or refused ("refusal") is never read.
+        scale: The scale that the judge was offered.  Yes and no count only on scales from 0 to 1.
+        aspect: Its name may be the label or the field ("Coherence: 4").
+        finish: How the reply ended.  One that was cut off ("length") or refused ("refusal") is never read.
     """
     if finish in ("refusal", "length"):
         return Reading(None, "refused" if finish == "refusal" else "truncated")
@@ -77,42 +77,28 @@ def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop"
 
 
 def ends_otherwise(reply: str, value: float, scale: Scale, aspect: str = "") -> bool:
-    """Tell whether the last sentence of a reply states another rating than `value`, read by the same reader.
+    """Check whether the last sentence of a reply states another rating than `value`.
 
     Of 60,000 replies recorded for *A Closer Look* and its predecessor one is flagged, wrongly ("it doesn't receive a
-    score of 3"), so a share that can be seen means a judge whose reasons do not carry its ratings.
+    score of 3"). So a visible share means that the judge's reasons do not support its ratings.
     """
     sentences = [part for part in _SENTENCE_END.split(reply.strip()[-LONGEST:]) if part.strip()]
     other = read_rating(sentences[-1], scale, aspect).value if len(sentences) > 1 else None
     return other is not None and other != value
 
 
-def read_rating_as_paper(reply: str) -> Reading:
-    """Read the digit that the tables of *A Closer Look* are built on, only to reproduce them.
-
-    The paper does not print its method. These steps match its Tables 2 to 4 to the last digit: lower case, drop every
-    "1-3", take what follows the last "rating:", then its first digit. So "2.5" is 2, and the digit may be one of a
-    year. No scale is checked.
-    """
-    if not reply.strip():
-        return Reading(None, "empty")
-    text = reply.lower().replace("1-3", "").rpartition("rating:")[2]
-    digit = re.search("[0-9]", text)
-    return Reading(None, "no verdict") if digit is None else Reading(float(digit[0]))
-
-
 _NAMED_SCALE = re.compile(
     r"scale (?:of |from )?[(\[]?-?\d{1,3} ?(?:-|to) ?(\d{1,3})\b|\b-?\d{1,3}-(\d{1,3}) scale\b|\b(\d{1,3})-point scale\b|"
     r"(?:score|rating)[*_ ]{0,3}[(\[]-?\d{1,3} ?(?:-|to) ?(\d{1,3})[)\]]"
 )
-"""A scale that the reply names.  If it is another one than the judge was offered, its number is not on ours."""
+"""A scale that the reply names.  If the judge was offered another one, the reply is not on our scale."""
 _REFUSAL = re.compile(
     r"\b(?:i(?:'m| am) (?:sorry|unable|not able)|i (?:cannot|can't|can not|won't|will not|must decline|decline)|"
     r"as an ai\b|unable to (?:rate|score|assess|evaluate|provide)|(?:cannot|can't) (?:rate|score|assess|evaluate))|"
     r"无法评分|无法评价|не могу оценить|tut mir leid|je ne peux pas|lo siento"
 )
 
-# ── one form for every way of writing ────────────────────────────────────────────────────────────────────────
+# ── one form for all ways to write ────────────────────────────────────────────────────────────────────────
 
 _SIMPLER = str.maketrans("‐‑‒–−﹣－“”„«»’‘：～〜，×÷⁄", '-------"""""\'\':~~,*//')
 _KEPT = frozenset("—―½¼¾★☆⭐🌟→⇒≈☑✅✔。、！？（）【】「」\n\t")
@@ -120,7 +106,7 @@ _KEPT = frozenset("—―½¼¾★☆⭐🌟→⇒≈☑✅✔。、！？（）
 
 @lru_cache(maxsize=4096)
 def _one(character: str) -> str:
-    """A character as one plain character: invisible ones as blanks, any digit as an ASCII digit, lower case."""
+    """Replace a character by one plain character: invisible ones by blanks, digits by ASCII digits, lower case."""
     if character in _KEPT:
         return character
     category = unicodedata.category(character)
@@ -136,13 +122,13 @@ def _one(character: str) -> str:
 
 
 def levelled(reply: str) -> str:
-    """The reply in one form, every character in its place: lower case, ASCII digits and dashes, no invisible ones."""
+    """Write the reply in lower case, with ASCII digits and dashes and nothing invisible, every character in its place."""
     text = reply.translate(_SIMPLER)
     return text.lower() if text.isascii() else "".join(map(_one, text))
 
 
 def plain(name: str) -> str:
-    """A name in the same form, without markdown."""
+    """Level a name, and remove markdown."""
     return re.sub(r"[*_`#]", " ", levelled(name)).strip()
 
 
@@ -152,10 +138,10 @@ _THOUGHTS = re.compile(
 
 
 def without_thoughts(text: str) -> str:
-    """`text` with blanks in the place of its thoughts, so that whatever follows keeps its place.
+    """Blank out the thoughts in `text`, so that the rest keeps its place.
 
     A closing tag without an opening one (some servers put that into the prompt) ends thoughts that began with the
-    reply. Thoughts without a closing tag go on to the end.
+    reply. Thoughts without a closing tag last to the end.
     """
     return _THOUGHTS.sub(lambda match: " " * len(match[0]), text) if "think" in text.lower() else text
 
@@ -172,7 +158,7 @@ _IN_MARKS = re.compile(
 
 
 def _without_quotes(text: str) -> str:
-    """The text with blanks where the judge quotes: marks, fences, cited lines, tags of the item."""
+    """Blank out quotations: quotation marks, fences, cited lines, tags of the item."""
 
     def blank(match: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", match[0])
@@ -240,7 +226,7 @@ def _number(text: str) -> float:
 
 
 def _value_at(text: str, at: int, scale: Scale) -> Statement | None:
-    """The value at `at`, behind opening marks; undecided for "4-5" or another scale, None where there is no value."""
+    """Read the value at `at`, after opening marks; undecided for "4-5" or another scale, None without a value."""
     binary = scale.low == 0 and scale.high == 1
     if total := _SUM.match(text, at):
         stated = _number(total["total"])
@@ -279,7 +265,7 @@ _SUM_OF = re.compile(r"(\()?([\d.]+(?:[ \t]*[+-][ \t]*[\d.]+)*)[ \t]*(?(1)\)(?:[
 
 
 def _computed(arithmetic: str) -> float:
-    """The value of a sum, or of one in brackets over a number; NaN for any other arithmetic."""
+    """Compute a sum, or a sum in brackets over a number; NaN for any other arithmetic."""
     if (match := _SUM_OF.fullmatch(arithmetic.strip())) is None:
         return math.nan
     try:
@@ -292,7 +278,7 @@ def _computed(arithmetic: str) -> float:
 
 
 def _whole(text: str, scale: Scale) -> float | None:
-    """The rating that a few words are ("4", "4/5", "4 (good)", "good (4)", "four"); None for any other words."""
+    """Read a few words as a rating ("4", "4/5", "4 (good)", "good (4)", "four"); None for any other words."""
     bare = text.strip().strip(".!* ")
     if found := _value_at(bare, 0, scale):
         rest = bare[found.end :].strip(" \t*_`'\")]}>")
@@ -311,7 +297,7 @@ _USUAL_FIELDS = frozenset(
 
 
 def _from_json(text: str, scale: Scale, aspect: str, *, whole: bool) -> Statement | None:
-    """The verdict of the reply's JSON; undecided if it is JSON and states none.
+    """Read the verdict of the reply's JSON; undecided if it is JSON and states none.
 
     An object in the middle of a text may be quoted. It counts only if the text states the same.
     """
@@ -352,9 +338,9 @@ def _key(name: str) -> str:
 
 
 def _in_body(body: Any, scale: Scale, asked: set[str], depth: int = 0) -> list[float | None]:
-    """The rating in a body: of the fields asked for, else of usual ones, else of the only body inside it.
+    """Read the rating in a body: of the requested fields, else of usual ones, else of the only body inside it.
 
-    [None] where it is undecided, [] where no field could hold a verdict.
+    [None] if it is undecided, [] if no field could hold a verdict.
     """
     if isinstance(body, list):
         bodies = [part for part in body if isinstance(part, dict)]
@@ -392,7 +378,7 @@ def _of_field(value: Any, scale: Scale, asked: set[str], depth: int) -> list[flo
 
 
 def _from_text(text: str, scale: Scale, aspect: str) -> Statement | None:
-    """The last labelled verdict, else what the reply itself is."""
+    """Read the last labelled verdict, or else the reply as a whole."""
     if labelled := [*_labelled(text, scale, aspect), *_marked(text, scale)]:
         *earlier, last = sorted(labelled, key=lambda statement: statement.end)
         taken_back = _TAKEN_BACK.search(text[last.end : last.end + 2_000])
@@ -427,7 +413,7 @@ _LEADS = re.compile(r"(?:\A|[\n.!?;:。！？|\]}>),-]|\bso,?|\btherefore,?|\bth
 
 @lru_cache(maxsize=256)
 def _label(own: str) -> re.Pattern[str]:
-    """A label with what may stand before and behind it: "**Final coherence score (1-5)**:"."""
+    """Compile a label with its possible context: "**Final coherence score (1-5)**:"."""
     name = re.sub(r"(?:\\ )+", r"[ \\t_-]{1,3}", re.escape(own)) or r"\b\B"
     return re.compile(
         r"(?P<before>(?:[^\W\d_][\w'-]{0,20}[ \t]{1,2}){0,4}?)(?<![\w-])(?:"
@@ -441,7 +427,7 @@ def _label(own: str) -> re.Pattern[str]:
 
 
 def _labelled(text: str, scale: Scale, aspect: str) -> Iterator[Statement]:
-    """Labels that begin a line or a sentence, with their values."""
+    """Yield the values of labels that begin a line or a sentence."""
     own = plain(aspect)
     own_words = {*_OWN, *own.split()}
     about = set[str]()
@@ -495,7 +481,7 @@ _WHOLE = frozenset(
 
 
 def _of_all(word: str, aspect: str) -> bool:
-    """Whether a verdict on this word is one on the whole, or on the aspect itself."""
+    """Whether a verdict on this word is on the whole, or on the aspect itself."""
     return word in _WHOLE or word in (plain(aspect).split() if aspect else _ASPECTS)
 
 
@@ -516,7 +502,7 @@ _MARKS = re.compile(
 
 
 def _marked(text: str, scale: Scale) -> Iterator[Statement]:
-    """Values in the marks that judging prompts ask for: [[7]], \\boxed{4}, [RESULT] 2, <score>4</score>, #### 4."""
+    """Yield values in the marks of usual judging prompts: [[7]], \\boxed{4}, [RESULT] 2, <score>4</score>, #### 4."""
     for match in [*_MARKS.finditer(text)][-MOST:]:
         if value := _value_at(text, match.end(), scale):
             yield Statement(match.start(), value.end, value.value)
@@ -530,13 +516,11 @@ _STARTS = re.compile(
     r"[ \t*_\"')\]}>]{0,4}(?:\Z|\n|[.:;!,。][*_\"')\]]{0,4}(?=\s|\Z)|[ \t]?[-][ \t](?!\d)|[ \t]?[—―](?![ \t]?\d))"
 )
 _LIST = re.compile(r"(?s)[.)](?:[ \t]{1,3}[^\n:]{1,40}:[ \t*_]{0,4}\S|.*\n[ \t]{0,4}[23][.)][ \t])|:.*\d[ \t]?:")
-"""What follows the first number of a list ("1. Flow: 4", "1. …\\n2. …") or of a scale that is explained ("1: poor,
-2: …").
-"""
+"""Text after the first number of a list ("1. Flow: 4", "1. …\\n2. …") or of an explained scale ("1: poor, 2: …")."""
 
 
 def _alone(text: str, scale: Scale) -> Statement | None:
-    """The reply is its rating, begins with it ("4", "3 - good", "Three stars. The text …"), or its last line is one."""
+    """Read a reply that is or begins with its rating ("4", "3 - good", "Three stars. The …"), or whose last line is."""
     if len(text) < 60 and (described := _whole(text, scale)) is not None:  # "Good (3)"
         return Statement(0, len(text), described)
     only = _ONLY.match(text)  # "Response: 3", "- 1"
@@ -590,7 +574,7 @@ _ANOTHER = re.compile(r"[^.\n;]{0,160}?\b(?:and|but|while)\b[^,.\n;]*?\b(?:\d|a 
 
 
 def _said(text: str, scale: Scale, aspect: str) -> Statement | None:
-    """What the judge says in a sentence: "I would rate it 8/10", "this deserves a score of 2".
+    """Read a rating in a sentence: "I would rate it 8/10", "this deserves a score of 2".
 
     Undecided if sentences say different things, or speak of parts ("structure scores a 5").
     """
@@ -636,7 +620,7 @@ _LAST = re.compile(
 
 
 def _closing(text: str, scale: Scale) -> Statement | None:
-    """A number that closes the reply behind "so", a colon or a comma: "…, so 3."."""
+    """Read a number at the end of the reply after "so", a colon or a comma: "…, so 3."."""
     bare = text.rstrip(" \t\n.!。*_\"')")
     closing = _LAST.search(bare[-40:])
     if closing is None:
@@ -651,7 +635,7 @@ def _closing(text: str, scale: Scale) -> Statement | None:
 
 
 def _letter(text: str, scale: Scale) -> Statement | None:
-    """The reply is an option of a multiple choice: A is the low end of the scale, B the next."""
+    """Read an option of a multiple choice: A is the low end of the scale, B the next."""
     match = re.match(r"[ \t\n*_`\"'(\[<]{0,6}([a-j])[ \t\n*_`\"')\]>.:]{0,6}\Z", text)
     value = scale.low + ord(match[1]) - ord("a") if match else math.inf
     return Statement(0, len(text), value) if value <= scale.high else None

@@ -1,14 +1,13 @@
-"""Scoring styles and the prompts behind each.
+"""Prompts of the judge, and the styles in which it can be asked for a score.
 
-The forms are those of A Closer Look (section 3.2), their mix, and the stars of AutoCalibrate. Evaluation steps and the
-weighted score are G-Eval's; the personas are a robustness check of A Closer Look (appendix F.3).
+The forms are those of A Closer Look (section 3.2) and the stars of AutoCalibrate. Evaluation steps and the weighted
+score are G-Eval's. The personas are a robustness check of A Closer Look (appendix F.3).
 
-The structure of the prompts is that of AutoCalibrate (appendix D: instructions, item, criteria, output form), with
-evaluation steps after the criteria (G-Eval).  Level descriptions and rated examples stand before the item: they are the
-same for every item and all criteria, so an endpoint that caches prefixes reads them once.  The words are in `prompts/`,
-one versioned file each.  Every line of an item is quoted with "> ", so that headings, verdicts or closing tags forged
-inside it cannot pass for ours.  Criteria, steps, levels and definitions lose the marks that make a line a heading.
-Nothing is sent from here.
+The prompts have the structure of AutoCalibrate (appendix D: instructions, item, criteria, output form), with evaluation
+steps after the criteria (G-Eval). Level descriptions and rated examples come before the item: they are the same for
+every item, so an endpoint that caches prefixes reads them once. The texts are in `prompts/`, one versioned file each.
+Every line of an item is quoted with "> ", so that headings, verdicts or closing tags forged inside it cannot pass for
+ours. Criteria, steps, levels and definitions lose the marks that make a line a heading. Nothing is sent from here.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
@@ -31,26 +30,31 @@ from core.wording import counted
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-OutputForm = Literal["rate_explain", "analyze_rate", "score_only", "free_text", "stars"]
+StyleForm = Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix"]
+STYLE_FORMS: tuple[StyleForm, ...] = get_args(StyleForm)[:-1]
+"""Without "mix", which kept runs of earlier versions may name: they can be read, and no model can be asked so."""
 Persona = Literal["none", "helpful", "annotator"]
 PERSONAS: tuple[Persona, ...] = get_args(Persona)
 PROMPTS = Path(__file__).parent / "prompts"
 DRAFT_PROMPT = "draft.v3"
 REFINE_PROMPT = "refine.v4"
 STEPS_PROMPT = "steps.v1"
-
+WEIGHTED_PROMPT = "score_weighted.v1"
+_WITHOUT_REASONS = {DRAFT_PROMPT: "draft.v2", REFINE_PROMPT: "refine.v3"}
+"""Prompts without reasons keep their earlier text, so that replies paid for earlier are found in the cache."""
+MOST_REASONS, LONGEST_REASON = 5, 600
+"""Reasons of raters that a prompt quotes for each item, and their characters."""
 MOST_NUMBERS = 21
 """Ratings that a prompt lists one by one, such as those from -10 to 10."""
 
 _CRITERIA_HERE = "\x00"
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
-_CHOICE = re.compile(r"(?m)^(?P<mark>[?!])(?P<name>[a-z]+) (?P<line>.*\n?)")
 _HEADING = re.compile(r"\s*(?:#+(?:\s+|\Z)|#{2,})+")
 _CHAT_TOKEN = re.compile(r"<(?=\|)|\|(?=>)|<(?=/?(?:s|system|user|assistant|think)>)|\[(?=/?INST\])", re.IGNORECASE)
 
 
-def score_prompt(form: OutputForm, *, structured: bool = False) -> str:
-    """Name of the scoring prompt in force for an output form; `structured` asks for a JSON object."""
+def score_prompt(form: StyleForm, *, structured: bool = False) -> str:
+    """Name the current scoring prompt of an output form; `structured` selects the one for a JSON object."""
     if structured:
         return f"score_{form}_json.v1"
     return f"score_{form}.v2" if form in ("free_text", "stars") else f"score_{form}.v1"
@@ -58,7 +62,7 @@ def score_prompt(form: OutputForm, *, structured: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TextLimits:
-    """Longest text of each part, in characters; what is longer loses its middle, and a mark says how much."""
+    """Longest text of each part in characters; a longer one loses its middle, and a mark says how much."""
 
     source: int = 24_000
     context: int = 12_000
@@ -70,10 +74,6 @@ class TextLimits:
 SCORING = TextLimits()
 EXEMPLARS = TextLimits(source=4_000, context=2_000, target=3_000, reference=1_000, references=1)
 """Tighter, since a drafting or refining prompt shows up to 16 items."""
-_WITHOUT_REASONS = {DRAFT_PROMPT: "draft.v2", REFINE_PROMPT: "refine.v3"}
-"""Prompts that show no reasons stay as they were, so that replies paid for earlier are found in the cache."""
-MOST_REASONS, LONGEST_REASON = 5, 600
-"""How many reasons of raters a prompt quotes for each item, and their characters."""
 
 
 class KindWording(NamedTuple):
@@ -101,10 +101,12 @@ KINDS: Mapping[ItemKind, KindWording] = {
     ),
 }
 
+# ── scoring prompts ──────────────────────────────────────────────────────────────────────────────────────────────
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreFrame:
-    """A scoring prompt of one item with the place for the criteria left open; made once per item."""
+    """A scoring prompt of one item with a place for the criteria; made once for each item."""
 
     before: str
     after: str
@@ -112,6 +114,7 @@ class ScoreFrame:
     leading: tuple[Message, ...] = ()
 
     def messages(self, criteria: str) -> tuple[Message, ...]:
+        """Fill in the criteria."""
         text = neutral(criteria)
         content = f"{self.before}{text}{self.after}" if text else self.without_criteria
         return (*self.leading, Message("user", content))
@@ -126,10 +129,10 @@ def score_frame(
     persona: Persona = "none",
     examples: tuple[RatedExample, ...] = (),
 ) -> ScoreFrame:
-    """The frame of `item` in the scoring prompt named `prompt` (see `score_prompt`).
+    """Fill the scoring prompt named `prompt` (see `score_prompt`) with everything but the criteria.
 
-    Empty `steps`, levels of the task, and `examples` leave no section.  Examples of the item's own source are replaced.
-    JudgeError for a name of no scoring prompt, which a file may hold.
+    Empty `steps`, levels of the task and `examples` leave no section. Examples of the item's own source are replaced.
+    JudgeError if `prompt`, which a file may name, is not a scoring prompt.
     """
     if not prompt.startswith("score_"):
         raise JudgeError(f"{prompt[:80]!r} is not a scoring prompt; their names begin with score_.")
@@ -145,20 +148,97 @@ def score_frame(
     return ScoreFrame(before, after, filled(prompt, {**values, "criteria": ""}), leading)
 
 
+def score_messages(task: Task, item: Item, criteria: str, form: StyleForm = "rate_explain") -> tuple[Message, ...]:
+    """Write the scoring prompt of one item; empty `criteria` leave their section out."""
+    return score_frame(task, item, score_prompt(form)).messages(criteria)
+
+
+def levels_block(task: Task) -> str:
+    """List the described levels of the scale, a line each; "" without any."""
+    texts = [(level.value, " ".join(neutral(level.text).split())) for level in task.levels]
+    return "\n".join(f"- {_number(value)}: {text}" for value, text in texts if text)
+
+
+def examples_for(item: Item, examples: Sequence[RatedExample]) -> tuple[RatedExample, ...]:
+    """Choose the examples to show with `item`, in order: none from its own source.
+
+    The spare with the nearest label replaces one that is. Without a spare left, the prompt shows fewer.
+    """
+    spares, shown = [each for each in examples if each.spare], list[RatedExample]()
+    # one source text for all says nothing about where an item comes from
+    texts_differ = len({each.item.source for each in examples}) > 1
+
+    def own(example: RatedExample) -> bool:
+        other = example.item
+        same_id = other.source_id == item.source_id != ""
+        same_source = texts_differ and other.source == item.source != ""
+        return same_id or same_source or other.target in (item.target, item.context)  # a pair is shown both ways round
+
+    for example in (each for each in examples if not each.spare):
+        if not own(example):
+            shown.append(example)
+        elif left := [spare for spare in spares if spare not in shown and not own(spare)]:
+            shown.append(min(left, key=lambda spare: abs(spare.label - example.label)))
+    return tuple(shown)
+
+
+@lru_cache(maxsize=256)
+def _examples_block(kind: ItemKind, scale: Scale, examples: tuple[RatedExample, ...]) -> str:
+    return "\n\n".join(
+        f"### Example {k}\n{item_block(kind, each.item, EXEMPLARS, to_rate=False)}\n"
+        f"Rating by people ({scale}): {_number(each.label)}"
+        for k, each in enumerate(examples, 1)
+    )
+
+
+def item_block(kind: ItemKind, item: Item, limits: TextLimits, *, to_rate: bool = True) -> str:
+    """Write the parts of an item under their headings, every line quoted; absent parts are left out."""
+    _, source, context, target = KINDS[kind]
+    parts = [
+        (source, item.source, limits.source),
+        (context, item.context, limits.context),
+        *(("Reference", reference, limits.reference) for reference in item.references[: limits.references]),
+        (f"{target} to rate" if to_rate else target, item.target, limits.target),
+    ]
+    if kind == "pair":
+        parts = [parts[0], (target, item.target, limits.target), (context, item.context, limits.target)]
+    return "\n\n".join(f"{heading}:\n{quoted(shortened(text, limit))}" for heading, text, limit in parts if text)
+
+
+def shown_item(item: Item, *, references: bool) -> Item:
+    """Return `item` as a judge sees it: without its references unless the style shows them."""
+    return item if references or not item.references else replace(item, references=())
+
+
+def shortened_parts(item: Item, limits: TextLimits = SCORING) -> tuple[str, ...]:
+    """Say which parts of an item a scoring prompt shows without their middle, a sentence each."""
+    return tuple(
+        f"The {name} was shortened from {len(getattr(item, name)):,} to {getattr(limits, name):,} characters."
+        for name in ("source", "context", "target")
+        if len(getattr(item, name)) > getattr(limits, name)
+    )
+
+
+def shortened(text: str, limit: int) -> str:
+    """Cut the middle out of a text over `limit` characters: two thirds are left before it, one third after it."""
+    if len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    return f"{text[:head]}\n[{len(text) - limit} characters left out here]\n{text[len(text) - (limit - head) :]}"
+
+
+# ── prompts that have the model write ────────────────────────────────────────────────────────────────────────────
+
+
 def steps_messages(task: Task, criteria: str) -> tuple[Message, ...]:
     """Ask for the evaluation steps that lead a judge to its number (auto-CoT; G-Eval)."""
     return (Message("user", filled(STEPS_PROMPT, {**task_values(task), "criteria": neutral(criteria)})),)
 
 
-def score_messages(task: Task, item: Item, criteria: str, form: OutputForm = "rate_explain") -> tuple[Message, ...]:
-    """The scoring prompt of one item; empty `criteria` leave their section out."""
-    return score_frame(task, item, score_prompt(form)).messages(criteria)
-
-
 def draft_messages(
     task: Task, request: DraftRequest, prompt: str = DRAFT_PROMPT, refine_prompt: str = REFINE_PROMPT
 ) -> tuple[Message, ...]:
-    """Ask for the criteria that account for the labels shown, or for better ones than those that got them wrong.
+    """Ask for criteria that explain the labels shown, or for better ones than those that got them wrong.
 
     Reasons and explanations are quoted on one line each, so that nothing in them can pass for a heading or a rating.
     """
@@ -187,99 +267,27 @@ def _on_one_line(text: str) -> str:
     return quoted(" ".join(shortened(" ".join(text.split()), LONGEST_REASON).split()))
 
 
-def levels_block(task: Task) -> str:
-    """A line for each described level; "" for none."""
-    texts = [(level.value, " ".join(neutral(level.text).split())) for level in task.levels]
-    return "\n".join(f"- {_number(value)}: {text}" for value, text in texts if text)
-
-
-def examples_for(item: Item, examples: Sequence[RatedExample]) -> tuple[RatedExample, ...]:
-    """The examples to show with `item`, in order: none is of its own source.
-
-    The spare with the nearest label takes the place of one that is.  Without a spare left, an example falls away.
-    """
-    spares, shown = [each for each in examples if each.spare], list[RatedExample]()
-    # one source text for all says nothing about where an item comes from
-    texts_differ = len({each.item.source for each in examples}) > 1
-
-    def own(example: RatedExample) -> bool:
-        other = example.item
-        same_id = other.source_id == item.source_id != ""
-        same_source = texts_differ and other.source == item.source != ""
-        return same_id or same_source or other.target in (item.target, item.context)  # a pair is shown both ways round
-
-    for example in (each for each in examples if not each.spare):
-        if not own(example):
-            shown.append(example)
-        elif left := [spare for spare in spares if spare not in shown and not own(spare)]:
-            gaps = [abs(spare.label - example.label) for spare in left]
-            shown.append(left[gaps.index(min(gaps))])
-    return tuple(shown)
-
-
-@lru_cache(maxsize=256)
-def _examples_block(kind: ItemKind, scale: Scale, examples: tuple[RatedExample, ...]) -> str:
-    return "\n\n".join(
-        f"### Example {k}\n{item_block(kind, each.item, EXEMPLARS, to_rate=False)}\n"
-        f"Rating by people ({scale}): {_number(each.label)}"
-        for k, each in enumerate(examples, 1)
-    )
-
-
-def item_block(kind: ItemKind, item: Item, limits: TextLimits, *, to_rate: bool = True) -> str:
-    """The parts of an item under their headings, every line quoted; absent parts are left out."""
-    _, source, context, target = KINDS[kind]
-    parts = [
-        (source, item.source, limits.source),
-        (context, item.context, limits.context),
-        *(("Reference", reference, limits.reference) for reference in item.references[: limits.references]),
-        (f"{target} to rate" if to_rate else target, item.target, limits.target),
-    ]
-    if kind == "pair":
-        parts = [parts[0], (target, item.target, limits.target), (context, item.context, limits.target)]
-    return "\n\n".join(f"{heading}:\n{quoted(shortened(text, limit))}" for heading, text, limit in parts if text)
-
-
-def shown_item(item: Item, *, references: bool) -> Item:
-    """`item` as a judge sees it: with its references only where somebody asked for them."""
-    return item if references or not item.references else replace(item, references=())
-
-
-def shortened_parts(item: Item, limits: TextLimits = SCORING) -> tuple[str, ...]:
-    """In words, which parts of an item a scoring prompt shows without their middle."""
-    return tuple(
-        f"The {name} was shortened from {len(getattr(item, name)):,} to {getattr(limits, name):,} characters."
-        for name in ("source", "context", "target")
-        if len(getattr(item, name)) > getattr(limits, name)
-    )
-
-
-def shortened(text: str, limit: int) -> str:
-    """`text`, or its first two thirds and last third of `limit` characters around a mark that tells what is missing."""
-    if len(text) <= limit:
-        return text
-    head = limit * 2 // 3
-    return f"{text[:head]}\n[{len(text) - limit} characters left out here]\n{text[len(text) - (limit - head) :]}"
+# ── texts of strangers, scales in words, and templates ───────────────────────────────────────────────────────────
 
 
 def plain(text: str) -> str:
-    """`text` without control characters, and with the special tokens of chat templates broken up."""
+    """Remove control characters, and break up the special tokens of chat templates."""
     return _CHAT_TOKEN.sub(lambda match: f"{match[0]} ", _CONTROL.sub("", text))
 
 
 @lru_cache(maxsize=4096)
 def neutral(text: str) -> str:
-    """`text` of a person or a model for a section of its own: `plain`, and no line of it is a heading."""
+    """Make a text safe for a section of its own: `plain`, and no line of it is a heading."""
     return "\n".join(_HEADING.sub("", line, count=1) for line in plain(text).splitlines()).strip()
 
 
 def quoted(text: str) -> str:
-    """Every line of `text` (by any of Unicode's line ends) behind "> "."""
+    """Put "> " in front of every line of `text` (by any of Unicode's line ends)."""
     return "\n".join(f"> {line}" for line in plain(text).splitlines()) or "> "
 
 
 def range_words(scale: Scale) -> str:
-    """The scale in words, to follow "a number"; between whole labels a judge may say more, and breaks ties by it."""
+    """Describe the scale, to follow "a number"; between whole labels decimals are welcome, since they break ties."""
     low, high = _number(scale.low), _number(scale.high)
     if scale.two_steps:
         return f"that is {high} (the item holds up) or {low} (it does not), nothing between"
@@ -289,13 +297,8 @@ def range_words(scale: Scale) -> str:
     return f"from {low} (lowest) to {high} (highest); decimals such as {middle} are welcome"
 
 
-def whole_ratings(scale: Scale) -> tuple[int, ...]:
-    """The ratings of a scale of whole numbers, each one digit; empty where the scale has others (decimals, 10, -1)."""
-    return whole_numbers(scale) if scale.low >= 0 and scale.high <= 9 else ()
-
-
 def whole_numbers(scale: Scale) -> tuple[int, ...]:
-    """The ratings of a scale of whole numbers, `MOST_NUMBERS` at most; empty where it has others, or more."""
+    """List the ratings of a scale of whole numbers; empty if it has others, or more than `MOST_NUMBERS`."""
     step = 1.0 if scale.step is None else scale.step
     if step < 1 or not all(float(end).is_integer() for end in (scale.low, scale.high, step)):
         return ()
@@ -303,22 +306,16 @@ def whole_numbers(scale: Scale) -> tuple[int, ...]:
     return tuple(numbers) if len(numbers) <= MOST_NUMBERS else ()
 
 
-def whole_words(scale: Scale) -> str:
-    """The whole ratings of a scale in words, to follow "a number"; empty where it has none."""
-    ratings = whole_numbers(scale)
-    if not ratings:
-        return ""
-    return f"from {ratings[0]} (lowest) to {ratings[-1]} (highest): one of {', '.join(map(str, ratings))}"
-
-
 def task_values(task: Task) -> dict[str, str]:
-    aspect, questions = " ".join(plain(task.aspect).split()), _questions()
+    """Values of the task for the templates of prompts."""
+    aspect, questions, ratings = " ".join(plain(task.aspect).split()), _questions(), whole_numbers(task.scale)
     own: str | None = questions.get(task.kind, {}).get(aspect.lower())
+    listed = f"from {ratings[0]} (lowest) to {ratings[-1]} (highest): one of {', '.join(map(str, ratings))}"
     return {
         "aspect": aspect,
-        "thing": KINDS[task.kind][0],
+        "thing": KINDS[task.kind].thing,
         "range": range_words(task.scale),
-        "whole": whole_words(task.scale),
+        "whole": listed if ratings else "",
         "definition": neutral(task.definition),
         "question": own or Template(questions["any"]).substitute(aspect=aspect),
     }
@@ -347,70 +344,50 @@ def _text_of(prompt: str) -> str:
 
 
 def filled(prompt: str, values: Mapping[str, str]) -> str:
-    """The sections of a prompt, without those that would hold an empty value; values are never read as templates.
+    """Fill the sections of a prompt, and leave out those that would hold an empty value.
 
-    A line that begins with "?name " is there where the value of that name is not empty, one with "!name " where it is.
+    Values are never read as templates.
     """
-    text = _CHOICE.sub(lambda m: m["line"] if bool(values[m["name"]]) == (m["mark"] == "?") else "", _text_of(prompt))
-    sections = (Template(part.strip()) for part in re.split(r"(?m)^(?=## )", text) if part.strip())
+    sections = (Template(part.strip()) for part in re.split(r"(?m)^(?=## )", _text_of(prompt)) if part.strip())
     return "\n\n".join(s.substitute(values) for s in sections if all(values[name] for name in s.get_identifiers()))
 
+
+# ── styles ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 MOST_SAMPLES = 200
 MOST_TOKENS = 32_768
 USUAL_TOKENS, SCORE_TOKENS = 512, 20
-"""Longest reply: with words in it, and of a score alone.  A model that thinks has room of its own."""
+"""Longest reply: with words in it, and of a score alone. A model that thinks has room of its own."""
 MOST_STEPS = 8_000
 """Characters of evaluation steps."""
 MOST_EXAMPLES = 32
 """Examples that a style holds, half of them spares."""
 
-StyleForm = Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix"]
-STYLE_FORMS: tuple[StyleForm, ...] = get_args(StyleForm)
-MIXED: tuple[OutputForm, ...] = ("analyze_rate", "rate_explain")
-"""The forms of the mix, in turn; an odd number of samples gives the extra one to the first."""
-
-WEIGHTED_PROMPT = "score_weighted.v1"
-
-REPLY_TOKENS: Mapping[OutputForm, int] = {
+REPLY_TOKENS: Mapping[StyleForm, int] = {
     "rate_explain": 90,
     "analyze_rate": 120,
     "score_only": 4,
     "free_text": 20,
     "stars": 50,
+    "mix": 105,
 }
 """Typical length of a reply, for estimates."""
 
 
-def usual_tokens(form: StyleForm) -> int:
-    """The longest reply of that form unless somebody chooses another."""
-    return SCORE_TOKENS if form == "score_only" else USUAL_TOKENS
-
-
 def _schema(**fields: str) -> str:
-    """The JSON schema of an object with these fields and no others."""
+    """Return the JSON schema of an object with these fields and no others."""
     properties = {name: {"type": kind} for name, kind in fields.items()}
     return json.dumps(
         {"type": "object", "properties": properties, "required": list(fields), "additionalProperties": False}
     )
 
 
-SCHEMAS: Mapping[OutputForm, str] = {
+SCHEMAS: Mapping[StyleForm, str] = {
     "score_only": _schema(score="number"),
     "rate_explain": _schema(score="number", reasons="string"),
     "analyze_rate": _schema(analysis="string", score="number"),
 }
-"""What a structured reply holds, in the order in which it is to be written."""
-
-
-@dataclass(frozen=True, slots=True)
-class SampleSlot:
-    """One sample of a score: its prompt, form, number among the samples of that prompt, and JSON schema or ""."""
-
-    prompt: str
-    form: OutputForm
-    sample: int
-    schema: str
+"""Fields of a structured reply, in the order in which the model writes them."""
 
 
 @dataclass(frozen=True)
@@ -419,17 +396,16 @@ class Style:
 
     Attributes:
         temperature: None is not sent: the model draws at its own.
-        max_tokens: 0 becomes what is usual for the form.
-        prompt: The scoring prompt; several, joined by "+", take turns.  This version's prompts if "".
+        max_tokens: 0 becomes the usual limit of the form.
+        prompt: Name of the scoring prompt; "" becomes the current one.
         steps: Evaluation steps, shown after the criteria (see `LLMJudge.write_steps`).
         weighted: Take the probability-weighted score if the endpoint gives logprobs (score_only alone).
         structured: Ask for JSON if the endpoint takes a schema.
         references: Show an item's references.  Items without any are then left unscored.
-        examples: Labelled items that every prompt shows, spares behind them (`core.calibration.proposals`).
+        examples: Labelled items that every prompt shows, spares after them (`core.calibration.proposals`).
 
     Raises:
         UsageError: A value is out of range, or settings do not go together.
-        JudgeError: `prompt` names more or fewer prompts than the form takes.
     """
 
     form: StyleForm = "rate_explain"
@@ -448,40 +424,33 @@ class Style:
     examples: tuple[RatedExample, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "max_tokens", self.max_tokens or usual_tokens(self.form))
+        object.__setattr__(self, "max_tokens", self.max_tokens or self._usual_tokens)
         check_settings(self)
         for name in ("temperature", "top_p"):  # 1 and 1.0 are one style and one reply in the cache
             object.__setattr__(self, name, None if (value := getattr(self, name)) is None else float(value))
-        if problem := self._misfit():
-            raise UsageError(problem)
-        if not self.prompt:
-            names = [score_prompt(form, structured=self.structured) for form in self._forms]
-            object.__setattr__(self, "prompt", WEIGHTED_PROMPT if self.weighted else "+".join(names))
-        if len(self.prompt.split("+")) != len(self._forms):
-            raise JudgeError(f"The form {self.form} takes {len(self._forms)} prompts, not {self.prompt!r}.")
-
-    def _misfit(self) -> str:
-        """Why these settings do not go together; "" if they do."""
         if len(self.steps) > MOST_STEPS:
-            return f"Evaluation steps have at most {MOST_STEPS:,} characters."
+            raise UsageError(f"Evaluation steps have at most {MOST_STEPS:,} characters.")
         if len(self.examples) > MOST_EXAMPLES:
-            return f"A judging prompt shows at most {MOST_EXAMPLES // 2} examples."
+            raise UsageError(f"A judging prompt shows at most {MOST_EXAMPLES // 2} examples.")
         if self.top_p == 0.0:
-            return "top_p must lie above 0 and up to 1; got 0. Leave it at 1 to keep all tokens."
-        if self.form == "mix" and self.samples < 2:
-            return "The mix averages rate-explain and analyze-rate, so it needs at least 2 samples; got 1."
+            raise UsageError("top_p must lie above 0 and up to 1; got 0. Leave it at 1 to keep all tokens.")
         if self.weighted and self.form != "score_only":
-            return f"The probability-weighted score needs the form score_only, not {self.form}: a bare number to weigh."
-        if self.structured and (self.weighted or self.form in ("free_text", "stars")):
-            return "JSON works only with score_only, rate_explain, analyze_rate and mix, without weighting."
-        return ""
+            raise UsageError(f"The probability-weighted score needs the form score_only, not {self.form}.")
+        if self.structured and (self.weighted or self.form not in (*SCHEMAS, "mix")):
+            raise UsageError("JSON works only with score_only, rate_explain and analyze_rate, without weighting.")
+        if not self.prompt:
+            prompt = WEIGHTED_PROMPT if self.weighted else score_prompt(self.form, structured=self.structured)
+            object.__setattr__(self, "prompt", prompt)
+
+    @property
+    def _usual_tokens(self) -> int:
+        return SCORE_TOKENS if self.form == "score_only" else USUAL_TOKENS
 
     @property
     def name(self) -> str:
-        """Short, for people, without what is usual: "analyze-rate · 5 samples at t=1 · steps · annotator"."""
-        samples = "1 sample" if self.samples == 1 else f"{self.samples} samples"
+        """Name the style by its unusual settings: "analyze-rate · 5 samples at t=1 · steps · annotator"."""
         heat = "the model's temperature" if self.temperature is None else f"t={self.temperature:g}"
-        parts = [self.form.replace("_", "-"), f"{samples} at {heat}"]
+        parts = [self.form.replace("_", "-"), f"{counted(self.samples, 'sample')} at {heat}"]
         parts += [f"top-p {self.top_p:g}"] * (self.top_p < 1.0)
         parts += ["steps"] * bool(self.steps.strip())
         parts += ["weighted"] * self.weighted
@@ -489,11 +458,21 @@ class Style:
         parts += ["references"] * self.references
         parts += [counted(self.n_examples, "example")] * bool(self.n_examples)
         parts += [self.persona] * (self.persona != "none")
-        parts += [f"up to {self.max_tokens} tokens"] * (self.max_tokens != usual_tokens(self.form))
+        parts += [f"up to {self.max_tokens} tokens"] * (self.max_tokens != self._usual_tokens)
         return " · ".join(parts)
 
+    @property
+    def n_examples(self) -> int:
+        """Examples that a prompt shows."""
+        return sum(not each.spare for each in self.examples)
+
+    @property
+    def schema(self) -> str:
+        """JSON schema of a reply; "" for free text."""
+        return SCHEMAS.get(self.form, "") if self.structured else ""
+
     def as_json(self) -> dict[str, Any]:
-        """All fields by name, JSON-able; `from_json` takes them back.  Examples only where there are any."""
+        """Return all fields by name, JSON-able; examples only if there are any."""
         body = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "examples"}
         shown = [
             {"item": {name: text for name, text in asdict(each.item).items() if text}}
@@ -502,14 +481,9 @@ class Style:
         ]
         return body | ({"examples": json.loads(json.dumps(shown))} if shown else {})
 
-    @property
-    def n_examples(self) -> int:
-        """Examples that a prompt shows."""
-        return sum(not each.spare for each in self.examples)
-
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Style:
-        """The style that `body` describes; what it leaves out is as usual.
+        """Read the fields that `as_json` gave, or some of them.
 
         UsageError for an unknown name, a value of another type or out of range.
         """
@@ -522,32 +496,13 @@ class Style:
             name = str(fault["loc"][-1] if fault["loc"] else "style")
             raise UsageError(f"A style's {name} cannot be {fault['input']!r}: {fault['msg']}.") from None
 
-    @property
-    def _forms(self) -> tuple[OutputForm, ...]:
-        return MIXED if self.form == "mix" else (self.form,)
-
-    @property
-    def prompts(self) -> tuple[str, ...]:
-        """The scoring prompts in use; a mix has two."""
-        return tuple(dict.fromkeys(slot.prompt for slot in self.slots))
-
-    @cached_property
-    def slots(self) -> tuple[SampleSlot, ...]:
-        """The samples of a score, in order.  Each keeps its slot when more are asked for, and shares it with a mix."""
-        turns = list(zip(self.prompt.split("+"), self._forms, strict=True))
-        return tuple(
-            SampleSlot(prompt, form, k // len(turns), SCHEMAS.get(form, "") if self.structured else "")
-            for k in range(self.samples)
-            for prompt, form in [turns[k % len(turns)]]
-        )
-
     def as_state(self) -> dict[str, Any]:
-        """As a judge's state and a judge file hold it: the form is called `output` there."""
+        """Return the fields as a judge file holds them: the form is called `output` there."""
         return {"output" if name == "form" else name: value for name, value in self.as_json().items()}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Style:
-        """What `as_state` gave, or a part of it; UsageError as `from_json`."""
+        """Read what `as_state` gave, or a part of it; UsageError as `from_json`."""
         return cls.from_json({"form" if name == "output" else name: value for name, value in state.items()})
 
 
@@ -558,19 +513,19 @@ def _style_form() -> TypeAdapter[Style]:
     return TypeAdapter(with_config(ConfigDict(strict=True, extra="forbid"))(Style))
 
 
-# ── how a person wants a judge asked ─────────────────────────────────────────────────────────────────────────
+# ── how a person wants a judge asked ─────────────────────────────────────────────────────────────────────────────
 
 OWN_FIELDS = frozenset(
     "model messages temperature top_p max_tokens max_completion_tokens n seed stream stream_options logprobs "
     "top_logprobs response_format reasoning_effort".split()
 )
-"""What Concord itself writes into a request; there are settings for it."""
+"""Fields of a request that Concord writes from its settings."""
 
 HARMLESS_FIELDS = frozenset(
     "chat_template_kwargs thinking enable_thinking thinking_budget reasoning verbosity top_k min_p repetition_penalty "
     "presence_penalty frequency_penalty extra_body".split()
 )
-"""What a judge file alone may add: how its model thinks and draws.  Others may cost, keep or fetch something."""
+"""Fields that a judge file alone may add: how its model thinks and draws. Others may cost, keep or fetch something."""
 
 MOST_EXTRA = 4_000
 STEPS_LIKE = "x" * 6 * 120
@@ -579,11 +534,17 @@ STEPS_LIKE = "x" * 6 * 120
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How a judge is asked; unset fields keep their defaults.  UsageError for what cannot be sent.
+    """Options that a person chose for a judge; unset ones keep their defaults.
 
-    `style` None is the judge's usual; with `writes_steps` its model writes evaluation steps once, before the first
-    score, where the style brings none.  `effort` says how long the model thinks, `extra` is a JSON object of further
-    fields of every request, such as {"chat_template_kwargs": {"enable_thinking": false}}.
+    Attributes:
+        style: None for the judge's usual one.
+        writes_steps: Have the model write evaluation steps before the first score, unless the style has some.
+        effort: How long the model thinks, a word such as "low".
+        extra: JSON object of further fields of every request, such as
+            {"chat_template_kwargs": {"enable_thinking": false}}.
+
+    Raises:
+        UsageError: An option cannot be sent.
     """
 
     style: Style | None = None
@@ -608,10 +569,10 @@ class Asking:
         extra: str = "",
         **style: Any,
     ) -> Self:
-        """What a person chose for the judge `spec`; None leaves a setting to what goes with the others.
+        """Read the options that a person chose for the judge `spec`; None leaves one to the others.
 
-        `style` holds fields of `Style`.  The temperature is 0 for one sample and 1 for several, "none" is not sent; a
-        model in the process is weighed in one pass unless a form is named.  `steps` is a text, or whether the model
+        `style` holds fields of `Style`.  The temperature is 0 for one sample and 1 for several; "none" is not sent.  A
+        model in the process is scored in one pass unless a form is named.  `steps` is a text, or whether the model
         writes them.
         """
         chosen = {name: value for name, value in style.items() if value is not None}
@@ -619,52 +580,46 @@ class Asking:
         chosen |= {"steps": steps.strip()} if isinstance(steps, str) and steps.strip() else {}
         if "form" not in chosen and (chosen.get("weighted") or spec.startswith("hf:")):
             chosen |= {"form": "score_only", "weighted": True}
-        if chosen.get("form") == "mix":
-            chosen.setdefault("samples", 2)
         usual = 1.0 if chosen.get("samples", 1) > 1 else 0.0
         chosen["temperature"] = None if temperature == "none" else usual if temperature is None else temperature
         wanted = Style.from_json(chosen)
         as_usual = wanted == (Style("score_only", weighted=True) if spec.startswith("hf:") else Style())
         return cls(None if as_usual else wanted, writes_steps=steps is True, effort=effort, extra=extra)
 
-    @property
-    def usual(self) -> bool:
-        """Whether nothing was chosen."""
-        return self == Asking()
-
     @classmethod
     def from_state(cls, state: Mapping[str, Any], *, named: bool) -> Self:
-        """Extra settings of a stored judge.  JudgeError for fields that a file alone may not set, unless a person has
-        `named` the judge."""
+        """Read effort and extra fields of a stored judge.
+
+        JudgeError for fields that a file alone may not set, unless a person has `named` the judge.
+        """
         told = cls(effort=str(state.get("effort", "")), extra=str(state.get("extra", "")))
         fields = json.loads(told.extra).keys() if told.extra else set()
         if not named and (beyond := sorted(fields - HARMLESS_FIELDS)):
             raise JudgeError(
-                f"The judge comes out of a file, and by it each request would say {', '.join(beyond)}, which may cost, "
-                f"keep or fetch something; nothing was sent. If you want that, name the judge: --judge {state['spec']}"
+                f"The judge comes out of a file, and each request would hold {', '.join(beyond)}, which may cost, keep "
+                f"or fetch something. Nothing was sent. If you want that, name the judge: --judge {state['spec']}"
             )
         return told
 
     def require_for(self, kind: str) -> None:
-        """UsageError where judges of that kind cannot be asked so."""
-        if not self.usual and kind == "offline":
+        """UsageError if judges of that kind cannot be asked so."""
+        if kind == "offline" and self != Asking():
             raise UsageError("The offline judge takes no prompt: form, samples and similar options are for models.")
         if (self.effort or self.extra) and kind != "openai":
             raise UsageError("Reasoning effort and extra body are for endpoints (openai:MODEL[@BASE_URL]).")
 
     def within(self, max_tokens: int | None) -> Style | None:
-        """The style, None for the judge's usual.
+        """Return the style under this installation's limit of tokens; None for the judge's usual.
 
-        `max_tokens` is this installation's limit, for a style that keeps to the usual one and writes more than a score.
+        The limit applies to a style that keeps to the usual one and writes more than a score.
         """
-        if self.style is None:
-            return None
-        own = self.style.max_tokens if self.style.max_tokens != USUAL_TOKENS else max_tokens or USUAL_TOKENS
-        return replace(self.style, max_tokens=own)
+        if self.style is None or max_tokens is None or self.style.max_tokens != USUAL_TOKENS:
+            return self.style
+        return replace(self.style, max_tokens=max_tokens)
 
 
 def checked_extra(text: str) -> str:
-    """The canonical text of further fields of a request; "" for none.  UsageError for what is no object of them."""
+    """Return further fields of a request as canonical JSON, "" for none.  UsageError if they are not allowed."""
     if not text.strip():
         return ""
     try:
@@ -676,7 +631,7 @@ def checked_extra(text: str) -> str:
     if not isinstance(fields, dict) or len(text) > MOST_EXTRA:
         raise UsageError(f"The extra body is one JSON object of at most {MOST_EXTRA:,} characters.")
     if own := sorted(OWN_FIELDS & fields.keys()):
-        raise UsageError(f"The extra body may not hold {', '.join(own)}: Concord writes that itself, by its settings.")
+        raise UsageError(f"The extra body may not hold {', '.join(own)}: use the options for these fields.")
     return json.dumps(fields, sort_keys=True, ensure_ascii=False) if fields else ""
 
 

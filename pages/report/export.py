@@ -83,10 +83,8 @@ def draw(page: Opened, golden_id: str, aspect: str, judge: MeasuredJudge) -> Non
         key=state.widget("adapters_tool"),
     )
     adapter = by_name[chosen]
-    left, right = st.columns(2, gap="large")
-    for column, title, lines in ((left, "What it keeps", adapter.kept), (right, "What is lost", adapter.lost)):
-        column.markdown(f"**{title}**")
-        column.markdown("\n".join(f"- {plain(line)}" for line in lines) or "Nothing.")
+    st.markdown("**What is lost**")
+    st.markdown("\n".join(f"- {plain(line)}" for line in adapter.lost) or "Nothing.")
     st.download_button(
         f"Download {adapter.file_name}",
         data=adapter.text,

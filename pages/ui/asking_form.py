@@ -24,7 +24,6 @@ FORM_NAMES: dict[StyleForm, str] = {
     "stars": "stars, then reasons",
     "rate_explain": "rating, then reasons",
     "analyze_rate": "analysis, then rating",
-    "mix": "rating first and analysis first, in turn",
 }
 PERSONA_NAMES: dict[Persona, str] = {
     "none": "none",
@@ -68,13 +67,12 @@ def choose_asking(spec: str) -> Asking:
             )
             persona = st.selectbox("Persona", PERSONAS, key=widget("persona"), format_func=PERSONA_NAMES.__getitem__)
         with second:
-            least = 2 if form == "mix" else 1
             samples = st.number_input(
                 "Replies a score",
-                least,
+                1,
                 MOST_SAMPLES,
-                least,
-                key=widget(f"samples_{least}"),
+                1,
+                key=widget("samples"),
                 help="Their mean is the score. At temperature 0 they are much the same.",
             )
             usual = 1.0 if samples > 1 else 0.0

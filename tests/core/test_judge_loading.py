@@ -56,7 +56,7 @@ def test_a_file_that_was_edited_is_refused_unless_accepted_and_marked(tmp_path: 
     assert "accept_edited=True in Python, --accept-edited on the command line" in str(told.value)
     judge = load_judge(path, accept_edited=True)
     assert judge.marks == ("The file of this judge was changed after its export, and whoever loaded it accepted that.",)
-    assert isinstance(judge.score_one(ITEM), Scored)
+    assert isinstance(judge.score([ITEM])[0], Scored)
 
 
 def test_another_judge_is_marked_once_and_asked_in_the_same_way(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ nonsense = st.recursive(
     | st.integers(-(10**30), 10**30)
     | st.floats(-1e300, 1e300)
     | texts
-    | st.sampled_from(["offline", "scripted", "mean", "mix", "score_only", "single", "data_text", "references"]),
+    | st.sampled_from(["offline", "scripted", "mean", "stars", "score_only", "single", "data_text", "references"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
 )
@@ -210,7 +210,7 @@ def loads_or_tells(path: Path) -> None:
         assert len(str(error)) < 3000
         return
     try:
-        verdict = judge.score_one(ITEM)
+        verdict = judge.score([ITEM])[0]
     except ConcordError as error:
         assert isinstance(error, JudgeError | GoldenError | UsageError)
         return

@@ -115,7 +115,7 @@ def test_a_judge_file_sends_no_text_of_this_machine(
     assert not any("diary" in body for _, _, body in endpoint.seen)
 
 
-@pytest.mark.parametrize("tool", ["inspect", "deepeval", "mlflow", "promptfoo"])
+@pytest.mark.parametrize("tool", ["mlflow", "promptfoo"])
 def test_a_file_for_another_tool_sends_no_key_of_ours_to_a_stranger(
     concord: Callable[..., Any], tmp_path: Path, repository: Path, tool: str
 ) -> None:

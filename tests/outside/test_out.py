@@ -13,16 +13,15 @@ JUDGE = "tests/core/judge_files/files/judge_offline.yaml"
 
 
 def test_nothing_is_replaced_without_force(concord: Concord, repository: Path, tmp_path: Path) -> None:
-    """DeepEval, MLflow and Inspect have one file name."""
-    judge, file = repository / JUDGE, tmp_path / "concord_judge.py"
-    assert concord("adapt", judge, "--to", "deepeval", "--out", tmp_path).code == 0
+    judge, file = repository / JUDGE, tmp_path / "judge.out"
+    assert concord("adapt", judge, "--to", "promptfoo", "--out", file).code == 0
     before = file.read_bytes()
-    refused = concord("adapt", judge, "--to", "mlflow", "--out", tmp_path)
+    refused = concord("adapt", judge, "--to", "mlflow", "--out", file)
     assert refused.code == 2
     assert "exists already" in refused.body["error"]["message"]
     assert "--force" in refused.body["error"]["message"]
     assert file.read_bytes() == before
-    assert concord("adapt", judge, "--to", "mlflow", "--out", tmp_path, "--force").code == 0
+    assert concord("adapt", judge, "--to", "mlflow", "--out", file, "--force").code == 0
     assert file.read_bytes() != before
 
 

@@ -123,10 +123,6 @@ COMMANDS: dict[str, Command] = {
         ("monitor/verdicts.jsonl",),
     ),
     "adapt-list": Command("adapt {out}/coherence/judge.yaml"),
-    "adapt-deepeval": Command(
-        "adapt {out}/scripted/judge.yaml --to deepeval --out {out}/deepeval.py", ("deepeval.py",)
-    ),
-    "adapt-inspect": Command("adapt {out}/scripted/judge.yaml --to inspect --out {out}/inspect.py", ("inspect.py",)),
     "adapt-mlflow": Command("adapt {out}/scripted/judge.yaml --to mlflow --out {out}/mlflow.py", ("mlflow.py",)),
     "adapt-promptfoo": Command(
         "adapt {out}/scripted/judge.yaml --to promptfoo --out {out}/promptfoo.yaml", ("promptfoo.yaml",)

@@ -335,7 +335,7 @@ def test_how_the_judge_is_asked_reaches_the_request_and_the_estimate(place: Plac
     form.text_input(key="form_base_url").set_value("http://127.0.0.1:1/v1").run()
     once = metrics(form)["Tokens"]
     form.selectbox(key="form_form_model").set_value("analyze_rate")
-    form.number_input(key="form_samples_1").set_value(5).run()
+    form.number_input(key="form_samples").set_value(5).run()
     assert form.number_input(key="form_temperature_1").value == 1.0
     form.selectbox(key="form_persona").set_value("annotator")
     form.selectbox(key="form_effort").set_value("low")

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from core import projects
 from core.calibration.calibration_records import CalibrationSettings
-from core.judge_files.documents import card_of_text
+from core.judge_files.documents import parsed
 from core.progress import Stage
 from core.projects.method_runs import RepEvalOutcome, RepEvalRequest, judge_of
 from core.projects.project_judges import MetricsRequest
@@ -154,7 +154,7 @@ def test_the_score_is_handed_out_as_a_file_that_score_takes(bench: Bench) -> Non
     (command,) = screen.code
     judge = shlex.quote(f"hf:model {HOSTILE}")
     assert command.value == f"python -m core score ITEMS --judge-file repeval.yaml --judge {judge} --out verdicts.jsonl"
-    card = card_of_text(projects.repeval_file(bench.store, run_id), "repeval.yaml", "repeval")
+    card = parsed(projects.repeval_file(bench.store, run_id), "repeval.yaml")
     result = bench.view(run_id).result
     assert card["alignment"]["value"] == result.test.value
     assert card["task"]["aspect"] == "wit"

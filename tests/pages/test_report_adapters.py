@@ -11,13 +11,17 @@ from tests.pages.screen import HOSTILE_ASPECT, as_sent, choose, labelled, open_s
 CALIBRATED = True  # every test begins in a copy of that home
 
 
-def test_each_tool_with_what_it_keeps_and_what_is_lost(store: Store, calibrated: Calibrated) -> None:
+def test_each_tool_with_what_is_lost(store: Store, calibrated: Calibrated) -> None:
     run = store.runs.get(calibrated.run_id)
     where = (run.project_id, run.golden_id)
     page = open_screen("9_report", project=run.project_id, section="export")
     assert len(labelled(page.segmented_control, "Tool").options) == len(NAMES)
     adapters = {adapter.name: adapter.text for adapter in projects.judge_adapters(store, *where, "coherence")}
-    for name, words in (("deepeval", "mean over its"), ("promptfoo", "no language model"), ("python", "judge\\.yaml")):
+    for name, words in (
+        ("mlflow", "no language model"),
+        ("promptfoo", "no language model"),
+        ("python", "judge\\.yaml"),
+    ):
         page = choose(page, "Tool", name)
         assert words in as_sent(page)
         shown = page.code[-1]

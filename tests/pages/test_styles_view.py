@@ -69,7 +69,7 @@ def test_the_estimate_follows_the_form_and_the_grid_starts(place: Grids) -> None
     page.radio(key="form_styles_extent").set_value("all")
     page.number_input(key="form_styles_samples").set_value(2)
     page.number_input(key="form_styles_temperature").set_value(1.0)
-    page.multiselect(key="form_styles_forms").set_value(["analyze_rate", "mix"])
+    page.multiselect(key="form_styles_forms").set_value(["analyze_rate", "stars"])
     page.checkbox(key="form_styles_steps").check()
     page.selectbox(key="form_styles_statistic").set_value("kendall")
     page.selectbox(key="form_styles_level").set_value("dataset")
@@ -79,24 +79,24 @@ def test_the_estimate_follows_the_form_and_the_grid_starts(place: Grids) -> None
     assert any(line.value.startswith("577 calls") for line in page.text)  # the steps are a call
     request = place.started(page)
     chosen = request.settings
-    assert [style.form for style in chosen.styles] == ["analyze_rate", "mix"]
+    assert [style.form for style in chosen.styles] == ["analyze_rate", "stars"]
     assert (chosen.auto_steps, chosen.n_items, request.judge_spec) == (True, None, "scripted")
     assert (chosen.statistic, chosen.level) == ("kendall", "dataset")
     assert "Styles appear here one by one" in texts(page)  # it is followed now, and no second one is offered
     assert not has_button(page, "Start the grid")
 
 
-def test_forms_that_do_not_fit_are_explained(place: Grids) -> None:
+def test_a_grid_without_a_form_is_explained(place: Grids) -> None:
     page = place.show()
     page.radio(key="form_styles_judge").set_value("scripted")
-    page.multiselect(key="form_styles_forms").set_value(["mix"]).run()
-    assert "at least 2 samples" in texts(page)
+    page.multiselect(key="form_styles_forms").set_value([]).run()
+    assert "Choose at least one output form" in texts(page)
 
 
 def test_the_result_shows_a_table_and_what_was_not_run(place: Grids) -> None:
     request = place.request(SEVERAL, Style("score_only", weighted=True), auto_steps=True)
     result = place.result(request)
-    left = Unfinished("mix", "no evaluation steps came back")
+    left = Unfinished("stars", "no evaluation steps came back")
     place.add_run("done", request, outcome=replace(result, unfinished=(left,)))
     page = place.show()
     frame = grids(page)[0]
@@ -108,7 +108,7 @@ def test_the_result_shows_a_table_and_what_was_not_run(place: Grids) -> None:
     page_text = texts(page)
     assert measure in page_text
     assert "95 % intervals by jackknife of the mean over 4 sources" in page_text
-    assert "mix: no evaluation steps" in page_text.replace("\\", "")
+    assert "stars: no evaluation steps" in page_text.replace("\\", "")
     assert "stand" in page_text
     best = max(result.cells, key=lambda cell: cell.alignment.value or 0.0)
     assert f"“{best.name}” agrees best, at {best.alignment.value:.2f} [" in page.subheader[0].value.replace("\\", "")

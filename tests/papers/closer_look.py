@@ -9,6 +9,7 @@ There are no replies for SummEval, for the runs without evaluation steps that on
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from functools import cache, partial
 from math import nan
@@ -19,9 +20,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import core
 from core.data.judge_results import read_replies
-from core.judging.parse import read_rating, read_rating_as_paper
+from core.judging.parse import read_rating
 from core.records import GoldenSet, Measure, Scale
 from core.stats import LabelledItems, align
+from core.verdicts import Reading
 from tests.papers.printed import FILES, Column, Ours, run
 
 REPLIES = {
@@ -44,6 +46,17 @@ def scores(data: Path, parser: Parser, replies: str, aspect: str) -> dict[str, f
         file, read_rating_as_paper if parser == "paper" else partial(read_rating, scale=scale, aspect=aspect)
     )
     return {row["item_id"]: row["score"] for row in rows if row["score"] is not None}
+
+
+def read_rating_as_paper(reply: str) -> Reading:
+    """Read the digit that the paper's tables are built on.
+
+    The paper does not print its method. These steps match its Tables 2 to 4 to the last digit: lower case, drop every
+    "1-3", take the text after the last "rating:", then its first digit. So "2.5" is 2, and the digit may be one of a
+    year. No scale is checked.
+    """
+    digit = re.search("[0-9]", reply.lower().replace("1-3", "").rpartition("rating:")[2])
+    return Reading(None, "no verdict" if reply.strip() else "empty") if digit is None else Reading(float(digit[0]))
 
 
 def aligned(data: Path, golden: GoldenSet, parser: Parser, replies: str, column: Column) -> float | None:

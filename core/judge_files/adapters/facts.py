@@ -1,11 +1,10 @@
-"""A judge card as the adapters need it: what is known about it, in lines, and its prompts with the item left open."""
+"""Facts of a judge card for the adapters, its prompts with a place for the item, and safe literals and comments."""
 
 from __future__ import annotations
 
 import json
 import re
 import textwrap
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain, count
@@ -39,7 +38,7 @@ WIDTH = 100
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 NO_MODEL = ("offline", "scripted")
-"""Kinds of judges whose scores come from no model that another tool could ask."""
+"""Kinds of judges that another tool cannot ask."""
 
 _PARTS: Mapping[ItemKind, tuple[str, ...]] = {
     "source_target": ("target", "source"),
@@ -50,12 +49,14 @@ _PARTS: Mapping[ItemKind, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class JudgeFacts:
-    """What a judge file says: the task, the texts of the criteria (best first), the model and how it is asked.
+    """The content of a judge file as adapters use it.
 
-    `model` is "" where the judge is not a language model that another tool can ask; `sampling` then has the defaults,
-    and `isotonic` is None, since scores of another model are not those that the map was fitted on.  `key_goes` says
-    whether OPENAI_API_KEY may be sent to `base_url`, which comes out of the file and may be anybody's.  `parts` are the
-    parts of an item that every item of the calibration had.
+    Attributes:
+        criteria: Texts of the criteria, best first.
+        model: "" for a judge that another tool cannot ask. Then `sampling` has the defaults and `isotonic` is None,
+            since the map was fitted on scores of another model.
+        key_goes: Whether OPENAI_API_KEY may be sent to `base_url`, which comes out of the file and may be anybody's.
+        parts: The parts of an item that every item of the calibration had.
     """
 
     document: JudgeDocument
@@ -74,13 +75,21 @@ class JudgeFacts:
         return " ".join(plain(self.task.aspect).split())
 
     @property
+    def scale(self) -> tuple[float, float]:
+        return float(self.task.scale.low), float(self.task.scale.high)
+
+    @property
+    def map(self) -> dict[str, Any] | None:
+        return None if self.isotonic is None else self.isotonic.as_json()
+
+    @property
     def max_tokens(self) -> int:
         """The limit to send: no other tool raises it where thoughts use it up."""
         return self.sampling.max_tokens + self.document.judge.room
 
     @property
     def tokens_with_reasons(self) -> int:
-        """The limit where a tool asks in its own form: JSON with reasons, longer than some forms of ours."""
+        """The limit where a tool uses its own form: JSON with reasons, longer than some forms of ours."""
         return max(self.max_tokens, USUAL_TOKENS + self.document.judge.room)
 
     @property
@@ -95,23 +104,16 @@ class JudgeFacts:
         baseline = (measured.no_criteria or {}).get("held_out")
         signed = [one for one in (version.approvals if version else document.approvals) if one.state == "approved"]
         who = f" ({signed[-1].by or 'somebody'}, {signed[-1].at or 'undated'})" if document.approved and signed else ""
-        lines = [
+        return [
             f"Aspect: {self.task.aspect}, on the scale {self.task.scale}; criteria: {len(self.criteria)}.",
-            f"Judge: {document.judge.spec}. Golden set: {document.golden.name or 'unnamed'} "
-            f"({document.golden.digest or 'no hash'}).",
+            f"Judge: {document.judge.spec}. Golden set: {document.golden.name or 'unnamed'}.",
             f"Judge file: written {document.created or 'at an unknown time'}, {document.digest or 'without digest'}.",
-            f"Version {version.number} of this judge ({version.id}), {version.state}." if version else "",
+            *([f"Version {version.number} of this judge ({version.id}), {version.state}."] if version else []),
             f"Alignment with raters on held-out items: {_words(measured.held_out)}.",
             f"Its baseline, without criteria: {_words(baseline)}.",
-            f"On the calibration items (optimistic): {_words(measured.calibration)}.",
-            f"One rater compared with the mean of the others (ceiling): {_words(document.ceiling)}. This is a harder "
-            "target than the mean of all, so do not compare the judge's figure above with it."
-            if document.ceiling
-            else "",
             f"{'Approved' if document.approved else 'NOT approved'} by people{who}.",
+            *(f"Warning: {one}" for one in document.warnings if not one.startswith("Nobody has approved")),
         ]
-        warnings = [f"Warning: {one}" for one in document.warnings if not one.startswith("Nobody has approved")]
-        return [*filter(None, lines), *warnings]
 
 
 def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
@@ -166,7 +168,7 @@ def _words(alignment: Alignment | None) -> str:
 
 
 def open_prompts(facts: JudgeFacts) -> tuple[dict[str, Any], ...]:
-    """Return every prompt that scoring one item takes, by `criteria`; their samples weigh alike within one of them.
+    """Return the prompt of each of the criteria, with a place for the item.
 
     The user message is `before` + the item's block + `after`; `leading` are (role, content) of the messages before it
     (a persona).  `form` is how the reply states its number, with "_json" where it is JSON by `schema` (else ""), and
@@ -176,24 +178,21 @@ def open_prompts(facts: JudgeFacts) -> tuple[dict[str, Any], ...]:
     shown = (how.steps, levels_block(facts.task), *(each.item.target for each in how.examples))
     item = Item("", unused("[item %s]", (facts.task.definition, *shown, facts.task.aspect, *facts.criteria)))
     block = item_block(facts.task.kind, item, SCORING)
-    schemas = {slot.prompt: slot.schema for slot in how.slots}
-    counts = Counter((slot.prompt, slot.form) for slot in how.slots)
+    frame = score_frame(facts.task, item, how.prompt, steps=how.steps, persona=how.persona, examples=how.examples)
     prompts = []
     for number, criteria in enumerate(facts.criteria):
-        for (prompt, form), samples in counts.items():
-            frame = score_frame(facts.task, item, prompt, steps=how.steps, persona=how.persona, examples=how.examples)
-            *first, last = frame.messages(criteria)
-            before, after = last.content.split(block)
-            fields = {
-                "criteria": number,
-                "leading": tuple((message.role, message.content) for message in first),
-                "before": before,
-                "after": after,
-                "form": f"{form}_json" if schemas[prompt] else form,
-                "schema": schemas[prompt],
-                "samples": samples,
-            }
-            prompts.append(fields)
+        *first, last = frame.messages(criteria)
+        before, after = last.content.split(block)
+        prompt = {
+            "criteria": number,
+            "leading": tuple((message.role, message.content) for message in first),
+            "before": before,
+            "after": after,
+            "form": f"{how.form}_json" if how.schema else how.form,
+            "schema": how.schema,
+            "samples": how.samples,
+        }
+        prompts.append(prompt)
     return tuple(prompts)
 
 
@@ -216,8 +215,8 @@ def unused(form: str, texts: Iterable[str]) -> str:
 
 
 # ── texts of strangers in generated files ────────────────────────────────────────────────────────────────────────
-# Criteria, aspect names, definitions and warnings come from users and models.  They reach a generated file only by the
-# functions here: as literals, as comments, as JSON; never as code.  All else in such a file is fixed text of ours.
+# Criteria, aspect names, definitions and warnings come from users and models.  They reach a generated file only through
+# these functions: as literals, as comments, as JSON; never as code.  The rest of such a file is fixed text of ours.
 
 
 def body_of(name: str) -> str:

@@ -1,17 +1,17 @@
-"""From items to comparable numbers: features, the concepts that criteria can name, and the grammar that names them.
+"""Turn items into comparable numbers: features, the concepts that criteria can name, and the grammar of criteria.
 
-*Features* (`features.yaml`): one float64 vector an item, NaN where one does not apply; `text` and `grounding`
-measure them.  Work on a source is done once for all its texts; vectors are kept in a bounded cache by the
-content of the item, so that scoring sixty sets of criteria measures each item once.
+*Features* (`features.yaml`): one float64 vector per item, NaN where one does not apply; `text` and `grounding` measure
+them. A source is prepared once for all its texts. A bounded cache holds vectors by the content of the item, so that
+scoring sixty sets of criteria measures each item once.
 
 *Concepts* (`concepts.yaml`): groups of features with a direction, and the phrases that name them; after them each
-feature by itself (`measures.yaml`).  A concept's value is positive at its *high* pole.  One-way concepts have a good
-pole that nobody doubts (say only what the source says); the others are matters of taste (long or short) that the labels
+feature by itself (`measures.yaml`). A concept's value is positive at its *high* pole. One-way concepts have a good pole
+that nobody doubts (say only what the source says). The others are matters of taste (long or short), which the labels
 must decide.
 
-*Scaling*, without labels: each feature is centred, divided by its spread and bent at the ends.  Learnt by `fit` on
-calibration items, shipped as `NEUTRAL` for a judge that was not prepared.  Scaling one item never depends on the others
-in its batch.
+*Scaling*, without labels: each feature is centred, divided by its spread and bent at the ends. `fit` learns it from
+calibration items; `NEUTRAL` ships for a judge that was not prepared. Scaling one item never depends on the others in
+its batch.
 
 *Grammar*:
 
@@ -19,8 +19,8 @@ in its batch.
     Strongly reward texts that tie each sentence to the others.
     Reward texts that use many commas (strength 0.37).
 
-An opening says whether the aspect itself counts next to the clauses ("by these points only" leaves it out).  Each
-clause names one concept by its phrase.  Other lines have no effect; `read` lists them.
+An opening says whether the aspect itself counts next to the clauses ("by these points only" leaves it out). Each
+clause names one concept by its phrase. Other lines have no effect; `read` lists them.
 """
 
 from __future__ import annotations
@@ -55,22 +55,16 @@ INDEX: dict[str, int] = {name: i for i, name in enumerate(FEATURES)}
 _ABSENT: FloatArray = np.full(len(FEATURES), np.nan)
 
 _VECTORS = 250_000
-"""As many as a golden set may have rows, of 1.2 KB each: a calibration goes over all of its items a dozen times."""
-_SOURCES = 256
-source_of = lru_cache(maxsize=_SOURCES)(grounding.SourceText)
-dialogue_of = lru_cache(maxsize=_SOURCES)(grounding.Dialogue)
-data_of = lru_cache(maxsize=_SOURCES)(grounding.Data)
-
-
-def features_of(kind: ItemKind) -> frozenset[str]:
-    """The features that items of this kind can have."""
-    return frozenset(name for family in _MEASURED[kind] for name in _FAMILIES[family])
+"""As many as a golden set may have rows, of 1 KB each: a calibration goes over all of its items a dozen times."""
+_source_of = lru_cache(maxsize=256)(grounding.SourceText)
+_dialogue_of = lru_cache(maxsize=256)(grounding.Dialogue)
+_data_of = lru_cache(maxsize=256)(grounding.Data)
 
 
 def feature_matrix(items: Sequence[Item], kind: ItemKind) -> FloatArray:
-    """(n_items, n_features) float64; a row of NaN for an item whose target holds no words.
+    """Measure items: (n_items, n_features) float64; a row of NaN for an item whose target holds no words.
 
-    Those of a pair are text B's less text A's.
+    Features of a pair are those of text B minus those of text A.
     """
     if kind == "pair":
         first, second = (replace(item, context="") for item in items), (replace(i, target=i.context) for i in items)
@@ -81,11 +75,11 @@ def feature_matrix(items: Sequence[Item], kind: ItemKind) -> FloatArray:
 
 _vectors: dict[bytes, FloatArray] = {}
 forget_items = _vectors.clear
-"""Empty the cache of items, for callers to whom no item comes twice."""
+"""Empty the cache of items, for callers that score each item once."""
 
 
 def _vector(item: Item, kind: ItemKind) -> FloatArray:
-    """(n_features,) of one item, found in the cache by a digest of its texts, so that no texts are kept alive."""
+    """Measure one item, (n_features,), or find it in the cache by a digest of its texts."""
     content = repr((item.target, item.source, item.context, kind)).encode()
     known = _vectors.get(digest := hashlib.blake2b(content, digest_size=16).digest())
     if known is not None:
@@ -93,11 +87,11 @@ def _vector(item: Item, kind: ItemKind) -> FloatArray:
     text = cut(item.target)
     features = measure_text(text)
     if kind == "source_context_target":
-        features |= grounding.measure_reply(text, dialogue_of(item.source, item.context))
+        features |= grounding.measure_reply(text, _dialogue_of(item.source, item.context))
     elif kind == "data_text" and item.source.strip():
-        features |= grounding.measure_data(text, data_of(item.source))
+        features |= grounding.measure_data(text, _data_of(item.source))
     elif kind != "data_text":
-        features |= grounding.measure(text, source_of(item.source))
+        features |= grounding.measure(text, _source_of(item.source))
     vector = _ABSENT.copy()
     vector[[INDEX[name] for name in features]] = [*features.values()]
     vector.flags.writeable = False
@@ -111,10 +105,10 @@ _TABLE: dict[str, Any] = table("concepts")
 
 
 class Concept(NamedTuple):
-    """A concept that criteria can name. `features` have a sign (−1 lowers the value); `high` and `low` complete
-    "texts that …".
+    """A concept that criteria can name.
 
-    A defect is worded by its low pole ("penalise texts that repeat themselves").
+    `features` have a sign (−1 lowers the value).  `high` and `low` complete "texts that …".  Criteria name a defect by
+    its low pole ("penalise texts that repeat themselves").
     """
 
     key: str
@@ -134,7 +128,7 @@ _GROUPS = [
     for key, (kind, names, high, low) in ((key, row.values()) for key, row in _TABLE["concepts"].items())
 ]
 GROUPED = len(_GROUPS)
-"""Concepts of several features; the first ones.  The others are single features, in the order of `FEATURES`."""
+"""Number of grouped concepts, which come first.  The others are single features, in the order of `FEATURES`."""
 CONCEPTS: tuple[Concept, ...] = (
     *_GROUPS,
     *(Concept(f"{name}.", "taste", {name: 1.0}, *_MEASURES[name]) for name in FEATURES),
@@ -144,9 +138,9 @@ POSITION: dict[str, int] = {key: i for i, key in enumerate(KEYS)}
 
 
 def prior(task: Task) -> FloatArray:
-    """(n_concepts,) weights that the task's aspect lets expect, of Euclidean length 2.
+    """Return (n_concepts,) weights expected from the task's aspect, of Euclidean length 2.
 
-    They are the judge without criteria and the drafter's starting point.
+    They make the judge without criteria, and the drafter starts from them.
     """
     return _prior(f"{task.aspect} {task.definition}".lower(), task.aspect.lower().replace("_", " "), task.kind)
 
@@ -170,7 +164,7 @@ def _prior(words: str, name: str, kind: ItemKind) -> FloatArray:
 
 
 DECIMALS = 6
-"""Decimals kept of what is learnt: states stay short and come back exactly."""
+"""Decimals of learnt numbers: states stay short and are restored exactly."""
 
 LEAST = 8
 """Items that must show a feature before its scaling is learnt."""
@@ -184,53 +178,50 @@ BEND = 3.0
 
 @dataclass(frozen=True)
 class Scaling:
-    """`centre` and `spread` (n_features,) of the features; `middle` and `width` (GROUPED,) of the grouped concepts.
+    """Mean and spread (n_features, 2) of the features, and (GROUPED, 2) of the grouped concepts.
 
-    `n_items` says on how many items it was learnt (0: shipped values).
+    `n_items` counts the items that it was learnt from (0: shipped values).
     """
 
-    centre: FloatArray
-    spread: FloatArray
-    middle: FloatArray
-    width: FloatArray
+    features: FloatArray
+    groups: FloatArray
     n_items: int = 0
 
     def concepts(self, features: FloatArray) -> FloatArray:
-        """(n, n_features) → (n, n_concepts) with about unit spread; 0 where none of a concept's features is there."""
-        standardised = np.nan_to_num(BEND * np.tanh((features - self.centre) / self.spread / BEND))
+        """Turn features (n, n_features) into concept values (n, n_concepts) of about unit spread; absent ones are 0."""
+        (mean, spread), (middle, width) = self.features.T, self.groups.T
+        standardised = np.nan_to_num(BEND * np.tanh((features - mean) / spread / BEND))
         n_there = product(np.isfinite(features).astype(np.float64), np.abs(_MEMBERS))
-        grouped = (product(standardised, _MEMBERS) / np.maximum(n_there, 1.0) - self.middle) / self.width
+        grouped = (product(standardised, _MEMBERS) / np.maximum(n_there, 1.0) - middle) / width
         return np.concatenate([np.where(n_there > 0, grouped, 0.0), standardised], axis=1)
 
     def as_state(self) -> dict[str, Any]:
-        """JSON-able: feature and concept names with their two numbers each."""
-        features, concepts = np.stack([self.centre, self.spread], 1), np.stack([self.middle, self.width], 1)
+        """Return feature and concept names with their two numbers each, JSON-able."""
         return {
             "n_items": self.n_items,
-            "features": dict(zip(FEATURES, features.tolist(), strict=True)),
-            "concepts": dict(zip(KEYS[:GROUPED], concepts.tolist(), strict=True)),
+            "features": dict(zip(FEATURES, self.features.tolist(), strict=True)),
+            "concepts": dict(zip(KEYS[:GROUPED], self.groups.tolist(), strict=True)),
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Scaling:
-        """What `as_state` gave.  JudgeError for a damaged state, and for one of a version with other features."""
+        """Read what `as_state` gave.  JudgeError for a damaged state, or one of a version with other features."""
         try:
+            known = state["features"].keys() == {*FEATURES} and state["concepts"].keys() == {*KEYS[:GROUPED]}
             rows = [state["features"][name] for name in FEATURES] + [state["concepts"][key] for key in KEYS[:GROUPED]]
-            numbers, n_items = np.array(rows, dtype=np.float64), int(state["n_items"])
-            known = len(state["features"]) + len(state["concepts"]) == len(rows) and numbers.shape == (len(rows), 2)
-        except (KeyError, TypeError, ValueError):
+            numbers, n_items = np.array(rows, dtype=np.float64).reshape(-1, 2), int(state["n_items"])
+        except (AttributeError, KeyError, TypeError, ValueError):
             known = False
-        if not known or not (np.abs(numbers) <= 1e9).all() or (numbers[:, 1] < 1e-9).any():
+        if not known or len(numbers) != len(rows) or not (np.abs(numbers) <= 1e9).all() or (numbers[:, 1] < 1e-9).any():
             raise JudgeError(
-                "The offline judge's state is damaged, or was written by another version with other features. "
+                "The stored offline judge measures other features than this version of Concord, or it is damaged. "
                 "Calibrate again."
             )
-        features, concepts = np.split(numbers, [len(FEATURES)])
-        return cls(features[:, 0], features[:, 1], concepts[:, 0], concepts[:, 1], n_items)
+        return cls(numbers[: len(FEATURES)], numbers[len(FEATURES) :], n_items)
 
 
 def product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """The matrix product (n, k) × (k, m), every element summed in the order of k.
+    """Multiply matrices (n, k) × (k, m), every element summed in the order of k.
 
     A library product sums in an order that depends on the shapes: an item's last bits would depend on its batch.
     """
@@ -246,36 +237,35 @@ _MEMBERS: FloatArray = np.array([[concept.features.get(name, 0.0) for concept in
 
 @lru_cache(maxsize=8)
 def applicable(kind: ItemKind) -> FloatArray:
-    """(n_concepts,) 1 where items of this kind have at least one of the concept's features, else 0."""
-    return np.array([float(not features_of(kind).isdisjoint(concept.features)) for concept in CONCEPTS])
+    """Return (n_concepts,) 1 if items of this kind have at least one of the concept's features, else 0."""
+    there = {name for family in _MEASURED[kind] for name in _FAMILIES[family]}
+    return np.array([float(not there.isdisjoint(concept.features)) for concept in CONCEPTS])
+
+
+NEUTRAL = Scaling(np.array([*USUAL.values()]), np.tile([0.0, 0.7], (GROUPED, 1)))
 
 
 def fit(items: Sequence[Item], kind: ItemKind) -> Scaling:
-    """Scaling from items without labels; shipped values where fewer than `LEAST` items show a feature."""
+    """Learn the scaling from items without labels; shipped values if fewer than `LEAST` items show a feature."""
     features = feature_matrix(items, kind)
     if kind == "pair":  # neither side comes first
         features = np.concatenate([features, -features])
-    centre, spread = NEUTRAL.centre.copy(), NEUTRAL.spread.copy()
-    for column in range(features.shape[1]):
+    learnt = NEUTRAL.features.copy()
+    for column, (_, usual) in enumerate(NEUTRAL.features):
         values = features[np.isfinite(features[:, column]), column]
         if len(values) >= LEAST:
-            centre[column] = values.mean().round(DECIMALS)
             deviation = float(values.std().round(DECIMALS))
-            spread[column] = deviation if deviation > 0 else max(NEUTRAL.spread[column], 1e-3)
+            learnt[column] = values.mean().round(DECIMALS), deviation if deviation > 0 else max(usual, 1e-3)
     written = features[np.isfinite(features).any(axis=1)]
     if len(written) < LEAST:
-        return Scaling(centre, spread, NEUTRAL.middle, NEUTRAL.width, len(items))
-    values = Scaling(centre, spread, np.zeros(GROUPED), np.ones(GROUPED)).concepts(written)[:, :GROUPED]
-    middle, width = values.mean(axis=0).round(DECIMALS), np.maximum(values.std(axis=0), MIN_WIDTH).round(DECIMALS)
-    return Scaling(centre, spread, middle, width, len(items))
-
-
-_MEANS, _SPREADS = np.array([*USUAL.values()]).T
-NEUTRAL = Scaling(_MEANS, _SPREADS, np.zeros(GROUPED), np.full(GROUPED, 0.7))
+        return Scaling(learnt, NEUTRAL.groups, len(items))
+    values = Scaling(learnt, np.tile([0.0, 1.0], (GROUPED, 1))).concepts(written)[:, :GROUPED]
+    groups = np.stack([values.mean(axis=0), np.maximum(values.std(axis=0), MIN_WIDTH)], axis=1).round(DECIMALS)
+    return Scaling(learnt, groups, len(items))
 
 
 LEVELS: dict[float, str] = {2.0: "Above all, ", 1.5: "Strongly ", 1.0: "", 0.5: "To some extent, ", 0.25: "Slightly "}
-"""Strength of a clause and how it is said, strongest first."""
+"""Strength of a clause and its wording, strongest first."""
 
 MAX_CHARS = 20_000
 MAX_WEIGHT = 3.0
@@ -294,8 +284,9 @@ class Clause(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CriteriaReading:
-    """Criteria as the offline judge reads them. `whole` is whether the aspect itself counts next to the clauses;
-    `unread` has no effect.
+    """Criteria as the offline judge reads them.
+
+    `whole` is whether the aspect itself counts next to the clauses; `unread` lines have no effect.
     """
 
     clauses: tuple[Clause, ...]
@@ -303,7 +294,7 @@ class CriteriaReading:
     unread: tuple[str, ...] = ()
 
     def weights(self, prior: FloatArray) -> FloatArray:
-        """(n_concepts,) weights: the prior where the aspect counts as a whole (always, if no clause was read)."""
+        """Return (n_concepts,) weights, with the prior if the aspect counts as a whole or no clause was read."""
         total = prior.copy() if self.whole or not self.clauses else np.zeros(len(KEYS))
         for clause in self.clauses:
             total[POSITION[clause.key]] += clause.weight
@@ -311,15 +302,15 @@ class CriteriaReading:
 
 
 def nearest_level(weight: float) -> float:
-    """The level of `LEVELS` closest to a weight other than 0, with its sign."""
+    """Round a weight other than 0 to the closest of `LEVELS`, with its sign."""
     level = min(LEVELS, key=lambda level: abs(level - abs(weight)))
     return level if weight > 0 else -level
 
 
 def write(clauses: Sequence[Clause], aspect: str, kind: ItemKind, *, whole: bool) -> str:
-    """Readable criteria: an opening that names the aspect, then a sentence for each clause, strongest first.
+    """Write criteria: an opening that names the aspect, then a sentence for each clause, strongest first.
 
-    Weights that are no levels of `LEVELS` are written as strengths of two decimals, at most `MAX_STRENGTH`.  With each
+    Weights that are not in `LEVELS` are written as strengths of two decimals, at most `MAX_STRENGTH`.  With each
     concept at most once, `read` gives the weights back exactly.
     """
     thing, things = ("reply", "replies") if kind in ("source_context_target", "conversation") else ("text", "texts")
@@ -377,5 +368,5 @@ def read(text: str) -> CriteriaReading:
 
 
 def states_strength(text: str) -> bool:
-    """Whether criteria weigh something by a number, as fitted ones do."""
+    """Whether criteria state a strength as a number, as fitted ones do."""
     return "(strength " in text.lower()

@@ -1,22 +1,21 @@
-"""The offline judge: scores are one matrix product of concept values and clause weights.
+"""Score items with text features, weighed by criteria: the offline judge, without a language model.
 
-Each score can be explained: which clauses moved it up or down, by how much, and what in the text did.  Criteria are
-drafted, refined and fitted without a language model.
+Each score can be explained: which clauses moved it up or down, and by how much.
 
 *Drafting* (AutoCalibrate, section 2.3): a concept's evidence is its rank correlation with the labels, shrunk towards
-what the aspect's name suggests. Temperature adds seeded noise as large as the evidence is uncertain. So drafts differ
-where little is known and agree where much is.
+the weight that the aspect's name suggests. Temperature adds seeded noise as large as the evidence is uncertain. So
+drafts differ where little is known and agree where much is.
 
 *Refining* (section 2.3): each misaligned item shows in which direction its score should move. One operation is drawn
 per request: add a clause, strengthen, weaken, flip or drop one, or let the aspect as a whole count or not. There is no
 paraphrasing: this judge reads meanings, so other words would change no score.
 
-*Fitting*: what a few exemplars cannot show, all calibration labels can: by how much each feature moves the ratings when
-the others are held.  A ridge over single features.  Labels are taken as ranks, within their source where sources hold
-several texts; the penalty is the best between sources.  So that reviewers can read them, `MOST_CLAUSES` features stand
-for all.  The regression is then averaged with the judge without criteria, whose share is `PRIOR_LABELS` in
-`PRIOR_LABELS` + n, and written as clauses with strengths of two decimals, so that the text says all of it.  Chosen by
-leaving one public set out (`tests/bench/bench_offline.py`): `PRIOR_LABELS`, `LEAST_SHARE`, `MOST_CLAUSES`.
+*Fitting*: all calibration labels show more than a few exemplars: how far each feature moves the ratings when the others
+are held. A ridge over single features. Labels are ranked, within their source if sources hold several texts; the
+penalty is the best between sources. So that reviewers can read them, `MOST_CLAUSES` features stand for all. The
+regression is then averaged with the judge without criteria, whose share is `PRIOR_LABELS` in `PRIOR_LABELS` + n, and
+written as clauses with strengths of two decimals. `PRIOR_LABELS`, `LEAST_SHARE` and `MOST_CLAUSES` were chosen by
+leaving one public set out (`tests/bench/bench_offline.py`).
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from numpy.typing import NDArray
 
 from core.errors import JudgeError
 from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, OnProgress, has_texts
-from core.judging.offline import grounding
 from core.judging.offline.features import (
     CONCEPTS,
     GROUPED,
@@ -44,29 +42,25 @@ from core.judging.offline.features import (
     CriteriaReading,
     Scaling,
     applicable,
-    data_of,
     feature_matrix,
     fit,
     nearest_level,
     prior,
     product,
     read,
-    source_of,
     write,
 )
-from core.judging.offline.text import Text, cut
-from core.records import Criteria, FloatArray, IntArray, Item, ItemKind, Scale, Scored, Task, Unscored, Usage
+from core.records import Criteria, FloatArray, IntArray, Item, Scale, Scored, Task, Unscored, Usage
 from core.stats import LabelledItems, average_ranks
 from core.stats.correlation import source_folds
 from core.verdicts import Scores, Verdicts
-from core.wording import counted
 
 PROGRESS_EVERY = 200
 """Items measured between two calls of `on_progress`."""
 
 
 class OfflineJudge(Judge):
-    """Transparent text features weighed by what the criteria say.  Immutable; `prepare` returns a new judge."""
+    """Judge by text features that the criteria weigh.  Immutable; `prepare` returns a new judge."""
 
     spec = "offline"
     is_llm = False
@@ -80,7 +74,7 @@ class OfflineJudge(Judge):
         self.scaling = scaling
 
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
-        """A judge whose feature scaling is learnt, without labels, from these items."""
+        """Return a judge whose feature scaling is learnt, without labels, from these items."""
         return type(self)(fit(items, task.kind))
 
     # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -94,9 +88,9 @@ class OfflineJudge(Judge):
         explain: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Scores:
-        """(n_criteria, n_items) scores strictly inside the scale, unrounded; NaN for items without words.
+        """Score items strictly inside the scale, unrounded; NaN for items without words.
 
-        An explanation says which clauses of the first criteria moved the score, by how much, and what in the text did.
+        An explanation says which clauses of the first criteria moved the score, and by how much.
         """
         calls = len(items) * len(criteria)
         values, written = self._measure(task, items, calls, on_progress)
@@ -113,8 +107,7 @@ class OfflineJudge(Judge):
         if explain:
             reading = read(criteria[0].text)
             explained = Verdicts(
-                missing.get(item.item_id)
-                or Scored(item.item_id, score, explain_item(task, item, reading, weights[0], row))
+                missing.get(item.item_id) or Scored(item.item_id, score, explain_item(task, reading, weights[0], row))
                 for item, score, row in zip(items, scores[0].tolist(), values, strict=True)
             )
         return Scores(
@@ -127,14 +120,14 @@ class OfflineJudge(Judge):
         )
 
     def unread_lines(self, criteria: Criteria) -> tuple[str, ...]:
-        """Lines that are not in the grammar of `offline.criteria`."""
+        """Return lines that are not in the grammar of `features.read`."""
         return read(criteria.text).unread
 
     def _measure(
         self, task: Task, items: Sequence[Item], calls: int = 0, on_progress: OnProgress | None = None
     ) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Concept values (n_items, n_concepts), and whether each item holds any words (n_items,)."""
-        parts = [np.empty((0, len(self.scaling.centre)))]
+        """Return concept values (n_items, n_concepts), and whether each item holds any words (n_items,)."""
+        parts = [np.empty((0, len(self.scaling.features)))]
         for start in range(0, len(items), PROGRESS_EVERY):
             parts.append(feature_matrix(items[start : start + PROGRESS_EVERY], task.kind))
             if on_progress is not None:
@@ -143,9 +136,9 @@ class OfflineJudge(Judge):
         return self.scaling.concepts(features), np.asarray(np.isfinite(features).any(axis=1))
 
     def _weights(self, task: Task, criteria: Criteria) -> FloatArray:
-        """Weights of Euclidean length 1, so that scores of different criteria are comparable in spread.
+        """Return weights of Euclidean length 1, so that scores of different criteria have a comparable spread.
 
-        They are the aspect's alone where the criteria name nothing that these items could show.
+        They are the aspect's alone if the criteria name nothing that these items can show.
         """
         expected, usable = prior(task), applicable(task.kind)
         weights = read(criteria.text).weights(expected) * usable
@@ -156,10 +149,9 @@ class OfflineJudge(Judge):
     # ── drafting and refining ────────────────────────────────────────────────────────────────────────────────
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
-        """Criteria induced from each request's exemplars, or its criteria after one operation that brings them closer.
+        """Induce criteria from each request's exemplars, fit them, or change its criteria by one operation.
 
-        A request to fit gets clauses with fitted strengths.  A refiner knows all operations but "paraphrase".  A
-        problem in words if the exemplars show nothing.
+        A problem in words if the exemplars show nothing.
         """
         drafted: list[Criteria | str] = []
         for request in requests:
@@ -182,12 +174,12 @@ class OfflineJudge(Judge):
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
 
     def as_state(self) -> Mapping[str, Any]:
-        """``{"spec": "offline", "scaling": …}``, JSON-able."""
+        """Return ``{"spec": "offline", "scaling": …}``, JSON-able."""
         return {"spec": self.spec, "scaling": self.scaling.as_state()}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The judge that `as_state` described; JudgeError for a state of something else."""
+        """Make the judge that `as_state` described; JudgeError for another judge's state."""
         if state.get("spec") != cls.spec:
             raise JudgeError(f"This is the state of {state.get('spec')!r}, not of the offline judge.")
         return cls(Scaling.from_state(state.get("scaling", {})))
@@ -197,7 +189,7 @@ _AIMLESS = "the items shown give no clear direction"
 
 
 def squash(raw: FloatArray, scale: Scale) -> FloatArray:
-    """Raw sums onto the open range of the scale by r / √(4 + r²): strictly rising, 0 goes to the middle.
+    """Map raw sums onto the open range of the scale by r / √(4 + r²): strictly rising, 0 goes to the middle.
 
     Unlike the logistic function it stays strictly rising in float64 far out (to |r| of about 1e7), so no ties arise.
     """
@@ -208,15 +200,15 @@ MIN_MOVE, MAX_PARTS = 0.005, 8
 """Moves below this share of the scale's range, and all after so many, are summed as "the rest"."""
 
 
-def explain_item(task: Task, item: Item, reading: CriteriaReading, weights: FloatArray, values: FloatArray) -> str:
-    """One line a clause.  The moves add up to the score minus the middle of the scale.
+def explain_item(task: Task, reading: CriteriaReading, weights: FloatArray, values: FloatArray) -> str:
+    """List the moves by clause, a line each; they add up to the score minus the middle of the scale.
 
     `weights` (n_concepts,) of unit length and `values` (n_concepts,) are those behind the score.
     """
     span, total = task.scale.high - task.scale.low, float((weights * values).sum())
     moves = weights * values * (0.5 / np.sqrt(4 + total**2)) * span  # each its part of the squashed total
     middle, rest = task.scale.low + span / 2, float(moves.sum())
-    named, text = {clause.key for clause in reading.clauses}, cut(item.target)
+    named = {clause.key for clause in reading.clauses}
     usual, near = ("that of text A", "like that of text A") if task.kind == "pair" else ("the usual", "as usual")
     lines = [
         f"Offline judge (text features, not a language model): {middle + rest:.2f} on {task.scale}, "
@@ -230,8 +222,7 @@ def explain_item(task: Task, item: Item, reading: CriteriaReading, weights: Floa
         far = "far " if abs(value) > 1.5 else ""
         degree = near if abs(value) < 0.25 else f"{far}{'above' if value > 0 else 'below'} {usual}"
         origin = "" if concept.key in named else " [by the aspect's name]"
-        seen = _evidence(concept.key, text, item, task.kind)
-        lines.append(f"{moves[i]:+.2f}  {concept.high}: {degree}{origin}{seen and f'; {seen}'}")
+        lines.append(f"{moves[i]:+.2f}  {concept.high}: {degree}{origin}")
     if abs(rest) >= 0.005:
         lines.append(f"{rest:+.2f}  the rest")
     if reading.unread:
@@ -239,35 +230,11 @@ def explain_item(task: Task, item: Item, reading: CriteriaReading, weights: Floa
     return "\n".join(lines)
 
 
-def _evidence(key: str, text: Text, item: Item, kind: ItemKind) -> str:
-    """What in the item a concept rests on; "" if there is nothing to point at."""
-    match kind, key:
-        case "pair", _:
-            return ""
-        case _, "length" | "moderate" | "sentence_length" | "sentence_count":
-            return f"{len(text.words)} words in {counted(len(text.sentences), 'sentence')}"
-        case "data_text", "slots_told" if item.source.strip():
-            return _listed("not voiced", grounding.missing_slots(text, data_of(item.source))) or "all pieces voiced"
-        case "source_target", "faithful" | "names" if item.source.strip():
-            source = source_of(item.source)
-            if key == "faithful":
-                unseen = grounding.unseen_words(text, source)
-                return _listed("not in the source", unseen) or "every content word is in the source"
-            new = grounding.unseen_names(text, source) + grounding.unseen_numbers(text, source)
-            return _listed(f"{counted(len(new), 'name or number', 'names or numbers')} not in the source", new)
-    return ""
-
-
-def _listed(what: str, parts: Sequence[str]) -> str:
-    more = f" and {len(parts) - 5} more" if len(parts) > 5 else ""
-    return f"{what}: {', '.join(parts[:5])}{more}" if parts else ""
-
-
 PRIOR_SIZE = 20.0
-"""How many exemplars the expectation from the aspect's name is worth."""
+"""Exemplars that the expectation from the aspect's name is worth."""
 
 EXPECTED = 0.3
-"""The correlation that the most expected concept is expected to have."""
+"""Expected correlation of the most expected concept."""
 
 NOISE = 0.6
 """Standard deviation of the noise at temperature 1, times the root of exemplars plus `PRIOR_SIZE`."""
@@ -291,16 +258,16 @@ _ONE_WAY = np.array([concept.one_way for concept in CONCEPTS[:GROUPED]])
 
 
 def draft(values: FloatArray, labels: FloatArray, task: Task, *, temperature: float, seed: int) -> str:
-    """Criteria from the concept values (n, n_concepts) and labels (n,) of some exemplars, worded by grouped concepts.
+    """Write criteria from the concept values (n, n_concepts) and labels (n,) of some exemplars, by grouped concepts.
 
-    "" when nothing tells the exemplars apart and nothing is expected.
+    "" if the exemplars do not differ and nothing is expected.
     """
     rng, n, values = np.random.default_rng([seed, 1]), len(labels), values[:, :GROUPED]
     usable, expected = applicable(task.kind)[:GROUPED], prior(task)[:GROUPED]
     ranked, rated = _ranks(values), _ranks(labels)
     noise = temperature * rng.normal(size=GROUPED) * NOISE / np.sqrt(n + PRIOR_SIZE) * usable
     count = int(rng.integers(MIN_DRAFTED, MAX_DRAFTED + 1))
-    # the aspect as a whole is let count the more often the better it fits the exemplars
+    # the better the aspect as a whole fits the exemplars, the more often it counts
     fit = float(_ranks(values @ (expected * usable)) @ rated)
     whole = bool(rng.random() < min(0.9, max(0.1, WHOLE_SHARE + 1.2 * n * fit / (n + PRIOR_SIZE))))
     peak = float(rng.choice(PEAKS)) if whole else max(PEAKS)
@@ -308,7 +275,7 @@ def draft(values: FloatArray, labels: FloatArray, task: Task, *, temperature: fl
     p = EXPECTED * expected / max(float(np.abs(expected).max()), 1e-9)
     strength = (n * (ranked.T @ rated) + PRIOR_SIZE * p) / (n + PRIOR_SIZE) * usable + noise
     strength = np.where(_ONE_WAY, np.maximum(strength, 0.0), strength)
-    # the strongest concepts, each next one discounted by its likeness to those picked
+    # pick the strongest concepts, each discounted by its likeness to those picked before
     likeness, picked = np.abs(ranked.T @ ranked), list[int]()
     while len(picked) < count:
         discount = likeness[:, picked].max(axis=1) if picked else np.zeros(GROUPED)
@@ -323,7 +290,7 @@ def draft(values: FloatArray, labels: FloatArray, task: Task, *, temperature: fl
 
 
 def _ranks(values: FloatArray) -> FloatArray:
-    """Average ranks along the first axis, centred and scaled to unit length; 0 throughout for a constant column."""
+    """Rank along the first axis, centred and scaled to unit length; 0 throughout for a constant column."""
     ranks = np.apply_along_axis(average_ranks, 0, values)
     ranks -= ranks.mean(axis=0)
     norm = np.linalg.norm(ranks, axis=0)
@@ -342,7 +309,7 @@ def refine(
     temperature: float,
     seed: int,
 ) -> str:
-    """One changed criteria text; "" when no change helps.  Temperature 0 takes the most promising change.
+    """Change the criteria by one operation; "" if no change helps.  Temperature 0 takes the most promising one.
 
     `values` (n, n_concepts) and `gaps` label − score (n,) are those of the misaligned items.
     """
@@ -361,7 +328,7 @@ def refine(
 
 
 def _changes(reading: CriteriaReading, pull: FloatArray, task: Task) -> Iterator[tuple[CriteriaReading, float]]:
-    """Every single operation that moves the misaligned items towards their labels, and by how much it should help.
+    """Yield every operation that moves the misaligned items towards their labels, and how far it should.
 
     `pull` (n_concepts,) is the mean move towards the labels per unit of a concept's weight.
     """
@@ -386,9 +353,9 @@ def _changes(reading: CriteriaReading, pull: FloatArray, task: Task) -> Iterator
 
 
 def _other_weights(clause: Clause) -> list[float]:
-    """The next levels up and down, no weight at all, and for matters of taste the opposite sign.
+    """Return the next levels up and down, 0, and for matters of taste the opposite sign.
 
-    For a strength that is no level: half as much again, and half.
+    For a strength that is not a level: half of it, and one and a half times as much.
     """
     levels, size, sign = sorted(LEVELS), abs(clause.weight), math.copysign(1.0, clause.weight)
     if size in LEVELS:
@@ -406,7 +373,7 @@ PENALTIES = np.logspace(0.0, 5.0, 16)
 """Strengths of the ridge, in units of one standardised item."""
 
 PRIOR_LABELS = 60.0
-"""How many labels the judge without criteria is worth compared with the regression."""
+"""Labels that the judge without criteria is worth compared with the regression."""
 
 LEAST_SHARE, MOST_SHARE = 0.1, 0.6
 """Bounds of the share of the judge without criteria."""
@@ -427,7 +394,7 @@ STRENGTH_DECIMALS = 2
 
 
 def fitted(values: FloatArray, labels: FloatArray, sources: IntArray, task: Task) -> str:
-    """Criteria of clauses on single features; "" where labels are all alike or of fewer than three sources.
+    """Fit criteria of clauses on single features; "" if labels are all alike or of fewer than three sources.
 
     `values` (n, n_concepts), `labels` (n,) without NaN and `sources` (n,) codes belong to the same items.
     """
@@ -449,9 +416,9 @@ def fitted(values: FloatArray, labels: FloatArray, sources: IntArray, task: Task
 
 
 def ridge(x: FloatArray, y: FloatArray, sources: IntArray, *, within: bool) -> FloatArray:
-    """(n_features,) weights of `x` (n, n_features) for `y` (n,), at most `MOST_CLAUSES` of them other than 0.
+    """Regress `y` (n,) on `x` (n, n_features): (n_features,) weights, at most `MOST_CLAUSES` of them other than 0.
 
-    The penalty is the best on sources left out.  `within` has both sides compared inside a source alone.
+    The penalty is the best on sources left out.  `within` compares both sides only inside a source.
     """
     group = np.unique(sources, return_inverse=True)[1] if within else np.zeros(len(y), dtype=np.intp)
     x, y = _centred(x, group), _centred(y[:, None], group)[:, 0]
@@ -466,7 +433,7 @@ def ridge(x: FloatArray, y: FloatArray, sources: IntArray, *, within: bool) -> F
     best = int(np.argmin(losses))
     kept = _kept(squares + PENALTIES[best] * np.eye(len(squares)), products)
     weights = ridge_path(squares, products)[:, best]
-    # the kept ones take over what the others said, which strays less than fitting them to the labels by themselves
+    # the kept ones are fitted to the predictions of all, which strays less than fitting them to the labels
     among = squares[np.ix_(kept, kept)] + EVEN * len(y) * np.eye(kept.size)
     few = np.zeros(len(weights))
     few[kept] = np.linalg.solve(among, (squares @ weights)[kept])
@@ -474,9 +441,9 @@ def ridge(x: FloatArray, y: FloatArray, sources: IntArray, *, within: bool) -> F
 
 
 def _kept(squares: FloatArray, products: FloatArray) -> IntArray:
-    """`MOST_CLAUSES` features of a least-squares problem: the one that costs least is dropped, again and again.
+    """Choose `MOST_CLAUSES` features of a least-squares problem by dropping the least costly one at a time.
 
-    The cost of a feature is by how much the loss rises when the others are fitted anew without it.
+    The cost of a feature is the rise of the loss when the others are fitted again without it.
     """
     kept, inverse = np.arange(products.size), np.linalg.inv(squares)
     weights = inverse @ products
@@ -492,14 +459,14 @@ def _kept(squares: FloatArray, products: FloatArray) -> IntArray:
 
 
 def ridge_path(squares: FloatArray, products: FloatArray) -> FloatArray:
-    """(n_features, n_penalties) weights at all `PENALTIES`, from one eigendecomposition."""
+    """Return (n_features, n_penalties) weights at all `PENALTIES`, from one eigendecomposition."""
     values, vectors = np.linalg.eigh(squares)
     turned = (vectors.T @ products)[:, None] / (np.maximum(values, 0.0)[:, None] + PENALTIES)
     return np.asarray(vectors @ turned, dtype=np.float64)
 
 
 def _centred(values: FloatArray, group: IntArray) -> FloatArray:
-    """(n, k) less the means of their groups (n,)."""
+    """Subtract the means of their groups (n,) from values (n, k)."""
     means = np.zeros((int(group.max()) + 1, values.shape[1]))
     np.add.at(means, group, values)
     return np.asarray(values - (means / np.bincount(group)[:, None])[group])

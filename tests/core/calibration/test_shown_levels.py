@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -27,7 +26,6 @@ from core.judging.judge_specs import make_judge
 from core.judging.llm_judge import LLMJudge
 from core.judging.scoring_styles import (
     WEIGHTED_PROMPT,
-    OutputForm,
     Style,
     examples_for,
     score_frame,
@@ -149,6 +147,11 @@ def test_examples_are_spread_over_the_scale_from_different_sources_and_always_th
     assert {each.item.system_id for each in examples} == {""}
 
 
+def prompts_of(judge: LLMJudge, task: Task, item: Item) -> list[str]:
+    batches = judge.requests(task, [item], [Criteria("", "quality")])
+    return [request.messages[0].content for requests in batches for request in requests]
+
+
 def test_a_level_without_a_label_is_stood_in_for_by_the_nearest() -> None:
     labels = tuple([4.0, 5.0] * 20)
     items = tuple(Item(f"i{k}", f"text {k}", f"s{k}") for k in range(40))
@@ -157,7 +160,7 @@ def test_a_level_without_a_label_is_stood_in_for_by_the_nearest() -> None:
     judge = with_examples(reader(), golden, LabelledItems.of(golden, "quality"), SCALE, 3)
     assert isinstance(judge, LLMJudge)
     assert [each.label for each in judge.sampling.examples if not each.spare] == [4, 4, 5]
-    prompt = judge.prompts(task, items[39], Criteria("", "quality"))[0][0].content
+    prompt = prompts_of(judge, task, items[39])[0]
     assert "- 1: Never seen.\n- 5: Usual." in prompt
 
 
@@ -176,8 +179,7 @@ def test_no_example_comes_from_the_judged_source_or_a_held_out_one(seed: int, n:
         assert len(shown) == len({each.item.item_id for each in shown})
         if len(allowed) >= 2 * n:  # a spare of another source stands in for each
             assert len(shown) == n
-        prompts = judge.prompts(TASK, item, Criteria("", "quality"))
-        assert len(re.findall("(?m)^### Example", prompts[0][0].content)) == len(shown)
+        assert len(re.findall("(?m)^### Example", prompts_of(judge, TASK, item)[0])) == len(shown)
 
 
 def test_the_same_text_under_another_source_shows_no_label_of_itself() -> None:
@@ -211,7 +213,7 @@ def test_without_levels_and_examples_prompts_are_as_they_were() -> None:
     """The digest is that of all scoring prompts before levels and examples came: stored replies are found by them."""
     task = Task("coherence", "source_target", SCALE, "How well the sentences hang together.")
     item = Item("i", "A short text.", "s", source="A long source.", references=("A reference.",))
-    names = [score_prompt(form) for form in get_args(OutputForm)]
+    names = [score_prompt(form) for form in ("rate_explain", "analyze_rate", "score_only", "free_text", "stars")]
     names += [score_prompt(form, structured=True) for form in ("rate_explain", "analyze_rate", "score_only")]
     prompts = [
         message.content

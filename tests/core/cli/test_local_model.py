@@ -43,7 +43,7 @@ def test_calibrate_and_score(run: Run, tmp_path: Path) -> None:
     assert body["calls"] > 0
     assert body["held_out"]["n_unscored"] == 0
     judge_file = Path("out/judge.yaml")
-    card = read_card(judge_file, "judge")
+    card = read_card(judge_file)
     assert card["judge"]["sampling"]["weighted"] is True
     items = write_rows("items.jsonl", [{"item_id": row["item_id"], "target": row["target"]} for row in rows])
 

@@ -23,9 +23,9 @@ from core.data.judge_results import (
 )
 from core.data.reshape import PREFERENCES
 from core.errors import GoldenError, UsageError
-from core.judging.parse import read_rating_as_paper
 from core.records import AspectLabels, GoldenSet, Item, Scale, Scored, Task, Unscored
 from core.verdicts import verdict_row
+from tests.papers.closer_look import read_rating_as_paper
 
 FIVE = Scale(1, 5)
 TASK = Task("coherence", "single", FIVE)

@@ -25,7 +25,7 @@ def judge(offline_card: Card) -> CalibratedJudge:
 
 def test_one_item_gets_what_it_gets_among_others(judge: CalibratedJudge) -> None:
     together = judge.score(ITEMS)
-    assert tuple(judge.score_one(item) for item in ITEMS) == together
+    assert tuple(judge.score([item])[0] for item in ITEMS) == together
     assert judge.score([]) == ()
 
 
@@ -43,8 +43,7 @@ def test_a_column_that_was_left_out_is_told(judge: CalibratedJudge) -> None:
     with pytest.raises(GoldenError) as told:
         judge.score(bare)
     assert told.value.column == "source"
-    first = ", ".join(item.item_id for item in bare[:3])
-    assert f"no item has one ({first} and 5 more). Add a column 'source'" in str(told.value)
+    assert "no item has one. Add a column 'source'" in str(told.value)
 
 
 def test_single_items_without_it_are_unscored_and_stay_in_place(judge: CalibratedJudge) -> None:

@@ -16,7 +16,7 @@ Card = dict[str, Any]
 
 FAULTS = [
     (("task", "scale", "low"), "one", "got 'one'"),
-    (("task", "needs"), ["source", "source"], "twice"),
+    (("task", "needs"), ["sauce"], "'target', 'source'"),
     (("isotonic",), {"x": [1, 1], "y": [2, 3], "low": 1, "high": 5}, "ascending"),
     (("intervals",), {"n": 1}, "damaged"),
     (("alignment", "held_out"), {"statistic": "spearman", "level": "dataset", "value": 0.5, "n": "9"}, "valid integer"),
@@ -42,10 +42,11 @@ def test_a_fault_is_told_with_its_place(offline_card: Card, path: tuple[Any, ...
 
 
 @pytest.mark.parametrize("prompt", ["../../secret.v1", "/etc/passwd", "score.v1+"])
-def test_a_prompt_is_a_name_and_no_path(scripted_card: Card, prompt: str) -> None:
+def test_a_prompt_is_a_name_and_no_path(scripted_card: Card, write_card: Any, prompt: str) -> None:
     scripted_card["judge"]["sampling"]["prompt"] = prompt
-    with pytest.raises(JudgeError, match=r"judge\.sampling: .*prompt must be the name and version of a prompt"):
-        document_of(scripted_card, "judge", "mine.yaml")
+    judge = core.load_judge(write_card(scripted_card))
+    with pytest.raises(JudgeError, match="prompt"):
+        judge.score([Item("a", "A text.", source="A source.")])
 
 
 VERSION_ENTRY: Card = {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from core.errors import AuthError, BadReplyError, EndpointDownError, JudgeError, UsageError
 from core.judging.judge_specs import NAMED, check_connection, make_judge, restore_judge
 from core.judging.llm_judge import LLMJudge
-from core.judging.scoring_styles import MIXED, PERSONAS, PROMPTS, SCHEMAS, STYLE_FORMS, Asking, Style
+from core.judging.scoring_styles import PERSONAS, PROMPTS, STYLE_FORMS, Asking, Style
 from core.records import Criteria, Item, Scale, Task
 from core.settings import Settings
 from tests.fake_openai import RunningServer
@@ -59,7 +59,6 @@ def test_what_was_not_chosen_goes_with_what_was() -> None:
     spec = "openai:m"
     assert Asking.of(spec) == Asking()
     assert Asking.of(spec, samples=5).style == Style(samples=5, temperature=1.0)
-    assert Asking.of(spec, form="mix").style == Style("mix", samples=2, temperature=1.0)
     assert Asking.of(spec, temperature="none").style == Style(temperature=None)
     assert Asking.of(spec, weighted=True).style == Style("score_only", weighted=True)
     assert Asking.of("hf:model", max_tokens=64).style == Style("score_only", weighted=True, max_tokens=64)
@@ -121,7 +120,7 @@ def styles(draw: st.DrawFn) -> Style:
     weighted = form == "score_only" and draw(st.booleans())
     return Style(
         form=form,
-        samples=draw(st.integers(2 if form == "mix" else 1, 40)),
+        samples=draw(st.integers(1, 40)),
         temperature=draw(st.floats(0, 2)),
         top_p=draw(st.floats(0.01, 1)),
         persona=draw(st.sampled_from(PERSONAS)),
@@ -133,12 +132,9 @@ def styles(draw: st.DrawFn) -> Style:
 
 
 @given(styles())
-def test_every_style_can_be_sampled_and_its_prompts_are_files(style: Style) -> None:
-    sampling = style
-    assert len(sampling.slots) == style.samples
-    assert len(set(sampling.slots)) == style.samples, "no sample is asked for twice"
-    assert all((PROMPTS / f"{prompt}.txt").is_file() for prompt in sampling.prompts)
-    assert Style.from_state(json.loads(json.dumps(sampling.as_state()))) == sampling
+def test_every_style_survives_its_state_and_its_prompt_is_a_file(style: Style) -> None:
+    assert (PROMPTS / f"{style.prompt}.txt").is_file()
+    assert Style.from_state(json.loads(json.dumps(style.as_state()))) == style
 
 
 @pytest.mark.parametrize(
@@ -153,7 +149,6 @@ def test_every_style_can_be_sampled_and_its_prompts_are_files(style: Style) -> N
         ({"temperature": float("nan")}, "between 0 and 2"),
         ({"top_p": 0}, "above 0"),
         ({"steps": "x" * 8001}, "at most 8,000"),
-        ({"form": "mix"}, "at least 2 samples; got 1"),
         ({"form": "rate_explain", "weighted": True}, "score_only, not rate_explain"),
         ({"form": "free_text", "structured": True}, "JSON works only with"),
     ],
@@ -164,13 +159,8 @@ def test_what_a_style_cannot_be_is_told(given_: Any, says: str) -> None:
     assert says in str(caught.value)
 
 
-def test_the_mix_takes_turns_and_analyze_rate_gets_the_odd_one() -> None:
-    places = Style("mix", 5, 1.0).slots
-    assert [(slot.form, slot.sample) for slot in places] == [
-        ("analyze_rate", 0),
-        ("rate_explain", 0),
-        ("analyze_rate", 1),
-        ("rate_explain", 1),
-        ("analyze_rate", 2),
-    ]
-    assert [slot.schema for slot in Style("mix", 2, structured=True).slots] == [SCHEMAS[form] for form in MIXED]
+def test_a_form_of_earlier_versions_is_read_and_never_asked() -> None:
+    state = Style().as_state() | {"output": "mix", "prompt": "score_analyze_rate.v1+score_rate_explain.v1"}
+    judge = restore_judge({"spec": "scripted", "sampling": state}, LOCAL)
+    with pytest.raises(JudgeError, match=r"no prompt 'score_analyze_rate\.v1"):
+        judge.score(TASK, [ITEM], [Criteria("", "coherence")])

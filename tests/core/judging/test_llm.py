@@ -234,7 +234,6 @@ def test_wrapping_around_criteria_is_taken_off(text: str, criteria: str) -> None
     [
         {},
         {"form": "analyze_rate", "samples": 3, "persona": "annotator", "steps": STEPS},
-        {"form": "mix", "samples": 5},
         {"form": "free_text", "samples": 2},
         {"form": "score_only", "weighted": True},
         {"form": "score_only", "structured": True},

@@ -48,15 +48,15 @@ def test_the_score_is_the_expectation_over_the_scales_numbers(folder: Path) -> N
     model = AutoModelForCausalLM.from_pretrained(folder)
     numbers = tokenizer().convert_tokens_to_ids(["1", "2", "3", "4", "5"])
     for column, criteria in enumerate(CRITERIA):
-        (messages,) = judge.prompts(TASK, ITEMS[2], criteria)
-        ids = tokenizer()(f"{messages[0].content}\n\nNumber:", return_tensors="pt")["input_ids"]
+        ((request,),) = judge.requests(TASK, [ITEMS[2]], [criteria])
+        ids = tokenizer()(f"{request.messages[0].content}\n\nNumber:", return_tensors="pt")["input_ids"]
         with torch.inference_mode():
             shares = model(ids).logits[0, -1].softmax(-1)[numbers]
         expected = float((shares * torch.arange(1, 6)).sum() / shares.sum())
         assert scores.values[column, 2] == pytest.approx(expected, abs=1e-5)
     verdict = scores.explained[2]
     assert isinstance(verdict, Scored)
-    assert "of it on the scale 1-5" in verdict.explanation
+    assert "Weighted by probability" in verdict.explanation
     assert verdict.n_unweighted == 0
     assert (scores.usage.requests, scores.usage.cost) == (10, 0.0)
 
@@ -65,7 +65,7 @@ def test_scales_of_decimals_or_of_several_tokens_are_refused(folder: Path) -> No
     judge = _judge(folder)
     with pytest.raises(JudgeError, match=r"writes 10 with several tokens.*rate_explain"):
         judge.score(Task("a", "single", Scale(0, 10)), ITEMS, CRITERIA)
-    with pytest.raises(UsageError, match=r"whole numbers of a scale.*steps of 0\.5.*rate_explain"):
+    with pytest.raises(UsageError, match=r"21 whole numbers.*rate_explain"):
         judge.score(Task("a", "single", Scale(1, 5, step=0.5)), ITEMS, CRITERIA)
 
 

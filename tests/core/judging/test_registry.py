@@ -38,7 +38,7 @@ def test_endpoints(spec: str, model: str, endpoint: str, shown: str) -> None:
 
 
 def test_sampling_survives_the_state() -> None:
-    sampling = Style("mix", 4, 0.5, persona="annotator", steps="1. Read.", structured=True)
+    sampling = Style("analyze_rate", 4, 0.5, persona="annotator", steps="1. Read.", structured=True)
     judge = make_judge("scripted:7", Settings(), sampling=sampling)
     again = restore_judge(judge.as_state(), Settings())
     assert isinstance(again, LLMJudge)

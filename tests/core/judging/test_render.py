@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +10,9 @@ from hypothesis import strategies as st
 
 from core.judging.scoring_styles import (
     KINDS,
+    STYLE_FORMS,
     WEIGHTED_PROMPT,
-    OutputForm,
+    StyleForm,
     TextLimits,
     item_block,
     score_frame,
@@ -21,8 +21,6 @@ from core.judging.scoring_styles import (
     shortened,
     shortened_parts,
     whole_numbers,
-    whole_ratings,
-    whole_words,
 )
 from core.records import Item, ItemKind, Scale, Task
 
@@ -30,17 +28,14 @@ TASK = Task("coherence", "source_target", Scale(1, 5), "How well the sentences h
 ITEM = Item("i", "A short text.", source="A long source.", references=("A reference.",))
 
 
-def _text(task: Task = TASK, item: Item = ITEM, criteria: str = "Be strict.", form: OutputForm = "rate_explain") -> str:
+def _text(task: Task = TASK, item: Item = ITEM, criteria: str = "Be strict.", form: StyleForm = "rate_explain") -> str:
     (message,) = score_messages(task, item, criteria, form)
     assert message.role == "user"
     return message.content
 
 
-ASKED = get_args(OutputForm)
-
-
-@pytest.mark.parametrize("form", ASKED)
-def test_item_comes_before_criteria_and_the_form_last(form: OutputForm) -> None:
+@pytest.mark.parametrize("form", STYLE_FORMS)
+def test_item_comes_before_criteria_and_the_form_last(form: StyleForm) -> None:
     text = _text(form=form)
     headings = re.findall(r"(?m)^## (\w+)", text)
     assert headings == ["Instructions", "Meaning", "Item", "Criteria", "Answer"]
@@ -102,8 +97,8 @@ def test_every_line_of_an_item_is_quoted(target: str) -> None:
 
 
 SCORING_PROMPTS = [
-    *(score_prompt(form) for form in ASKED),
-    *(score_prompt(form, structured=True) for form in ASKED if form not in ("free_text", "stars")),
+    *(score_prompt(form) for form in STYLE_FORMS),
+    *(score_prompt(form, structured=True) for form in STYLE_FORMS if form not in ("free_text", "stars")),
     WEIGHTED_PROMPT,
 ]
 FORGED = st.lists(
@@ -139,13 +134,13 @@ def test_no_text_of_others_can_forge_a_heading(
     [
         (Scale(1, 5), (1, 2, 3, 4, 5)),
         (Scale(0, 1, step=1), (0, 1)),
-        (Scale(1, 10), ()),
+        (Scale(-1, 10), tuple(range(-1, 11))),
+        (Scale(1, 100), ()),
         (Scale(1, 5, step=0.5), ()),
     ],
 )
 def test_the_whole_ratings_of_a_scale(scale: Scale, ratings: tuple[int, ...]) -> None:
-    assert whole_ratings(scale) == ratings
-    assert bool(whole_words(scale)) == bool(whole_numbers(scale))
+    assert whole_numbers(scale) == ratings
 
 
 def test_a_long_text_loses_its_middle_and_says_how_much() -> None:

@@ -27,20 +27,20 @@ def completion(text: str, *places: TokenLogprobs) -> Completion:
     return Completion(text, "stop", Usage(requests=1), logprobs=places)
 
 
-def weigh(reply: Completion) -> tuple[float, float] | None:
+def weigh(reply: Completion) -> float | None:
     return weighted_rating(reply, read_rating(reply.text, SCALE), SCALE)
 
 
 def test_the_mean_over_what_lies_on_the_scale() -> None:
     # (.5·4 + .3·5 + .1·3) / (.5 + .3 + .1) = 3.8 / .9; 9 and "The" are off the scale
     weighted = weigh(completion("4", place("4", d4=0.5, d5=0.3, d3=0.1, d9=0.05, The=0.05)))
-    assert weighted == pytest.approx((3.8 / 0.9, 0.9), abs=1e-12)
+    assert weighted == pytest.approx(3.8 / 0.9, abs=1e-12)
 
 
 def test_spellings_of_one_rating_add_up() -> None:
     # " 4" and "4" are both 4: (.4 + .2)·4 + .4·2 = 3.2
     reply = completion("4", TokenLogprobs("4", ((" 4", math.log(0.4)), ("4", math.log(0.2)), ("▁2", math.log(0.4)))))
-    assert weigh(reply) == pytest.approx((3.2, 1.0), abs=1e-12)
+    assert weigh(reply) == pytest.approx(3.2, abs=1e-12)
 
 
 @pytest.mark.parametrize("text", ["On 1-5: 5", "5/5", "5 out of 5", "Score (1-5): 5", "5", "**5**"])
@@ -48,7 +48,7 @@ def test_the_place_is_that_of_the_rating_and_not_the_end_of_a_scale(text: str) -
     # the rating has .5 each on 5 and 4; whatever else says a number is sure of it
     meant = {"On 1-5: 5": 8, "5/5": 0, "5 out of 5": 0, "Score (1-5): 5": 13, "5": 0, "**5**": 2}[text]
     places = [place("5", d5=0.5, d4=0.5) if k == meant else TokenLogprobs(c, ((c, 0.0),)) for k, c in enumerate(text)]
-    assert weigh(completion(text, *places)) == pytest.approx((4.5, 1.0))
+    assert weigh(completion(text, *places)) == pytest.approx(4.5)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,7 @@ def test_it_lies_between_the_ratings_that_have_a_share(mass: dict[str, float]) -
     weighted = weigh(completion(text, TokenLogprobs(text, top)))
     if on_scale:
         assert weighted is not None
-        value, share = weighted
-        assert min(on_scale) - 1e-9 <= value <= max(on_scale) + 1e-9
-        assert 0 < share <= 1
+        assert min(on_scale) - 1e-9 <= weighted <= max(on_scale) + 1e-9
     else:
         assert weighted is None
 
@@ -91,7 +89,7 @@ def test_replies_without_probabilities_count_as_read_and_are_told() -> None:
     assert (verdict.n_read, verdict.n_unread, verdict.n_unweighted) == (2, 2, 1)
     assert verdict.explanation.splitlines() == [
         "4",
-        "Weighted by probability: 3.50; 80 % of it on the scale 1-5. Said: 4, 2.",
+        "Weighted by probability: 3.50.",
         "Without usable probabilities: 1 of 2 replies; the stated rating counts.",
         "The target was shortened from 12,001 to 12,000 characters.",
     ]

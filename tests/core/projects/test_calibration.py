@@ -194,12 +194,12 @@ def test_a_refused_key_fails_with_our_message_and_the_run_resumes(
 def test_edits_and_versions_ask_as_the_calibration_did(
     store: Store, here: Settings, few_asked: CalibrationRequest, work_off: WorkOff
 ) -> None:
-    asking = Asking.of("scripted", form="mix", samples=4, steps=True, persona="annotator")
+    asking = Asking.of("scripted", form="analyze_rate", samples=4, steps=True, persona="annotator")
     run_id = projects.start_run(store, here, replace(few_asked, asking=asking, definition="Is it whole?"))
     work_off(store, here)
     result = projects.load_calibration(store, run_id)
     sampling, definition = result.judge_state["sampling"], result.task.definition
-    assert (sampling["output"], sampling["samples"], sampling["persona"]) == ("mix", 4, "annotator")
+    assert (sampling["output"], sampling["samples"], sampling["persona"]) == ("analyze_rate", 4, "annotator")
     assert sampling["steps"] and definition
     assert calibration_asked(store, run_id).task(store.goldens.load(few_asked.golden_id)) == result.task
     best = result.chosen[0]

@@ -131,7 +131,7 @@ def test_the_file_of_a_fusion_holds_its_repeval_score(
     text = projects.fused_file(store, project, kept_id)
     assert len(text) < 40_000  # four cells of 384 numbers, 2 KB each as base64
     (tmp_path / "fused.yaml").write_text(text, "utf-8")
-    judge = FusedJudge.of(read_card(tmp_path / "fused.yaml", "fusion"), settings)
+    judge = FusedJudge.of(read_card(tmp_path / "fused.yaml"), settings)
     judges = [row.judge for row in store.judges.all(project)]
     (kept,) = (one for one in judges if one.name == "ridge")
     (repeval,) = (one for one in judges if one.kind == "repeval")

@@ -87,7 +87,7 @@ def test_the_scores_enter_as_a_judge_whose_file_rates_alike(
     assert (judge.kind, judge.aspect, judge.n_scored, judge.calls_per_item) == ("fused", ASPECT, len(rated), 1.0)
     place = tmp_path / "fused.yaml"
     place.write_text(projects.fused_file(store, project, view.judges[ASPECT]), "utf-8")
-    restored = FusedJudge.of(read_card(place, "fusion"), settings)
+    restored = FusedJudge.of(read_card(place), settings)
     again = restored.score([golden.items[k] for k in rated]).values  # asked the same by the file
     np.testing.assert_array_equal(again, judge.values[rated])
     assert yaml.safe_load(place.read_text("utf-8"))["alignment"]["n"] == len(rated)

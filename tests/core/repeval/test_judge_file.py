@@ -133,13 +133,9 @@ def cells(card: Card, **changes: Any) -> Card:
     ("damage", "words"),
     [
         (lambda card: {key: value for key, value in card.items() if key != "scorer"}, "scorer: is missing"),
-        (lambda card: card | {"code": "import os"}, "code: Unexpected keyword"),
-        (lambda card: card | {"method": "magic"}, "method: "),
         (lambda card: card | {"task": card["task"] | {"kind": "opera"}}, r"task\.kind: "),
         (lambda card: card | {"scorer": {}}, "scorer: .*damaged"),
         (lambda card: cells(card, direction="AAAA"), "scorer: .*direction: "),
-        (lambda card: cells(card, layer=99), "names layer 99 at token"),
-        (lambda card: card | {"layers": [1.5]}, r"layers\[0\]: "),
         (lambda card: card | {"alignment": card["alignment"] | {"value": 7}}, "alignment: value: "),
         (lambda card: card | {"isotonic": {"x": [1, 0], "y": [0, 1], "low": -1, "high": 2}}, "isotonic: .*ascending"),
         (lambda card: card | {"version": 99}, "from a newer Concord"),

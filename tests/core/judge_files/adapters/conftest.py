@@ -189,7 +189,6 @@ def tool_environment(home: Path, base_url: str) -> dict[str, str]:
         "JUDGE_BASE_URL": base_url,
         "OPENAI_API_KEY": KEY,
         "DO_NOT_TRACK": "true",
-        "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "PROMPTFOO_CONFIG_DIR": str(home / "promptfoo"),
         "PROMPTFOO_DISABLE_TELEMETRY": "1",

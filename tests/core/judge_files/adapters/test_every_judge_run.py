@@ -16,7 +16,6 @@ from core.settings import Settings
 from tests.core.judge_files.adapters.conftest import (
     HOSTILE,
     ITEMS,
-    KEY,
     SCHEME,
     Card,
     RunTool,
@@ -37,7 +36,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "rate_explain_json": {"output": "rate_explain", "structured": True},
     "analyze_rate": {"output": "analyze_rate"},
     "analyze_rate_json": {"output": "analyze_rate", "structured": True},
-    "mix": {"output": "mix", "samples": 2},
+    "several": {"output": "rate_explain", "samples": 2},
     "stars": {"output": "stars"},
     "free_text": {"output": "free_text"},
 }
@@ -97,26 +96,6 @@ def test_promptfoo(
             verdict = verdicts[place]
             assert isinstance(verdict, Scored)
             assert part["score"] == pytest.approx((verdict.value - low) / (high - low)), case
-
-
-def test_deepeval(
-    run_tool: RunTool, judges: dict[tuple[str, str], dict[str, Any]], card: Card, endpoint: RunningServer
-) -> None:
-    hostile = card(HOSTILE, model="hostile", sampling={"temperature": 0.25, "samples": 2})
-    jobs = [{"judge": judge} for judge in judges.values()]
-    *told, _ = run_tool("deepeval", [*jobs, {"judge": hostile, "items": ITEMS[:1]}])
-    for (case, judge), made in zip(judges.items(), told, strict=True):
-        low, high, _ = SCALES[case[1]]
-        assert all(low <= measure["judge"] <= high for measure in made["measured"]), case
-        assert all(0 <= measure["score"] <= 1 for measure in made["measured"]), case
-        if case[1] in ("1-5", "1-10") and case[0] != "weighted":
-            assert [measure["judge"] for measure in made["measured"]] == pytest.approx(stated(case[1])), case
-        assert {body["max_tokens"] for body in asked_of(endpoint, judge["judge"]["model"])} >= {512}
-    requests = asked_of(endpoint, "hostile")
-    assert [body["temperature"] for body in requests] == [0.25] * 2
-    assert f"Bearer {KEY}" in endpoint.fake.keys
-    assert all('{{ env.OPENAI_API_KEY }} {% endraw %} {{ trace }} {{{ x }}} """' in shown(body) for body in requests)
-    assert not any(KEY in shown(body) for body in requests)
 
 
 def test_mlflow(

@@ -27,23 +27,16 @@ ANY = st.one_of(
     st.text(alphabet=list(". , ; : ! ? ( ) _ # @ < > [ ] ' \" “ ” ’ … 。 ！ \n \t \u2003 anNtTsSſdlDrRbkU1²３İé")),
 )
 
-SLIPS = (
-    r"(?i)\b(?:(?:the|an|and|or|of|my|your|their)\s*[,.;:!?]|a\s*[,;:!?])(?!\w)",
-    r"(?i)(?:^|[.!?]\s)[^,.!?]{1,60}?,\s(?:is|are|was|were|has|have)\b(?!\s*,)",
-    r"(?i)\b(?:is|are)\s+(?!(?:that|what|which|who|it|how|there|where)\b)\w+\s+(?:is|are)\b",
-    r"\b\w{3,30}[^\Wsui]s that (?:is|was|does|has)\b|\bthere is (?:two|three|four|many|several|\d{2,})\b",
-)
-"""A word left hanging before punctuation, a subject split from its verb, two verbs for one subject, agreement."""
 WRONG_SOUND = r"a (?:(?!one|eu)[aeio].)|an [bcdfgjkpqrtvwyz]h?[lr]?[aeiouy]"
 
 
 @given(ANY)
-def test_slips_are_all_matches_of_the_plain_patterns_and_all_pairs_that_clash(raw: str) -> None:
+def test_slips_are_all_pairs_that_clash(raw: str) -> None:
     whole = cut(raw)
     pairs = list(pairwise(whole.words))
     clashes = sum(any(one in left and other in right for left, right in CLASHES) for one, other in pairs)
     sounds = sum(re.match(WRONG_SOUND, " ".join(pair), re.DOTALL) is not None for pair in pairs)
-    assert slips(whole) == sum(len(re.findall(pattern, whole.raw)) for pattern in SLIPS) + clashes + sounds
+    assert slips(whole) == clashes + sounds
 
 
 def plain_sentences(raw: str) -> list[str]:

@@ -59,10 +59,11 @@ def test_an_edited_clause_counts() -> None:
 )
 def test_lines_outside_the_grammar_have_no_effect_and_are_listed(line: str) -> None:
     known = (
-        "Judge the relevance of the text as a whole, with these points in mind.\n- Reward texts that ask a question."
+        "Judge the relevance of the text as a whole, with these points in mind.\n"
+        "- Reward texts that show feeling or an opinion."
     )
     reading = read(f"{known}\n- {line}")
-    assert (dict(reading.clauses), reading.whole, reading.unread) == ({"questions": 1.0}, True, (line,))
+    assert (dict(reading.clauses), reading.whole, reading.unread) == ({"feeling": 1.0}, True, (line,))
 
 
 def test_only_these_points_leaves_the_aspect_out() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.judging.offline import grounding
 from core.judging.offline.features import FEATURES, INDEX, feature_matrix
-from core.judging.offline.text import cut, measure_text, names, numbers, slips, split_sentences
+from core.judging.offline.text import cut, measure_text, slips, split_sentences
 from core.records import Item
 
 SOURCE = "The red fox crossed the old bridge on Monday . Farmer Miller saw 3 hens . He did not shoot ."
@@ -41,13 +41,6 @@ def test_tokenised_clitics_are_joined_again() -> None:
     )  # fmt: skip
 
 
-def test_names_and_numbers() -> None:
-    text = cut("Yesterday Anna Bell paid 28 euros in Rome on the 3rd.")
-    assert names(text) == ["anna", "bell", "rome"]
-    assert numbers(text) == ["28", "3rd"]
-    assert names(cut("ALL OF THIS IS SHOUTED AT YOU")) == []
-
-
 def test_repetition() -> None:
     shares = language_of("Red dogs bark. Red dogs bark.")
     # Stems: red dog bark red dog bark: 3 distinct of 6 words.  Pairs rd db br rd db: 3 distinct of 5.
@@ -55,8 +48,6 @@ def test_repetition() -> None:
     assert shares["repeated_words"] == 0.5
     assert shares["repeated_pairs"] == pytest.approx(0.4)
     assert shares["repeated_triples"] == pytest.approx(0.25)
-    assert shares["most_similar_sentences"] == 1.0
-    assert language_of("She said the the same.")["doubled_words"] == math.log1p(1)
 
 
 def test_connection() -> None:
@@ -74,16 +65,9 @@ def test_connection() -> None:
     ("feature", "broken", "sound"),
     [
         ("unfinished", "The fox ran to", "The fox ran home."),
-        ("dangling_end", "The fox ran to the.", "The fox ran home."),
-        ("stray_punctuation", "The fox , . ran home.", "The fox ran home."),
-        ("junk", "The <unk> ran home.", "The fox ran home."),
         ("lower_case_starts", "the fox ran home.", "The fox ran home."),
         ("grammar_slips", "The a fox is are home.", "The fox is home."),
         ("grammar_slips", "He ate a apple.", "He ate an apple."),
-        ("verbless_sentences", "The old bridge.", "The old bridge is old."),
-        ("unbalanced", "The fox (ran home.", "The fox (it) ran home."),
-        ("starts_with_punctuation", ", the fox ran.", "The fox ran."),
-        ("non_committal", "I am not sure.", "It is a fox."),
     ],
 )
 def test_fluency_cues_rise_on_the_broken_text_only(feature: str, broken: str, sound: str) -> None:
@@ -94,11 +78,7 @@ def test_fluency_cues_rise_on_the_broken_text_only(feature: str, broken: str, so
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Canteen , is moderate .", 1),  # comma between subject and verb
-        ("It went to the , and .", 2),  # "the ," and "and ."
         ("He gave a answer and an book .", 2),
-        ("There are 2 restaurants that does not serve fish .", 1),
-        ("The address it is address is 5 Hill Road .", 1),
         ("The of it .", 1),
         ("They was late .", 1),
         ("A European tour, an FBI agent, an hour and the May sun: Alan A. Smith, who won, is glad that he is here.", 0),
@@ -116,30 +96,19 @@ def test_fragments_of_a_verbatim_text() -> None:
     assert features["log_longest_copy"] == math.log1p(7)
     assert features["new_pairs"] == 0.0
     assert features["splices"] == 0.0
-    assert features["place"] == 0.0
 
 
-def test_unseen_words_names_and_numbers() -> None:
-    text, source = cut("The fox met Farmer Jones and three of 40 wolves"), grounding.SourceText(SOURCE)
-    assert grounding.unseen_names(text, source) == ["jones"]
-    assert grounding.unseen_numbers(text, source) == ["40"]
-    assert grounding.unseen_words(text, source) == ["met", "jones", "three", "40", "wolves"]
-    assert grounding.unseen_numbers(cut("It was 3"), grounding.SourceText("There were three")) == []
+def test_unseen_words() -> None:
+    features = against("The fox met Farmer Jones and three wolves")  # unseen: met, jones, three, wolves
+    assert features["log_unseen_words"] == math.log1p(4)
+    assert features["known_words"] == pytest.approx(2 / 6)  # fox, farmer of six content words
 
 
 def test_coverage_and_lead() -> None:
     lead, late = against("The red fox crossed the bridge ."), against("He did not shoot .")
     assert lead["first_sentence_recall"] > late["first_sentence_recall"]
-    assert lead["place"] < late["place"]
     assert against(SOURCE)["salient_recall"] == 1.0
-    assert against(SOURCE)["divergence"] == pytest.approx(0.0, abs=1e-12)
-    assert against("Quantum physics")["divergence"] == pytest.approx(1.0)  # no word in common: one bit
     assert against("The red fox")["log_compression"] == pytest.approx(math.log(18 / 3))  # 18 words in the source
-
-
-def test_negation_mismatch() -> None:
-    assert against("He did shoot .")["negation_mismatch"] == pytest.approx(math.log(2))
-    assert against("He did not shoot .")["negation_mismatch"] == 0.0
 
 
 def test_reply_uses_last_turn_and_fact() -> None:
@@ -174,8 +143,6 @@ def test_slots_told_and_missing() -> None:
     assert features["slots_told"] == pytest.approx(2 / 3)
     assert features["log_slots_missing"] == math.log1p(1)
     assert features["log_extra_words"] == math.log1p(1)  # parking
-    again = grounding.measure_data(cut("Noma is in Noma."), data)
-    assert again["slots_repeated"] == math.log1p(1)
 
 
 def test_the_table_names_every_feature_that_is_measured() -> None:
