@@ -1,6 +1,6 @@
 """Statistics of agreement between judges and raters: plain numpy, vectorised over candidates.
 
-Every one takes scores, the items they are about, and what agreement is measured by. A file each::
+Every function takes scores, the items they belong to, and a `Measure`. The files::
 
     correlation     coefficients of many rows at once; the three levels   correlate LabelledItems alignment_values
     alignment       values with intervals, differences, tests, the bar    align paired_difference compare_judges
@@ -35,17 +35,14 @@ from core.stats.correlation import (
     coefficients_by_source,
     correlate,
     kendall,
-    paired,
     pearson,
     spearman,
 )
-from core.stats.intervals import ALPHA, LEAST_SOURCES, NO_TEST, SHORT, SHORT_BELOW, TOO_FEW, claim, spread_over_sources
+from core.stats.intervals import ALPHA, LEAST_SOURCES, NO_TEST, TOO_FEW, claim
 from core.stats.on_scale import (
     AbsoluteErrors,
     AgreementReport,
-    BinaryAgreement,
     IsotonicMap,
-    StepAgreement,
     absolute_errors,
     agreement_report,
     fit_isotonic,

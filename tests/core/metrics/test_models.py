@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -139,14 +139,9 @@ def test_long_inputs_are_cut_and_counted(nli_model, regression_model):
 )
 def test_what_cannot_be_loaded_is_left_out_in_words(nli_model, encoder_model, items, tmp_path, name, reason):
     """Pickled and damaged weights: `tests/core/repeval/test_extraction.py`."""
-    _left_out(name.format(tmp=tmp_path, nli=nli_model, encoder=encoder_model), items, reason)
-
-
-def _left_out(name: str, items: Sequence[Item], reason: str) -> None:
-    words = score_or_reason(make_metric(name), items)
+    words = score_or_reason(make_metric(name.format(tmp=tmp_path, nli=nli_model, encoder=encoder_model)), items)
     assert isinstance(words, str), words
     assert re.search(reason, words), words
-    assert len(words) < 700
 
 
 READ_BY: dict[str, set[str]] = {

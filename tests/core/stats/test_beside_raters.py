@@ -129,17 +129,6 @@ def test_dataset_level_by_loops_and_jackknife_by_loops(statistic, holes):
         assert standing.p == pytest.approx(2 * scipy_stats.t.sf(abs(standing.difference) / error, 19))
 
 
-def test_sample_level_is_the_t_interval_over_sources():
-    ratings, judge, sources = drawn(n_sources=20, per=8)
-    standing = beside(ratings, judge, "spearman", "sample", sources=sources)
-    own = np.array([by_loop(ratings[:, sources == s], judge[sources == s], "spearman").mean() for s in range(20)])
-    expected = scipy_stats.ttest_1samp(own, 0.0)
-    assert standing.difference == pytest.approx(own.mean())
-    assert (standing.interval.low, standing.interval.high) == pytest.approx(tuple(expected.confidence_interval()))
-    assert standing.p == pytest.approx(expected.pvalue)
-    assert "t(19)" in standing.interval.method
-
-
 def test_under_eight_sources_nothing_is_told_apart():
     ratings, _, sources = drawn(n_sources=LEAST_SOURCES - 1, per=30)
     standing = beside(ratings, ratings.mean(axis=0), "spearman", "dataset", sources=sources)
