@@ -31,9 +31,7 @@ from core.store.store import Store
 
 LINGER_SECONDS = 120.0
 """How long a worker that the app started waits without runs and web process before it ends."""
-_TICK, _LONGEST_TICK = 0.1, 1.0
-_BEAT = 2.0
-
+_TICK, _BEAT = 0.1, 2.0
 BEHIND_THE_SCREENS = 5
 """Niceness of a worker next to the web process, so that screens stay fast."""
 log = logging.getLogger("concord.jobs")
@@ -55,55 +53,48 @@ def run_worker(settings: Settings, *, linger: float | None = None) -> None:
     with lock, owner_only():
         secure_home(settings.home)
         with open_store(settings) as store:
-            _Worker(settings, store, linger).run()
+            _work(settings, store, linger)
 
 
-class _Worker:
-    def __init__(self, settings: Settings, store: Store, linger: float | None) -> None:
-        self._store, self._linger = store, linger
-        self._watch = watch_file(settings)
-        self._id = settings.worker_id or socket.gethostname()
-        self._place = f"{socket.gethostname()}, {settings.home.absolute()}"
-        self._queue = Queue(store, self._id, lambda run, progress: do_run(store, settings, run, progress), lane_of)
-        self._stop = threading.Event()
-        self._pause = _TICK
+def _work(settings: Settings, store: Store, linger: float | None) -> None:
+    worker_id = settings.worker_id or socket.gethostname()
+    place = f"{socket.gethostname()}, {settings.home.absolute()}"
+    for other in store.workers.alive():  # a worker of this CONCORD_HOME is dead, for its lock is here
+        if other.worker_id == worker_id and other.place != place:
+            raise JobError(
+                f"A worker named {worker_id!r} is alive on {other.place}. "
+                "Give this one another name with CONCORD_WORKER_ID."
+            )
+    store.workers.enter(worker_id, place, os.getpid())
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
 
-    def run(self) -> None:
-        for other in self._store.workers.alive():  # a worker of this CONCORD_HOME is dead, for its lock is here
-            if other.worker_id == self._id and other.place != self._place:
-                raise JobError(
-                    f"A worker named {self._id!r} is alive on {other.place}. "
-                    "Give this one another name with CONCORD_WORKER_ID."
-                )
-        self._store.workers.enter(self._id, self._place, os.getpid())
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._stop.set())
-        threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True).start()
-        self._queue.launch()
-        collect_seldom()
-        log.info("worker %s is ready (process %s)", self._id, os.getpid())
-        needed_at = time.monotonic()
-        while not self._stop.wait(self._pause):
+    def keep_beating() -> None:
+        while not stop.wait(_BEAT):
             try:
-                if self._linger is None or _watched(self._watch) or not self._queue.idle:
-                    needed_at = time.monotonic()
-                elif time.monotonic() - needed_at >= self._linger:
-                    break
-                self._queue.tick()
-            except ConcordError as error:
-                log.warning("the queue could not be looked at; trying again: %s", error)
-        self._stop.set()
-        self._queue.stop()
-        self._store.workers.leave(self._id)
-
-    def _keep_beating(self) -> None:
-        """Send heartbeats; the more workers there are, the less often each ticks."""
-        while not self._stop.wait(_BEAT):
-            try:
-                self._store.workers.beat(self._id)
-                self._pause = min(_TICK * len(self._store.workers.alive()), _LONGEST_TICK)
+                store.workers.beat(worker_id)
             except ConcordError as error:
                 log.warning("no heartbeat could be written; trying again: %s", error)
+
+    threading.Thread(target=keep_beating, name="heartbeat", daemon=True).start()
+    queue = Queue(store, worker_id, lambda run, progress: do_run(store, settings, run, progress), lane_of)
+    queue.launch()
+    collect_seldom()
+    log.info("worker %s is ready (process %s)", worker_id, os.getpid())
+    needed_at = time.monotonic()
+    while not stop.wait(_TICK):
+        try:
+            if linger is None or _watched(watch_file(settings)) or not queue.idle:
+                needed_at = time.monotonic()
+            elif time.monotonic() - needed_at >= linger:
+                break
+            queue.tick()
+        except ConcordError as error:
+            log.warning("the queue cannot be read; trying again: %s", error)
+    stop.set()
+    queue.stop()
+    store.workers.leave(worker_id)
 
 
 def _watched(file: Path) -> bool:
