@@ -160,16 +160,15 @@ class AnnotationSession:
     """The work of a rater in a pass: `assigned` item ids in order, labels and comments.
 
     `labels` maps (item id, aspect) to the newest label, whose value None means "cannot tell".  `comments` maps item id
-    to the comment.  `version` is the number of the newest label.
+    to the comment.
     """
 
     pass_id: str
     rater: str
     aspects: tuple[str, ...]
     assigned: tuple[str, ...]
-    labels: Mapping[tuple[str, str], Label] = field(default_factory=dict)
-    comments: Mapping[str, str] = field(default_factory=dict)
-    version: int = 0
+    labels: Mapping[tuple[str, str], Label]
+    comments: Mapping[str, str]
 
     @cached_property
     def done(self) -> frozenset[str]:
@@ -186,19 +185,6 @@ class AnnotationSession:
         """Map aspect to the label of an item, for the aspects that have one."""
         keys = ((item_id, aspect) for aspect in self.aspects)
         return {key[1]: self.labels[key].value for key in keys if key in self.labels}
-
-    def updated(self, new: Sequence[Label]) -> AnnotationSession:
-        """Return the session with newer labels of the rater, oldest first; itself if there are none."""
-        if not new:
-            return self
-        assigned, labels, comments = set(self.assigned), dict(self.labels), dict(self.comments)
-        for label in new:
-            if label.item_id in assigned and label.aspect in (REMARK, *self.aspects):
-                comments[label.item_id] = label.comment
-                labels.pop((label.item_id, label.aspect), None)
-                if label.aspect != REMARK and not label.is_withdrawn:
-                    labels[label.item_id, label.aspect] = label
-        return replace(self, labels=labels, comments=comments, version=new[-1].number)
 
 
 def list_passes(store: Store, project_id: str, golden_id: str | None = None) -> list[LabelPass]:
@@ -240,17 +226,9 @@ def frozen_from(store: Store, project_id: str, golden_id: str) -> Iterator[tuple
 
 
 @requires("annotator")
-def join_pass(
-    store: Store, project_id: str, pass_id: str, *, seen: AnnotationSession | None = None
-) -> AnnotationSession:
-    """Return the user's items and labels in a pass; the first call makes them a rater.
-
-    With `seen`, the result of an earlier call, only newer labels are read.  UsageError without a name.
-    """
-    rater = _named_rater(store)
-    if seen is not None and (seen.pass_id, seen.rater) == (pass_id, rater):
-        return seen.updated(store.labels.since(project_id, pass_id, rater, seen.version))
-    labelling = get_pass(store, project_id, pass_id)
+def join_pass(store: Store, project_id: str, pass_id: str) -> AnnotationSession:
+    """Return the user's items and labels in a pass; the first call makes them a rater.  UsageError without a name."""
+    rater, labelling = _named_rater(store), get_pass(store, project_id, pass_id)
     if rater not in labelling.raters:
         store.events.add(project_id, RaterJoined(labelling.name, subject=pass_id), store.actor)
         labelling = get_pass(store, project_id, pass_id)
@@ -259,9 +237,16 @@ def join_pass(
 
 def _session(store: Store, labelling: LabelPass, rater: str) -> AnnotationSession:
     item_ids = store.goldens.load(labelling.golden_id).item_ids
-    assigned = tuple(item_ids[k] for k in labelling.assigned(rater))
-    session = AnnotationSession(labelling.pass_id, rater, labelling.aspects, assigned)
-    return session.updated(store.labels.since(labelling.project_id, labelling.pass_id, rater, 0))
+    assigned = dict.fromkeys(item_ids[k] for k in labelling.assigned(rater))
+    labels: dict[tuple[str, str], Label] = {}
+    comments: dict[str, str] = {}
+    for label in store.labels.since(labelling.project_id, labelling.pass_id, rater, 0):  # oldest first
+        if label.item_id in assigned:
+            comments[label.item_id] = label.comment
+            labels.pop((label.item_id, label.aspect), None)
+            if label.aspect in labelling.aspects and not label.is_withdrawn:
+                labels[label.item_id, label.aspect] = label
+    return AnnotationSession(labelling.pass_id, rater, labelling.aspects, tuple(assigned), labels, comments)
 
 
 def _named_rater(store: Store) -> str:

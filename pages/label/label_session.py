@@ -54,9 +54,8 @@ _SHEET_ROWS = """
 def draw(assignment: Assignment) -> None:
     """Draw progress, the item, its label buttons, and the buttons that lead on."""
     passed, store = assignment.passed, assignment.store
-    try:  # read whole only once; later only what was saved since the last drawing
-        seen: AnnotationSession | None = st.session_state.get(state.LABEL_SESSION)
-        session = projects.join_pass(store, passed.project_id, passed.pass_id, seen=seen)
+    try:
+        session = projects.join_pass(store, passed.project_id, passed.pass_id)
     except ConcordError as error:
         st.error(plain(f"Labelling cannot continue: {error}"), icon=":material/error:")
         return
