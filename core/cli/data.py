@@ -8,37 +8,32 @@ from typing import Annotated, Any
 
 import typer
 
-from core.cli.options import ForceFlag, GoldenFile, JsonFlag, VerboseFlag, with_options
+from core.cli.options import ForceFlag, GoldenFile, VerboseFlag, command
 from core.cli.output import place, tell
 from core.wording import counted
 
-commands = typer.Typer(add_completion=False)
 
-
-@commands.command(rich_help_panel="Judge")
-@with_options
+@command("Judge")
 def check(
     golden: GoldenFile,
     *,
     verbose: VerboseFlag = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """Validate a golden set: columns, scales, groups, ids and labels."""
     from core.data import check_file
 
     report = check_file(golden.golden, values=golden.values or None, mapping=golden.mapped)
-    tell(report, _check_words(report, str(golden.golden), verbose=verbose), as_json)
+    tell(report, _check_words(report, str(golden.golden), verbose=verbose))
     if any(finding["severity"] == "error" for finding in report["findings"]):
         raise typer.Exit(1)
 
 
-@commands.command(rich_help_panel="Data")
+@command("Data")
 def fetch(
     name: Annotated[str, typer.Argument(help="The set, such as summeval; without it, list all sets.")] = "",
     *,
     out: Annotated[Path | None, typer.Option(help="Golden file to write; NAME.jsonl in this folder.")] = None,
     force: ForceFlag = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """Download a public set of human ratings and convert it to a golden set."""
     from core.data.public_sets import CATALOGUE, fetch_benchmark, find_benchmark
@@ -49,7 +44,7 @@ def fetch(
             sizes = f"{each.n_items:,} items of {each.n_sources:,} sources"
             lines.append(f"{each.name:<13} {each.title}: {', '.join(each.aspects)} ({each.scale}), {sizes}")
             lines.append(f"{'':<13} licence: {each.licence}; {each.home}")
-        tell({"benchmarks": [each.as_json() for each in CATALOGUE]}, lines, as_json)
+        tell({"benchmarks": [each.as_json() for each in CATALOGUE]}, lines)
         return
     benchmark = find_benchmark(name)
     body = fetch_benchmark(benchmark, out or Path(f"{benchmark.name}.jsonl"), force=force)
@@ -57,7 +52,7 @@ def fetch(
     lines += [f"  {aspect}: {counted(facts['n_labelled'], 'label')}" for aspect, facts in body["aspects"].items()]
     if body["warnings"]:
         lines.append(f"{counted(len(body['warnings']), 'warning')}: python -m core check {body['out']} shows them.")
-    tell(body, [*lines, f"Licence: {body['licence']}", f"Cite: {body['citation']}"], as_json)
+    tell(body, [*lines, f"Licence: {body['licence']}", f"Cite: {body['citation']}"])
 
 
 MOST_FINDINGS = 3

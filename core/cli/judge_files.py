@@ -14,14 +14,13 @@ from core.cli.options import (
     AspectOption,
     ForceFlag,
     GoldenFile,
-    JsonFlag,
     JudgeFileOptions,
     MapOption,
     PrintOptions,
+    command,
     reply_cache,
-    with_options,
 )
-from core.cli.output import because, finding_lines, notes, place, spent, stages_shown, tell, written_to
+from core.cli.output import because, finding_lines, notes, place, spent, stages_shown, tell, wants_json, written_to
 from core.comparison.recheck import RecheckSettings
 from core.comparison.steadiness import RepeatSettings
 from core.errors import ConcordError, UsageError
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from core.judge_files.adapters import Adapter
     from core.scoring import ScoredFile
 
-commands = typer.Typer(add_completion=False)
 _SHOWN = 8
 """Periods that are printed."""
 FINDINGS_SHOWN = 5
@@ -43,8 +41,7 @@ NOTHING_READ = (
 )
 
 
-@commands.command(rich_help_panel="Judge")
-@with_options
+@command("Judge")
 def score(
     source: Annotated[
         str, typer.Argument(metavar="ITEMS", help="CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")
@@ -65,7 +62,6 @@ def score(
     ] = "",
     mapped: MapOption = None,
     force: ForceFlag = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """Rate texts with a judge file; a stopped run resumes."""
     from core.data.columns import read_map
@@ -84,7 +80,7 @@ def score(
             raise UsageError("--ray takes no --force: delete the folder of --out.")
         with output_kept_clean(), stages_shown("items") as progress:
             scored = score_on_ray(ray_address(ray, "--ray"), request, source, target, progress=progress)
-        _tell_scored(scored, target, as_json)
+        _tell_scored(scored, target)
         return
     cache = opened.replies(judge_file)
     begun = out.with_name(f"{out.name}.progress.json")
@@ -101,24 +97,23 @@ def score(
             for note in getattr(error, "__notes__", ()):
                 typer.echo(note, err=True)
             raise
-    _tell_scored(scored, target, as_json)
+    _tell_scored(scored, target)
 
 
-def _tell_scored(scored: ScoredFile, out: str, as_json: bool) -> None:
+def _tell_scored(scored: ScoredFile, out: str) -> None:
     warnings = [f for f in scored.findings if f.severity == "warning"]
     for finding in warnings[:FINDINGS_SHOWN]:
         typer.echo(f"warning: {finding.message}{place(finding.row, finding.column)}", err=True)
     if (rest := len(warnings) - FINDINGS_SHOWN) > 0:
         typer.echo(f"{rest} more warnings; `check` lists them.", err=True)
     body = scored.as_json() | {"out": out}
-    tell(body, _score_words(body), as_json)
+    tell(body, _score_words(body))
     if scored.nothing_read:
         typer.echo(NOTHING_READ.format(out=out), err=True)
         raise typer.Exit(1)
 
 
-@commands.command(rich_help_panel="Judge")
-@with_options
+@command("Judge")
 def recheck(
     judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="A judge.yaml, fused.yaml or repeval.yaml.")],
     golden: GoldenFile,
@@ -148,13 +143,12 @@ def recheck(
         outcome = look_again(loaded, newer, aspect, settings=settings, verdicts=verdicts)
     said = recheck_finding(outcome)
     body = outcome.as_json() | {"words": said.headline}
-    tell(body, finding_lines(said, verbose=printed.verbose), printed.as_json)
+    tell(body, finding_lines(said, verbose=printed.verbose))
     if outcome.decision == "fallen":
         raise typer.Exit(1)
 
 
-@commands.command(rich_help_panel="Measure")
-@with_options
+@command("Measure")
 def repeat(
     golden: GoldenFile,
     *,
@@ -180,17 +174,15 @@ def repeat(
     said = steadiness_finding(found)
     spending = f"{counted(found.usage.requests, 'request')}{spent(asdict(found.usage))}."
     lines = finding_lines(said, [spending], verbose=printed.verbose)
-    tell(found.as_json() | {"words": said.headline}, lines, printed.as_json)
+    tell(found.as_json() | {"words": said.headline}, lines)
 
 
-@commands.command(rich_help_panel="Judge")
-@with_options
+@command("Judge")
 def switch(
     judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="A judge.yaml.")],
     golden: GoldenFile,
     *,
     judge: Annotated[list[str], typer.Option("--judge", help="SPEC of another model; up to five.")],
-    as_json: JsonFlag = False,
 ) -> None:
     """Try other models with a judge's criteria: agreement, paired difference, price and unread replies."""
     from core.comparison.switching import switch as switched
@@ -209,11 +201,10 @@ def switch(
         rows.append(f"{one.judge}: held-out {estimate(one.held_out)}{versus}; {cost}")
     said = switch_finding(found)
     body = {"words": said.headline, "candidates": [one.as_json() for one in found]}
-    tell(body, finding_lines(said, rows), as_json)
+    tell(body, finding_lines(said, rows))
 
 
-@commands.command(rich_help_panel="Judge")
-@with_options
+@command("Judge")
 def monitor(
     traffic: Annotated[
         list[Path],
@@ -252,12 +243,12 @@ def monitor(
     rows += [f"left out: {n:,} {why}" for why, n in monitored.left_out.items()]
     lines = finding_lines(monitor_finding(monitored), rows, monitored.notes, verbose=printed.verbose)
     lines.append(f"page: {out / 'monitor.html'}")
-    tell(monitored.as_json() | {"out": str(out)}, lines, printed.as_json)
+    tell(monitored.as_json() | {"out": str(out)}, lines)
     if monitored.alarm:
         raise typer.Exit(1)
 
 
-@commands.command(rich_help_panel="Judge")
+@command("Judge")
 def adapt(
     judge: Annotated[Path, typer.Argument(help="A judge.yaml.")],
     *,
@@ -267,7 +258,6 @@ def adapt(
     ] = "",
     force: ForceFlag = False,
     accept_edited: AcceptEdited = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """Write a judge for another tool, and list what that tool cannot hold."""
     from core.files import is_folder, write_text
@@ -279,7 +269,7 @@ def adapt(
         listed, lines = adapters(card), []
         for each in listed:
             lines += [f"{each.name}: {each.title} ({each.file_name})", *(f"  lost: {line}" for line in each.lost)]
-        tell({"adapters": [_adapter_json(each) for each in listed]}, lines, as_json)
+        tell({"adapters": [_adapter_json(each) for each in listed]}, lines)
         return
     adapted = adapter(card, to)
     for line in adapted.lost:
@@ -289,9 +279,9 @@ def adapt(
         path = Path(out) / adapted.file_name if is_folder(out) else Path(out)
         require_new([path], force=force)
         write_text(path, adapted.text)
-        tell(body | {"out": str(path)}, written_to(str(path)), as_json)
-    elif as_json:
-        tell(body | {"text": adapted.text}, [], as_json)
+        tell(body | {"out": str(path)}, written_to(str(path)))
+    elif wants_json.get():
+        tell(body | {"text": adapted.text}, [])
     else:
         typer.echo(adapted.text.rstrip("\n"))  # unbroken, since it is a program
 

@@ -13,13 +13,12 @@ from core.cli.options import (
     AskingOptions,
     AspectOption,
     GoldenFile,
-    JsonFlag,
     Printed,
     PrintOptions,
     VerboseFlag,
+    command,
     read_scale,
     reply_cache,
-    with_options,
 )
 from core.cli.output import (
     alignment_line,
@@ -44,15 +43,13 @@ if TYPE_CHECKING:
     from core.calibration.calibrated import CalibratedRun
     from core.repeval import RepEvalResult
 
-commands = typer.Typer(add_completion=False)
 WITH = (
     "Names, parted by commas: offline, repeval, overlap, rouge1_source_p, rougeL, chrf, similarity, metric_<name>, "
     "judge:FILE, nli:MODEL, …"
 )
 
 
-@commands.command(rich_help_panel="Judge")
-@with_options
+@command("Judge")
 def calibrate(
     golden: GoldenFile,
     *,
@@ -94,11 +91,10 @@ def calibrate(
     with stages_shown() as progress:
         result = run(loaded, task, judge, replies=reply_cache(judge), progress=progress, **how)
     body = result.as_json() if printed.out is None else result.save(printed.out)
-    tell(body, _calibration_words(result, body, verbose=printed.verbose), printed.as_json)
+    tell(body, _calibration_words(result, body, verbose=printed.verbose))
 
 
-@commands.command(rich_help_panel="Methods")
-@with_options
+@command("Methods")
 def ablate(
     judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="The judge.yaml of a calibration.")],
     golden: GoldenFile,
@@ -107,7 +103,6 @@ def ablate(
         str, typer.Option("--judge", help="The judge in the file; name it again if it needs a key or a model.")
     ] = "",
     out: Annotated[Path | None, typer.Option(help="Folder for summary.json.")] = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Measure what each part of a calibration adds.
 
@@ -136,11 +131,10 @@ def ablate(
             figures = difference_figures(less["value"], less["interval"], less["p_holm"])
             lines.append(f"    minus the final judge: {figures} after Holm, n = {less['n']}")
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
-    tell(body, [*lines, *notes(result.opening, *said), *written_to(body["out"])], as_json)
+    tell(body, [*lines, *notes(result.opening, *said), *written_to(body["out"])])
 
 
-@commands.command(rich_help_panel="Methods")
-@with_options
+@command("Methods")
 def fuse(
     golden: GoldenFile,
     *,
@@ -150,7 +144,6 @@ def fuse(
     judge: Annotated[str, typer.Option(help="For llm: openai:MODEL, openai:MODEL@URL, scripted[:SEED].")] = "",
     settings: FusionSettings,
     verbose: VerboseFlag = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """Combine several judges and metrics into one, and measure it next to its parts."""
     from core.fusion.fused_run import MODEL_WRITES
@@ -178,7 +171,7 @@ def fuse(
             progress=Shown(show),
         )
     body = fused.as_json(str(out))
-    tell(body, _fusion_words(body, verbose=verbose), as_json)
+    tell(body, _fusion_words(body, verbose=verbose))
 
 
 @dataclass(frozen=True)
@@ -198,8 +191,7 @@ class ReadingOptions:
     template: str = setting("", "Template by name, or as text with {hypothesis}; default: the text alone.")
 
 
-@commands.command(rich_help_panel="Methods")
-@with_options
+@command("Methods")
 def repeval(
     golden: GoldenFile,
     *,
@@ -244,7 +236,7 @@ def repeval(
     if moved is not None:
         lines.append(f"The figures above are of {fitted.golden.name}. Applied: {alignment_words(moved.alignment)}")
         warnings += moved.warnings
-    tell(body, [*lines, *cautions(warnings, printed.verbose), *written_to(body["out"])], printed.as_json)
+    tell(body, [*lines, *cautions(warnings, printed.verbose), *written_to(body["out"])])
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,20 +12,16 @@ import typer
 from core.cli.options import (
     AspectOption,
     ForceFlag,
-    JsonFlag,
     PrintOptions,
+    command,
     settings_and_store,
-    with_options,
 )
 from core.cli.output import cautions, notes, tell
 from core.errors import UsageError
 from core.wording import counted
 
-commands = typer.Typer(add_completion=False)
 
-
-@commands.command(rich_help_panel="Projects")
-@with_options
+@command("Projects")
 def report(
     *,
     project: Annotated[str, typer.Option("--project", help="The project's name, or its id.")],
@@ -67,15 +63,14 @@ def report(
         *asides(report),
         *cautions([f"{limit.headline}. {limit.detail}" for limit in limited], printed.verbose),
     ]
-    tell(body, [*lines, f"Written: {', '.join(body['files'].values())}"], printed.as_json)
+    tell(body, [*lines, f"Written: {', '.join(body['files'].values())}"])
 
 
-@commands.command("export-project", rich_help_panel="Projects")
+@command("Projects", "export-project")
 def export_project(
     project: Annotated[str, typer.Argument(help="The project's name, or its id.")],
     out: Annotated[str, typer.Option(help="The zip to write, or a folder for it (a name that ends in /).")],
     force: ForceFlag = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """Write a whole project to one zip file. It never holds a key."""
     from core import projects
@@ -99,14 +94,13 @@ def export_project(
     lines = [f"{exported.project}: {exported.words}.", f"Written to {path}, {exported.size / 1e3:,.1f} kB."]
     if exported.unfinished:
         lines += notes(f"unfinished runs are exported as cancelled: {exported.unfinished}.")
-    tell(body, lines, as_json)
+    tell(body, lines)
 
 
-@commands.command("import-project", rich_help_panel="Projects")
+@command("Projects", "import-project")
 def import_project(
     file: Annotated[Path, typer.Argument(help="A zip that export-project wrote.")],
     name: Annotated[str, typer.Option(help="The project's name here; default: the name in the file.")] = "",
-    as_json: JsonFlag = False,
 ) -> None:
     """Create a project from a zip of export-project; its runs are read-only."""
     from core import projects
@@ -125,13 +119,12 @@ def import_project(
     lines = [f"{imported.project.name}: {imported.file.words}."]
     if imported.file.holds["runs"]:
         lines.append("Its runs are read-only. To run anything, start a calibration with a judge that you choose.")
-    tell(body, lines, as_json)
+    tell(body, lines)
 
 
-@commands.command(rich_help_panel="Projects")
+@command("Projects")
 def demo(
     reset: Annotated[bool, typer.Option("--reset", help="Reset the demo project.")] = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """Add the finished demo project. It needs no key and no network."""
     from core import projects
@@ -146,20 +139,20 @@ def demo(
         "Its labels are simulated and its raters made up: it shows how Concord works, not how good a judge is.",
         "Open it: streamlit run app.py",
     ]
-    tell(body, lines, as_json)
+    tell(body, lines)
 
 
-@commands.command(rich_help_panel="Projects")
-def worker(as_json: JsonFlag = False) -> None:
+@command("Projects")
+def worker() -> None:
     """Run a worker that takes runs from the queue until you stop it."""
     from core.jobs.worker import run_worker
     from core.settings import Settings
 
     run_worker(Settings.from_environment())
-    tell({"stopped": True}, ["worker stopped"], as_json)
+    tell({"stopped": True}, ["worker stopped"])
 
 
-@commands.command(rich_help_panel="Projects")
+@command("Projects")
 def storage(
     *,
     days: Annotated[
@@ -167,7 +160,6 @@ def storage(
         typer.Option("--older-than", help="Also count replies and hidden states older than this many days."),
     ] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Delete everything older than --older-than days.")] = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """Show what is stored; delete old cached replies and hidden states. Scores and reports stay."""
     from core.projects.project_list import prune
@@ -191,7 +183,7 @@ def storage(
     body["held"] = [asdict(each) for each in held]
     for each in held:
         lines.append(f"{each.what:<40} {each.n:>12,} {_megabytes(each.n_bytes):>12}")
-    tell(body, [*lines, f"in {settings.home}"], as_json)
+    tell(body, [*lines, f"in {settings.home}"])
 
 
 def _megabytes(n_bytes: int) -> str:

@@ -16,7 +16,9 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from core.cli import data, judge_files, judges_made, kept_projects, measure, styles
+from core.cli import data, judge_files, judges_made, kept_projects, measure, styles  # noqa: F401  # they register their commands
+from core.cli.options import commands
+from core.cli.output import wants_json
 from core.errors import ConcordError, UsageError, hide, trace_of
 from core.files import make_private, secure_home
 from core.settings import home_of
@@ -53,29 +55,26 @@ app = typer.Typer(
 )
 
 
-for group in (data, judges_made, judge_files, measure, styles, kept_projects):
-    app.add_typer(group.commands)
+app.add_typer(commands)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code; errors become one line or one JSON object."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    as_json = "--json" in arguments
+    wants_json.set("--json" in arguments)
     try:
         outcome = _parser()(args=arguments, standalone_mode=False, prog_name="python -m core")
         if outcome == CTRL_C:
             raise KeyboardInterrupt
     except ConcordError as error:
-        return _fail(error.kind, str(error), error.exit_code, as_json)
+        return _fail(error.kind, str(error), error.exit_code)
     except TyperException as error:  # a missing option or an unknown command
         words = f"{error.format_message()} Try 'python -m core --help'."
-        return _fail(UsageError.__name__, words, UsageError.exit_code, as_json)
+        return _fail(UsageError.__name__, words, UsageError.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        return _fail(
-            "Interrupted", "interrupted; what was paid for is cached, and the same command resumes", 1, as_json
-        )
+        return _fail("Interrupted", "interrupted; what was paid for is cached, and the same command resumes", 1)
     except Exception as error:  # a fault of ours: the trace goes to a file, the user gets a sentence
-        return _fail("InternalError", f"{type(error).__name__} is a fault in Concord; {_keep_trace(error)}", 1, as_json)
+        return _fail("InternalError", f"{type(error).__name__} is a fault in Concord; {_keep_trace(error)}", 1)
     finally:
         secure_home(home_of())
     return outcome if isinstance(outcome, int) else 0
@@ -107,9 +106,9 @@ def _keep_trace(error: Exception) -> str:
     return f"please report it with the trace in {path}."
 
 
-def _fail(kind: str, message: str, code: int, as_json: bool) -> int:
+def _fail(kind: str, message: str, code: int) -> int:
     message = hide(message)
-    if as_json:
+    if wants_json.get():
         typer.echo(json.dumps({"error": {"type": kind, "message": message}}, ensure_ascii=False))
     else:
         typer.echo(f"{kind}: {message}", err=True)

@@ -14,14 +14,13 @@ from core.cli.options import (
     AspectOption,
     ForceFlag,
     GoldenFile,
-    JsonFlag,
     JudgeFileOptions,
     PrintOptions,
     SeenOptions,
     VerdictsFile,
+    command,
     read_scale,
     read_table,
-    with_options,
 )
 from core.cli.output import (
     alignment_words,
@@ -44,11 +43,8 @@ if TYPE_CHECKING:
     from core.comparison.corrected_means import EstimatedMeans
     from core.stats import Ceiling, Comparison
 
-commands = typer.Typer(add_completion=False)
 
-
-@commands.command(rich_help_panel="Measure")
-@with_options
+@command("Measure")
 def align(
     golden: GoldenFile,
     verdicts: VerdictsFile,
@@ -59,7 +55,6 @@ def align(
     ] = False,
     measured: MeasureSettings,
     seen: SeenOptions,
-    as_json: JsonFlag = False,
 ) -> None:
     """Measure the agreement of verdicts with the raters."""
     from core.comparison.measures import align as measure
@@ -80,11 +75,10 @@ def align(
         body = alignment.as_json()
         lines = [alignment_words(alignment), contradiction_words(alignment, "The judge")]
     lines += _unknown_words(unknown, len(table))
-    tell_measured(body | {"n_unknown": unknown}, lines, off, [alignment], as_json)
+    tell_measured(body | {"n_unknown": unknown}, lines, off, [alignment])
 
 
-@commands.command(rich_help_panel="Measure")
-@with_options
+@command("Measure")
 def compare(
     golden: GoldenFile,
     verdicts_a: VerdictsFile,
@@ -93,7 +87,6 @@ def compare(
     aspect: AspectOption,
     measured: MeasureSettings,
     seen: SeenOptions,
-    as_json: JsonFlag = False,
 ) -> None:
     """Test whether one judge agrees better with the raters than another."""
     from core.comparison.measures import compare as measure
@@ -109,11 +102,10 @@ def compare(
     bars = [bar_words(bar, judge) for judge in range(len(bar.minus))] if bar is not None else []
     if bars:
         body["bar"]["words"] = bars
-    tell_measured(body, _comparison_words(comparison, bars), off, sides, as_json)
+    tell_measured(body, _comparison_words(comparison, bars), off, sides)
 
 
-@commands.command(rich_help_panel="Measure")
-@with_options
+@command("Measure")
 def ceiling(
     golden: GoldenFile,
     *,
@@ -130,7 +122,6 @@ def ceiling(
         ),
     ] = "skilled",
     seen: SeenOptions,
-    as_json: JsonFlag = False,
 ) -> None:
     """Measure how well raters agree with each other, and compare a judge with them."""
     from core.comparison.leaderboard import ceiling as measure
@@ -162,11 +153,10 @@ def ceiling(
             *off,
             *seen_words(paired.judge),
         ]
-    tell(body, lines, as_json)
+    tell(body, lines)
 
 
-@commands.command("estimate-means", rich_help_panel="Measure")
-@with_options
+@command("Measure", "estimate-means")
 def estimate_means(
     golden: GoldenFile,
     verdicts: Annotated[
@@ -183,11 +173,10 @@ def estimate_means(
     estimated = estimated_means(golden.load(), verdicts, aspect, **asdict(seen))
     optimistic = seen_words(estimated) if seen.all_items else []  # the finding counts items that are left out
     lines = [*_means_words(estimated, verbose=printed.verbose), *optimistic]
-    tell(estimated.as_json() | seen_counts(estimated), lines, printed.as_json)
+    tell(estimated.as_json() | seen_counts(estimated), lines)
 
 
-@commands.command(rich_help_panel="Measure")
-@with_options
+@command("Measure")
 def examine(
     golden: GoldenFile,
     verdicts: VerdictsFile,
@@ -198,7 +187,6 @@ def examine(
         int, typer.Option(min=0, help="Spoil so many texts on purpose, and have the judge of --judge-file score them.")
     ] = 0,
     seen: SeenOptions,
-    as_json: JsonFlag = False,
 ) -> None:
     """Find where a judge fails and what it leans on."""
     from core.comparison.controls import negative_controls
@@ -226,11 +214,10 @@ def examine(
         said = controls_finding(found)
         lines += [said.headline, *said.cautions, said.detail]
         body["controls"] = [control.as_json() for control in found]
-    tell_measured(body, lines, off, [examination.overall], as_json)
+    tell_measured(body, lines, off, [examination.overall])
 
 
-@commands.command(rich_help_panel="Measure")
-@with_options
+@command("Measure")
 def threshold(
     golden: GoldenFile,
     verdicts: VerdictsFile,
@@ -242,7 +229,6 @@ def threshold(
     miss_cost: Annotated[float, typer.Option(help="Cost of a no by the judge where raters say yes.")] = 1.0,
     alarm_cost: Annotated[float, typer.Option(help="Cost of a yes by the judge where raters say no.")] = 1.0,
     seen: SeenOptions,
-    as_json: JsonFlag = False,
 ) -> None:
     """Find the score from which to answer yes, and how often that is right."""
     from core.comparison.measures import choose_threshold
@@ -253,18 +239,16 @@ def threshold(
     chosen = choose_threshold(
         loaded, table, aspect, yes_from=yes_from, miss_cost=miss_cost, alarm_cost=alarm_cost, **asdict(seen)
     )
-    tell_measured(chosen.as_json(), finding_lines(yes_no_finding(chosen)), off, [chosen], as_json)
+    tell_measured(chosen.as_json(), finding_lines(yes_no_finding(chosen)), off, [chosen])
 
 
-@commands.command(rich_help_panel="Measure")
-@with_options
+@command("Measure")
 def preferences(
     golden: GoldenFile,
     verdicts: Annotated[Path | None, typer.Argument(help=f"A judge to compare with the raters. {VERDICTS}")] = None,
     *,
     aspect: Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")] = "preference",
     seen: SeenOptions,
-    as_json: JsonFlag = False,
 ) -> None:
     """Rank systems from pairs of texts, by raters and by a judge."""
     from core.comparison.measures import preferences as preferred
@@ -278,11 +262,10 @@ def preferences(
     if outcome.by_judge is not None:
         strengths += strength_lines("the judge", outcome.by_judge)
     lines = finding_lines(preferences_finding(outcome), strengths)
-    tell_measured(outcome.as_json(), lines, off, [outcome], as_json)
+    tell_measured(outcome.as_json(), lines, off, [outcome])
 
 
-@commands.command("plan-labels", rich_help_panel="Measure")
-@with_options
+@command("Measure", "plan-labels")
 def plan_labels(
     items: Annotated[int, typer.Argument(min=1, help="Items to label.")],
     *,
@@ -290,7 +273,6 @@ def plan_labels(
         int | None, typer.Option(min=1, help="Number of sources of these items; default: one per item.")
     ] = None,
     raters: Annotated[int, typer.Option(min=1, help="People who label each item.")] = 1,
-    as_json: JsonFlag = False,
 ) -> None:
     """Plan how many labels to collect, and what they can show."""
     from core.findings.agreement import label_planning_words
@@ -298,10 +280,10 @@ def plan_labels(
 
     plan = planned(items, sources, raters)
     words = label_planning_words(plan)
-    tell(plan.as_json() | {"words": words}, [words], as_json)
+    tell(plan.as_json() | {"words": words}, [words])
 
 
-@commands.command("read-ratings", rich_help_panel="Methods")
+@command("Methods", "read-ratings")
 def read_ratings(
     replies: Annotated[
         Path,
@@ -312,7 +294,6 @@ def read_ratings(
     aspect: Annotated[str, typer.Option("--aspect", help="Its name may stand before a rating.")] = "",
     out: Annotated[Path | None, typer.Option(help="Ratings, one JSON object per line.")] = None,
     force: ForceFlag = False,
-    as_json: JsonFlag = False,
 ) -> None:
     """Read the ratings out of a judge's replies, and count what is unreadable."""
     from core.data.judge_results import read_replies_file
@@ -325,7 +306,7 @@ def read_ratings(
     words = f"{body['n_read']} of {body['n_replies']} replies on {body['n_items']} items read{unread}"
     if n := body["n_contradicting"]:
         words += f"; {n} end with another rating than the one read"
-    tell(body, [words], as_json)
+    tell(body, [words])
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -28,7 +28,6 @@ MapOption = Annotated[
     list[str] | None,
     typer.Option("--map", help="Map roles to columns: target=agent_answer,source=question,human_quality=stars."),
 ]
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 VerboseFlag = Annotated[bool, typer.Option("--verbose", help="Print every detail and every caution.")]
 VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
 VerdictsFile = Annotated[Path, typer.Argument(help=VERDICTS)]
@@ -38,8 +37,16 @@ AcceptEdited = Annotated[
 ForceFlag = Annotated[bool, typer.Option("--force", help="Replace files that exist already.")]
 
 
+commands = typer.Typer(add_completion=False)
+
+
+def command(panel: str, name: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a command in a panel of --help, named as its function if there is no `name`; see `with_options`."""
+    return lambda function: commands.command(name or None, rich_help_panel=panel)(with_options(function))
+
+
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn the fields of a command's record parameters into options.
+    """Turn the fields of a command's record parameters into options, and add --json (see `wants_json`).
 
     A field has its own `typer.Option`, or one made of its name, default and help (`core.records`).
     """
@@ -53,7 +60,11 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
 
+    as_json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
+    last = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=as_json)
+
     def run(**given: Any) -> None:
+        del given["as_json"]
         made, taken = {}, set[str]()
         for name, record in records.items():
             own = {each.name: given[each.name] for each in _chosen(record)}
@@ -66,6 +77,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         command(**{name: value for name, value in given.items() if name not in taken}, **made)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
+    parameters.append(last)
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # which Typer reads
     return run
@@ -240,15 +252,14 @@ class AskingOptions(StyleOptions):
 
 @dataclass(frozen=True)
 class PrintOptions:
-    """Form and length of the printed result."""
+    """Length of the printed result."""
 
     verbose: VerboseFlag = False
-    as_json: JsonFlag = False
 
 
 @dataclass(frozen=True)
 class Printed(PrintOptions):
-    """Output folder, and form and length of the printed result."""
+    """Output folder, and length of the printed result."""
 
     out: Path | None = setting(None, "Folder for the files.")
 

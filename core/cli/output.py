@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +33,13 @@ WIDTH = 100
 MOST_CAUTIONS = 3
 
 
-def tell(body: Mapping[str, Any], lines: Sequence[str], as_json: bool) -> None:
-    """Print `body` as one JSON object, or the `lines` for people, on standard output."""
-    typer.echo(json.dumps(body, ensure_ascii=False, allow_nan=False) if as_json else "\n".join(wrapped(lines)))
+wants_json: ContextVar[bool] = ContextVar("wants_json", default=False)
+"""Whether the command was given --json."""
+
+
+def tell(body: Mapping[str, Any], lines: Sequence[str]) -> None:
+    """Print `body` as one JSON object, or the `lines`, on standard output."""
+    typer.echo(json.dumps(body, ensure_ascii=False, allow_nan=False) if wants_json.get() else "\n".join(wrapped(lines)))
 
 
 def wrapped(lines: Sequence[str]) -> list[str]:
@@ -103,11 +108,9 @@ def facts(title: str, body: Mapping[str, Any], left_out: Sequence[str] = ()) -> 
     return f"{title}: {', '.join(said)}"
 
 
-def tell_measured(
-    body: Mapping[str, Any], lines: Sequence[str], off: Sequence[str], results: Sequence[Any], as_json: bool
-) -> None:
+def tell_measured(body: Mapping[str, Any], lines: Sequence[str], off: Sequence[str], results: Sequence[Any]) -> None:
     """`tell` with notes on the scores (`off`) and on items that a judge was calibrated on."""
-    tell({**body, **noted(off), **seen_counts(*results)}, [*lines, *off, *seen_words(*results)], as_json)
+    tell({**body, **noted(off), **seen_counts(*results)}, [*lines, *off, *seen_words(*results)])
 
 
 def seen_words(*results: Any) -> list[str]:

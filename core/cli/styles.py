@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli.options import AspectOption, GoldenFile, JsonFlag, StyleOptions, reply_cache, with_options
+from core.cli.options import AspectOption, GoldenFile, StyleOptions, command, reply_cache
 from core.cli.output import alignment_words, notes, spent, stages_shown, tell, written_to
 from core.errors import UsageError
 from core.files import write_json, write_text
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from core.records import GoldenSet, JudgeScores
 
 
-commands = typer.Typer(add_completion=False)
 FORMS = "score_only, free_text, stars, rate_explain or analyze_rate; may be repeated."
 
 
@@ -39,8 +38,7 @@ class GridOptions:
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the verdicts, one file per style.")] = None
 
 
-@commands.command(rich_help_panel="Methods")
-@with_options
+@command("Methods")
 def styles(
     golden: GoldenFile,
     *,
@@ -49,7 +47,6 @@ def styles(
     how: StyleOptions,
     sampled: GridOptions,
     measured: MeasureSettings,
-    as_json: JsonFlag = False,
 ) -> None:
     """Ask a language model in several styles and compare their agreement."""
     from core.comparison.style_grid import StylesSettings, estimate_of_styles
@@ -73,7 +70,7 @@ def styles(
         with stages_shown() as progress:
             result = compared_styles(loaded, aspect, model, settings, progress=progress)
     body = _saved(judge, loaded, aspect, result, sampled.out)
-    tell(body, [*_words(result.view, aspect), *written_to(body["out"])], as_json)
+    tell(body, [*_words(result.view, aspect), *written_to(body["out"])])
     if not result.view.cells:
         raise typer.Exit(1)
 
