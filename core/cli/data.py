@@ -8,22 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from core.cli.options import ForceFlag, GoldenFile, VerboseFlag, command
-from core.cli.output import place, tell
+from core.cli.options import ForceFlag, GoldenFile, command
+from core.cli.output import place, tell, wants_verbose
 from core.wording import counted
 
 
 @command("Judge")
-def check(
-    golden: GoldenFile,
-    *,
-    verbose: VerboseFlag = False,
-) -> None:
+def check(golden: GoldenFile) -> None:
     """Validate a golden set: columns, scales, groups, ids and labels."""
     from core.data import check_file
 
     report = check_file(golden.golden, values=golden.values or None, mapping=golden.mapped)
-    tell(report, _check_words(report, str(golden.golden), verbose=verbose))
+    tell(report, _check_words(report, str(golden.golden)))
     if any(finding["severity"] == "error" for finding in report["findings"]):
         raise typer.Exit(1)
 
@@ -59,7 +55,7 @@ MOST_FINDINGS = 3
 """Lines of findings without --verbose, in addition to errors."""
 
 
-def _check_words(report: dict[str, Any], file: str, *, verbose: bool) -> list[str]:
+def _check_words(report: dict[str, Any], file: str) -> list[str]:
     counts = f"{counted(report['n_items'], 'item')}, {counted(report['n_sources'], 'source')}"
     lines = [f"{counts}, {counted(report['n_systems'], 'system')}"]
     widest = max(map(len, report["aspects"]), default=0)
@@ -69,7 +65,7 @@ def _check_words(report: dict[str, Any], file: str, *, verbose: bool) -> list[st
     causes = _by_cause(report["findings"])
     errors = [words for severity, words in causes if severity == "error"]
     others = [words for severity, words in causes if severity != "error"]
-    shown = others if verbose else others[:MOST_FINDINGS]
+    shown = others if wants_verbose.get() else others[:MOST_FINDINGS]
     lines += [*errors, *shown]
     if len(shown) < len(others):
         lines.append(f"{len(others) - len(shown)} more: --verbose shows them.")

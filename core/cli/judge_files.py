@@ -16,7 +16,6 @@ from core.cli.options import (
     GoldenFile,
     JudgeFileOptions,
     MapOption,
-    PrintOptions,
     command,
     reply_cache,
 )
@@ -124,7 +123,6 @@ def recheck(
     ] = None,
     settings: RecheckSettings,
     opened: JudgeFileOptions,
-    printed: PrintOptions,
 ) -> None:
     """Test whether a judge still agrees with newer labels. Exit code 1: agreement fell, or no newer labels.
 
@@ -143,7 +141,7 @@ def recheck(
         outcome = look_again(loaded, newer, aspect, settings=settings, verdicts=verdicts)
     said = recheck_finding(outcome)
     body = outcome.as_json() | {"words": said.headline}
-    tell(body, finding_lines(said, verbose=printed.verbose))
+    tell(body, finding_lines(said))
     if outcome.decision == "fallen":
         raise typer.Exit(1)
 
@@ -155,7 +153,6 @@ def repeat(
     judge_file: Annotated[Path, typer.Option("--judge-file", help="The judge.yaml of a calibration.")],
     settings: RepeatSettings,
     opened: JudgeFileOptions,
-    printed: PrintOptions,
 ) -> None:
     """Ask a judge again, and measure how much its scores change.
 
@@ -173,7 +170,7 @@ def repeat(
         found = steadiness(asked, items_to_repeat(asked, loaded, settings), settings, progress=progress)
     said = steadiness_finding(found)
     spending = f"{counted(found.usage.requests, 'request')}{spent(asdict(found.usage))}."
-    lines = finding_lines(said, [spending], verbose=printed.verbose)
+    lines = finding_lines(said, [spending])
     tell(found.as_json() | {"words": said.headline}, lines)
 
 
@@ -220,7 +217,6 @@ def monitor(
     ] = None,
     opened: JudgeFileOptions,
     mapped: MapOption = None,
-    printed: PrintOptions,
 ) -> None:
     """Test whether quality changed in production, and whether the systems or the judge changed.
 
@@ -241,7 +237,7 @@ def monitor(
         rows.append(f"{period.name:<12} {period.n:>7,} texts  {judged:>6}  {moved}")
     rows.append(f"{counted(monitored.n_new, 'text')} scored now, {monitored.n_known:,} before.")
     rows += [f"left out: {n:,} {why}" for why, n in monitored.left_out.items()]
-    lines = finding_lines(monitor_finding(monitored), rows, monitored.notes, verbose=printed.verbose)
+    lines = finding_lines(monitor_finding(monitored), rows, monitored.notes)
     lines.append(f"page: {out / 'monitor.html'}")
     tell(monitored.as_json() | {"out": str(out)}, lines)
     if monitored.alarm:

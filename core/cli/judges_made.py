@@ -13,9 +13,6 @@ from core.cli.options import (
     AskingOptions,
     AspectOption,
     GoldenFile,
-    Printed,
-    PrintOptions,
-    VerboseFlag,
     command,
     read_scale,
     reply_cache,
@@ -31,6 +28,7 @@ from core.cli.output import (
     spent,
     stages_shown,
     tell,
+    wants_verbose,
     wrapped,
     written_to,
 )
@@ -66,7 +64,7 @@ def calibrate(
     ] = False,
     scale: Annotated[str, typer.Option(help="The scale as LO-HI, if the labels do not cover all of it.")] = "",
     asked: AskingOptions,
-    printed: Printed,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the files.")] = None,
 ) -> None:
     """Find criteria that agree with the raters, and write the judge."""
     from core.calibration.calibrated import calibrate as run
@@ -84,14 +82,14 @@ def calibrate(
     tokens = f", about {first.prompt_tokens:,} prompt tokens" if first.prompt_tokens else ""
     sides = f"{first.n_calibration} calibration and {first.n_held_out} held-out items"
     lines = [f"About {first.calls:,} calls{tokens}{price_words(first.cost)} on {sides}."]
-    lines += cautions([*filter(None, [first.few_labels]), *first.notes], False)
+    lines += cautions([*filter(None, [first.few_labels]), *first.notes])
     if not asked.definition and judge.startswith(("openai:", "hf:")):
         lines.append(f"{aspect} has no definition. Add one in a sentence with --definition.")
     typer.echo("\n".join(wrapped(lines)), err=True)
     with stages_shown() as progress:
         result = run(loaded, task, judge, replies=reply_cache(judge), progress=progress, **how)
-    body = result.as_json() if printed.out is None else result.save(printed.out)
-    tell(body, _calibration_words(result, body, verbose=printed.verbose))
+    body = result.as_json() if out is None else result.save(out)
+    tell(body, _calibration_words(result, body))
 
 
 @command("Methods")
@@ -143,7 +141,6 @@ def fuse(
     out: Annotated[Path, typer.Option(help="Folder for fused.yaml, verdicts.jsonl and summary.json.")],
     judge: Annotated[str, typer.Option(help="For llm: openai:MODEL, openai:MODEL@URL, scripted[:SEED].")] = "",
     settings: FusionSettings,
-    verbose: VerboseFlag = False,
 ) -> None:
     """Combine several judges and metrics into one, and measure it next to its parts."""
     from core.fusion.fused_run import MODEL_WRITES
@@ -171,7 +168,7 @@ def fuse(
             progress=Shown(show),
         )
     body = fused.as_json(str(out))
-    tell(body, _fusion_words(body, verbose=verbose))
+    tell(body, _fusion_words(body))
 
 
 @dataclass(frozen=True)
@@ -205,7 +202,6 @@ def repeval(
         str, typer.Option("--train-aspect", help="The aspect in that set, if its name differs.")
     ] = "",
     measured: MeasureSettings,
-    printed: PrintOptions,
 ) -> None:
     """Read text quality out of a model's hidden states, with a heat map."""
     from core.repeval import Extraction, ModelSpec, RepEvalSettings, usual_texts
@@ -236,7 +232,7 @@ def repeval(
     if moved is not None:
         lines.append(f"The figures above are of {fitted.golden.name}. Applied: {alignment_words(moved.alignment)}")
         warnings += moved.warnings
-    tell(body, [*lines, *cautions(warnings, printed.verbose), *written_to(body["out"])])
+    tell(body, [*lines, *cautions(warnings), *written_to(body["out"])])
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -249,7 +245,7 @@ def _text_of(said: str, option: str, *words: str) -> str:
     return said if said in ("", "none", *words) else small_text(Path(said), option)
 
 
-def _calibration_words(run: CalibratedRun, body: dict[str, Any], *, verbose: bool) -> list[str]:
+def _calibration_words(run: CalibratedRun, body: dict[str, Any]) -> list[str]:
     from core.findings.agreement import gain_finding
 
     said, rows = gain_finding(run.gain), []
@@ -261,8 +257,8 @@ def _calibration_words(run: CalibratedRun, body: dict[str, Any], *, verbose: boo
     work = f"{body['candidates']:,} criteria tried, {body['calls']:,} calls, {body['seconds']:.1f} s"
     rows.append(f"{work}{spent(body['usage'])}.")
     warnings = [text for text in body["warnings"] if not text.startswith(said.headline)]
-    lines = finding_lines(said, rows, [*warnings, *body["work"]["left_out"]], verbose=verbose)
-    if verbose:
+    lines = finding_lines(said, rows, [*warnings, *body["work"]["left_out"]])
+    if wants_verbose.get():
         texts = [" ".join(text.split()) or "none: the judge without criteria" for text in body["criteria"]]
         lines += [body["work"]["words"], "Criteria of the judge:", *(f"  - {text}" for text in texts)]
     if not body["out"]:
@@ -271,7 +267,7 @@ def _calibration_words(run: CalibratedRun, body: dict[str, Any], *, verbose: boo
     return [*lines, *written_to(body["out"]), f"Next: {score}"]
 
 
-def _fusion_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
+def _fusion_words(body: dict[str, Any]) -> list[str]:
     fused = body["fused"]
     lines = [
         f"{body['aspect']}: {fused['statistic']}, {fused['level']} level, on held-out items; weights and choice on "
@@ -287,7 +283,7 @@ def _fusion_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
     for name, rest in body.get("without", {}).items():
         lines.append(alignment_line(f"without {name}", rest, f"; {_minus(rest['fused_minus_this'])} (after Holm)"))
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
-    return [*lines, *cautions(body["notes"], verbose), *written_to(body["out"])]
+    return [*lines, *cautions(body["notes"]), *written_to(body["out"])]
 
 
 def _minus(test: dict[str, Any]) -> str:

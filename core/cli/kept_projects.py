@@ -12,7 +12,6 @@ import typer
 from core.cli.options import (
     AspectOption,
     ForceFlag,
-    PrintOptions,
     command,
     settings_and_store,
 )
@@ -29,7 +28,6 @@ def report(
     out: Annotated[Path, typer.Option(help="Folder for report.html, appendix.html and figures.csv.")],
     golden: Annotated[str, typer.Option(help="Name or id; default: the newest with a finished calibration.")] = "",
     force: ForceFlag = False,
-    printed: PrintOptions,
 ) -> None:
     """Write the report on a judge of a project: HTML and CSV."""
     from core.files import require_new
@@ -61,7 +59,7 @@ def report(
     lines = [
         f"{head.headline} {head.detail}",
         *asides(report),
-        *cautions([f"{limit.headline}. {limit.detail}" for limit in limited], printed.verbose),
+        *cautions([f"{limit.headline}. {limit.detail}" for limit in limited]),
     ]
     tell(body, [*lines, f"Written: {', '.join(body['files'].values())}"])
 

@@ -34,7 +34,7 @@ report export-project import-project demo worker storage
 fetch
 """.split()
 
-SELDOM = "values mapped verbose as_json out help".split()
+SELDOM = "values mapped out verbose json help".split()
 """Options that come last in the help of a command."""
 
 

@@ -15,7 +15,6 @@ from core.cli.options import (
     ForceFlag,
     GoldenFile,
     JudgeFileOptions,
-    PrintOptions,
     SeenOptions,
     VerdictsFile,
     command,
@@ -165,14 +164,13 @@ def estimate_means(
     *,
     aspect: AspectOption,
     seen: SeenOptions,
-    printed: PrintOptions,
 ) -> None:
     """Estimate the mean of each system from many verdicts and few labels."""
     from core.comparison.corrected_means import estimate_means as estimated_means
 
     estimated = estimated_means(golden.load(), verdicts, aspect, **asdict(seen))
     optimistic = seen_words(estimated) if seen.all_items else []  # the finding counts items that are left out
-    lines = [*_means_words(estimated, verbose=printed.verbose), *optimistic]
+    lines = [*_means_words(estimated), *optimistic]
     tell(estimated.as_json() | seen_counts(estimated), lines)
 
 
@@ -336,7 +334,7 @@ def _comparison_words(comparison: Comparison, bars: list[str]) -> list[str]:
     ]
 
 
-def _means_words(estimated: EstimatedMeans, *, verbose: bool) -> list[str]:
+def _means_words(estimated: EstimatedMeans) -> list[str]:
     from core.findings.system_quality import difference_words as pair_words
     from core.findings.system_quality import means_finding, notes_of_systems
 
@@ -347,7 +345,7 @@ def _means_words(estimated: EstimatedMeans, *, verbose: bool) -> list[str]:
     ]
     rows += [f"  {note}" for note in notes_of_systems(means)]
     rows += [f"  {pair.a} − {pair.b}: {pair_words(pair)}" for pair in means.differences]
-    return finding_lines(means_finding(means, estimated.aspect, estimated.left_out), rows, verbose=verbose)
+    return finding_lines(means_finding(means, estimated.aspect, estimated.left_out), rows)
 
 
 def _ceiling_words(people: Ceiling) -> list[str]:

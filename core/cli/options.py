@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 
 import typer
 
+from core.cli.output import wants_json, wants_verbose
 from core.errors import UsageError
 from core.records import check_settings, setting
 
@@ -28,7 +29,6 @@ MapOption = Annotated[
     list[str] | None,
     typer.Option("--map", help="Map roles to columns: target=agent_answer,source=question,human_quality=stars."),
 ]
-VerboseFlag = Annotated[bool, typer.Option("--verbose", help="Print every detail and every caution.")]
 VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
 VerdictsFile = Annotated[Path, typer.Argument(help=VERDICTS)]
 AcceptEdited = Annotated[
@@ -38,6 +38,8 @@ ForceFlag = Annotated[bool, typer.Option("--force", help="Replace files that exi
 
 
 commands = typer.Typer(add_completion=False)
+FLAGS = {"verbose": "Print every detail and every caution.", "json": "Print one JSON object on standard output."}
+"""Options of every command (`wants_verbose`, `wants_json`)."""
 
 
 def command(panel: str, name: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -46,7 +48,7 @@ def command(panel: str, name: str = "") -> Callable[[Callable[..., None]], Calla
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn the fields of a command's record parameters into options, and add --json (see `wants_json`).
+    """Turn the fields of a command's record parameters into options, and add `FLAGS`.
 
     A field has its own `typer.Option`, or one made of its name, default and help (`core.records`).
     """
@@ -60,11 +62,13 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
 
-    as_json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
-    last = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=as_json)
+    for name, help_ in FLAGS.items():
+        hint = Annotated[bool, typer.Option(f"--{name}", help=help_)]
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=hint))
 
     def run(**given: Any) -> None:
-        del given["as_json"]
+        wants_json.set(given.pop("json"))
+        wants_verbose.set(given.pop("verbose"))
         made, taken = {}, set[str]()
         for name, record in records.items():
             own = {each.name: given[each.name] for each in _chosen(record)}
@@ -77,7 +81,6 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         command(**{name: value for name, value in given.items() if name not in taken}, **made)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
-    parameters.append(last)
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # which Typer reads
     return run
@@ -248,20 +251,6 @@ class AskingOptions(StyleOptions):
                 )
             levels[level] = text
         return replace(task, levels=tuple(Anchor(level, text) for level, text in sorted(levels.items())))
-
-
-@dataclass(frozen=True)
-class PrintOptions:
-    """Length of the printed result."""
-
-    verbose: VerboseFlag = False
-
-
-@dataclass(frozen=True)
-class Printed(PrintOptions):
-    """Output folder, and length of the printed result."""
-
-    out: Path | None = setting(None, "Folder for the files.")
 
 
 def read_scale(text: str) -> Scale:

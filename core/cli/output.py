@@ -35,6 +35,8 @@ MOST_CAUTIONS = 3
 
 wants_json: ContextVar[bool] = ContextVar("wants_json", default=False)
 """Whether the command was given --json."""
+wants_verbose: ContextVar[bool] = ContextVar("wants_verbose", default=False)
+"""Whether the command was given --verbose."""
 
 
 def tell(body: Mapping[str, Any], lines: Sequence[str]) -> None:
@@ -56,17 +58,15 @@ def wrapped(lines: Sequence[str]) -> list[str]:
     return broken
 
 
-def finding_lines(
-    finding: Finding, details: Sequence[str] = (), more: Sequence[str] = (), *, verbose: bool = False
-) -> list[str]:
+def finding_lines(finding: Finding, details: Sequence[str] = (), more: Sequence[str] = ()) -> list[str]:
     """The lines of a finding: headline, `details`, basis, up to three cautions (with `more`), and next step."""
     lines = [finding.headline, *details, finding.detail]
-    return [*lines, *cautions([*finding.cautions, *more], verbose), finding.next_step]
+    return [*lines, *cautions([*finding.cautions, *more]), finding.next_step]
 
 
-def cautions(texts: Sequence[str], verbose: bool) -> list[str]:
-    """A line for each caution: the first sentence of the first three, or with `verbose` all text."""
-    if verbose:
+def cautions(texts: Sequence[str]) -> list[str]:
+    """A line for each caution: the first sentence of the first three, or all text with --verbose."""
+    if wants_verbose.get():
         return [f"Caution: {text}" for text in texts]
     short = [re.split(r"(?<=[a-z0-9)%]\.)\s+(?=[A-Z])", text, maxsplit=1)[0] for text in texts[:MOST_CAUTIONS]]
     more = len(texts) - MOST_CAUTIONS
