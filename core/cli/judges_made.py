@@ -173,7 +173,7 @@ def fuse(
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """Which model reads which texts, and how a score is fitted on its states."""
+    """Options of `repeval`: the model, the texts that it reads, and the method of the score."""
 
     model: str = setting("minilm", "minilm (comes with Concord), a Hugging Face id, or a folder.")
     method: Literal["ridge", "paper-pca", "paper-svm"] = setting(

@@ -186,7 +186,7 @@ def examine(
     ] = 0,
     seen: SeenOptions,
 ) -> None:
-    """Find where a judge fails and what it leans on."""
+    """Find where a judge fails, and which biases it has."""
     from core.comparison.controls import negative_controls
     from core.comparison.examination import examine as examined
     from core.comparison.given_verdicts import calibration_items

@@ -112,7 +112,7 @@ def _option(record: type[Any], each: Field[Any]) -> inspect.Parameter:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How the file of a golden set is read."""
+    """Options for reading the file of a golden set."""
 
     values: tuple[str, ...] = setting(
         (),
@@ -132,12 +132,12 @@ class ReadOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenFile(ReadOptions):
-    """A golden set's file and how to read it."""
+    """The file of a golden set, and options for reading it."""
 
     golden: Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
 
     def load(self, scales: Mapping[str, Scale] | None = None, kept: Mapping[str, str] | None = None) -> GoldenSet:
-        """As `load_file`."""
+        """Read the golden set; arguments as `load_file`."""
         return self.load_file(self.golden, scales=scales, kept=kept)
 
 
@@ -155,7 +155,7 @@ class SeenOptions:
 
 @dataclass(frozen=True)
 class JudgeFileOptions:
-    """How a judge file is opened."""
+    """Options for opening a judge file."""
 
     judge: str = setting(
         "",
@@ -207,7 +207,7 @@ class StyleOptions:
         )
 
     def style(self, judge: str, form: str) -> Style:
-        """The style of `form`."""
+        """Make the style of a form of reply."""
         from core.judging.scoring_styles import Style
 
         return self.asked(judge, form).style or (Style("score_only", weighted=True) if self.weighted else Style())
@@ -269,7 +269,7 @@ def reply_cache(spec: str) -> ReplyStore | None:
 
 
 def settings_and_store() -> tuple[Settings, Store]:
-    """The settings of the environment, and their store."""
+    """Read the settings from the environment, and open their store."""
     from core import projects
     from core.settings import Settings
 

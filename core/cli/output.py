@@ -143,7 +143,7 @@ def place(row: int | None, column: str | None) -> str:
 
 
 def notes(*texts: str) -> list[str]:
-    """A line for each note."""
+    """Format each note as a line; leave out empty ones."""
     return [f"Note: {text}" for text in texts if text]
 
 
@@ -153,7 +153,7 @@ def noted(texts: Sequence[str]) -> dict[str, list[str]]:
 
 
 def written_to(out: str) -> list[str]:
-    """The last line of a command's output; none if it wrote no file."""
+    """The line that names the output folder, if a file was written."""
     return [f"Written to {out}"] if out else []
 
 
@@ -201,13 +201,13 @@ class LogLines:
         self._begun = (time.monotonic(), 0)
 
     def show(self, now: Any) -> None:
-        """Note the progress."""
+        """Remember the progress for the next line."""
         if not self._now.calls_expected or now.calls < self._now.calls:
             self._begun = (time.monotonic(), now.calls)  # another phase, or resumed: earlier items took no time
         self._now = now
 
     def line(self) -> str:
-        """The line as of now."""
+        """Format the current progress."""
         now, (since, before) = self._now, self._begun
         done, of, seconds = now.calls, now.calls_expected, time.monotonic() - since
         line = f"{now.message}{spent(asdict(now.usage))}: {done:,.0f}{f' of {of:,.0f}' if of else ''} {self._unit}"

@@ -106,7 +106,7 @@ class CachedProvider:
         return [replies[index] for index in range(len(requests))]
 
     def _known(self, keys: list[str]) -> Iterable[tuple[str, Reply]]:
-        """The answers of the run, and the replies in the store."""
+        """Yield (key, reply) for the run's own answers, then for the replies in the store."""
         own = self.store.answered(keys) if isinstance(self.store, RunAnswers) else {}
         for key, (text, paid) in own.items():
             stored, costs = json.loads(text), paid and key not in self.store.counted  # type: ignore[attr-defined]
@@ -156,7 +156,7 @@ def _form() -> TypeAdapter[Completion]:
 
 
 def reply_to_json(reply: Completion, *, unread: bool = False) -> str:
-    """The stored form of a reply, with its usage.  `unread` marks a reply without the answer."""
+    """Convert a reply to its stored JSON, with its usage.  `unread` marks a reply that cannot be read."""
     fields: dict[str, Any] = _form().dump_python(reply, mode="json", exclude_defaults=True)
     return json.dumps(fields | ({"unread": True} if unread else {}))
 
@@ -173,7 +173,7 @@ def as_cached(reply: Completion) -> Completion:
 
 
 def with_cache(provider: Provider, replies: ReplyStore | None) -> Provider:
-    """Put the cache `replies`, if any, in front of `provider`."""
+    """Return `provider` with the cache `replies` in front of it, if there is one."""
     return provider if replies is None else CachedProvider(provider, replies)
 
 

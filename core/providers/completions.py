@@ -23,7 +23,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request for one completion.
+    """A request for one completion from a language model.
 
     Requests of a batch that differ only in `sample` repeat one prompt (see `prompt`).
 
@@ -56,7 +56,7 @@ class Request:
 
     @property
     def prompt(self) -> Request:
-        """Sample 0 of this request: equal for all samples of one prompt."""
+        """Return this request as sample 0, which is equal for all samples of one prompt."""
         return self if self.sample == 0 else replace(self, sample=0)
 
     def key(self, endpoint: str) -> str:
@@ -90,7 +90,7 @@ class TokenLogprobs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A reply.
+    """A reply of a language model.
 
     Attributes:
         finish: "stop", "length" (truncated), "refusal" or `OFF_SCALE`.

@@ -46,7 +46,7 @@ class Host(NamedTuple):
 
     @property
     def loopback(self) -> bool:
-        """Whether it is this machine."""
+        """Whether the host is this machine."""
         try:
             return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -54,7 +54,7 @@ class Host(NamedTuple):
 
 
 def place_of(url: str) -> Host:
-    """The server that a request to `url` reaches.  UsageError as `checked_base_url`."""
+    """Parse the server that a request to `url` reaches.  UsageError as `checked_base_url`."""
     if "@" in url.partition("://")[2].partition("/")[0] or "?" in url or "#" in url:
         raise UsageError(
             "The base URL must end with its path: no user name or password, no '?' or '#'. The key goes into "
@@ -128,7 +128,7 @@ class Price:
                 raise ValueError(f"a price is a number of at least 0, in dollars per million tokens; got {value:g}")
 
     def cost(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
-        """Dollars for that many tokens; `cached_tokens` are among the prompt's."""
+        """Compute the dollars for these tokens; `cached_tokens` are part of `prompt_tokens`."""
         cheaper = self.prompt if self.cached is None else self.cached
         n_cached = min(cached_tokens, prompt_tokens)
         dollars = (prompt_tokens - n_cached) * self.prompt + n_cached * cheaper + completion_tokens * self.completion
@@ -301,7 +301,7 @@ class Installation:
         return self.entry(base_url).extra_body
 
     def limits(self, base_url: str) -> RequestLimits:
-        """Time and pace for `base_url`."""
+        """Time-out, concurrency and pace of requests to `base_url`."""
         named = self.entry(base_url).model_dump(include=_NAMED_LIMITS, exclude_none=True)
         return RequestLimits(**{"concurrency": self.settings.concurrency} | named)
 
@@ -310,7 +310,7 @@ class Installation:
         return self.entry(base_url).prices.get(model) or list_price(base_url, model)
 
     def _value(self, name: str, base_url: str) -> str:
-        """The value of an environment variable: a line of plain ASCII."""
+        """Read an environment variable that is sent in a header, which must be one line of plain ASCII."""
         value = (self.settings.openai_api_key or "") if name == OPENAI_KEY else variable(name)
         remember(value)
         if not value:

@@ -63,7 +63,7 @@ class Ready:
 
     @cached_property
     def spelt(self) -> Mapping[str, list[int]]:
-        """Word → the tokens that write it, with and without a space before it."""
+        """Map each word to its tokens in the vocabulary, with and without a space before it."""
         tokens = defaultdict(list)
         for token, index in self.tokenizer.get_vocab().items():
             tokens[token.strip(_MARKS)].append(index)
@@ -83,7 +83,7 @@ class LocalProvider:
 
     @cached_property
     def endpoint(self) -> str:
-        """Name the weights and their number format.  Errors as `load_causal_model`."""
+        """Name of the weights and their number format, for the cache key.  Errors as `load_causal_model`."""
         precision = choose_precision(self.spec, choose_device())
         return f"hf:{describe_causal(self.spec).fingerprint}:{precision}"
 
@@ -253,7 +253,7 @@ def _chat(tokenizer: Any, messages: Sequence[Message]) -> str:
 
 
 def number_tokens(model: Ready, numbers: Sequence[str]) -> list[list[int]]:
-    """The tokens that write each of `numbers`.  JudgeError if a number takes several tokens."""
+    """Find the tokens of each of `numbers`.  JudgeError if a number takes several tokens."""
     if several := [number for number in numbers if number not in model.spelt]:
         raise JudgeError(
             f"The tokenizer of {model.loaded.facts.name} writes {several[0]} with several tokens, so its probability "

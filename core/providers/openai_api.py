@@ -314,7 +314,7 @@ class _Session:
         self.fatal: ProviderError | None = None
 
     async def post(self, body: Mapping[str, Any]) -> bytes:
-        """The body of a 200 reply.  UnansweredError for everything else."""
+        """Send a body and return that of a 200 reply.  UnansweredError for everything else."""
         try:
             async with self.http.post(self._url, json=body, allow_redirects=False, proxy=self._proxy) as response:
                 raw = bytearray()
@@ -382,7 +382,7 @@ def _used_up_quota(error: UnansweredError) -> bool:
 
 
 def _worth_another_try(error: UnansweredError, *, known: bool) -> bool:
-    """Whether the same request may be answered a little later.
+    """Whether a second try may succeed.
 
     A web page, or an answer that is not HTTP, means a wrong URL unless the endpoint is `known` to answer.
     """
@@ -447,7 +447,7 @@ _CALM = 4
 
 
 class Pace:
-    """Limit the requests in flight to what the endpoint takes.
+    """Limit the requests in flight to the number that the endpoint accepts.
 
     A 429 takes away a place in flight and makes all requests wait, longer with each refusal in a row; answers give the
     places back one by one. So a strict endpoint slows a run down and does not end it. A run ends if nothing but 429
@@ -462,7 +462,7 @@ class Pace:
         self._turn, self._freed = asyncio.Lock(), asyncio.Event()
 
     async def begin(self) -> float:
-        """Wait for a place, in the order of the calls; pass the time to `answered` or `refused`."""
+        """Wait for a free place, in the order of the calls; returns the start time for `answered` and `refused`."""
         async with self._turn:
             while self.in_flight >= self.limit:
                 self._freed.clear()
@@ -476,12 +476,12 @@ class Pace:
             return begun
 
     def end(self) -> None:
-        """Give the place back, with or without an answer."""
+        """Free the place of a request, answered or not."""
         self.in_flight -= 1
         self._freed.set()
 
     def answered(self, begun: float) -> None:
-        """Note an answer: after several calm rounds, allow more requests in flight."""
+        """Count an answer; after enough answers without a 429, allow more requests in flight."""
         if begun >= self._refused_at:
             self._in_a_row, self._waited = 0, 0.0
             self._calm += 1
@@ -489,7 +489,7 @@ class Pace:
             self.limit, self._calm = min(self.limits.concurrency, self.limit + max(1, self.limit // 4)), 0
 
     def refused(self, begun: float, asked: float | None) -> bool:
-        """Note a 429 that wants a wait of so many seconds; False if another try is pointless."""
+        """Slow down after a 429 that asks for a wait of `asked` seconds; False if another try is pointless."""
         self.limit = max(1, min(self.limit, self.in_flight) - 1)
         self._calm = 0
         if begun < self._refused_at:  # sent before others were refused: nothing new

@@ -89,7 +89,7 @@ def key_of(request: Request) -> str:
 
 
 def completion(request: Request, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> Completion:
-    """`text` as the free reply to `request`."""
+    """Make `text` the reply to `request`, at no cost."""
     prompt = "\n".join(message.content for message in request.messages)
     n_prompt, n_text = (max(1, len(part) // _CHARACTERS_PER_TOKEN) if part else 0 for part in (prompt, text))
     usage = Usage(requests=1, prompt_tokens=n_prompt, completion_tokens=n_text, cost=0.0)
@@ -125,7 +125,7 @@ def scale_in(sections: Sections) -> Scale:
 
 
 def at_share(scale: Scale, share: float) -> float:
-    """The value at a share (0 to 1) of the scale."""
+    """Map a share (0 to 1) to a value on the scale."""
     return scale.low + min(1.0, max(0.0, share)) * (scale.high - scale.low)
 
 
@@ -135,7 +135,7 @@ def number(scale: Scale, value: float) -> str:
 
 
 def in_form(sections: Sections, said: str, reasons: str) -> str:
-    """The number and the reasons in the form that the prompt wants."""
+    """Write the number and the reasons in the form that the prompt asks for."""
     answer = sections.get("Answer", "")
     if "JSON" in answer:
         fields = [name for name in _FIELD.findall(answer) if name in ("score", "reasons", "analysis")]

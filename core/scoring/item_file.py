@@ -91,7 +91,7 @@ def validate_items(
 
 
 def _read_rows(table: TableFile, mapping: Mapping, repeats: abc.Set[int], start: int) -> abc.Iterator[Item]:
-    """The items after the first `start`, one a row.
+    """Read the items after the first `start`, one per row.
 
     `repeats` are the places of rows, from 1, whose id an earlier row has; the judge file says how to treat them.
     """

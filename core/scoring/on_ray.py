@@ -127,7 +127,7 @@ def _actors(ray: Any, judge: RowJudge) -> tuple[dict[str, Any], int]:
 
 
 def _columns_of(head: Sequence[dict[str, Any]], request: ScoreRequest, judge: RowJudge, source: str) -> Columns:
-    """Settle the columns' roles by the first rows.  GoldenError for columns that cannot be used."""
+    """Find the roles of the columns from the first rows.  GoldenError for columns that cannot be used."""
     kept = columns_behind(judge)
     paths = [path for path in (*request.mapping.values(), *kept.values()) if "." in path or "[" in path]
     rows = [_row_of(cells, paths) for cells in head]
@@ -261,7 +261,7 @@ class Folder:
 
     @cached_property
     def place(self) -> tuple[Any, str]:
-        """Pyarrow's file system, and the path within it."""
+        """Pyarrow's file system for the address, and the path in it."""
         from pyarrow import fs
 
         if "://" not in self.address:

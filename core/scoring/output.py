@@ -63,7 +63,7 @@ class ScoreSettings:
 
     @property
     def coverage(self) -> float | None:
-        """`COVERAGE` if verdicts get intervals."""
+        """Share of labels that each interval should hold; None without intervals."""
         return COVERAGE if self.intervals or self.abstain_over is not None else None
 
 
@@ -265,7 +265,7 @@ class Output:
             self._file.truncate()
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Put lines on the disk and count them as done.  ConcordError when the disk is full."""
+        """Append lines, flush them to the disk, and count them as done.  ConcordError when the disk is full."""
         with self._on_disk():
             self._file.write(json_lines(rows).encode())
             self._file.flush()
@@ -273,12 +273,12 @@ class Output:
         self.counts += tally(rows)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """All lines so far."""
+        """Read all lines so far."""
         with self.part.open(encoding="utf-8") as file:
             yield from map(json.loads, file)
 
     def sure(self, request: ScoreRequest, judge: LoadedJudge) -> dict[str, Any]:
-        """Mean width of the intervals and number of unsure verdicts; {} without `coverage`."""
+        """Summarise the widths of the intervals and the unsure verdicts; {} without `coverage`."""
         if request.coverage is None or not isinstance(judge, CalibratedJudge) or judge.intervals is None:
             return {}
         rows = [(row["width"], row.get(ABSTAINED)) for row in self.rows()]
