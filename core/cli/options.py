@@ -47,21 +47,19 @@ def command(panel: str, name: str = "") -> Callable[[Callable[..., None]], Calla
     return lambda function: commands.command(name or None, rich_help_panel=panel)(with_options(function))
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
+def with_options(function: Callable[..., None]) -> Callable[..., None]:
     """Turn the fields of a command's record parameters into options, and add `FLAGS`.
 
     A field has its own `typer.Option`, or one made of its name, default and help (`core.records`).
     """
-    hints = get_type_hints(command, include_extras=True)
+    hints = get_type_hints(function, include_extras=True)
     records: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(command).parameters.items():
+    for name, parameter in inspect.signature(function).parameters.items():
         if name in records:
-            known = {each.name for each in parameters}
-            parameters += [_option(records[name], each) for each in _chosen(records[name]) if each.name not in known]
+            parameters += [_option(records[name], each) for each in _chosen(records[name])]
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
-
     for name, help_ in FLAGS.items():
         hint = Annotated[bool, typer.Option(f"--{name}", help=help_)]
         parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=hint))
@@ -69,18 +67,17 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         wants_json.set(given.pop("json"))
         wants_verbose.set(given.pop("verbose"))
-        made, taken = {}, set[str]()
+        made = {}
         for name, record in records.items():
-            own = {each.name: given[each.name] for each in _chosen(record)}
-            taken |= own.keys()
+            own = {each.name: given.pop(each.name) for each in _chosen(record)}
             own |= {key: tuple(own[key] or ()) for key, hint in get_type_hints(record).items() if _is_many(hint)}
             if own.get("level") == "auto":
                 own["level"] = None
             made[name] = record(**own)
             check_settings(made[name])
-        command(**{name: value for name, value in given.items() if name not in taken}, **made)
+        function(**given, **made)
 
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__name__, run.__doc__ = function.__name__, function.__doc__
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # which Typer reads
     return run
@@ -110,10 +107,11 @@ def _option(record: type[Any], each: Field[Any]) -> inspect.Parameter:
     return inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
-@dataclass(frozen=True)
-class ReadOptions:
-    """Options for reading the file of a golden set."""
+@dataclass(frozen=True, kw_only=True)
+class GoldenFile:
+    """The file of a golden set, and options for reading it."""
 
+    golden: Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
     values: tuple[str, ...] = setting(
         (),
         "What values mean; may be repeated: missing=99 (or none), best=low, "
@@ -121,24 +119,11 @@ class ReadOptions:
     )
     mapped: MapOption = None
 
-    def load_file(
-        self, file: Path, *, scales: Mapping[str, Scale] | None = None, kept: Mapping[str, str] | None = None
-    ) -> GoldenSet:
+    def load(self, scales: Mapping[str, Scale] | None = None, kept: Mapping[str, str] | None = None) -> GoldenSet:
         """Read a golden set with known `scales` and the columns `kept` from an earlier file."""
         from core.data import load_golden
 
-        return load_golden(file, mapping=self.mapped, kept=kept, scales=scales, values=self.values or None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class GoldenFile(ReadOptions):
-    """The file of a golden set, and options for reading it."""
-
-    golden: Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
-
-    def load(self, scales: Mapping[str, Scale] | None = None, kept: Mapping[str, str] | None = None) -> GoldenSet:
-        """Read the golden set; arguments as `load_file`."""
-        return self.load_file(self.golden, scales=scales, kept=kept)
+        return load_golden(self.golden, mapping=self.mapped, kept=kept, scales=scales, values=self.values or None)
 
 
 @dataclass(frozen=True)
