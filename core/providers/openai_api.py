@@ -48,6 +48,7 @@ from core.providers.wire import (
     Capabilities,
     UnansweredError,
     cut_off_thinking,
+    json_field,
     left_out,
     read_completion,
     refused_part,
@@ -341,11 +342,8 @@ class _Session:
         fields: Any = None
         with suppress(ValueError, RecursionError):
             fields = json.loads(raw)
-        if isinstance(fields, dict):
-            fields = fields.get("error", fields)
-        words, param = "", ""
-        if isinstance(fields, dict):
-            words, param = str(fields.get("message") or ""), str(fields.get("param") or "")
+        fields = json_field(fields, "error", dict) or fields
+        words, param = (json_field(fields, name, str) or "" for name in ("message", "param"))
         told, wait = raw[:_SEARCHED].decode("utf-8", "replace"), wait_asked_for(response.headers)
         return UnansweredError("status", words, status=response.status, told=told, param=param, wait=wait)
 

@@ -171,26 +171,28 @@ def read_completion(body: bytes, price: Price | None) -> Reply:
         start = body[:200].lstrip()
         shape = "text that is not JSON" if start else "an empty body"
         raise UnansweredError("odd body", "an HTML page" if start.startswith(b"<") else shape) from None
-    choices = _part(answer, "choices", list)
+    choices = json_field(answer, "choices", list)
     if choices is None:
         raise UnansweredError("odd body", "JSON without the field 'choices'")
     usage = read_usage(answer.get("usage"), price)
     choice = choices[0] if choices else None
-    message = _part(choice, "message", dict)
+    message = json_field(choice, "message", dict)
     if message is None:
         return Failure(f"The endpoint sent a completion without {'a message' if choices else 'choices'}.", usage)
-    finish, text = _part(choice, "finish_reason", str), message.get("content")
+    finish, text = json_field(choice, "finish_reason", str), message.get("content")
     if finish == "content_filter":
         return Failure("The endpoint's content filter withheld the reply.", usage)
-    if refusal := _part(message, "refusal", str):
+    if refusal := json_field(message, "refusal", str):
         return Completion(hide_sent(_encodable(refusal)[:MOST_CHARACTERS]), "refusal", usage)
     if text is not None and not isinstance(text, str):
         return Failure("The endpoint sent a completion whose content is not text.", usage)
     text = hide_sent(_encodable(text or "")[:MOST_CHARACTERS])
     inline = "<think" in text[:20].lower()
-    logprobs = () if inline else _logprobs(_part(_part(choice, "logprobs", dict), "content", list) or [])
-    thoughts = text if inline else _part(message, "reasoning", str) or _part(message, "reasoning_content", str) or ""
-    counted = _count(_part(answer.get("usage"), "completion_tokens_details", dict), "reasoning_tokens")
+    logprobs = () if inline else _logprobs(json_field(json_field(choice, "logprobs", dict), "content", list) or [])
+    thoughts = (
+        text if inline else json_field(message, "reasoning", str) or json_field(message, "reasoning_content", str) or ""
+    )
+    counted = _count(json_field(answer.get("usage"), "completion_tokens_details", dict), "reasoning_tokens")
     thinking = counted or -(-len(thoughts) // CHARACTERS_PER_TOKEN)
     return Completion(text, "length" if finish == "length" else "stop", usage, logprobs=logprobs, thinking=thinking)
 
@@ -199,12 +201,12 @@ def _logprobs(content: Sequence[object]) -> tuple[TokenLogprobs, ...]:
     """The first tokens with their alternatives; nothing if they are missing or not of the usual form."""
     places = []
     for place in content[:LOGPROB_PLACES]:
-        token = _part(place, "token", str)
+        token = json_field(place, "token", str)
         if token is None:
             return ()
         top = []
-        for entry in _part(place, "top_logprobs", list) or []:
-            other, logprob = _part(entry, "token", str), _part(entry, "logprob", float)
+        for entry in json_field(place, "top_logprobs", list) or []:
+            other, logprob = json_field(entry, "token", str), json_field(entry, "logprob", float)
             if other is not None and logprob is not None and math.isfinite(logprob):
                 top.append((_encodable(other), logprob))
         places.append(TokenLogprobs(_encodable(token), tuple(top)))
@@ -225,7 +227,7 @@ def read_usage(raw: object, price: Price | None) -> Usage:
     return Usage(1, 0, prompt, completion, cost, cached)
 
 
-def _part(value: object, name: str, kind: type[T]) -> T | None:
+def json_field(value: object, name: str, kind: type[T]) -> T | None:
     """The field `name` of a JSON object; None if it is missing or of another kind."""
     part = value.get(name) if isinstance(value, dict) else None
     if kind is float and isinstance(part, int):
@@ -234,7 +236,7 @@ def _part(value: object, name: str, kind: type[T]) -> T | None:
 
 
 def _count(value: object, name: str) -> int:
-    return max(0, _part(value, name, int) or 0)
+    return max(0, json_field(value, name, int) or 0)
 
 
 def _encodable(text: str) -> str:
