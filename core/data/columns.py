@@ -1,4 +1,4 @@
-"""Map the columns of a file to roles, by name or by a person's choice; never by their values.
+"""Map the columns of a file to roles, by name or by a person's choice.
 
 Roles of a golden file: ``item_id source_id system_id source context target references split annotator_id``, for labels
 ``human_<aspect>`` (the gold label), ``ann_<aspect>`` or ``ann_<panel>_<aspect>`` (lists of individual ratings),
@@ -24,7 +24,7 @@ import math
 import re
 from collections import abc
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
 from core.data.cells import folded, read_list, read_numbers, read_turns, unpacked
@@ -124,21 +124,21 @@ class Values:
         """Read answers in the forms above.  UsageError for any other."""
         if isinstance(answers, Values):
             return answers
-        said: dict[str, Any] = {}
+        said: dict[str, Any] = {"missing": (), "best": (), "names": ()}
         for answer in (answers,) if isinstance(answers, str) else answers or ():
-            name, _, given = answer.replace(" ", "").partition("=")
-            parts = (part.rpartition(":") for part in answer.partition("=")[2].split(","))
+            name, _, given = answer.partition("=")
+            parts = [part.rpartition(":") for part in given.split(",")]
             words = [(aspect.strip().removeprefix("human_"), word.strip()) for aspect, _, word in parts]
             try:
-                if name == "missing":
-                    found = ((aspect, None if word == "none" else _number(word)) for aspect, word in words)
-                    said[name] = (*said.get(name, ()), *found)
-                elif name == "aspect" and all(map(all, words)):
-                    said["names"] = (*said.get("names", ()), *words)
-                elif name == "best" and {word for _, word in words} <= {"low", "high"}:
-                    said[name] = (*said.get(name, ()), *words)
-                elif name == "ids" and given in ("number", "first"):
-                    said[name] = given
+                if name.strip() == "missing":
+                    numbers = ((aspect, None if word == "none" else _number(word)) for aspect, word in words)
+                    said["missing"] = (*said["missing"], *numbers)
+                elif name.strip() == "aspect" and all(map(all, words)):
+                    said["names"] = (*said["names"], *words)
+                elif name.strip() == "best" and {word for _, word in words} <= {"low", "high"}:
+                    said["best"] = (*said["best"], *words)
+                elif name.strip() == "ids" and given.strip() in ("number", "first"):
+                    said["ids"] = given.strip()
                 else:
                     raise ValueError
             except ValueError:
@@ -146,23 +146,12 @@ class Values:
                 raise UsageError(message) from None
         return cls(**said)
 
-    @property
-    def answers(self) -> tuple[str, ...]:
-        """The answers as `of` takes them."""
-        said = [
-            f"missing={aspect and aspect + ':'}{'none' if number is None else f'{number:g}'}"
-            for aspect, number in self.missing
-        ]
-        said += [f"best={aspect and aspect + ':'}{end}" for aspect, end in self.best]
-        said += [f"aspect={old}:{new}" for old, new in self.names]
-        return (*said, f"ids={self.ids}") if self.ids else tuple(said)
-
     def is_missing(self, value: float | None, aspect: str) -> bool:
-        """Whether a number was said to be no label of `aspect`; None: whether every other number is one."""
+        """Whether a number is not a label of `aspect`; for None, whether every other number is one."""
         return ("", value) in self.missing or (aspect, value) in self.missing
 
     def best_of(self, aspect: str) -> Best | None:
-        """Which end of the scale is the best, as far as somebody said; an answer for the aspect goes first."""
+        """Return which end of the scale is the best, None if nobody said; an answer for the aspect goes first."""
         said = dict(self.best)
         return said.get(aspect, said.get(""))
 
@@ -190,11 +179,11 @@ class ColumnRoles:
         return tuple(column for column in self.columns if column not in used)
 
     def found_by(self, how: How) -> tuple[str, ...]:
-        """The roles whose columns were found so."""
+        """List the roles whose columns were found in this way."""
         return tuple(role for role, way in self.found.items() if way == how and role in self.roles)
 
     def with_role(self, role: str, column: str | None) -> Self:
-        """With a person's correction: `column` plays `role` (None: nothing does) and leaves any role it had.
+        """Give `role` to another column, as a person says, or to none; the column loses any role it had.
 
         UsageError for an unknown role or column.
         """
@@ -210,13 +199,13 @@ class ColumnRoles:
         return replace(self, roles=roles, found=found)
 
     def check_role(self, role: str) -> None:
-        """Raise UsageError for a name that is no role in this kind of file."""
+        """Raise UsageError for a name that is not a role in this kind of file."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Mapping(ColumnRoles):
-    """The roles of a golden file.  `unused` columns play no part; `notes` say why where it is not plain.
+    """The roles of a golden file.  `unused` columns have no role; `notes` may say why.
 
     `layout` "wide" has one row per item, "long" one row per rating.  `kind` follows from the texts unless a person gave
     it (`kind_given`).  `values`: what a person said of codes, choices and which end is best.
@@ -270,19 +259,19 @@ class Mapping(ColumnRoles):
         return (*sorted(gold, key=lambda a: order(gold[a])), *sorted(rated, key=lambda a: order(rated[a])))
 
     def reason_columns(self, aspect: str) -> list[str]:
-        """The columns of what raters say of an aspect: its own, and that of all aspects."""
+        """List the columns of reasons for an aspect: its own, and that of all aspects."""
         return [self.roles[role] for role in (f"{REASON}_{aspect}", REASON) if role in self.roles]
 
     def check_role(self, role: str) -> None:
-        """Raise UsageError for a name that is no role in a golden file."""
+        """Raise UsageError for a name that is not a role in a golden file."""
         if not is_role(role):
             raise UsageError(
-                f"{role!r} is no role; allowed: {', '.join(PLAIN_ROLES)}, human_<aspect>, ann_<aspect>, "
+                f"{role!r} is not a role; the roles are {', '.join(PLAIN_ROLES)}, human_<aspect>, ann_<aspect>, "
                 "reason_<aspect>, metric_<name>."
             )
 
     def renamed(self, aspect: str, name: str, among: abc.Collection[str] = ()) -> Mapping:
-        """With an aspect under the name a person gave it; its ratings and raters go along.
+        """Rename an aspect, with its ratings and raters.
 
         `among` are the aspects of a file whose cells name them.
         UsageError for a name that is empty, longer than 100 characters, or another aspect's.
@@ -311,7 +300,7 @@ class Mapping(ColumnRoles):
         return replace(self, roles=roles, found={new.get(role, role): how for role, how in self.found.items()})
 
     def with_plain_names(self) -> Mapping:
-        """Every aspect under `plain_name` of its own, as far as no two come out the same: a proposal to be shown."""
+        """Rename every aspect to its `plain_name`, unless another aspect has that name."""
         mapping = self
         for aspect in self.aspects:
             with suppress(UsageError):
@@ -319,11 +308,11 @@ class Mapping(ColumnRoles):
         return mapping
 
     def with_kind(self, kind: ItemKind) -> Mapping:
-        """The same mapping with the item kind a person chose."""
+        """Set the kind of item that a person chose."""
         return replace(self, kind=kind, kind_given=True)
 
     def as_json(self) -> dict[str, Any]:
-        """What was mapped and how, for ``check --json`` and the mapping form."""
+        """Return what was mapped and how, for ``check --json`` and the mapping form."""
         return {
             "roles": dict(self.roles),
             "exact": list(self.found_by("exact")),
@@ -332,7 +321,7 @@ class Mapping(ColumnRoles):
             "unused": list(self.unused),
             "layout": self.layout,
             "kind": self.kind,
-            "values": list(self.values.answers),
+            "values": asdict(self.values),
             "notes": list(self.notes),
         }
 
@@ -344,8 +333,9 @@ def is_role(name: str) -> bool:
 
 
 def plain_name(column: str) -> str:
-    """The aspect that a label column's name shows: ``"coherence_avg"`` and ``"Coherence (1-5)"`` are "
-    "both "coherence"."""
+    """Return the aspect in the name of a label column: both ``"coherence_avg"`` and ``"Coherence (1-5)"`` give
+    "coherence".
+    """
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column)
     name = re.sub(r"[\W_]+", "_", spaced.lower()).strip("_") or column
     while (shorter := _AROUND.sub("", name)) not in (name, ""):
@@ -356,7 +346,7 @@ def plain_name(column: str) -> str:
 def by_name(
     columns: abc.Iterable[str], names: abc.Iterable[str], spelled: abc.Callable[[str], str] = folded
 ) -> list[str]:
-    """The columns that have one of `names` when they are `spelled` alike, in the order of the names."""
+    """List the columns that have one of `names` when they are `spelled` alike, in the order of the names."""
     alike: dict[str, list[str]] = {}
     for column in columns:
         alike.setdefault(spelled(column), []).append(column)
@@ -364,17 +354,17 @@ def by_name(
 
 
 def first_named(columns: abc.Iterable[str], role: str) -> list[str]:
-    """The column of a role by its own or a usual other name, alone in a list; empty where there is none."""
+    """Return the column of a role by its own or another usual name in a list; empty if there is none."""
     return by_name(columns, (role, *ALIASES[role]))[:1]
 
 
 def side_key(name: str) -> str:
-    """`folded`, with digits at the end as a word of their own: ``"Answer1"`` → ``"answer_1"``."""
+    """Fold a name, with digits at the end as a word of their own: ``"Answer1"`` → ``"answer_1"``."""
     return re.sub(r"(?<=[a-z])(?=[0-9]+$)", "_", folded(name))
 
 
 def pair_in(columns: abc.Iterable[str]) -> tuple[tuple[str, str], Sides] | None:
-    """The columns of two texts and how they tell them apart, ("a", "b"), ("1", "2") …; None without both."""
+    """Find the columns of two texts and the ends of their names, ("a", "b"), ("1", "2") …; None without both."""
     named = {side_key(column): column for column in reversed(list(columns))}
     for sides, form, text in itertools.product(SIDES, _FORMS, TEXTS_OF_PAIRS):
         first, second, third = (form.format(side=side, text=text) for side in (*sides, "2"))
@@ -389,9 +379,9 @@ def pair_in(columns: abc.Iterable[str]) -> tuple[tuple[str, str], Sides] | None:
 def chosen_roles(
     columns: abc.Collection[str], given: abc.Mapping[str, str], kept: abc.Mapping[str, str]
 ) -> dict[str, str]:
-    """Role → column: all that a person has `given`, and what of the `kept` mapping of another file fits this one.
+    """Join the roles that a person has `given` with those of a `kept` mapping of another file that fit this one.
 
-    A kept column counts where the file has it and has no column with the name of the role.
+    A kept column counts if the file has it and has no column with the name of the role.
     """
     own = {folded(column) for column in columns}
     own |= {"references"} if "reference" in own else set()
@@ -408,7 +398,7 @@ KEPT_VALUES = "values"
 
 
 def kept_values(kept: abc.Mapping[str, str]) -> Values:
-    """What a person said of the values of an earlier file.  UsageError for what cannot be read."""
+    """Read a person's answers on the values of an earlier file.  UsageError for what cannot be read."""
     if KEPT_VALUES not in kept:
         return Values()
     from pydantic import TypeAdapter, ValidationError
@@ -420,7 +410,7 @@ def kept_values(kept: abc.Mapping[str, str]) -> Values:
 
 
 def values_to_keep(values: Values) -> dict[str, str]:
-    """What `kept_values` reads; empty where nobody said anything."""
+    """Write answers as `kept_values` reads them; empty if there are none."""
     from pydantic import TypeAdapter
 
     given = TypeAdapter(Values).dump_json(values, exclude_defaults=True).decode()
@@ -428,9 +418,9 @@ def values_to_keep(values: Values) -> dict[str, str]:
 
 
 def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> dict[str, str]:
-    """Role → column, of ``"target=agent_answer,source=question"``, several such texts, or a mapping as it is.
+    """Read ``"target=agent_answer,source=question"``, or several such texts, as role → column.
 
-    A comma inside a column's name is kept where what follows it is not ROLE=.  UsageError for any other form.
+    A comma inside a column's name is kept if ROLE= does not follow it.  UsageError for any other form.
     """
     if given is None or isinstance(given, abc.Mapping):
         return dict(given or {})
@@ -456,10 +446,10 @@ _NO_TEXTS_JUDGED = frozenset(
 
 
 def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
-    """The mapping a file most plainly asks for: own names first, then aliases, then the shape of the labels.
+    """Propose the roles of columns: own names first, then aliases, then the shape of the labels.
 
-    `rows`, some or all, tell the kind of the items, which columns cannot be the judged text, and which ``ann_`` columns
-    hold ratings.  Never raises for odd columns: what is not recognised is left in `Mapping.unused`.
+    `rows`, some or all, show the kind of the items, which columns cannot be the judged text, and which ``ann_`` columns
+    hold ratings.  Never raises: columns that are not recognised are in `Mapping.unused`.
     """
     roles: dict[str, str] = {}
     found: dict[str, How] = {}
@@ -523,10 +513,9 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
         others = (name for name in free() if folded(name) not in _NO_TEXTS_JUDGED and name not in named)
         if not any(holds_texts(rows, name, 3) for name in others):  # a rated conversation, say
             roles["target"], found["target"] = roles.pop("source"), found.pop("source")
-    if not any(role.startswith(ANN) for role in roles):
-        for role in [role for role in roles if role.startswith(ANNOTATORS)]:
-            notes.append(f"Column {roles.pop(role)!r} names raters, but there are no ann_ columns.")
-            del found[role]
+    if not any(role.startswith(ANN) for role in roles):  # names of raters need ratings
+        roles = {role: column for role, column in roles.items() if not role.startswith(ANNOTATORS)}
+        found = {role: how for role, how in found.items() if role in roles}
     # why raters rated so, on one aspect or on all; a thumb or a number is no reason
     said = (REASON, *ALIASES[REASON])
     rated = {folded(role.partition("_")[2]): role.partition("_")[2] for role in roles if role.startswith((HUMAN, ANN))}
@@ -544,7 +533,7 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
 def mapping_of(
     columns: abc.Sequence[str], rows: Rows, given: abc.Mapping[str, str], kept: abc.Mapping[str, str]
 ) -> Mapping:
-    """As `propose_mapping`, with the columns that `chosen_roles` names.  UsageError for an unknown given one."""
+    """Propose a mapping with the columns that `chosen_roles` names.  UsageError for an unknown given one."""
     mapping = propose_mapping(columns, rows)
     for role, column in chosen_roles(columns, given, kept).items():
         mapping = mapping.with_role(role, column)

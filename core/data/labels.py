@@ -233,13 +233,13 @@ def _long_cells(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
     columns = {column: aspect for aspect, column in mapping.gold_columns.items()}
     if {"aspect", "value"} <= roles.keys():
         columns = {roles["value"]: ""}
-    spellings: dict[str, str] = {}
+    spellings = _spellings(table, roles.get("aspect", ""))
     for column, aspect_of_column in columns.items():
         for number, row, position, cell in _filled(table, items, column, long=True):
             aspect = aspect_of_column
             if not aspect:
                 written = read_id(row.get(roles["aspect"]))[:200]
-                aspect = spellings.setdefault(aspect_key(written) or written, written)
+                aspect = spellings.get(aspect_key(written) or written, "")
                 if aspect != written:
                     message = f"{shown(written)} and {shown(aspect)} are read as one aspect."
                     log.add("note", message, column=roles["aspect"], kind=message)
@@ -271,11 +271,16 @@ def read_metrics(
 
 def aspects_in(table: Table, column: str) -> list[str]:
     """List the aspects that the cells of a long file's `column` name, each by its first spelling."""
+    return list(_spellings(table, column).values())
+
+
+def _spellings(table: Table, column: str) -> dict[str, str]:
+    """Map each aspect in a column, in the form in which aspects are compared, to its first spelling."""
     spellings: dict[str, str] = {}
     for row in table.rows:
         if written := read_id(row.get(column))[:200]:
             spellings.setdefault(aspect_key(written) or written, written)
-    return list(spellings.values())
+    return spellings
 
 
 def _reason(cell: Any) -> str:
@@ -528,8 +533,6 @@ def _are_strays(off: FloatArray, n_off: NDArray[Any], on: FloatArray, n_on: NDAr
         return True  # several such codes, 97 to 99, tell why there is no label
     if off.tolist() == [-1.0] and on[0] == 0 and on[-1] >= 3:
         return True  # no scale runs from -1 to 3
-    if set(off.tolist()) <= {8.0, 9.0} and on.tolist() == [0.0, 1.0] and n_on.sum() >= _LEAST_NEXT_TO_SLIP:
-        return True  # yes, no, and no answer
     widest_gap = float(np.diff(on).max())
     gaps = np.maximum(on.min() - off, off - on.max())
     if set(off.tolist()) <= CODES and off.size <= 2:
@@ -554,8 +557,7 @@ def off_scale(scores: FloatArray, scale: Scale) -> tuple[NDArray[np.bool_], bool
     middle = (scale.low + scale.high) / 2
     few = outside.size <= 2 or bool((np.abs(outside) >= _FAR_CODES).all())
     codes = set(outside.tolist()) <= CODES | {0.0} and few and inside.size > 1 and inside.max() > middle
-    yes_no = scale.high - scale.low == 1 and set(inside.tolist()) == {scale.low, scale.high}
-    if codes and np.isin(outside, (8, 9)).any() and not yes_no:  # a judge with a scale to 10 gives these too
+    if codes and np.isin(outside, (8, 9)).any():  # a judge with a scale to 10 gives these too
         codes = inside.size > 2 and n_off <= 0.3 * known.sum() and outside[0] - inside.max() > np.diff(inside).max()
     if codes or n_off <= _MANY_OFF * known.sum():
         return off, False

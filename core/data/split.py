@@ -126,8 +126,6 @@ def split_sources(
     The same seed gives the same split.  AspectError when the aspect or what either part would hold cannot be used;
     GoldenError for fewer than 2 sources or systems or an unusable ``split`` column; UsageError for a bad `fraction`.
     """
-    if kind not in ("sources", "sources+systems"):
-        raise UsageError(f"The split must be 'sources' or 'sources+systems', not {kind!r}.")
     if given:
         usable_aspect(golden, aspect)
         return _given_split(golden, aspect, kind, seed)
