@@ -1,7 +1,7 @@
-"""A score for each item, or the reason why there is none, from the reply to the alignment.
+"""Hold the scores of a judge, or the reasons why items have none.
 
-`Reading` is what one reply says, `Scored` or `Unscored` what the replies to an item come to (`mean_verdict`),
-`Verdicts` what one judge with one text of criteria gives, and `Scores` what it gives with many at once.
+A `Reading` is the rating in one reply. `mean_verdict` combines the replies to an item into `Scored` or `Unscored`.
+`Verdicts` are the results of a judge with one text of criteria, `Scores` those with several texts at once.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from core.records import (
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A number on the scale and the characters of the reply it was read from, or None and the reason.
+    """A number on the scale with its place in the reply, or None and the reason.
 
-    `detail` says in a sentence why there is none.
+    `detail` gives the reason in a sentence.
     """
 
     value: float | None
@@ -44,7 +44,7 @@ class Reading:
 def mean_verdict(
     item_id: str, readings: Sequence[Reading], *, explanation: str = "", raw: tuple[str, ...] = ()
 ) -> Verdict:
-    """The mean of what was read, or Unscored with the reason of the first reading; of none at all, "empty"."""
+    """Average the readings, or return Unscored with the reason of the first; without readings the reason is "empty"."""
     values = [reading.value for reading in readings if reading.value is not None]
     if not values:
         first = readings[0] if readings else Reading(None, "empty")
@@ -54,11 +54,11 @@ def mean_verdict(
 
 
 class Verdicts(tuple[Verdict, ...]):
-    """What a judge gives: `Scored` or `Unscored` in the order of the items, with explanations and replies if known."""
+    """The results of a judge in the order of the items, with explanations and replies if known."""
 
     @classmethod
     def of_scores(cls, scores: Mapping[str, float]) -> Verdicts:
-        """Bare numbers by item id as verdicts; NaN is Unscored ("no verdict")."""
+        """Make verdicts of numbers by item id; NaN becomes Unscored ("no verdict")."""
         return cls(
             Unscored(item_id, "no verdict") if math.isnan(score) else Scored(item_id, float(score))
             for item_id, score in scores.items()
@@ -89,16 +89,16 @@ class Verdicts(tuple[Verdict, ...]):
 
     @property
     def turned(self) -> FloatArray | None:
-        """(n,) float64 what pairs were given the other way round, NaN where unknown; None where it nowhere is."""
+        """(n,) float64 the scores of pairs in the other order, NaN where unknown; None if all are unknown."""
         turned = [verdict.turned if isinstance(verdict, Scored) else None for verdict in self]
         return _numbers(turned) if any(value is not None for value in turned) else None
 
     def of_items(self, item_ids: Sequence[str]) -> Verdicts:
-        """In the order of `item_ids`; Unscored where there is no verdict."""
+        """Return the verdicts in the order of `item_ids`; Unscored for an item without one."""
         return Verdicts(self.by_id.get(item_id) or Unscored(item_id, "no verdict") for item_id in item_ids)
 
     def aligned(self, item_ids: Sequence[str]) -> FloatArray:
-        """(n_items,) scores in the order of `item_ids`, NaN where there is no verdict or no score."""
+        """Return (n_items,) scores in the order of `item_ids`, NaN where there is no verdict or no score."""
         return self.of_items(item_ids).values
 
 
@@ -109,10 +109,10 @@ def _numbers(values: Sequence[float | None]) -> FloatArray:
 
 @dataclass(frozen=True)
 class Scores(ScoreMatrix):
-    """What a judge answers: numbers for every criterion and item, and one verdict an item where reasons were wanted.
+    """Scores for every text of criteria and item, and one verdict per item if reasons were wanted.
 
-    `explained` holds each item's verdict under the first of the criteria that could be read, Unscored where none could.
-    `said` holds what replies said next to their scores: criteria id → item id → explanation.
+    `explained` holds each item's first readable verdict, in the order of the criteria; Unscored if there is none.
+    `said` holds the explanations in replies: criteria id → item id → explanation.
     """
 
     explained: Verdicts = field(default_factory=Verdicts)
@@ -128,7 +128,7 @@ class Scores(ScoreMatrix):
         *,
         explain: bool,
     ) -> Scores:
-        """The answer of a judge that gives `verdicts`, a row a criterion, in the order of the items."""
+        """Collect `verdicts`, one row per text of criteria, in the order of the items."""
         rows = [Verdicts(row) for row in verdicts]
         first_read = (
             next((verdict for verdict in of_item if isinstance(verdict, Scored)), of_item[0])

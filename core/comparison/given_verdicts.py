@@ -1,4 +1,4 @@
-"""Verdicts in any form as records, on the labelled items that did not choose or fit their judge."""
+"""Match verdicts in any form with the labelled items that did not choose or fit their judge."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ JudgeFiles = Path | str | Sequence[Path | str] | None
 
 @dataclass(frozen=True)
 class LabelledVerdicts:
-    """Verdicts with the labelled items that they name.
+    """Verdicts with their labelled items.
 
     Items that the judge was calibrated on are among the `items` only if `kept`; `n_calibration` counts them.
     `seen` are the positions of all items that it must not be measured on, labelled or not.
@@ -50,7 +50,7 @@ class LabelledVerdicts:
 
     @cached_property
     def mapped(self) -> FloatArray | None:
-        """The scores on the raters' scale, None without a map."""
+        """(n_items,) the scores on the raters' scale; None without a map."""
         return self.verdicts.of_items(self.item_ids).mapped
 
     @property
@@ -59,7 +59,7 @@ class LabelledVerdicts:
         return self.items.positions[~np.isnan(self.scores)]
 
     def counted(self, found: _Counted) -> _Counted:
-        """`found` with the number of items that the judge was calibrated on, as left out or as kept."""
+        """Add to `found` how many items that the judge was calibrated on were left out or kept."""
         n = self.n_calibration
         return replace(found, n_calibration_left_out=0 if self.kept else n, n_calibration_kept=n if self.kept else 0)
 
@@ -75,7 +75,7 @@ def labelled_verdicts(
     name: str = "",
     may_be_none: bool = False,
 ) -> LabelledVerdicts:
-    """`verdicts` on the labelled items of `golden`, without those whose labels chose or fitted the judge.
+    """Match `verdicts` with the labelled items of `golden`, without those whose labels chose or fitted the judge.
 
     The verdicts mark those items, and `judge_file` knows their texts; `seen` gives their positions where they are known
     already.  `all_items` keeps them.  `name` tells one judge from another in messages.
@@ -120,7 +120,7 @@ NOTHING_UNSEEN = (
 def calibration_items(
     golden: GoldenSet, verdicts: Verdicts | Collection[str], judge_file: JudgeFiles = None, *, map_too: bool = True
 ) -> IntArray:
-    """Positions of the items whose labels chose or fitted a judge: there its alignment is optimistic.
+    """Find the items whose labels chose or fitted a judge: on these its alignment is optimistic.
 
     These are the items that `verdicts` mark (or the ids given), and those whose texts the judge files name, including
     the judges inside a fused one.  Without `map_too` not those whose labels only fitted the map to the raters' scale.

@@ -1,4 +1,4 @@
-"""Bring a table into one row per item and one column per aspect.
+"""Turn columns of several raters, and pairs of texts, into one row per item and one column per aspect.
 
 The columns of several raters become one: ``rater_1_quality, rater_2_quality`` → ``ann_quality``.  A pair of texts, of
 which people prefer one, is an item whose target is text A and whose context is text B.  A preference is a label from 1

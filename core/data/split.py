@@ -53,14 +53,14 @@ def _labels_of(golden: GoldenSet, aspect: str) -> AspectLabels:
 
 
 def task_of(golden: GoldenSet, aspect: str, definition: str = "", scale: Scale | None = None) -> Task:
-    """The task of rating `aspect`; AspectError lists the aspects there are when it is absent."""
+    """Make the task of rating `aspect`; AspectError lists the aspects of the golden set if it has no such aspect."""
     return Task(aspect, golden.kind, scale or _labels_of(golden, aspect).scale, definition)
 
 
 def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
-    """The labels of `aspect`, fit to be used.
+    """Return the labels of `aspect`.
 
-    AspectError, with the way out, when the aspect is absent, has fewer than 2 labels, or all its labels are equal.
+    AspectError if the aspect is absent, has fewer than 2 labels, or all its labels are equal.
     """
     labels = _labels_of(golden, aspect)
     values = {value for value in labels.values if value is not None}
@@ -100,7 +100,7 @@ def few_held_out(n: int) -> str:
 
 
 def too_few_to_stack(n: int) -> str:
-    """Why no weights are learnt on `n` labels; "" where they are enough."""
+    """Say that `n` labels are too few to learn weights; "" if they are enough."""
     if n >= TO_STACK:
         return ""
     return f"{n} labels are left to fit on; weights need {TO_STACK}, because on fewer they fit noise"
@@ -135,7 +135,7 @@ def split_sources(
 def grown_split(
     split: Split, old: GoldenSet, new: GoldenSet, *, aspect: str, fraction: float = 0.5, seed: int | None = None
 ) -> Split:
-    """The `split` of `old`, taken on to `new`: known sources keep their side, and only new ones are divided.
+    """Extend the `split` of `old` to `new`: known sources keep their side, and only new ones are divided.
 
     A source is known when its text is (`source_digest`), whatever its id; all its items labelled in `new` go to its
     side.  Of the new sources `fraction` go to calibration, drawn as in `split_sources` (one alone falls to either side
@@ -159,7 +159,7 @@ def _drawn_split(
     sources: Mapping[str, bool],
     systems: Mapping[str, bool],
 ) -> Split:
-    """A split in which the `sources` and `systems` that are known keep their side; the others are drawn."""
+    """Draw a split in which known `sources` and `systems` keep their side."""
     if not 0 < fraction < 1:
         raise UsageError(f"The fraction for calibration must lie between 0 and 1; got {fraction:g}.")
     usable_aspect(golden, aspect)
@@ -186,7 +186,7 @@ def _drawn_split(
 
 
 def _labelled(golden: GoldenSet, aspect: str) -> IntArray:
-    """(n,) positions of the items with a label."""
+    """Return the positions (n,) of the items with a label."""
     return np.flatnonzero(np.isfinite(golden.labels(aspect)))
 
 
@@ -216,7 +216,7 @@ def _known_sides(split: Split, old: GoldenSet, new: GoldenSet) -> dict[str, bool
 
 
 def calibration_labels(golden: GoldenSet, aspect: str) -> int | None:
-    """How many labels of `aspect` would choose criteria with the usual split; None where nothing can be split."""
+    """Count the labels of `aspect` that would choose criteria with the usual split; None if nothing can be split."""
     try:
         return len(split_sources(golden, aspect=aspect).calibration)
     except (AspectError, GoldenError):
@@ -238,7 +238,7 @@ def inner_fold(
 
 
 def _share(codes: IntArray, fraction: float, rng: Generator, what: str, file: str | None = None) -> _Mask:
-    """(n,) bool: whether each entry's code is among a random `fraction` of the distinct ones, at least 1 in, 1 out."""
+    """Draw a `fraction` of the distinct codes, at least 1 in and 1 out; return the mask (n,) of their entries."""
     distinct = np.unique(codes)
     if distinct.size < 2:
         raise GoldenError(f"At least 2 are needed to split {what}; got {distinct.size}.", file=file)
@@ -247,7 +247,7 @@ def _share(codes: IntArray, fraction: float, rng: Generator, what: str, file: st
 
 
 def _given_split(golden: GoldenSet, aspect: str, kind: SplitKind, seed: int) -> Split:
-    """The split named in the file; items with any other name are dropped."""
+    """Follow the split column of the file; items with any other name are dropped."""
     if not golden.given_split:
         raise GoldenError("The file has no split column (calibration / held_out).", file=golden.name, column="split")
     labelled = _labelled(golden, aspect)
@@ -265,7 +265,7 @@ def _given_split(golden: GoldenSet, aspect: str, kind: SplitKind, seed: int) -> 
 
 
 def _divided(golden: GoldenSet, aspect: str, fitting: _Mask, held_out: _Mask, *, kind: SplitKind, seed: int) -> Split:
-    """The split of the labelled positions (n,) by two masks (n,); what is in neither is dropped.
+    """Split the labelled positions (n,) by two masks (n,); items in neither are dropped.
 
     AspectError unless both sides hold at least 2 labels.
     """
@@ -284,9 +284,9 @@ def _divided(golden: GoldenSet, aspect: str, fitting: _Mask, held_out: _Mask, *,
 def whole_sources(
     source_codes: IntArray, positions: IntArray, n_items: int, generator: np.random.Generator
 ) -> IntArray:
-    """Of `positions`, ascending, all items of sources drawn at random until at least `n_items` are in.
+    """Draw whole sources at random until at least `n_items` of `positions` are in; return these, ascending.
 
-    `source_codes` is (n_items,) over the whole golden set.  All of `positions` where they are too few.
+    `source_codes` is (n_items,) over the whole golden set.  Returns all of `positions` if they are too few.
     """
     codes = source_codes[positions]
     sources, sizes = np.unique(codes, return_counts=True)
@@ -299,7 +299,7 @@ def whole_sources(
 
 
 def text_digest(item: Item) -> str:
-    """12 hex digits that identify the item's text."""
+    """Return 12 hex digits that identify the item's text."""
     texts = [_alike(part) for part in (item.source, item.context, item.target)]
     return content_digest("text", texts).partition(":")[2][:DIGITS]
 
@@ -310,10 +310,10 @@ def has_sources(golden: GoldenSet) -> bool:
 
 
 def source_digest(item: Item, *, by_source: bool = True) -> str:
-    """12 hex digits of the text that makes an item's source the same source in another golden set.
+    """Return 12 hex digits that identify an item's source in any golden set.
 
-    The source where there is one; else, or when two golden sets of which one has no sources are laid side by side
-    (`by_source` False), the context and the target.
+    They are of the source text; without one, or with `by_source` False because the other golden set has no sources,
+    they are of context and target.
     """
     texts = [item.source] if by_source and item.source else [item.context, item.target]
     return content_digest("source", [_alike(text) for text in texts]).partition(":")[2][:DIGITS]
@@ -330,8 +330,8 @@ A_LINE = 8
 class KnownTexts:
     """Digests of the texts that chose or fitted a judge (`calibration`) and of those it was evaluated on.
 
-    `only_mapped` are those of `calibration` whose labels came after its criteria: they fitted the map to the human
-    scale and nothing else, so its scores owe them nothing.
+    `only_mapped` are those of `calibration` whose labels came after the criteria.  They fitted only the map to the
+    raters' scale, so the scores do not depend on them.
     """
 
     calibration: tuple[str, ...]
@@ -345,16 +345,16 @@ class KnownTexts:
 
     @classmethod
     def of(cls, golden: GoldenSet, calibration: Iterable[int], held_out: Iterable[int]) -> KnownTexts:
-        """Digests of the items at these positions: each once, sorted so that their order reveals nothing."""
+        """Digest the items at these positions: each once, sorted so that their order reveals nothing."""
         return cls(*(_digests(golden, positions) for positions in (calibration, held_out)))
 
     def learnt_from(self, golden: GoldenSet, positions: Iterable[int]) -> KnownTexts:
-        """With only the items at these positions behind the scores; other calibration items fitted the map alone."""
+        """Mark all calibration items but those at these positions as `only_mapped`."""
         behind = set(_digests(golden, positions))
         return replace(self, only_mapped=tuple(digest for digest in self.calibration if digest not in behind))
 
     def as_json(self) -> dict[str, str]:
-        """As a judge file holds them: eight digests a line."""
+        """Return the form of a judge file, with eight digests per line."""
         parts = {"calibration": self.calibration, "held_out": self.held_out}
         parts |= {"only_mapped": self.only_mapped} if self.only_mapped else {}
         return {
@@ -368,13 +368,13 @@ class KnownTexts:
 
 
 def texts_behind(card: Mapping[str, Any]) -> list[KnownTexts]:
-    """The texts that the judge of a judge file has seen, including those of the judges in a fused one."""
+    """List the texts that the judge of a judge file has seen, including those of the judges in a fused one."""
     inner = (part["judge"]["texts"] for part in card.get("parts", ()) if part.get("judge"))
     return [KnownTexts.from_json(body) for body in (card["texts"], *inner)]
 
 
 def calibration_digests(card: Mapping[str, Any]) -> frozenset[str]:
-    """Digests of the texts whose labels chose or fitted a file's judge: there its alignment is optimistic."""
+    """Return digests of the texts whose labels chose or fitted a file's judge: there its alignment is optimistic."""
     return frozenset(digest for known in texts_behind(card) for digest in known.calibration)
 
 

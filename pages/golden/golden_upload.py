@@ -1,4 +1,4 @@
-"""Upload a golden set: ways to begin, then a file as it is read, what is wrong with it, and the press to freeze it."""
+"""Upload a golden set: ways to begin, how a file is read, what is wrong with it, and the button that freezes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from core import projects
 from core.data import BuiltGolden, Mapping, Table, build_golden
 from core.data.golden import sentence
 from core.data.labels import Question
-from core.data.public_sets import CATALOGUE
 from core.errors import AccessError, ConcordError
 from core.project_records import is_demo
 from core.records import Scale
@@ -84,11 +83,6 @@ def draw_upload(page: Opened, *, empty: bool = False) -> None:
             offer_sample(page)
         with right.container(border=True, height="stretch"):
             offer_demo(page)
-    with st.expander("A public set of human ratings", icon=":material/public:"):
-        st.markdown("No screen downloads anything. Fetch a set by its command, then drop the file above:")
-        for public in CATALOGUE:
-            st.markdown(f"**{public.title}**: {public.task}, {public.n_items:,} items; licence: {public.licence}")
-            st.code(f"python -m core fetch {public.name} --out {public.name}.jsonl", language="bash")
     whole = st.expander("A whole project from another installation", icon=":material/input:", on_change="rerun")
     if whole.open:
         with whole:
@@ -167,12 +161,12 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
 
 
 def _is_asked(message: str) -> bool:
-    """Whether the screen asks for this answer, so that the option of the command line need not be named."""
+    """Whether the screen asks this as a question, so that the option of the command line is not shown."""
     return "--values" in message
 
 
 def _draw_finding(built: BuiltGolden, n_open: int) -> None:
-    """Say whether the file can be used, and what it would be; `n_open` questions follow."""
+    """Say whether the file can be used, and what it would become; `n_open` questions follow."""
     n_warnings = sum(finding.severity == "warning" for finding in built.findings)
     read = ""
     if built.draft is not None:
@@ -210,7 +204,7 @@ def _freeze(page: Opened, built: BuiltGolden, *, off: bool) -> None:
 
 
 def _open(golden_id: str, notice: str) -> None:
-    """To the golden set that has just been kept."""
+    """Open the golden set that was just stored."""
     state.leave_notice(notice, good=True)
     state.put_in_url(golden=golden_id, section=None)
     st.rerun()

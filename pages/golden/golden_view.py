@@ -1,4 +1,4 @@
-"""A frozen golden set on screen: what it is in a sentence, what to do next, how its labels spread, and its items."""
+"""Show a frozen golden set: a sentence about it, what to do next, the distribution of its labels, and its items."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ LABELS, ITEMS = "Labels", "Items"
 
 @st.cache_data(max_entries=32, show_spinner=False)
 def _glance(golden_id: str, _page: Opened) -> tuple[str, int]:
-    """What a golden set is, in a sentence, and the labels to calibrate on."""
+    """Describe a golden set in a sentence, and count the labels to calibrate on."""
     golden = kept_golden(golden_id, _page.store)
     counts = [calibration_labels(golden, aspect) or 0 for aspect in golden.aspects]
     return sentence(golden), max(counts, default=0)
 
 
 def choose(goldens: Sequence[GoldenSummary]) -> GoldenSummary:
-    """The golden set in the URL, else the newest, with the picker where there is more than one."""
+    """Return the golden set in the URL, else the newest; draw a picker if there are several."""
     known = {golden.golden_id: golden for golden in goldens}
     wanted = known.get(state.url_id("golden") or "", goldens[0]).golden_id
     if len(goldens) > 1:
@@ -79,7 +79,7 @@ def draw(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSummary) 
 
 
 def _draw_next(page: Opened, golden: GoldenSummary, n: int) -> None:
-    """Draw what to do next, with why: `n` labels are there to calibrate on."""
+    """Draw what to do next and why; there are `n` labels to calibrate on."""
     calibrate = n >= LEAST
     if not golden.aspects:
         words = "**Next:** have raters label these items. A judge needs labels to be calibrated."

@@ -1,4 +1,4 @@
-"""The form that shows how a file is read, with three sample values next to each choice, and takes corrections."""
+"""Show how a file is read, with sample values next to each choice, and take corrections."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _SAMPLES, _LONGEST_SAMPLE = 3, 40
 
 @dataclass(frozen=True)
 class AspectRow:
-    """Where the scale of an aspect is to be asked, once the labels were read."""
+    """The place where the scale of an aspect is drawn after its labels were read."""
 
     aspect: str
     column: str
@@ -69,7 +69,7 @@ class AspectRow:
 
 @st.cache_resource(max_entries=6, show_spinner="Reading the columns …")
 def proposed(upload: str, _table: Table, labels: Sequence[str] = ()) -> Mapping:
-    """How the file is read until somebody corrects it; aspects by plain names.  `labels` are columns of labels."""
+    """Propose a mapping for a file, with plain names of aspects.  `labels` are columns of labels."""
     mapping = propose_mapping(_table.columns, _table.rows).with_plain_names()
     for column in labels:
         mapping = mapping.with_role(HUMAN + plain_name(column), column)
@@ -117,16 +117,16 @@ def correct_mapping(table: Table, upload: str, labels: Sequence[str]) -> tuple[M
 
 
 def _kind_key(upload: str, kind: ItemKind) -> str:
-    """Another proposal is another question."""
+    """Return the key of the choice, which starts anew for another proposal."""
     return widget(f"kind_{upload}_{kind}")
 
 
 def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
-    """Draw the part that each column plays: which column, how that was found, and what stands in it."""
+    """Draw the column of each role, how it was found, and sample values; return the mapping with corrections."""
     keys = {role: widget(f"role_{upload}_{role}") for role in (*MAIN_ROLES, *OTHER_ROLES)}
 
     def take_from_others(role: str) -> None:
-        """A column plays one part: where it is chosen for another, its old one is left empty."""
+        """Clear the old role of a column that was chosen for another, because a column has one role."""
         column = st.session_state[keys[role]]
         for other, key in keys.items():
             if other != role and column is not None and st.session_state.get(key) == column:
@@ -166,7 +166,7 @@ def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
 
 
 def _draw_samples(table: Table, column: str | None, how: str) -> None:
-    """Draw up to three different values of a column, and how it came to play its part."""
+    """Draw up to three different values of a column, and how its role was found."""
     if column is None:
         st.caption("—")
         return
@@ -182,7 +182,7 @@ def _draw_samples(table: Table, column: str | None, how: str) -> None:
 
 
 def _correct_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str) -> tuple[Mapping, list[AspectRow]]:
-    """Draw the aspects, whose names can be changed: of columns that can be chosen, or those that cells name."""
+    """Draw the aspects, whose names can be changed, and the choice of their columns in a wide file."""
     if {"aspect", "value"} <= mapping.roles.keys():
         among = aspects_in(table, mapping.roles["aspect"])
         columns = dict(zip(among, among, strict=True))
@@ -231,7 +231,7 @@ def _correct_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str)
 
 
 def _choose_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str) -> Mapping:
-    """Draw the choice of the columns of labels, each an aspect."""
+    """Draw the choice of the columns of labels; each is an aspect."""
     was = [column for column in mapping.gold_columns.values() if column in guess.roles.values()]
     chosen = st.multiselect(
         "Human labels, one column per aspect", list(table.columns), default=was, key=widget(f"labels_{upload}")
@@ -250,7 +250,7 @@ def _choose_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str) 
 
 
 def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> dict[str, Scale]:
-    """The scales that a reviewer confirmed or changed; the others stay as found."""
+    """Draw the scales and return those that a reviewer confirmed or changed."""
     scales: dict[str, Scale] = {}
     for number, row in enumerate(rows, start=1):
         if row.aspect not in draft.aspects:
@@ -271,7 +271,7 @@ def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> d
 
 
 def answer_questions(questions: Sequence[Question], values: Values, upload: str) -> Values:
-    """Ask what values mean where the file alone does not show it; `values` with the answers so far."""
+    """Ask what values mean where the file does not show it; return `values` with the answers so far."""
     for question in questions:
         aspect, numbers = question.aspect, ", ".join(f"{number:g}" for number in question.numbers[:8])
         if question.kind == "ids":

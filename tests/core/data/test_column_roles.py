@@ -91,11 +91,6 @@ def test_the_column_of_texts_is_the_target_whatever_it_is_called(cells: dict[str
     assert propose_mapping(list(rows[0]), rows).roles["target"] == text
 
 
-@pytest.mark.parametrize("rows", [[{"x": "only"}], [{"x": None}], [{"x": 1}, {"x": 2}], [{"x": [[]]}, {"x": {}}]])
-def test_odd_files_are_no_error(rows: list[dict[str, Any]]) -> None:
-    assert "target" not in propose_mapping(list(rows[0]), rows).roles
-
-
 @pytest.mark.parametrize(
     ("column", "name"),
     [

@@ -55,25 +55,20 @@ BROKEN: list[tuple[str, bytes, str, int | None]] = [
     ("a.jsonl", b"[" * 100_000, "nested too deeply", 1),
     ("a.jsonl", b'{"human_a": ' + b"9" * 5000 + b"}", "number in it is too long", 1),
     ("a.json", b'[{"target": "x"},\n oops]', "not JSON at line 2", None),
-    ("a.json", b'["x"]', "Entry 1 must be a JSON object, got a str", 1),
     ("a.json", b'"x"', "array of objects, got a str", None),
-    ("a.json", b"[]", "no data rows", None),
     ("a.csv", b"target,human_a\nx,1\ny,2,3\n", "3 cells instead of the 2 in the header", 3),
     ("a.csv", b'target,human_a\n"x,1\ny,2\n', "broken at line 3", 2),
     ("a.csv", b"target,target\nx,1\n", "Two columns have this name", None),
     ("a.csv", b"target,human_a\n", "no data rows", None),
-    ("a.csv", b"\n\n", "empty", None),
     ("a.csv", b"", "empty", None),
     ("a.csv", b"PK\x03\x04rest", r"\.xlsx", None),
     ("a.csv", b"x" * 201 + b"\n1\n", "longer than 200", None),
     ("a.csv", b",".join(b"c%d" % i for i in range(2001)) + b"\n1\n", "at most 2000", None),
     ("a.csv.gz", b"target\nx\n", "gzip data is broken", None),
     ("a.csv.gz", gzip.compress(b"target\nx\n" * 99, mtime=0)[:-12], "gzip data is broken", None),
-    ("a.csv.gz", gzip.compress(b"", mtime=0), "empty", None),
     ("a.parquet", b"PAR1 and nothing more", "Parquet data is broken", None),
     ("a.xlsx", b"not a zip", "not an XLSX workbook", None),
     ("a.pdf", b"%PDF", "file type is not known", None),
-    ("", b"x", "file type is not known", None),
 ]
 
 
@@ -175,9 +170,6 @@ def test_nesting_and_values_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
         with pytest.raises(GoldenError, match="too many values; at most 20"):
             read_table(data, name)
     assert len(read_table(b'{"target": "' + b"a, [b], {c}, " * 30 + b'"}', "a.jsonl").rows) == 1
-
-
-# ── workbooks ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 # ── row by row ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -54,16 +54,6 @@ def test_summeval(convert: Convert) -> None:
     assert rows["se001-m0"]["ann_expert_coherence"] == [5, 5, 5]
 
 
-def test_dialogues(convert: Convert) -> None:
-    _, rows = convert("topical-chat")
-    assert list(rows) == [f"tc00{d}-{system}" for d in (0, 1) for system in ("original-ground-truth", "lm-p-0.3")]
-    row, other = rows["tc000-lm-p-0.3"], rows["tc001-lm-p-0.3"]
-    assert (row["source"], row["context"], other["context"]) == ("do you like tea ?", "tea is a plant .", "")
-    assert row["human_naturalness"] == pytest.approx(4 / 3, abs=1e-10)
-    assert (row["human_coherence"], row["ann_overall"]) == (3, [1, 2, 3])
-    assert (row["annotators"], other["annotators"]) == (["A1", "A2", "A3"], ["A2", "A4", "A1"])
-
-
 def test_webnlg(convert: Convert) -> None:
     found, rows = convert("webnlg")
     assert len(rows) == 6
@@ -85,15 +75,7 @@ def test_webnlg(convert: Convert) -> None:
 EDITS = {  # set, file, text there, text in its place, what the message holds
     "score too high": ("summeval", "summeval.json", '"fluency": 4.0', '"fluency": 6', "6 is not a number from 1 to 5"),
     "half a row": ("newsroom", "newsroom-human-eval.csv", "3,5,2,4\r\n", "3,5\r\n", "row 10: 7 cells instead"),
-    "rater missing": (
-        "topical-chat",
-        "tc_usr_data.json",
-        '            "Ines",',
-        "",
-        "is shorter than",
-    ),
     "row missing": ("newsroom", "newsroom-human-eval.csv", "17,lede3", "18,lede3", "5 items of 3 sources instead"),
-    "id twice": ("summeval", "summeval.json", '"system_id": "M0"', '"system_id": "M11"', "does not load"),
 }
 
 
