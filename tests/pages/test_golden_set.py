@@ -76,7 +76,6 @@ def test_an_empty_project_has_the_drop_zone_and_three_ways_to_begin(empty: Place
     assert "no golden set yet" in texts(screen)
     assert len(screen.file_uploader) == 1
     assert "The demo is switched off in this installation." in texts(screen)
-    assert "python -m core fetch summeval" in texts(screen)
     press(screen, "Add the sample summaries")
     assert "144 items from 6 systems over 24 sources" in texts(screen)
     assert empty.store.events.all(empty.project_id, Entry)[-1].sentence == "added the sample summaries"
