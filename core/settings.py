@@ -6,7 +6,6 @@
 | `CONCORD_DATABASE_URL` | SQLite in `CONCORD_HOME` | Postgres URL, to share one database between hosts |
 | `CONCORD_WORKER` | `auto` | `auto`: the app starts a worker; `external`: you run workers yourself |
 | `CONCORD_WORKER_ID` | host name | name of this worker; two running workers need different names |
-| `CONCORD_REMOTE_CODE` | none | models whose own code RepEval may run: `ORG/MODEL@COMMIT` or folders, comma-separated |
 | `CONCORD_LOCAL_MODELS` | none | models that a judge file may load: `ID`, `ID@REVISION` or folders, comma-separated |
 | `CONCORD_RAY` | none | Ray cluster that reads hidden states: `auto`, or `HOST:PORT` of its head |
 | `CONCORD_CONCURRENCY` | `64` | most requests in flight per endpoint |
@@ -44,7 +43,6 @@ class Settings:
     database_url: str = ""
     worker: Literal["auto", "external"] = "auto"
     worker_id: str = ""
-    remote_code: tuple[str, ...] = ()
     local_models: tuple[str, ...] = ()
     ray: str = ""
     concurrency: int = 64
@@ -153,7 +151,6 @@ _VARIABLES = {
 }
 """Field → variable, if that is not CONCORD_ and the field's name."""
 _READERS: dict[str, Callable[[str, str], Any]] = {
-    "remote_code": _listed,
     "local_models": _listed,
     "ray": ray_address,
     "reasoning_effort": _effort,

@@ -243,7 +243,7 @@ class _Parts:
 
         golden, how, here = self.golden, self.how, self.here
         reads = Extraction(texts=usual_texts(EMBEDDED))
-        states = extract(golden, extraction=reads, cache_dir=here.home, ray=here.ray, code=here.remote_code)
+        states = extract(golden, extraction=reads, cache_dir=here.home, ray=here.ray)
         fitting = RepEvalSettings(random_vectors=0, seed=self.split.seed, statistic=how.statistic, level=how.level)
         result = run(golden, self.aspect, states, fitting, split=self.split)  # cross-fitted on what it learns from
         note = f"RepEval, trained on {len(self.split.calibration)} items and scored out of fold there."

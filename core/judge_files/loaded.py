@@ -544,7 +544,7 @@ def allowed_repeval(name: str, state: Mapping[str, Any], settings: Settings, gat
     A file alone loads no model: ConsentError unless the model comes with the installation, is listed in
     CONCORD_LOCAL_MODELS, or `gate` allows it.
     """
-    fitted = fitted_repeval(name, state, ray=settings.ray, code=settings.remote_code)
+    fitted = fitted_repeval(name, state, ray=settings.ray)
     model, revision = str(state["model"]), str(state["revision"])
     pinned = f"{model}@{revision}" if revision else model
     if "model" in fitted.needs and not gate.may_run((model, pinned), settings):

@@ -434,7 +434,7 @@ def load(name: str, head: Head) -> ModelCheckpoint:
     from transformers.models.auto import modeling_auto as known
 
     spec, called_kind, device = ModelSpec(name, precision="float32"), CALLED[head], choose_device()
-    config = load_config(spec, (), called_kind)
+    config = load_config(spec, called_kind)
     writes_from = config.model_type in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES  # from a source, as BART does
     auto: Any = transformers.AutoModel
     if head == "classification":
@@ -452,7 +452,7 @@ def load(name: str, head: Head) -> ModelCheckpoint:
             f"this kind: {called_kind}."
         )
     tokenizer = load_tokenizer(spec, head=called_kind)
-    model, missing = load_weights(spec, (), auto, device, called_kind)
+    model, missing = load_weights(spec, auto, device, called_kind)
     if head == "states":
         require_read(name, model, missing)
     elif missing:

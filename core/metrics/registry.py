@@ -155,17 +155,16 @@ def lower_is_better(column: str) -> bool:
     return column.lower() in _LOWER_NAMES or not LOWER_IS_BETTER.isdisjoint(words)
 
 
-def fitted_repeval(name: str, state: Any, *, ray: str = "", code: tuple[str, ...] = ()) -> Metric:
+def fitted_repeval(name: str, state: Any, *, ray: str = "") -> Metric:
     """RepEval fitted elsewhere: the model reads the texts, and stored directions rate its hidden states.
 
     `state` is what `RepEvalScorer.as_json` wrote.  The model is loaded with the first items and held as long as the
-    metric is; on the Ray cluster at the address `ray`, if one is given.  `code` lists the models whose own Python may
-    run.  JudgeError for a damaged state.
+    metric is; on the Ray cluster at the address `ray`, if one is given.  JudgeError for a damaged state.
     """
     from core.repeval.projection import RepEvalScorer, ScorerWithModel
 
     fitted = RepEvalScorer.from_json(state)
-    reader = ScorerWithModel(fitted, ray, code)
+    reader = ScorerWithModel(fitted, ray)
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
         values = reader.score(items, on_progress)

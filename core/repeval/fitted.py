@@ -197,7 +197,7 @@ def fit_repeval(
             else:
                 progress.advance(done - first[0], 0)
 
-        return extract(texts, how.model, reading, here.home, count, ray=here.ray, code=here.remote_code)
+        return extract(texts, how.model, reading, here.home, count, ray=here.ray)
 
     states = states_of(teacher)
     rated = None if train_on is None else states_of(golden)

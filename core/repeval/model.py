@@ -1,6 +1,6 @@
 """Find, describe and load a model, without pickled weights or foreign code.
 
-Weights are safetensors only.  Code that a repository ships runs only if this installation lists the model.
+Weights are safetensors only, and code that a repository ships never runs.
 """
 
 from __future__ import annotations
@@ -52,18 +52,12 @@ class ModelSpec:
     """A model by name: "minilm" (embedded), a Hugging Face id, or a local folder.
 
     `revision` names a branch, tag or commit of an id.  `precision` "auto" is bfloat16 (else float16) on CUDA and
-    float32 elsewhere.  A spec may come from a file, so it cannot allow the repository's own Python to run: only the
-    installation can (`CodeAllowed`).
+    float32 elsewhere.
     """
 
     name: str = EMBEDDED
     revision: str | None = None
     precision: Precision = "auto"
-
-
-CodeAllowed = tuple[str, ...]
-"""Models whose own Python may run, as `CONCORD_REMOTE_CODE` lists them: ``ORG/MODEL@REVISION``, ``ORG/MODEL`` (its
-main branch) or the path of a folder.  Never from a file or a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +115,12 @@ def token_batches(lengths: Sequence[int], budget: int) -> list[IntArray]:
     return batches
 
 
-def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
+def describe(spec: ModelSpec) -> ModelFacts:
     """Return the facts about a model that need no weights.
 
-    ModelNotFoundError if the folder or id is missing, JudgeError for code that `code` does not allow or another kind.
+    ModelNotFoundError if the folder or id is missing, JudgeError for a model with code of its own or of another kind.
     """
-    config, folder = load_config(spec, code), folder_of(spec.name)
+    config, folder = load_config(spec), folder_of(spec.name)
     require_states(spec.name, config)
     text = config.get_text_config()
     commit = getattr(config, "_commit_hash", None) or ""
@@ -142,22 +136,20 @@ def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
     )
 
 
-def load_config(spec: ModelSpec, code: CodeAllowed = (), head: str = "") -> Any:
+def load_config(spec: ModelSpec, head: str = "") -> Any:
     """Load the configuration; `head` as for `loading`.  JudgeError if it claims more than its weights can have."""
     from transformers import AutoConfig
 
     require_config_fits(spec.name)
     with loading(spec.name, head):
-        return AutoConfig.from_pretrained(place_of(spec.name), **_common(spec, code))
+        return AutoConfig.from_pretrained(place_of(spec.name), **_common(spec))
 
 
-def load_weights(
-    spec: ModelSpec, code: CodeAllowed, kind: Any, device: str, head: str = "", **more: Any
-) -> tuple[Any, list[str]]:
+def load_weights(spec: ModelSpec, kind: Any, device: str, head: str = "", **more: Any) -> tuple[Any, list[str]]:
     """Load the model as the transformers class `kind`; also return the names of its missing weights."""
     import torch
 
-    config, dtype = load_config(spec, code, head), getattr(torch, choose_precision(spec, device))
+    config, dtype = load_config(spec, head), getattr(torch, choose_precision(spec, device))
     with loading(spec.name, head):
         require_model_fits(spec.name, config, kind)
         model, report = kind.from_pretrained(
@@ -166,17 +158,17 @@ def load_weights(
             dtype=dtype,
             output_loading_info=True,
             **more,
-            **_common(spec, code),
+            **_common(spec),
         )
     return model, sorted(report["missing_keys"])
 
 
-def load_tokenizer(spec: ModelSpec, code: CodeAllowed = (), head: str = "") -> Any:
+def load_tokenizer(spec: ModelSpec, head: str = "") -> Any:
     """Load the model's tokenizer; raises like `describe`."""
     from transformers import AutoTokenizer
 
     with loading(spec.name, head):
-        return AutoTokenizer.from_pretrained(place_of(spec.name), **_common(spec, code))
+        return AutoTokenizer.from_pretrained(place_of(spec.name), **_common(spec))
 
 
 def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
@@ -185,23 +177,23 @@ def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
     return [list(row) for row in encoded["input_ids"]]
 
 
-def load_model(spec: ModelSpec, code: CodeAllowed = ()) -> LoadedModel:
+def load_model(spec: ModelSpec) -> LoadedModel:
     """Load the model of `spec` on its device, in evaluation mode and without a head.
 
     Raises like `describe`, and JudgeError if the weights are only there as pickle.
     """
     from transformers import AutoModel
 
-    facts, device = describe(spec, code), choose_device()
-    model, missing = load_weights(spec, code, AutoModel, device)
+    facts, device = describe(spec), choose_device()
+    model, missing = load_weights(spec, AutoModel, device)
     require_read(spec.name, model, missing)
     pad_id = getattr(model.config.get_text_config(), "pad_token_id", None)
     return LoadedModel(facts, model.to(device).eval(), device, pad_id or 0)
 
 
 def describe_causal(spec: ModelSpec) -> ModelFacts:
-    """Describe a causal language model; JudgeError for another kind of model or one with Python of its own."""
-    config = load_config(spec, (), CAUSAL)
+    """Describe a causal language model; JudgeError for another kind of model."""
+    config = load_config(spec, CAUSAL)
     if is_decoder(config) and not other_head(config):
         return describe(spec)
     raise JudgeError(
@@ -213,7 +205,7 @@ def describe_causal(spec: ModelSpec) -> ModelFacts:
 def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
     """Load the causal language model of `spec` with its head, on its device, and its tokenizer.
 
-    Python of its own never runs.  If torch finds several GPUs, the layers are spread over them.  Raises like
+    If torch finds several GPUs, the layers are spread over them.  Raises like
     `describe_causal`, and JudgeError for pickled or missing weights.
     """
     import torch
@@ -221,7 +213,7 @@ def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
 
     facts, device = describe_causal(spec), choose_device()
     spread = {"device_map": "auto"} if device == "cuda" and torch.cuda.device_count() > 1 else {}
-    model, missing = load_weights(spec, (), AutoModelForCausalLM, device, CAUSAL, **spread)
+    model, missing = load_weights(spec, AutoModelForCausalLM, device, CAUSAL, **spread)
     tokenizer = load_tokenizer(spec)
     if missing:
         raise JudgeError(
@@ -294,9 +286,8 @@ def folder_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _common(spec: ModelSpec, code: CodeAllowed) -> dict[str, Any]:
-    wanted = f"{spec.name}@{spec.revision}" if spec.revision else spec.name
-    options: dict[str, Any] = {"trust_remote_code": wanted in code}  # None would ask on the terminal
+def _common(spec: ModelSpec) -> dict[str, Any]:
+    options: dict[str, Any] = {"trust_remote_code": False}  # None would ask on the terminal
     return options | ({"revision": spec.revision} if spec.revision and folder_of(spec.name) is None else {})
 
 
@@ -330,7 +321,7 @@ def loading(name: str, head: str = "") -> Iterator[None]:
     """Read a model's files without output on the terminal, and with errors in plain words.
 
     One thread at a time: transformers sets torch's number format for all of them meanwhile.  `head` names the kind
-    that the model must be of; then no Python of its own may run.
+    that the model must be of.
     """
     from safetensors import SafetensorError
     from transformers.utils import logging
@@ -355,11 +346,7 @@ def _explained(name: str, head: str, problem: str) -> JudgeError:
     first = problem.strip().split("\n")[0][:300]
     if "trust_remote_code" in problem or "custom code" in problem:
         return JudgeError(
-            f"The model {name} needs Python code from its repository, which is never run; choose another."
-            if head
-            else f"The model {name} needs Python code from its repository to run, which is not allowed here. Choose "
-            "another model. Whoever runs this installation and trusts that code as their own can list the model, with "
-            "its commit (ORG/MODEL@COMMIT), in CONCORD_REMOTE_CODE."
+            f"The model {name} needs Python code from its repository, which is never run. Choose another model."
         )
     if "safetensors" in problem:
         return JudgeError(

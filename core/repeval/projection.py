@@ -29,7 +29,7 @@ from pydantic import PlainSerializer, PlainValidator, TypeAdapter, ValidationErr
 
 from core.errors import AspectError, ConcordError, JudgeError
 from core.records import FloatArray, IntArray, Item
-from core.repeval.model import EMBEDDED, CodeAllowed, ModelSpec, describe
+from core.repeval.model import EMBEDDED, ModelSpec, describe
 from core.repeval.states import Extraction, HalfArray, OnProgress, StateReader, template_text
 
 COMPONENTS = 8
@@ -463,13 +463,13 @@ class RepEvalScorer:
 class ScorerWithModel:
     """A scorer that reads texts itself; the model is loaded with the first item and stays in memory.
 
-    `ray` is the address of a cluster to read on, or ""; `code` lists the models whose own Python may run.
+    `ray` is the address of a cluster to read on, or "".
     """
 
-    def __init__(self, scorer: RepEvalScorer, ray: str = "", code: CodeAllowed = ()) -> None:
+    def __init__(self, scorer: RepEvalScorer, ray: str = "") -> None:
         commit = scorer.fingerprint if _COMMIT.fullmatch(scorer.fingerprint) else scorer.revision
         self._spec = ModelSpec(scorer.model, commit or None, precision=scorer.precision)
-        self._scorer, self._code, self._reader = scorer, code, StateReader(self._spec, ray, code)
+        self._scorer, self._reader = scorer, StateReader(self._spec, ray)
 
     def score(self, items: Sequence[Item], on_progress: OnProgress = lambda _done, _of: None) -> FloatArray:
         """Score items: (n_items,), NaN if a state is not finite.
@@ -478,7 +478,7 @@ class ScorerWithModel:
         from the model that the score was fitted on.
         """
         scorer, scores = self._scorer, np.empty(len(items))
-        here = describe(self._spec, self._code).fingerprint
+        here = describe(self._spec).fingerprint
         if here != scorer.fingerprint:
             raise JudgeError(
                 f"The model {scorer.model} differs from the one that this score was fitted on (then "

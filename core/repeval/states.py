@@ -25,7 +25,6 @@ from core.files import FULL, make_private, replacing
 from core.records import GoldenSet, IntArray, Item, canonical_json, is_blank
 from core.repeval.model import (
     EMBEDDED,
-    CodeAllowed,
     LoadedModel,
     ModelFacts,
     ModelSpec,
@@ -289,7 +288,6 @@ def extract(
     on_progress: OnProgress | None = None,
     *,
     ray: str = "",
-    code: CodeAllowed = (),
 ) -> States:
     """Read the states of every item of `golden`; states cached in `cache_dir` are not computed again.
 
@@ -300,7 +298,6 @@ def extract(
         cache_dir: Folder of the cache, None for none.
         on_progress: Called with (done, total) distinct prompts.
         ray: Address of a cluster to compute on ("auto" or HOST:PORT), "" computes here.
-        code: Models whose own Python may run.
 
     Raises:
         ModelNotFoundError, JudgeError: About the model.
@@ -308,19 +305,19 @@ def extract(
         StoreError: About the cache.
         JobError: The cluster failed.
     """
-    reader = StateReader(spec or ModelSpec(), ray, code)
+    reader = StateReader(spec or ModelSpec(), ray)
     return reader.read(golden.items, extraction or Extraction(), cache_dir, on_progress)
 
 
 class StateReader:
     """Reads states with one model, which is loaded with the first texts; arguments as for `extract`."""
 
-    def __init__(self, spec: ModelSpec, ray: str = "", code: CodeAllowed = ()) -> None:
-        self._spec, self._ray, self._code = spec, ray, code
+    def __init__(self, spec: ModelSpec, ray: str = "") -> None:
+        self._spec, self._ray = spec, ray
 
     @cached_property
     def _model(self) -> LoadedModel:
-        return load_model(self._spec, self._code)
+        return load_model(self._spec)
 
     @cached_property
     def _cluster(self) -> tuple[int, str, str, dict[str, float]]:
@@ -339,7 +336,7 @@ class StateReader:
 
         A cell such as "source:mean" is |u−v|, the distance of the two texts in each dimension.
         """
-        facts, tokenizer = describe(self._spec, self._code), load_tokenizer(self._spec, self._code)
+        facts, tokenizer = describe(self._spec), load_tokenizer(self._spec)
         if self._ray:
             device, precision = self._cluster[1:3]
         else:
@@ -362,7 +359,7 @@ class StateReader:
                 from core.repeval.states_on_ray import compute_on
 
                 there = replace(self._spec, precision=cast(Precision, precision))
-                actor = (there, self._code, facts.fingerprint, (layers, tokens))
+                actor = (there, facts.fingerprint, (layers, tokens))
                 read = compute_on(self._ray, self._cluster, actor, prompts, token_rows(prompts, missing, budget))
             else:
                 read = compute(self._model, (layers, tokens), prompts, missing, budget)

@@ -16,7 +16,7 @@ import numpy as np
 from core.cluster import connected, plain_errors
 from core.errors import ConcordError, JobError, JudgeError
 from core.records import IntArray
-from core.repeval.model import CodeAllowed, LoadedModel, ModelSpec, choose_precision, load_model
+from core.repeval.model import LoadedModel, ModelSpec, choose_precision, load_model
 from core.repeval.states import Computed, HalfArray, compute
 
 LONGEST_STEP = 1800.0
@@ -79,14 +79,12 @@ class StateActor:
     Its weights must be those that `fingerprint` names.
     """
 
-    def __init__(
-        self, spec: ModelSpec, code: CodeAllowed, fingerprint: str, cells: tuple[Sequence[int], Sequence[str]]
-    ) -> None:
-        self.spec, self.code, self.fingerprint, self.cells = spec, code, fingerprint, cells
+    def __init__(self, spec: ModelSpec, fingerprint: str, cells: tuple[Sequence[int], Sequence[str]]) -> None:
+        self.spec, self.fingerprint, self.cells = spec, fingerprint, cells
 
     @cached_property
     def model(self) -> LoadedModel:
-        loaded = load_model(self.spec, self.code)
+        loaded = load_model(self.spec)
         if loaded.facts.fingerprint != self.fingerprint:
             raise JudgeError(
                 f"The model {loaded.facts.name} on the node {gethostname()} differs from the one on the host that "

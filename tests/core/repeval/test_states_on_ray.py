@@ -56,7 +56,7 @@ def test_an_actor_reads_the_states_of_one_process() -> None:
     spec = ModelSpec(precision="float32")
     prompts, uses, _ = prompts_of(load_tokenizer(spec), GOLDEN.items, SMALL, 512)
     cells = (SMALL.layers, SMALL.tokens)
-    actor, expected = StateActor(spec, (), describe(spec).fingerprint, cells), extract(GOLDEN, spec, SMALL).values
+    actor, expected = StateActor(spec, describe(spec).fingerprint, cells), extract(GOLDEN, spec, SMALL).values
     for batch in ([3, 11, 40], [0, 1]):  # the second must not be taken for a part of the first
         asked = arrow.Table.from_pylist([{"rows": batch, "prompts": [prompts[row] for row in batch]}])
         (answer,) = actor(asked).to_pylist()
@@ -67,7 +67,7 @@ def test_an_actor_reads_the_states_of_one_process() -> None:
 
 
 def test_another_model_on_a_node_is_named_with_the_node() -> None:
-    actor = StateActor(ModelSpec(), (), "another", (SMALL.layers, SMALL.tokens))
+    actor = StateActor(ModelSpec(), "another", (SMALL.layers, SMALL.tokens))
     (answer,) = actor(arrow.Table.from_pylist([{"rows": [0], "prompts": [[1, 2]]}])).to_pylist()
     assert answer["problem"].startswith(f"The model minilm on the node {gethostname()} differs")
 
