@@ -139,7 +139,7 @@ class Ablation:
 
 
 class _Asked:
-    """The variants of `calibration`, and the scores that nobody has yet.
+    """The variants of `calibration`, and the scores that are still missing.
 
     `sides` are the calibration and held-out positions that were reported on.  `table` holds what the calibration
     reported and `scores`; `missing` maps parts left out and positions to the criteria to score there, by column.

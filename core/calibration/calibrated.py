@@ -1,4 +1,4 @@
-"""A calibration from Python or the command line: its cost, the run, and the result with its judge and files.
+"""Calibrate from Python or the command line: estimate the cost, run, and save the judge and its files.
 
 `Calibration` is what a store keeps: a plain record without golden set, files and endpoints.  `calibrate` returns the
 same record as a `CalibratedRun`, which also holds the golden set and the way back to the judge.
@@ -35,7 +35,7 @@ from core.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class CalibratedRun(Calibration):
-    """A `Calibration` with what it was made from: the golden set, the seconds it took, and how its judge is asked.
+    """A `Calibration` with its golden set, its duration in seconds, and access to its judge.
 
     `own_judge` is the prepared judge of a caller who handed in one of their own, who also closes it; any other is made
     again from `judge_state`, with the key of the environment.
@@ -48,12 +48,12 @@ class CalibratedRun(Calibration):
 
     @cached_property
     def judge(self) -> CalibratedJudge:
-        """The calibrated judge, made at the first use: it scores as `core.load_judge` does with the saved file."""
+        """The calibrated judge, made at the first use; it scores like the saved file loaded with `core.load_judge`."""
         card = judge_card(self, **known_of(self.golden, self))
         return CalibratedJudge.of(card, self.own_judge or self._made_again(), where="calibration")
 
     def as_json(self) -> dict[str, Any]:
-        """What `calibrate --json` prints."""
+        """Return the JSON of `calibrate`."""
         return summary(self, "", self.seconds) | self._sureness
 
     def save(self, folder: Path | str) -> dict[str, Any]:
@@ -69,11 +69,11 @@ class CalibratedRun(Calibration):
 
     @cached_property
     def _sureness(self) -> dict[str, Any]:
-        """How sure the verdicts are on held-out items."""
+        """Coverage of the intervals around verdicts on held-out items."""
         return {"sureness": calibrated_sureness(self.golden, self).as_json()}
 
     def reopened(self) -> AbstractContextManager[Judge]:
-        """The judge that was calibrated, ready to be asked; closed again unless it is the caller's own."""
+        """Open the judge that was calibrated; it is closed again unless it is the caller's own."""
         return closing(self._made_again()) if self.own_judge is None else nullcontext(self.own_judge)
 
     def _made_again(self) -> Judge:
@@ -140,7 +140,7 @@ def estimate(
 
 
 def _opened(judge: str | Judge, replies: ReplyStore | None, asking: Asking | None) -> AbstractContextManager[Judge]:
-    """The judge that a SPEC names, closed in the end, or the caller's own, which is asked as it is."""
+    """Open the judge that a SPEC names and close it in the end; the caller's own judge is used as it is."""
     if isinstance(judge, str):
         return closing(make_judge(judge, Settings.from_environment(), replies, asking=asking, gate=NAMED))
     if asking is not None and asking.style is not None:

@@ -64,7 +64,7 @@ CROSSED = 10
 
 @dataclass
 class _Run:
-    """What the phases of one calibration share.
+    """State that the phases of one calibration share.
 
     `fitting` are the calls for fitting strengths.  `cut` lists what the budget did not cover, `not_run` what had no
     reason to run.  `fitted` are criteria with crossed scores (n_items,), of judges that fit strengths.
@@ -167,7 +167,7 @@ def _prepared(
 
 
 def _usable_items(golden: GoldenSet, task: Task, split: Split) -> LabelledItems:
-    """The calibration items; AspectError, with the way out, when their labels are too few or all equal."""
+    """Return the calibration items; AspectError, with the way out, when their labels are too few or all equal."""
     items = LabelledItems.of(golden, task.aspect, split.calibration)
     if items.n < LEAST:
         raise AspectError(
@@ -193,7 +193,7 @@ def measure(
     *,
     held_out: bool = True,
 ) -> Calibration:
-    """Measure `judge` with `criteria` that people chose (the mean of their scores) as the winner of a calibration is.
+    """Measure `judge` with `criteria` that people chose (the mean of their scores), like the winner of a calibration.
 
     Nothing is drafted or refined, and no budget applies; the baseline is scored too.  Without `held_out` those items
     are left alone, and what would be measured on them is undefined.
@@ -250,7 +250,7 @@ def _start(
 
 
 def _refine_round(run: _Run, round_: int) -> bool:
-    """Run one round: children of the top K race, pass the gate, and join the pool.  False where it could not end."""
+    """Run one round: children of the top K race, pass the gate, and join the pool.  False if it could not finish."""
     pool, table = run.pool, run.pool.table
     train, inner = folds_of(pool.items, pool.settings.seed, gated=pool.settings.refine_gate)
     parents = pool.ranked(pool.with_status("kept"))[: pool.settings.keep]
@@ -353,7 +353,7 @@ def _report(run: _Run) -> Calibration:
 
 
 def _final_members(run: _Run) -> list[str]:
-    """Ids of the criteria of the final judge: the best on calibration, or those with fitted strengths."""
+    """Choose the criteria of the final judge: the best on calibration, or those with fitted strengths."""
     pool, n_held_out = run.pool, max(1, run.held_out.n)
     pool.table.reserve = 0
     if run.fitted is not None:
@@ -390,7 +390,7 @@ def _score_held_out(run: _Run, scored: Sequence[Criteria]) -> LabelledItems:
 
 
 def _final_scores(run: _Run, members: Sequence[str], final: FloatArray, positions: Sequence[int]) -> ScoreMatrix:
-    """The final judge's scores at `positions` as the first row ("final"), those of its members below."""
+    """Collect the final judge's scores at `positions` in the first row ("final"), those of its members below."""
     table, items = run.pool.table, run.pool.judge.golden.items
     ids, reasons = tuple(items[k].item_id for k in positions), table.reasons(members)
     missing = tuple(
@@ -433,7 +433,7 @@ def _work_done(run: _Run, n_held_out: int, stopped: str) -> WorkDone:
 
 
 def calls_within(settings: CalibrationSettings, judge: Judge, task: Task, golden: GoldenSet, split: Split) -> float:
-    """The most calls that both budgets allow, dollars at the price of scoring calibration items; infinity for no limit.
+    """Return the most calls that both budgets allow, infinity for none; dollars at the price of calibration items.
 
     UsageError for a model whose price is not known, and for dollars that pay for no call.
     """

@@ -1,4 +1,4 @@
-"""The candidates of a calibration: what each scored and what it cost, and the race between them.
+"""Candidates of a calibration, their scores and cost, and the race between them (successive halving).
 
 All arms are scored on a few items, then, step after step, two thirds of them on half as many items again, and the
 finalists on all.  Arms are compared on the same items at every rung, so no arm gains by easier texts, and a stopped arm
@@ -124,7 +124,7 @@ class ScoreTable:
         return max(0, left)
 
     def ask(self, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> bool:
-        """Have items scored, count the calls, and enter the scores; False where the budget in dollars ended it."""
+        """Score items, count the calls, and enter the scores; False if the budget in dollars ended it."""
         try:
             matrix = judge.score(criteria, positions)
         except BudgetSpentError as error:
@@ -166,7 +166,7 @@ class ScoreTable:
         return np.stack([self._turned[name] for name in ids]) if set(ids) & set(self._turned) else None
 
     def reasons(self, ids: Iterable[str]) -> dict[str, Unscored]:
-        """Item id → why there is no score, from the first of `ids` that has a reason."""
+        """Map item ids to why there is no score, from the first of `ids` that has a reason."""
         reasons: dict[str, Unscored] = {}
         for name in ids:
             reasons = self.unscored[name] | reasons
@@ -191,7 +191,7 @@ class CandidatePool:
             self.entries.setdefault(each.criteria_id, Candidate(each, status))
 
     def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> bool:
-        """Have calibration items scored with candidates; False where the budget in dollars ended it."""
+        """Score calibration items with candidates; False if the budget in dollars ended it."""
         if not self.table.ask(self.judge, criteria, positions):
             return False
         for each in criteria:
@@ -284,7 +284,7 @@ MOST_STEPS = 40  # each stored snapshot takes longer the more there is, so steps
 
 
 def step_items(n_items: int, n_criteria: int) -> int:
-    """How many of `n_items` are scored with `n_criteria` before scores are stored and shown."""
+    """Choose how many of `n_items` to score with `n_criteria` between two stored and published states."""
     return max(STEP_ITEMS, math.ceil(STEP_CALLS / max(n_criteria, 1)), math.ceil(n_items / MOST_STEPS))
 
 
@@ -293,7 +293,7 @@ def step_items(n_items: int, n_criteria: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """Items (n,) in their order, in chunks that stay together and end at `ends`.
+    """Order of the items (n,) in a race, in chunks that stay together and end at `ends`.
 
     `first` is the fewest items to rank on where labels are spread; None for whole sources.
     """
@@ -303,18 +303,18 @@ class Order:
     first: int | None = None
 
     def near(self, items: float) -> int:
-        """The end of the chunk that ends nearest to so many items."""
+        """Return the end of the chunk that ends nearest to so many items."""
         return int(self.ends[np.argmin(np.abs(self.ends - items))])
 
     def up_to(self, share: float) -> int:
-        """How many items the first `share` of whole sources hold, at least LEAST_WHOLE from LEAST_SOURCES of them."""
+        """Count the items of the first `share` of whole sources, at least LEAST_WHOLE from LEAST_SOURCES of them."""
         n_chunks = max(math.ceil(share * self.ends.size), min(LEAST_SOURCES, self.ends.size))
         least = max(int(self.ends[n_chunks - 1]), LEAST_WHOLE)
         return int(min(self.ends[self.ends >= least], default=self.ends[-1]))
 
 
 def whole_sources(sources: IntArray, seed: int) -> Order:
-    """Whole sources, shuffled once with the run's seed."""
+    """Order items by whole sources, shuffled once with the run's seed."""
     names, codes = np.unique(sources, return_inverse=True)
     place = np.argsort(np.random.default_rng([seed, 2]).permutation(names.size))[codes]
     items = np.argsort(place, kind="stable")
@@ -322,7 +322,7 @@ def whole_sources(sources: IntArray, seed: int) -> Order:
 
 
 def spread_in_sources(labels: FloatArray, sources: IntArray, seed: int) -> Order:
-    """Of each source, in shuffled order, `CHUNK` items spread from its lowest label to its highest; then the next.
+    """Order items in turns: from each source in shuffled order, `CHUNK` items spread over its labels; then the next.
 
     Sources whose labels are all equal, for which no coefficient is defined, come last.
     """
@@ -346,7 +346,7 @@ def spread_in_sources(labels: FloatArray, sources: IntArray, seed: int) -> Order
 
 
 def spread_over_all(labels: FloatArray, seed: int) -> Order:
-    """Single items such that every beginning is spread over all labels (van der Corput, rotated by chance)."""
+    """Order single items so that every beginning is spread over all labels (van der Corput, randomly rotated)."""
     rng, n = np.random.default_rng([seed, 2]), labels.size
     ranked = np.lexsort((rng.random(n), labels))
     bits = max(1, (n - 1).bit_length())
@@ -442,7 +442,7 @@ def revisit(
 
 
 def _best_first(pool: CandidatePool, ids: Sequence[str], order: Order, items: int) -> list[str]:
-    """`ids` by their standing on the first `items` of the order; ties keep their order."""
+    """Sort `ids` by `standings` on the first `items` of the order; ties keep their order."""
     if order.first is None:
         return pool.ranked(ids)
     places = order.items[:items]
@@ -451,7 +451,7 @@ def _best_first(pool: CandidatePool, ids: Sequence[str], order: Order, items: in
 
 
 def standings(scores: FloatArray, items: LabelledItems, measure: Measure) -> FloatArray:
-    """(k,) what racing ranks `scores` (k, n) on some `items` by, NaN = unscored; minus infinity without an alignment.
+    """Return the ranking key (k,) of `scores` (k, n) in a race, NaN = unscored; minus infinity without an alignment.
 
     An alignment at sample level, a mean over a few sources of four items each, uses little of the data.  Its mean with
     two correlations over all items at once finds the later winner more often.  Both take every score less the mean of
@@ -475,7 +475,7 @@ def standings(scores: FloatArray, items: LabelledItems, measure: Measure) -> Flo
     filled = np.where(known, scores, means[:, None])
 
     def less_means(values: FloatArray) -> FloatArray:
-        """`values` (k, n) less the means of their sources."""
+        """Subtract the means of their sources from `values` (k, n)."""
         sums = np.stack([np.bincount(groups, weights=row) for row in values])
         return np.asarray(values - (sums / np.bincount(groups))[:, groups], dtype=np.float64)
 

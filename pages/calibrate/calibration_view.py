@@ -1,4 +1,4 @@
-"""A finished calibration on screen: the finding and its chart, then its criteria, ranking, search and figures."""
+"""Draw a finished calibration: the finding and its chart, then its criteria, ranking, search and figures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DIFFER = "Where judge and raters disagree"
 
 
 def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
-    """What the calibration found in a sentence and a chart, with the next step; the rest by sections."""
+    """Draw the finding in a sentence and a chart, with the next step; the rest in sections."""
     version = judge_view.line_of(page, view.aspect).of_run(view.run_id)
     result = projects.as_claimed(page.store, view.run_id, result)
     finding(sentence(result), step=lambda: _draw_next(view, version))
@@ -69,7 +69,7 @@ def sentence(result: Calibration) -> str:
 
 
 def kept_words(page: Opened, split_from: str) -> str:
-    """What `CalibrationRequest.split_from` means, in a sentence."""
+    """Explain in a sentence that sources keep their set from an earlier golden set."""
     earlier = run_panel.read_run(page, split_from)
     old = page.store.goldens.get(earlier.golden_id).name
     return f"Sources known from {old} stay in their set, so held-out sources stay held out. Only new ones are divided."
@@ -98,7 +98,7 @@ def _measured(view: RunDetail, result: Calibration, version: JudgeVersion | None
 
 
 def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: JudgeVersion | None) -> None:
-    """The criteria of the final judge by name, one of them whole."""
+    """Draw the criteria of the final judge by name."""
     if not result.chosen:
         st.info("No criteria did better than none, so none were chosen.", icon=":material/rule:")
         return
@@ -128,7 +128,7 @@ def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: 
 
 
 def _draw_shown(result: Calibration) -> None:
-    """What the prompt shows besides criteria: what levels mean, and rated examples."""
+    """Draw what else the prompt shows: the meaning of levels, and rated examples."""
     if levels := result.task.levels:
         with st.expander("What the levels of the scale mean", icon=":material/anchor:"):
             st.text("\n".join(f"{level.value:g}: {level.text}" for level in levels))
@@ -141,7 +141,7 @@ def _draw_shown(result: Calibration) -> None:
 
 
 def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
-    """Every figure with its n, what is optimistic, what was left out, and what the run took."""
+    """Draw every figure with its n, what was left out, and the cost of the run."""
     base, best = result.no_criteria, result.best_single
     rows = {"the judge": (result.held_out, result.calibration)}
     if len(result.chosen) > 1:

@@ -1,4 +1,4 @@
-"""The candidates of a calibration: their ranking while it runs and after, and the figures of the search."""
+"""Draw the candidates of a calibration: their ranking while it runs and after, and charts of the search."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORDS = {"waiting": "not finished", "running": "not finished", "stopped": "stopp
 
 
 def draw_going_on(page: Opened, view: RunDetail) -> None:
-    """A run without a result: the best so far in a sentence, how far it is, and the ranking as it changes."""
+    """Draw a run without a result: the best candidate so far, the progress, and the current ranking."""
     candidates = () if view.standing is None else view.standing.candidates
     best = next((c for c in candidates if value_of(c.alignment) is not None), None)
     if view.status in run_panel.ENDED_WITHOUT:
@@ -47,13 +47,13 @@ def draw_going_on(page: Opened, view: RunDetail) -> None:
 
 
 def names_of(page: Opened, view: Run, candidates: Sequence[Candidate]) -> Mapping[str, str]:
-    """Criteria id → name, for the criteria of a run and all others of its aspect."""
+    """Name the criteria of a run and all others of its aspect, by criteria id."""
     own = [candidate.criteria for candidate in candidates]
     return projects.criteria_names(page.store, view.project_id, view.aspect, own)
 
 
 def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
-    """The candidates best first, and the text of the picked one."""
+    """Draw the candidates, best first, and the text of the selected one."""
     known = next((c.alignment for c in snapshot.candidates if c.alignment is not None), None)
     if known is None:
         st.caption("No candidate has been scored yet.")
@@ -95,7 +95,7 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
 
 
 def draw_search(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
-    """Every candidate with its interval, as it was found."""
+    """Draw a chart of every candidate with its interval, in the order found."""
     names = names_of(page, view, snapshot.candidates)
     key = ("search", view.run_id, view.version, *names.items())
     drawn = cached(key, lambda: _search_figure(view, snapshot, names))
@@ -119,7 +119,7 @@ def _search_figure(view: RunDetail, snapshot: LeaderboardSnapshot, names: Mappin
 
 
 def draw_sides(view: RunDetail, calibration: Calibration) -> None:
-    """The final judge, the best single criteria and the baseline, on both sides of the split."""
+    """Draw the final judge, the best single criteria and the baseline on calibration and held-out items."""
     n, held = len(calibration.chosen), calibration.held_out
     both = {"final judge" if n <= 1 else f"final judge (mean of {n})": BothSides(calibration.calibration, held)}
     if n > 1:

@@ -1,4 +1,4 @@
-"""What Compare compares: measure and judges as chosen, the leaderboard of them, and its finding."""
+"""Choose what Compare compares, and make the leaderboard of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Compared:
-    """A leaderboard with what it was made of; `key` names its content, for what is cached per content.
+    """A leaderboard with its inputs; `key` identifies the content for caching.
 
     `hidden` are the names of judges that nobody left out: too few items are common to them and the others.
     """
@@ -46,7 +46,7 @@ class Compared:
         return measure_name(self.leaderboard.measure.statistic, self.leaderboard.measure.level)
 
     def judge_of(self, row: Row) -> JudgeEntry:
-        """The judge behind a row."""
+        """Return the judge of a row."""
         return self.judges[row.place]
 
     @property
@@ -57,13 +57,13 @@ class Compared:
 
     @property
     def subject(self) -> int:
-        """The row that the others are compared with: the current version, else the highest."""
+        """Row that the others are compared with: the current version, else the highest."""
         rows = enumerate(self.leaderboard.rows)
         return next((k for k, row in rows if self.judge_of(row).judge_id == self.shown.own), 0)
 
     @property
     def finding(self) -> Finding:
-        """What the table shows of the current version, else of the highest judge."""
+        """Finding about the current version, else about the highest judge."""
         shown, ids = self.shown, [entry.judge_id for entry in self.judges]
         if self.version is None:
             return board_finding(self.leaderboard, self.measure)
@@ -79,12 +79,12 @@ class Compared:
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
 def kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
-    """Golden sets never change under their id."""
+    """Load a golden set once; it never changes under its id."""
     return _page.store.goldens.load(golden_id)
 
 
 def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -> Compared:
-    """Draw the choice of measure and judges; the leaderboard of what was chosen, computed once for its content."""
+    """Draw the choice of measure and judges, and return the leaderboard of what was chosen."""
     golden, own = kept_golden(view.golden_id, page), shown.measure
     levels: list[Level] = ["dataset"]
     if view.n_sources < view.n_items:
@@ -125,7 +125,7 @@ def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -
 def _choose_judges(
     judges: tuple[JudgeEntry, ...], shown: JudgesShown
 ) -> tuple[tuple[JudgeEntry, ...], tuple[str, ...]]:
-    """All judges but those left out, and the names of those left out because of the items they cost.
+    """Draw the choice of judges; return those chosen, and the names of those hidden for the items they would remove.
 
     Other versions of the judge, and a judge that would cost the current one many of its items (a pilot, or one fitted
     on held-out labels), are left out until a person puts them back.
@@ -154,7 +154,7 @@ def _choose_judges(
 
 
 def choose_row(compared: Compared) -> Row:
-    """A row of the leaderboard: the current version (without one, the best) unless somebody chooses another."""
+    """Draw the choice of a row; by default the current version, without one the best judge."""
     by_id = {compared.judge_of(row).judge_id: row for row in compared.leaderboard.rows}
     picked = st.selectbox(
         "Judge",
@@ -169,7 +169,7 @@ def choose_row(compared: Compared) -> Row:
 
 
 def tell(said: Finding) -> None:
-    """A finding of a section, below what is chosen there."""
+    """Draw the finding of a section."""
     st.markdown(f"##### {plain(said.headline)}")
     st.caption(plain(said.detail))
     for sentence in said.cautions:

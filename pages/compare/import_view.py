@@ -86,7 +86,7 @@ def _correct(columns: Columns, key: str) -> dict[Role, str | None]:
 
 
 def _show(preview: ImportPreview) -> None:
-    """What would be imported."""
+    """Draw a preview of the import."""
     st.markdown(f"**Detected**: a table; its {preview.use} are used")
     roles, found = preview.columns.roles, preview.columns.found
     rows = [

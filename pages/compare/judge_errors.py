@@ -1,4 +1,4 @@
-"""The errors of one judge: where it fails, its scores item by item, and what they mean on the raters' scale."""
+"""Draw the errors of one judge: where it fails, its scores item by item, and their meaning on the raters' scale."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NOTED_BIAS = 0.05  # points of the scale
 
 
 def draw(page: Opened, compared: Compared) -> None:
-    """One view of one judge."""
+    """Draw the chosen view of the chosen judge."""
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         row = choose_row(compared)
         view = chosen.choose_part("Look at", "what", VIEWS, "fails", label_visibility="collapsed")
@@ -74,7 +74,7 @@ def draw(page: Opened, compared: Compared) -> None:
 
 
 def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
-    """The worst part in a sentence, every part in a table, then biases."""
+    """Draw where the judge fails: the worst part in a sentence, all parts in a table, then biases."""
     statistic, judge = compared.leaderboard.measure.statistic, entry.judge
     key = (compared.golden.digest, compared.aspect, entry.judge_id, entry.name, statistic)
     model = f"{judge.name} {judge.note}"
@@ -123,7 +123,7 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
 
 
 def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -> None:
-    """The scatter next to the list; a row opens its item."""
+    """Draw a scatter plot next to the list of items; a row opens its item."""
     key = (*compared.key, entry.judge_id)
     frame = cached(("gaps", *key), lambda: _gaps(compared, entry))
     if frame.empty:
@@ -167,7 +167,7 @@ def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -
 
 
 def _gaps(compared: Compared, entry: JudgeEntry) -> pd.DataFrame:
-    """The items used by position, largest gap first: standardised score minus standardised label."""
+    """List the compared items by standardised score minus standardised label, largest gap first."""
 
     def standardised(values: FloatArray) -> FloatArray:
         spread = values.std() if values.size else 0.0
@@ -182,7 +182,7 @@ def _gaps(compared: Compared, entry: JudgeEntry) -> pd.DataFrame:
 
 
 def _draw_item(page: Opened, compared: Compared, row: Row, position: int) -> None:
-    """An item in full, what every judge gave it, and the judge's own words."""
+    """Draw an item in full, the score of every judge, and the judge's reply."""
     item, entry, project_id = compared.golden.items[position], compared.judge_of(row), page.project.project_id
     label, score = compared.golden.labels(compared.aspect)[position], entry.judge.values[position]
     replies = cached(("replies", entry.judge_id), lambda: page.store.judges.replies(project_id, entry.judge_id))
@@ -213,7 +213,7 @@ def _draw_item(page: Opened, compared: Compared, row: Row, position: int) -> Non
 
 
 def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
-    """What the judge's scores mean in points of the human scale, the map that corrects them, and how sure it is."""
+    """Draw what scores mean on the human scale, the map that corrects them, and the intervals around verdicts."""
     key, project_id = (*compared.key, entry.judge_id), page.project.project_id
 
     def measured() -> tuple[CalibrationCurve, Drawing, Sureness | None]:

@@ -1,4 +1,4 @@
-"""The judges on Compare: which there are, to be removed, and the ways to add more."""
+"""List, remove and add the judges on Compare."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WAYS = {
 
 
 def draw_empty(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    """No judge yet: what to do, and the ways to add one."""
+    """Draw the empty screen: what to do, and the ways to add a judge."""
     st.info(
         f"No judge has scored {plain(aspect)} of {plain(golden.name)} yet. Calibrate one, or add replies, scores or "
         "metrics below.",
@@ -44,7 +44,7 @@ def draw_empty(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 
 
 def draw(page: Opened, golden: GoldenSummary, shown: JudgesShown) -> None:
-    """What each judge is, to be removed, and the ways to add more; only what is chosen is drawn."""
+    """Draw the list of judges with removal, or a way to add more, as chosen."""
     key = state.widget("compare_add")
     part = st.segmented_control("Add judges, or change those here", (HERE, *WAYS), default=HERE, required=True, key=key)
     if part != HERE:

@@ -1,4 +1,4 @@
-"""The ranking on screen: its finding, one table and one axis, and every pair of judges."""
+"""Draw the ranking: its finding, one table, one chart, and every pair of judges."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_ROWS = 9
 
 
 def draw(compared: Compared) -> None:
-    """The finding, the table, the same on one axis with the raters among themselves, and every pair of judges."""
+    """Draw the finding, the table, the chart with the agreement among raters, and every pair of judges."""
     said, board = compared.finding, compared.leaderboard
     finding(said.headline, step=lambda: _draw_next(compared))
     st.caption(plain(said.detail))
@@ -80,7 +80,7 @@ def draw(compared: Compared) -> None:
 
 
 def _draw_next(compared: Compared) -> None:
-    """The next step: sign the version off, measure it here, or read the report."""
+    """Draw the next step: approve the version, measure it here, or read the report."""
     golden_id, version = compared.view.golden_id, compared.shown.line.default
     where = {"golden": golden_id, "aspect": compared.aspect}
     if version is None:
@@ -94,7 +94,7 @@ def _draw_next(compared: Compared) -> None:
 
 
 def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame:
-    """A row for each judge and one for the regression, compared with the subject's; empty columns are left out."""
+    """Make the table: a row for each judge and one for the regression, compared with the subject."""
     board, subject = compared.leaderboard, compared.subject
 
     def comparison(gap: Difference, p: float | None, *, above: bool) -> str:
@@ -156,7 +156,7 @@ def _whiskers(compared: Compared) -> Drawing:
 
 
 def _draw_pairs(board: Leaderboard, pairwise: PairwiseComparison) -> None:
-    """Every pair of judges, the significant differences first."""
+    """Draw every pair of judges, significant differences first."""
     st.caption("Paired test over sources; p Holm-corrected over all pairs.")
     if board.n_sources < LEAST_SOURCES:
         st.markdown(f"**No difference is tested:** {TOO_FEW}.")

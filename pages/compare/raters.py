@@ -1,4 +1,4 @@
-"""Each judge compared with a rater against the same targets, and the Alternative Annotator Test."""
+"""Compare each judge with a rater against the same targets, and run the Alternative Annotator Test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READING = (
 
 
 def draw(compared: Compared) -> None:
-    """Every judge compared with a rater; one judge rater by rater below."""
+    """Draw every judge compared with a rater, and one judge rater by rater."""
     board, version = compared.leaderboard, compared.version
     if board.problem or all(row.people is None for row in board.rows):
         unknown = f"How well raters agree is not known, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"
@@ -88,7 +88,7 @@ def draw(compared: Compared) -> None:
 
 
 def _draw_raters(compared: Compared, tests: Tests) -> None:
-    """One judge compared with each rater, and the annotator test in a sentence."""
+    """Draw one judge compared with each rater, and its annotator test in a sentence."""
     row = choose_row(compared)
     people, test = row.people, tests[compared.leaderboard.rows.index(row)]
     if people is None:

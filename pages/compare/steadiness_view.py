@@ -1,4 +1,4 @@
-"""How steady a judge is: ask it again about calibration items, and what that showed."""
+"""Ask a judge again about calibration items, and show how much its scores change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pages.ui.screens import plain
 
 
 def draw(page: Opened, entry: JudgeEntry) -> None:
-    """The newest result, a run that is going on, and the button that asks again with its price."""
+    """Draw the newest result, a run in progress, and the button that asks again with its price."""
     run_id = entry.judge.run_id
     if entry.judge.kind != "calibrated" or not run_id or page.store.runs.get(run_id).kind not in JUDGES:
         st.info("Choose a judge that was calibrated here: only those can be asked again.", icon=":material/repeat:")

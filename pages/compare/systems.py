@@ -1,4 +1,4 @@
-"""How good each system is, by one judge's verdicts corrected with the labels; of pairs, which system raters prefer."""
+"""Draw the mean of each system by one judge's verdicts corrected with labels; of pairs, which system raters prefer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_DRAWN = 16
 
 
 def draw(page: Opened, compared: Compared) -> None:
-    """Which system is better, as far as one judge and the labels show."""
+    """Draw which system is better by one judge and the labels."""
     golden, aspect = compared.golden, compared.aspect
     if golden.kind != "pair" and compared.view.n_systems < 1:
         st.info("The items have no column system_id, so there are no systems to compare.", icon=":material/hub:")
@@ -67,7 +67,7 @@ def draw(page: Opened, compared: Compared) -> None:
 
 
 def _draw_means(means: SystemMeans) -> None:
-    """Every system as a table, and every pair of systems in words."""
+    """Draw every system in a table, and every pair of systems in words."""
     systems = [*means.corrected, *(system for system in means.systems if system.corrected.value is None)]
     frame = pd.DataFrame(
         {
