@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from textwrap import shorten
@@ -81,15 +81,11 @@ class StylesSettings:
 
 @dataclass(frozen=True)
 class AskedItems:
-    """The labelled items that a grid scores, at `positions` of the golden set.
-
-    `reported` are the positions that the criteria did not see: the only ones to measure on, at `level`.
-    """
+    """The labelled items that a grid scores, at `positions` of the golden set, and the `level` to measure on."""
 
     task: Task
     items: tuple[Item, ...]
     positions: IntArray
-    reported: IntArray
     level: Level
 
     def calls(self, style: Style) -> int:
@@ -97,26 +93,18 @@ class AskedItems:
         return len(self.items) * style.samples * (2 if self.task.kind == "pair" else 1)
 
 
-def asked_items(golden: GoldenSet, aspect: str, settings: StylesSettings, seen: Sequence[int] = ()) -> AskedItems:
-    """Choose the items of a grid; AspectError for an unknown aspect or too few labels to measure on.
-
-    A part of the sources is drawn among those that are not `seen`, so that all that is paid for is reported.
-    """
-    task, labelled = task_of(golden, aspect), np.flatnonzero(~np.isnan(golden.labels(aspect)))
-    unseen = labelled[~np.isin(labelled, list(seen))]
-    if unseen.size < 2:
-        saw = f", of which the criteria saw {labelled.size - unseen.size}" if labelled.size > unseen.size else ""
+def asked_items(golden: GoldenSet, aspect: str, settings: StylesSettings) -> AskedItems:
+    """Choose the items of a grid; AspectError for an unknown aspect or too few labels to measure on."""
+    task, positions = task_of(golden, aspect), np.flatnonzero(~np.isnan(golden.labels(aspect)))
+    if positions.size < 2:
         raise AspectError(
-            f"aspect {aspect!r} has {labelled.size} labels{saw}: at least 2 items must be left to measure on. "
-            "Label more items, or choose no criteria.",
-            file=golden.name,
+            f"aspect {aspect!r} has {positions.size} labels; at least 2 are needed. Label more items.", file=golden.name
         )
-    positions, n_items = labelled, settings.n_items
-    if n_items is not None and n_items < unseen.size:
-        positions = whole_sources(golden.source_codes, unseen, n_items, np.random.default_rng(settings.seed))
-    reported = positions[np.isin(positions, unseen)]
-    level = settings.level or LabelledItems.of(golden, aspect, reported).usual_level
-    return AskedItems(task, tuple(golden.items[k] for k in positions), positions, reported, level)
+    if settings.n_items is not None and settings.n_items < positions.size:
+        draw = np.random.default_rng(settings.seed)
+        positions = whole_sources(golden.source_codes, positions, settings.n_items, draw)
+    level = settings.level or LabelledItems.of(golden, aspect, positions).usual_level
+    return AskedItems(task, tuple(golden.items[k] for k in positions), positions, level)
 
 
 def _opened(judge: LLMJudge | str) -> AbstractContextManager[LLMJudge]:
@@ -135,23 +123,16 @@ class StylesEstimate(CallEstimate):
 
 
 def estimate_of_styles(
-    golden: GoldenSet,
-    aspect: str,
-    judge: LLMJudge | str,
-    settings: StylesSettings,
-    *,
-    criteria: Criteria | None = None,
-    seen: Sequence[int] = (),
+    golden: GoldenSet, aspect: str, judge: LLMJudge | str, settings: StylesSettings
 ) -> StylesEstimate:
     """Estimate the calls, tokens and price of every style without a request; arguments and errors as in `styles`."""
-    asked, styles = asked_items(golden, aspect, settings, seen), dict[str, CallEstimate]()
+    asked, styles = asked_items(golden, aspect, settings), dict[str, CallEstimate]()
     n = len(asked.items)
     some = [asked.items[k] for k in np.random.default_rng(0).permutation(n)[:RENDERED]]
-    n_words = 0 if criteria is None else len(criteria.text.split())
     with _opened(judge) as model:
         for style in settings.with_steps(STEPS_LIKE if settings.writes_steps else ""):
             require_references(style, asked.task, asked.items)
-            rendered = model.with_sampling(style).estimate(asked.task, some, n_words)
+            rendered = model.with_sampling(style).estimate(asked.task, some, 0)
             styles[style.name] = CallEstimate(asked.calls(style), *rendered.scaled(n / len(some)))
     totals = []
     for name in ("prompt_tokens", "completion_tokens", "cost"):
@@ -166,17 +147,15 @@ def estimate_of_styles(
 
 @dataclass(frozen=True, slots=True)
 class StyleCell:
-    """One style, measured on the labelled items that were scored and that no criteria saw.
+    """One style, measured on the labelled items that were scored.
 
     `n_asked` items were asked for `n_replies` replies, a call each, of which `n_unread` held no verdict and
     `n_unweighted` came without the probabilities that a weighted style needs.
     """
 
     style: Style
-    criteria_id: str
     alignment: Alignment
     n_asked: int
-    n_seen: int
     n_replies: int
     n_unread: int
     n_unweighted: int
@@ -232,12 +211,10 @@ def styles(
     judge: LLMJudge | str,
     settings: StylesSettings,
     *,
-    criteria: Criteria | None = None,
-    seen: Sequence[int] = (),
     enter: Callable[[JudgeScores, Replies], None] | None = None,
     progress: Progress = SILENT,
 ) -> ComparedStyles:
-    """Ask the language model `judge` in every style, and measure each.
+    """Ask the language model `judge` in every style, without criteria, and measure each.
 
     A judge with a reply cache pays nothing twice: an interrupted call starts again where it stopped.
 
@@ -246,8 +223,6 @@ def styles(
         aspect: The aspect to rate.
         judge: A SPEC or a judge.
         settings: The styles, and how much of the golden set they score.
-        criteria: Criteria that every style follows.
-        seen: Positions of the items whose labels went into the criteria; nothing is reported on them.
         enter: Receives scores and replies of each finished style.  With it an error of the judge passes through at
             once; without it a style that fails is left out with its reason, unless none has a result.
         progress: Receives the results so far.
@@ -257,8 +232,7 @@ def styles(
         UsageError: The judge is not a language model, or cannot be asked in one of the styles.
         JudgeError, ProviderError: As the judge raises them.
     """
-    asked, task = asked_items(golden, aspect, settings, seen), task_of(golden, aspect)
-    criteria = criteria or Criteria("", aspect, Provenance("none"))
+    asked, task = asked_items(golden, aspect, settings), task_of(golden, aspect)
     results = list[tuple[StyleCell, JudgeScores, Replies]]()
     unfinished, errors = list[Unfinished](), list[JudgeError]()
     with _opened(judge) as model:
@@ -270,7 +244,7 @@ def styles(
         chosen = list(settings.styles)
         if settings.writes_steps:
             progress.publish(replace(view, phase="steps", message=f"writing the evaluation steps for {aspect}"))
-            steps, problem, cost = model.write_steps(task, criteria.text)
+            steps, problem, cost = model.write_steps(task, "")
             view = replace(view, calls=cost.requests + cost.cached, usage=cost)
             if problem:
                 chosen = [style for style in chosen if style.steps.strip()]
@@ -280,7 +254,7 @@ def styles(
                 chosen, view = settings.with_steps(steps), replace(view, steps={aspect: steps})
         for style in chosen:
             try:
-                found = _ask(model, style, golden, asked, criteria, how=settings, view=view, progress=progress)
+                found = _ask(model, style, golden, asked, how=settings, view=view, progress=progress)
             except JudgeError as error:
                 if enter is not None:
                     raise
@@ -289,8 +263,8 @@ def styles(
                 continue
             cell, scores, replies = found
             if enter is not None:
-                enter(replace(scores, seen=tuple(sorted(seen))), replies)
-            results.append((cell, replace(scores, seen=tuple(sorted(seen))), replies))
+                enter(scores, replies)
+            results.append(found)
             cells = tuple(cell for cell, *_ in results)
             view = replace(view, cells=cells, calls=view.calls + cell.n_replies, usage=view.usage + cell.usage)
             progress.publish(replace(view, phase="asking", message=f"{aspect}, {style.name}"))
@@ -306,7 +280,6 @@ def _ask(
     style: Style,
     golden: GoldenSet,
     asked: AskedItems,
-    criteria: Criteria,
     *,
     how: StylesSettings,
     view: StylesView,
@@ -314,7 +287,7 @@ def _ask(
 ) -> tuple[StyleCell, JudgeScores, Replies]:
     """Score all items in one style, some at a time, and measure it; `view` are the results before."""
     task, spec, shown = asked.task, model.spec, model.with_sampling(style)
-    per_item = asked.calls(style) // len(asked.items)
+    per_item, bare = asked.calls(style) // len(asked.items), Criteria("", task.aspect, Provenance("none"))
     verdicts, replies, usage = list[Verdict](), dict[str, tuple[str, ...]](), Usage()
     for start in range(0, len(asked.items), BATCH):
         calls = view.calls + len(replies) * per_item
@@ -324,7 +297,7 @@ def _ask(
         came = shown.score(
             task,
             items,
-            [criteria],
+            [bare],
             explain=True,
             on_progress=lambda done, of: progress.advance(done * per_item, of * per_item),
         )
@@ -335,15 +308,13 @@ def _ask(
     scores, given = Verdicts(verdicts), [verdict for verdict in verdicts if isinstance(verdict, Scored)]
     cell = StyleCell(
         style,
-        criteria.criteria_id if criteria.text else "",
         align(
-            scores.values[np.isin(asked.positions, asked.reported)],
-            LabelledItems.of(golden, task.aspect, asked.reported),
+            scores.values,
+            LabelledItems.of(golden, task.aspect, asked.positions),
             Measure(how.statistic, asked.level),
             seed=how.seed,
         ),
         n_asked=len(asked.items),
-        n_seen=len(asked.items) - asked.reported.size,
         n_replies=len(replies) * per_item,
         n_unread=sum(verdict.n_unread for verdict in given) + per_item * (len(replies) - len(given)),
         n_unweighted=sum(verdict.n_unweighted for verdict in given),
@@ -352,15 +323,14 @@ def _ask(
     values = np.full(len(golden.items), np.nan)
     values[asked.positions] = scores.values
     pilot = how.n_items is not None
-    under = f"under criteria {criteria.criteria_id}" if criteria.text else "without criteria"
-    parts = [spec, style.name, *(["criteria"] * bool(criteria.text)), *(["pilot"] * pilot)]
+    parts = [spec, style.name, *(["pilot"] * pilot)]
     judge = JudgeScores(
         name=shorten(" · ".join(parts), _LONGEST_NAME, placeholder="…"),
         kind="style",
         aspect=task.aspect,
         values=values,
         unscored=scores.unscored,
-        note=f"The judge {spec}, {style.name}, {under}{f'; a pilot on {len(asked.items)} items' * pilot}.",
+        note=f"The judge {spec}, {style.name}, without criteria{f'; a pilot on {len(asked.items)} items' * pilot}.",
         calls_per_item=float(per_item),
     )
     return cell, judge, replies

@@ -62,7 +62,7 @@ def test_a_cell_is_what_the_judge_gives_by_itself(golden):
         core.MeasureSettings(),
     )
     assert cell.alignment == aligned
-    assert (cell.n_asked, cell.n_seen, cell.n_replies, cell.n_unread, cell.n_replies) == (144, 0, 144, 0, 144)
+    assert (cell.n_asked, cell.n_replies, cell.n_unread) == (144, 144, 0)
     assert result.judges[0].calls_per_item == 1.0
 
 
@@ -128,19 +128,10 @@ def test_a_pilot_takes_whole_sources(golden):
     assert drawn[0] != drawn[1]
 
 
-def test_what_criteria_saw_is_not_reported(golden):
-    """All items are scored, the first 72 are seen: the alignment is that of the other 72 alone."""
-    brevity = Criteria("Reward brevity.", "coherence")
-    result = styles(golden, "coherence", "scripted", chosen(BARE, n_items=None), criteria=brevity, seen=range(72))
-    (cell,), judge = result.view.cells, result.judges[0]
-    assert (cell.n_asked, cell.n_seen, cell.alignment.n) == (144, 72, 72)
-    assert (judge.seen, judge.n_scored) == (tuple(range(72)), 144)
-    rest = {golden.item_ids[k]: float(judge.values[k]) for k in range(72, 144)}
-    assert cell.alignment == core.align(golden, rest, "coherence", core.MeasureSettings())
-    pilot = asked_items(golden, "coherence", chosen(BARE, n_items=20), range(72))
-    assert min(pilot.positions) >= 72  # a pilot pays for nothing that cannot be reported
-    with pytest.raises(AspectError, match="the criteria saw 143"):
-        styles(golden, "coherence", "scripted", chosen(BARE), criteria=brevity, seen=range(143))
+def test_an_aspect_with_one_label_is_refused(golden):
+    labels = replace(golden.aspects["coherence"], values=(3.0, *[None] * 143))
+    with pytest.raises(AspectError, match="has 1 labels; at least 2"):
+        styles(replace(golden, aspects={"coherence": labels}), "coherence", "scripted", chosen(BARE))
 
 
 def test_the_estimate_is_what_the_grid_asks(golden):
