@@ -161,7 +161,6 @@ def propose_columns(results: ResultFile, aspect: str = "") -> Columns:
     """Find the columns by name: the usual name of a role first, then other names in their order.
 
     A column of scores named after `aspect` (coherence, score_coherence, scores.coherence) precedes a general one.
-    Without any column of scores or replies, none named after another aspect is taken.
     """
     shallow = sorted(results.columns, key=lambda column: column.count("."))
     found = {role: by_name(shallow, (OWN_NAMES[role], *_ALIASES.get(role, "").split()), _last) for role in ROLES}
@@ -194,7 +193,7 @@ class ResultRow:
     """One row: its number in the file and its `cells`.
 
     `replies` is None where the `score` counts, which is as it came.  `words` are the judge's words: its replies, or the
-    reason next to a score.  `sample` is "" where no column numbers samples.
+    reason next to a score.
     """
 
     row: int
@@ -202,7 +201,6 @@ class ResultRow:
     replies: tuple[str, ...] | None
     score: Any
     words: tuple[str, ...]
-    sample: str
     cells: Row
 
 
@@ -241,7 +239,7 @@ def rows_of(results: ResultFile, columns: Columns, aspect: str = "") -> Iterator
         texts = replies_in(cells[replies]) if replies in cells else ()
         use_replies = replies in cells and (columns.replies_first or score not in cells)
         words = texts if use_replies else tuple(filter(None, texts or [text_of(cells.get(reason))]))
-        yield ResultRow(row, item_id, texts if use_replies else None, cells.get(score), words, number, cells)
+        yield ResultRow(row, item_id, texts if use_replies else None, cells.get(score), words, cells)
     if not first and of_aspect:
         names = ", ".join(sorted(others)[:10]) or "nothing"
         raise GoldenError(f"No row is about {aspect!r}: the column {of_aspect!r} names {names}.", file=name)
