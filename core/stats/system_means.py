@@ -161,7 +161,6 @@ MOST_FOLDS = 30
 
 NO_LABELS = "no label on any item"
 NO_VERDICTS = "no verdict on any item"
-NOT_JUDGED = "no verdict on any labelled item"
 ALL_EQUAL = "no interval: all of its labels are equal or from one source, so the uncertainty of their mean is unknown"
 REPEATED = "items whose text comes under another id too (they count as one source)"
 ALL_LABELLED = "every judged item has a label, so the labels alone are enough"
@@ -328,7 +327,7 @@ def system_means(items: JudgedItems) -> SystemMeans:
             LOPSIDED: lopsided,
         }
         means[k] = powered
-        corrected, error = powered.estimate(NOT_JUDGED, scale), powered.error
+        corrected, error = powered.estimate(NO_LABELS, scale), powered.error
         systems.append(
             replace(
                 system,
@@ -405,18 +404,12 @@ def _worth_within(
 
 
 def _too_few(system: SystemMean, n_sources: int) -> str:
-    """Why a system has no corrected mean; "" for one that may have it."""
-    if not system.n_labelled:
-        return NO_LABELS
-    if not system.n_judged:
-        return NO_VERDICTS
-    if not system.n_both:
-        return NOT_JUDGED
+    """Say why a system has no corrected mean; "" for one that may have it."""
     if system.n_both < LEAST_LABELS:
         have, missing = counted(system.n_both, "label"), counted(LEAST_LABELS - system.n_both, "more label")
-        return f"{have} on judged items; a corrected mean takes {LEAST_LABELS}: {missing} needed"
+        return f"{have} on judged items; a corrected mean needs {LEAST_LABELS}: {missing}"
     if n_sources < LEAST_SOURCES:
-        return f"labels from {counted(n_sources, 'source')}; a corrected mean takes {LEAST_SOURCES}"
+        return f"labels from {counted(n_sources, 'source')}; a corrected mean needs {LEAST_SOURCES}"
     return ""
 
 
