@@ -161,23 +161,13 @@ def judge_file(store: Store, run_id: str) -> str:
     return judge_yaml(calibration, **known)
 
 
-def judge_adapters(
-    store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None
-) -> tuple[Adapter, ...]:
-    """Write the judge of a judge run as files for other tools; () without any judge run.
-
-    An unknown `run_id` counts as None: that of the default version, else the newest.  JudgeError for a judge that
-    cannot be exported.
-    """
+def judge_adapters(store: Store, run_id: str) -> tuple[Adapter, ...]:
+    """Write the judge of a judge run as files for other tools.  JudgeError for a judge that cannot be exported."""
     import yaml
 
     from core.judge_files.adapters import adapters
 
-    runs = judge_runs(store, project_id, golden_id, aspect)
-    if not runs:
-        return ()
-    run = next((finished for finished in runs if finished.run_id == run_id), runs[0])
-    return adapters(yaml.safe_load(judge_file(store, run.run_id)))
+    return adapters(yaml.safe_load(judge_file(store, run_id)))
 
 
 def repeval_file(store: Store, run_id: str) -> str:

@@ -58,7 +58,7 @@ def _judge_file(page: Opened, run_id: str) -> str:
 
 def draw(page: Opened, golden_id: str, aspect: str, judge: MeasuredJudge) -> None:
     """Show the content of `judge.yaml`, how to use it, and its text; then every adapter."""
-    run_id, project_id = judge.run.run_id, page.project.project_id
+    run_id = judge.run.run_id
     st.markdown(_CONTENTS)
     st.code("python -m core score ITEMS --judge-file judge.yaml --out verdicts.jsonl", language="bash")
     _draw_text(_judge_file(page, run_id), "yaml")
@@ -66,12 +66,10 @@ def draw(page: Opened, golden_id: str, aspect: str, judge: MeasuredJudge) -> Non
     try:
         adapters = cached(
             ("adapters", golden_id, aspect, *_stamp(page, run_id)),
-            lambda: projects.judge_adapters(page.store, project_id, golden_id, aspect, run_id),
+            lambda: projects.judge_adapters(page.store, run_id),
         )
     except ConcordError as error:
         st.warning(f"The judge cannot be exported to other tools: {plain(str(error))}")
-        return
-    if not adapters:
         return
     by_name = {adapter.name: adapter for adapter in adapters}
     chosen = st.segmented_control(
