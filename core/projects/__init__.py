@@ -50,6 +50,7 @@ from core.projects.labelling import (
     item_highlights,
     join_pass,
     list_passes,
+    list_triage,
     mark_words,
     my_highlights,
     save_label,
@@ -104,7 +105,6 @@ from core.projects.project_list import (
     open_store,
     read_upload,
 )
-from core.projects.reasons import list_triage
 from core.projects.reports import fused_file, judge_adapters, judge_file, measured_judges, repeval_file, report
 from core.projects.review import (
     cast_vote,

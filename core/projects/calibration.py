@@ -23,9 +23,8 @@ from core.projects.judge_line import (
     compared_before,
     judge_line,
 )
-from core.projects.labelling import get_anchors
+from core.projects.labelling import get_anchors, with_reasons
 from core.projects.project_list import require_aspect
-from core.projects.reasons import with_reasons
 from core.projects.run_control import (
     KINDS,
     JudgeState,

@@ -17,7 +17,7 @@ from core.calibration.proposals import RoundResult
 from core.errors import CriteriaError, UsageError
 from core.progress import Stage
 from core.projects.calibration import calibration_asked, sides_of
-from core.projects.reasons import with_reasons
+from core.projects.labelling import with_reasons
 from core.projects.run_control import KINDS, Kind, RunWork, judge_run, require_judge
 from core.records import Alignment, Criteria, Interval, Measure, Provenance, Usage
 from core.settings import Settings

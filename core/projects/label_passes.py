@@ -19,12 +19,13 @@ from core.projects.labelling import (
     LabelPass,
     LabelPlan,
     LabelsFrozen,
+    Triage,
     frozen_from,
     get_pass,
+    list_triage,
     still_rating,
 )
 from core.projects.project_list import given_reason
-from core.projects.reasons import Triage, list_triage
 from core.records import AspectLabels, FloatArray, GoldenSet, Interval, Rating, visible_name
 from core.stats import RaterTable, alpha_metric, krippendorff_alpha
 from core.stats.label_planning import LabelPlanning, plan_labels

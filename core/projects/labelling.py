@@ -1,4 +1,4 @@
-"""Labelling passes for raters: assigned items, meanings of levels, labels, and marked words.
+"""Labelling passes for raters: assigned items, meanings of levels, labels, and reasons for them.
 
 Every rater gets the first `shared` items, so that their agreement shows early.  Each further item goes to `overlap`
 raters in turn.  The plan is fixed when the pass begins, so that nobody's work changes while they do it.
@@ -11,11 +11,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
 from core.errors import NotFoundError, UsageError
-from core.records import Anchor, Scale
+from core.records import Anchor, GoldenSet, Scale
 from core.store.labels import REMARK, WITHDRAWN, Label
 from core.store.log import Entry
 from core.store.store import Store, requires
@@ -509,3 +510,74 @@ def unmark_words(
     entry = Highlighted(item_id, tuple(known for known in before if known != span), subject=pass_id)
     store.events.add(project_id, entry, store.actor, form=form)
     return entry.spans
+
+
+# ── triage, and reasons for labels ─────────────────────────────────────────────────────────────────────────────
+
+TriageVerdict = Literal["judge wrong", "label wrong", "ambiguous"]
+TRIAGE_VERDICTS: tuple[TriageVerdict, ...] = ("judge wrong", "label wrong", "ambiguous")
+
+
+@dataclass(frozen=True)
+class Triage(Entry):
+    """A verdict on a misaligned item, the subject; the next round learns from `picked` items.
+
+    `subject_id` is the criteria or judge that scored the item.  `verdict` is "" while nobody has decided.
+    """
+
+    kind = "triage"
+    does = "triaged an item: {0.verdict}"
+    golden_id: str
+    aspect: str
+    subject_id: str
+    verdict: TriageVerdict | Literal[""]
+    note: str = ""
+    picked: bool = False
+
+    @property
+    def item_id(self) -> str:
+        return self.subject
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether everything in it was undone."""
+        return not (self.verdict or self.picked or self.note)
+
+    @property
+    def description(self) -> str:
+        if self.verdict:
+            return super().description
+        if self.picked:
+            return "picked an item for the next round"
+        return "noted something on an item" if self.note else "undid the verdict on an item"
+
+
+def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:
+    """Map item id to its newest triage, by anybody, without those that were undone."""
+    said = store.events.all(project_id, Triage)
+    found = {triage.item_id: triage for triage in said if (triage.golden_id, triage.aspect) == (golden_id, aspect)}
+    return {item_id: triage for item_id, triage in found.items() if not triage.is_blank}
+
+
+def with_reasons(
+    store: Store, project_id: str, golden: GoldenSet, aspect: str, before: datetime | None = None
+) -> GoldenSet:
+    """Add to a golden set all reasons for its labels of `aspect`: triage notes, and highlights of the passes behind it.
+
+    Reasons after `before` are left out, so that a resumed run reads what it read before.  The digest changes with them.
+    """
+    found: dict[str, list[str]] = {}
+    for _, labelling in frozen_from(store, project_id, golden.digest):
+        marked = highlights(store, project_id, labelling.pass_id) if aspect in labelling.aspects else {}
+        for (_, item_id), entry in marked.items():
+            if before is None or entry.at <= before:
+                words = ", ".join(f"“{span.words}”" for span in entry.spans)
+                found.setdefault(item_id, []).append(f"Marked: {words}")
+    for item_id, triage in list_triage(store, project_id, golden.digest, aspect).items():
+        if triage.note and (before is None or triage.at <= before):
+            found.setdefault(item_id, []).append(f"{triage.verdict}: {triage.note}" if triage.verdict else triage.note)
+    if not found:
+        return golden
+    labels = golden.aspects[aspect]
+    reasons = {name: (*labels.reasons.get(name, ()), *found.get(name, ())) for name in {**labels.reasons, **found}}
+    return replace(golden, aspects={**golden.aspects, aspect: replace(labels, reasons=reasons)})

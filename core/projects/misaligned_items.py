@@ -14,7 +14,7 @@ import numpy as np
 from core.calibration.calibration_records import MISALIGNED_FROM
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
 from core.projects.calibration import calibration_asked, sides_of
-from core.projects.reasons import TRIAGE_VERDICTS, Triage, TriageVerdict
+from core.projects.labelling import TRIAGE_VERDICTS, Triage, TriageVerdict
 from core.projects.run_control import is_imported, judge_run, kept_judge
 from core.records import FloatArray, Item, Scored, ScoreMatrix
 from core.settings import Settings

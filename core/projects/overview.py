@@ -12,8 +12,7 @@ from typing import Literal
 from core.project_records import GoldenSummary, Role, Run
 from core.projects.calibration import version_asked
 from core.projects.judge_line import JudgeLine, judge_line
-from core.projects.labelling import LabelPass, still_rating
-from core.projects.reasons import Triage, list_triage
+from core.projects.labelling import LabelPass, Triage, list_triage, still_rating
 from core.projects.review import PointDecided, Vote, hidden_votes, open_review
 from core.spreadsheets import csv_text
 from core.store.log import Action, Entry

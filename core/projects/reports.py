@@ -17,6 +17,7 @@ from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import criteria_names
 from core.projects.judge_line import JudgeVersion, as_claimed, judge_line, learnt_from, seen_labels, used_before
 from core.projects.label_passes import picked_labels
+from core.projects.labelling import list_triage
 from core.projects.method_runs import RepEvalOutcome, steadiness_of
 from core.projects.project_judges import (
     as_compared,
@@ -26,7 +27,6 @@ from core.projects.project_judges import (
     part_facts,
     unseen_and_asked,
 )
-from core.projects.reasons import list_triage
 from core.projects.run_control import list_held_out_accesses, load_calibration
 from core.report.headline import day
 from core.report.report_facts import Report, ReportedJudge, is_simulated, raters_of

@@ -16,7 +16,7 @@ from core.calibration.proposals import RoundResult
 from core.errors import ConflictError, JobError, UsageError
 from core.projects.criteria import PairedDifference, criteria_names
 from core.projects.judge_line import judge_line
-from core.projects.reasons import list_triage
+from core.projects.labelling import list_triage
 from core.records import Criteria
 from core.stats import Difference, holm
 from core.store.log import Entry

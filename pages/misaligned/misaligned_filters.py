@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlencode
 
 import streamlit as st
 
+from core.projects.labelling import TRIAGE_VERDICTS, Triage
 from core.projects.misaligned_items import MISALIGNED_FROM, GapSide, ItemScore, ScoredItems
-from core.projects.reasons import TRIAGE_VERDICTS, Triage
 from pages.misaligned.misaligned_selection import NOW_ALIGNED, NOW_MISALIGNED, Selection
 from pages.ui import state, tables
 

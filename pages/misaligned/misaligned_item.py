@@ -11,8 +11,8 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import Run
+from core.projects.labelling import Triage
 from core.projects.misaligned_items import ItemScore
-from core.projects.reasons import Triage
 from core.records import Rating
 from core.word_diff import Piece, quoted_pieces
 from core.wording import number

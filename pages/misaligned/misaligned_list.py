@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.projects.reasons import TRIAGE_VERDICTS
+from core.projects.labelling import TRIAGE_VERDICTS
 from core.wording import counted
 from pages.label import label_item
 from pages.misaligned import misaligned_filters, misaligned_triage

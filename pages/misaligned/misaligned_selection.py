@@ -11,8 +11,8 @@ import streamlit as st
 from core import projects
 from core.errors import NotFoundError
 from core.project_records import WITH_RESULT, CriteriaEntry, Run
+from core.projects.labelling import Triage
 from core.projects.misaligned_items import ScoredItems
-from core.projects.reasons import Triage
 from core.wording import counted, number
 from pages.ui import run_panel, state, tables
 from pages.ui.chosen import choose_in_url, distinct

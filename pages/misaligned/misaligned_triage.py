@@ -11,8 +11,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
+from core.projects.labelling import Triage
 from core.projects.misaligned_items import TriageRequest
-from core.projects.reasons import Triage
 from core.wording import counted
 from pages.misaligned.misaligned_selection import Selection
 from pages.ui import state

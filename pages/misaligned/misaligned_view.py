@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from core.projects.labelling import TRIAGE_VERDICTS, TriageVerdict
 from core.projects.misaligned_items import ItemScore
-from core.projects.reasons import TRIAGE_VERDICTS, TriageVerdict
 from pages.misaligned import misaligned_filters, misaligned_item, misaligned_triage
 from pages.misaligned.misaligned_selection import Selection, draw_finding
 from pages.ui import people, state, tables

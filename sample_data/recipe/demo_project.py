@@ -22,12 +22,11 @@ from core.project_records import DEMO_PROJECT, Actor
 from core.projects.calibration import CalibrationRequest, VersionRequest
 from core.projects.criteria import RescoreRequest, RoundRequest
 from core.projects.judge_line import VersionState
-from core.projects.labelling import LabelAspect, LabelPlan
+from core.projects.labelling import LabelAspect, LabelPlan, TriageVerdict
 from core.projects.method_runs import AblationRequest, RecheckRequest, RepEvalRequest
 from core.projects.misaligned_items import ItemScore, TriageRequest
 from core.projects.project_files import ASPECT, CHOSEN, DEFINITION, DEMO_NAME
 from core.projects.project_judges import MetricsRequest
-from core.projects.reasons import TriageVerdict
 from core.projects.review import Choice, Point, Verdict
 from core.projects.run_control import do_here
 from core.records import GoldenSet, Scale

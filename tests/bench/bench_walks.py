@@ -160,7 +160,7 @@ def to_golden_set(settings: Settings) -> Walk:
         for k, item_id in enumerate(desk.assigned):
             projects.save_label(ann, project_id, pass_id, item_id, {"clarity": float(1 + k % 5)}, form=f"label:{k}")
             projects.get_pass(ann, project_id, pass_id)
-            desk = projects.join_pass(ann, project_id, pass_id, seen=desk)
+            desk = projects.join_pass(ann, project_id, pass_id)
         assert len(desk.done) == N_LABELLED
         assert projects.pass_summary(ann, project_id, pass_id).n_touched == N_LABELLED
         return ann.goldens.load(projects.freeze_labels(ann, project_id, pass_id, name="labelled"))

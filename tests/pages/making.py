@@ -25,8 +25,8 @@ from core.progress import Stage
 from core.project_records import FINISHED, Actor, CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.criteria import RoundRequest
+from core.projects.labelling import TriageVerdict
 from core.projects.misaligned_items import TriageRequest
-from core.projects.reasons import TriageVerdict
 from core.projects.run_control import KINDS, do_here
 from core.records import (
     Alignment,

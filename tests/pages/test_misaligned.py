@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.project_records import Actor, CriteriaEntry
+from core.projects.labelling import Triage
 from core.projects.misaligned_items import ItemScore, TriageRequest
-from core.projects.reasons import Triage
 from core.word_diff import Piece
 from pages.misaligned.misaligned_item import marked
 from pages.misaligned.misaligned_list import table_key

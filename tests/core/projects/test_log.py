@@ -24,10 +24,10 @@ from core.projects.labelling import (
     RaterJoined,
     RaterStopped,
     Span,
+    Triage,
 )
 from core.projects.misaligned_items import TriageRequest
 from core.projects.project_judges import FusionKept
-from core.projects.reasons import Triage
 from core.projects.review import PointDecided, ReviewJoined, ReviewLeft, Vote
 from core.projects.run_control import HeldOutAccess
 from core.records import Alignment, Criteria, Interval, Scale

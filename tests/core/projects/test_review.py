@@ -7,8 +7,8 @@ import pytest
 from core import projects
 from core.errors import AccessError, ConflictError, UsageError
 from core.project_records import Actor
+from core.projects.labelling import TriageVerdict
 from core.projects.misaligned_items import TriageRequest
-from core.projects.reasons import TriageVerdict
 from core.projects.review import Choice, Point, Verdict, Vote
 from core.records import Criteria
 from core.store.store import Store
