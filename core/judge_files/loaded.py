@@ -38,7 +38,7 @@ from core.judging.judge_specs import (
     parse_spec,
     restore_judge,
 )
-from core.judging.llm_judge import LLMJudge, Requests
+from core.judging.llm_judge import LLMJudge
 from core.judging.parse import PARSER
 from core.judging.scoring_styles import Style
 from core.metrics import Metric, fitted_repeval
@@ -397,10 +397,6 @@ class CalibratedJudge(RowJudge):
     def close(self) -> None:
         """Release the judge's connections."""
         self.judge.close()
-
-    def requests(self, items: Sequence[Item]) -> Requests:
-        """Yield the requests to the language model for a batch of items, some at a time."""
-        return self.models[0].requests(self.task, self.divided(items)[0], self.criteria)
 
     def estimate(self, items: Sequence[Item]) -> CallEstimate:
         """Estimate calls, tokens and price of scoring `items`."""

@@ -294,7 +294,6 @@ def restore_judge(
     then = replace(settings, reasoning_effort="")
     if isinstance(judge := make_judge(spec, then, replies, sampling=sampling, asking=asking, gate=gate), LLMJudge):
         judge.room = min(int(state.get("room", 0)), ROOM_TO_THINK[-1])
-        judge.refused_before = frozenset(map(str, state.get("sent_without", ())))
     return judge
 
 

@@ -88,7 +88,6 @@ class LLMJudge(Judge):
         extra: Further fields of every request, a JSON object.
         room: Tokens beyond `max_tokens` that the model gets, since its thoughts used the limit up.
         spent: Cost of its scores and drafts so far.
-        refused_before: Settings that the endpoint refused when the judge was calibrated.
     """
 
     spec: str = ""
@@ -108,7 +107,6 @@ class LLMJudge(Judge):
         self.sampling = sampling or Style()
         self.effort, self.extra, self.room = effort, extra, 0
         self.cost_of = cost_of or (lambda _prompt, _reply: None)
-        self.refused_before = frozenset[str]()
         self.spent = Usage()
         self._first_sample = 0
         self._first_replies = FirstReplies(f"{model} at {provider.endpoint}")
