@@ -19,12 +19,14 @@ import asyncio
 import bisect
 import hashlib
 import json
+import math
+import re
 import sys
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ from aiohttp import web
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from core.providers.completions import Completion, Failure, Message, Request
+from core.providers.completions import Completion, Failure, Message, Request, TokenLogprobs
 from core.providers.scripted import ScriptedProvider
 
 MODEL = "fake-judge"
@@ -233,7 +235,20 @@ class FakeOpenAI:
         )
         reply = ScriptedProvider(self.seed).answer(request)
         assert not isinstance(reply, Failure)
-        return reply
+        return replace(reply, logprobs=_logprobs(reply.text, request.logprobs)) if request.logprobs else reply
+
+
+def _logprobs(text: str, most: int) -> tuple[TokenLogprobs, ...]:
+    """A made-up distribution over the ratings 1 to 5 at the first digit, the stated one the likeliest."""
+    stated, places = re.search(r"\d", text), []
+    for token in re.finditer(r"\d|[^\W\d_]+|\s+|[\W_]", text):
+        shares = {token[0]: 1.0}
+        if stated and token.start() == stated.start():
+            shares = {str(k): 0.5 ** abs(k - int(token[0])) for k in range(1, 6)} | {"The": 0.1}
+        likely = sorted(shares, key=lambda word: -shares[word])[:most]
+        total = sum(shares.values())
+        places.append(TokenLogprobs(token[0], tuple((word, math.log(shares[word] / total)) for word in likely)))
+    return tuple(places)
 
 
 def _common(one: str, other: str) -> int:

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
-from core.providers.completions import Completion, OnReply, Reply, Request, TokenLogprobs
+from core.providers.completions import Completion, OnReply, Reply, Request
 from core.records import Scale, Usage
 
 _CHARACTERS_PER_TOKEN = 4
-_LOGPROB_PLACES = 16
 
 
 class ScriptedProvider:
@@ -57,11 +55,8 @@ def reply_to(request: Request, seed: int = 0) -> Completion:
     share = (_mean(measured, named) if named else 0.5) + chance.gauss(0.0, 0.06 if named else 0.3)
     reasons = " ".join(f"On {name} it stands at {measured[name]:.2f} of 1." for name in named)
     scale = scale_in(sections)
-    value = at_share(scale, share)
-    said = number(scale, value)
-    text = in_form(sections, said, reasons or "Without criteria this is little more than a guess.")
-    n = request.logprobs
-    return completion(request, text, _logprobs(text, text.index(said), value, scale, n) if n else ())
+    said = number(scale, at_share(scale, share))
+    return completion(request, in_form(sections, said, reasons or "Without criteria this is little more than a guess."))
 
 
 # ── shared by the simulated readers ──────────────────────────────────────────────────────────────────────────
@@ -88,12 +83,12 @@ def key_of(request: Request) -> str:
     return (request if request.temperature != 0 else request.prompt).key("")
 
 
-def completion(request: Request, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> Completion:
+def completion(request: Request, text: str) -> Completion:
     """Make `text` the reply to `request`, at no cost."""
     prompt = "\n".join(message.content for message in request.messages)
     n_prompt, n_text = (max(1, len(part) // _CHARACTERS_PER_TOKEN) if part else 0 for part in (prompt, text))
     usage = Usage(requests=1, prompt_tokens=n_prompt, completion_tokens=n_text, cost=0.0)
-    return Completion(text, "stop", usage, logprobs=logprobs)
+    return Completion(text, "stop", usage)
 
 
 def sections_in(request: Request) -> Sections:
@@ -152,7 +147,6 @@ def in_form(sections: Sections, said: str, reasons: str) -> str:
 # ── properties of a text ─────────────────────────────────────────────────────────────────────────────────────
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-_TOKEN = re.compile(r"\d|[^\W\d_]+|\s+|[\W_]")
 
 PROPERTIES: dict[str, tuple[str, str, str]] = {
     "support": (
@@ -217,19 +211,6 @@ def _mean(measured: dict[str, float], names: Iterable[str]) -> float:
 # ── replies ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 _LISTED = re.compile(r"(?m)^- ([^:\n]+):")
-
-
-def _logprobs(text: str, at: int, value: float, scale: Scale, most: int) -> tuple[TokenLogprobs, ...]:
-    """A made-up distribution over the whole ratings at the place of the number; a tenth is off the scale."""
-    ratings = range(math.ceil(scale.low), min(9, math.floor(scale.high)) + 1)
-    weights = {str(rating): math.exp(-((rating - value) ** 2) / 0.5) for rating in ratings}
-    total = sum(weights.values())
-    likely = {token: math.log(0.9 * weight / total) for token, weight in weights.items()} | {"The": math.log(0.1)}
-    top = tuple(sorted(likely.items(), key=lambda entry: -entry[1])[:most])
-    return tuple(
-        TokenLogprobs(match[0], top if match.start() == at else ((match[0], math.log(0.97)),))
-        for match in _TOKEN.finditer(text)
-    )[:_LOGPROB_PLACES]
 
 
 def _rules(names: Iterable[str], chance: random.Random) -> list[str]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
-
-import pytest
 
 from core.providers.completions import Message, Request
 from core.providers.scripted import ScriptedProvider, reply_to
@@ -32,14 +29,3 @@ def _number(n: int, **changes: Any) -> Request:
 def test_samples_differ_with_temperature_and_only_then() -> None:
     assert len({reply_to(_number(0, sample=k)).text for k in range(20)}) > 1
     assert len({reply_to(_number(0, sample=k, temperature=0.0)).text for k in range(20)}) == 1
-
-
-def test_logprobs_are_a_distribution_whose_likeliest_rating_is_the_reply() -> None:
-    for n in range(20):
-        reply = reply_to(_number(n, logprobs=20))
-        (place,) = reply.logprobs
-        assert reply.text == place.token == place.top[0][0]
-        assert {token for token, _ in place.top} == {*"12345", "The"}
-        assert math.fsum(math.exp(logprob) for _, logprob in place.top) == pytest.approx(1.0)
-        assert len(reply_to(_number(n, logprobs=3)).logprobs[0].top) == 3
-    assert not reply_to(_number(0)).logprobs
