@@ -226,12 +226,3 @@ class RecordedProvider:
 
     def close(self) -> None:
         """Nothing to release."""
-
-
-def write_recording(
-    path: Path, endpoint: str, model: str, replies: Iterable[tuple[str, str]], *, pace: float = 0.0
-) -> None:
-    """Write (key, stored JSON text) pairs as a recording for `RecordedProvider`."""
-    head = {"endpoint": endpoint, "model": model} | ({"pace": pace} if pace else {})
-    rows = [head, *({"key": key, "reply": json.loads(stored)} for key, stored in replies)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

@@ -6,6 +6,8 @@ for the replay on Calibrate.  When a prompt or the reader changes, record again.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from core.calibration.calibration_records import Calibration
@@ -15,7 +17,7 @@ from core.data.split import task_of
 from core.judging.llm_judge import LLMJudge
 from core.projects.project_files import ASPECT, CHOSEN, DEFINITION
 from core.providers import simulated_reader
-from core.providers.cached import reply_to_json, write_recording
+from core.providers.cached import reply_to_json
 from core.providers.completions import Reply, Request
 from core.providers.scripted import ScriptedProvider
 
@@ -45,3 +47,12 @@ def record(out: Path = FOLDER) -> Calibration:
     result = calibrate(golden, task_of(golden, ASPECT, DEFINITION), judge, CHOSEN)
     write_recording(out / SESSION, ENDPOINT, MODEL, kept.items(), pace=PACE)
     return result
+
+
+def write_recording(
+    path: Path, endpoint: str, model: str, replies: Iterable[tuple[str, str]], *, pace: float = 0.0
+) -> None:
+    """Write (key, stored JSON text) pairs as a recording for `RecordedProvider`."""
+    head = {"endpoint": endpoint, "model": model} | ({"pace": pace} if pace else {})
+    rows = [head, *({"key": key, "reply": json.loads(stored)} for key, stored in replies)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

@@ -10,7 +10,6 @@ from core.errors import AuthError, JudgeError, UsageError
 from core.judging.judge_specs import FORMS, RecordedJudge, make_judge, restore_judge
 from core.judging.llm_judge import LLMJudge
 from core.judging.scoring_styles import Style
-from core.providers.cached import write_recording
 from core.records import Criteria, Item, Scale, Task
 from core.settings import Settings
 
@@ -92,7 +91,7 @@ def test_recorded_takes_replies_scores_and_recordings(tmp_path: Path) -> None:
     assert isinstance(judge, RecordedJudge)
     assert restore_judge(judge.as_state(), Settings()).spec == judge.spec
     session = tmp_path / "session.jsonl"
-    write_recording(session, "https://h/v1", "m", [])
+    session.write_text('{"endpoint": "https://h/v1", "model": "m"}\n', "utf-8")
     recorded = make_judge(f"recorded:{session}", Settings())
     assert isinstance(recorded, LLMJudge)
     with pytest.raises(JudgeError, match="holds no reply"):

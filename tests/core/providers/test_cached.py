@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from core.errors import AuthError, CancelledRunError, ProviderError, StoreFullError, UsageError
-from core.providers.cached import CachedProvider, RecordedProvider, write_recording
+from core.providers.cached import CachedProvider, RecordedProvider
 from core.providers.completions import Completion, Message, Reply, Request
 from core.providers.scripted import ScriptedProvider, reply_to
 from core.records import Usage
+from sample_data.recipe.demo_calibration import write_recording
 from tests.replies import Listening
 
 
