@@ -9,31 +9,31 @@
     result.save("out/coherence")          # judge.yaml and the other files, as `python -m core calibrate --out`
     result.judge.score(golden.items)      # the same judge, without its file
     judge = core.load_judge("judge.yaml")
-    judge.score(items)                    # Verdicts (Scored | Unscored); judge.marks must stand beside them
+    judge.score(items)                    # Verdicts (Scored | Unscored); show judge.marks with them
     core.align(golden, "verdicts.jsonl", "coherence")
     core.compare(golden, "verdicts.jsonl", "others.jsonl", "coherence")
-    core.ceiling(golden, "coherence")     # how well the people agree with each other
-    core.beside_people(golden, "verdicts.jsonl", "coherence")   # the judge beside one of them, paired
-    core.annotator_test(golden, "verdicts.jsonl", "coherence")  # may it stand in for one of them?
-    core.examine(golden, "verdicts.jsonl", "coherence")   # where does it fail, and what does it lean on?
-    core.negative_controls(golden, "coherence", judge.score, positions)  # does it prefer texts spoiled on purpose?
-    core.estimate_means(golden, "verdicts.jsonl", "coherence")  # how good is each system: verdicts corrected by labels
-    core.choose_threshold(golden, "verdicts.jsonl", "coherence", yes_from=4)    # from which score on to say yes
-    core.preferences(pairs, "preference", "verdicts.jsonl")     # which of two: strengths of systems, agreement
+    core.ceiling(golden, "coherence")     # how well the raters agree with each other
+    core.beside_people(golden, "verdicts.jsonl", "coherence")   # the judge compared with a rater, paired
+    core.annotator_test(golden, "verdicts.jsonl", "coherence")  # could it replace a rater?
+    core.examine(golden, "verdicts.jsonl", "coherence")   # where does it fail, and what are its biases?
+    core.negative_controls(golden, "coherence", judge.score, positions)  # does it prefer spoiled texts?
+    core.estimate_means(golden, "verdicts.jsonl", "coherence")  # mean of each system, corrected by labels
+    core.choose_threshold(golden, "verdicts.jsonl", "coherence", yes_from=4)    # the score from which the answer is yes
+    core.preferences(pairs, "preference", "verdicts.jsonl")     # pairs: strengths of systems, agreement
     core.styles(golden, "coherence", "openai:m", core.StylesSettings((core.Style("score_only"),))).view.cells
     core.check_connection("openai:m@http://127.0.0.1:8000/v1")  # does the model answer?
-    core.ablate(result)                   # what each part of the judge brings
+    core.ablate(result)                   # what each part of the judge adds
     core.fit_repeval(golden, "coherence").score(items)    # text quality out of a model's hidden states
-    core.fuse(golden, "coherence", ["offline", "overlap"], out="out/fused")   # several judges and metrics as one
-    core.plan_labels(200, n_sources=50, n_raters=2).interval    # what so many labels would tell, before anybody labels
-    core.recheck("judge.yaml", newer, "coherence")        # has the judge's alignment fallen on newer labels?
-    core.repeat("judge.yaml", golden)             # how much do its scores change when it is asked again?
+    core.fuse(golden, "coherence", ["offline", "overlap"], out="out/fused")   # combine judges and metrics
+    core.plan_labels(200, n_sources=50, n_raters=2).interval    # the interval to expect of so many labels
+    core.recheck("judge.yaml", newer, "coherence")        # is it still aligned on newer labels?
+    core.repeat("judge.yaml", golden)             # how much do scores change when it is asked again?
     core.switch("judge.yaml", golden, ["openai:other"])   # the same criteria with another model, paired
-    core.monitor("traffic.jsonl", "judge.yaml", "out/monitor")  # has quality moved in use: the systems, or the judge?
-    core.open_project("Summaries", create=True)           # a kept project: golden sets, durable runs, judges, report
-    core.write_report("My project", "coherence", "out/report")   # all that a kept project knows of its judge
+    core.monitor("traffic.jsonl", "judge.yaml", "out/monitor")  # has the quality of newer texts moved?
+    core.open_project("Summaries", create=True)           # a stored project: golden sets, runs, judges, report
+    core.write_report("My project", "coherence", "out/report")   # the report on the judge of a stored project
 
-`core/README.md` says which folder holds what.  This module imports nothing heavy: the names are loaded when first used.
+`core/README.md` describes the folders.  This module imports nothing heavy: names are loaded on first use.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ __all__ = [
 
 
 def _homes() -> dict[str, str]:
-    """Public name → the module that the imports above, which only type checkers follow, take it from."""
+    """Return public name → module, read from the imports above, which only type checkers follow."""
     imports = (
         node for node in ast.walk(ast.parse(Path(__file__).read_text("utf-8"))) if isinstance(node, ast.ImportFrom)
     )
@@ -190,5 +190,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names too, for whoever completes them before their first use."""
+    """List the public names too, so that they can be completed before their first use."""
     return sorted({*globals(), *__all__})

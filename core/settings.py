@@ -24,7 +24,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import re
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -64,7 +63,7 @@ class Settings:
         given: dict[str, Any] = {"home": home, "worker_id": socket.gethostname(), "demo": True}
         given["database_url"] = f"sqlite:///{home / 'concord.sqlite'}"
         for name, hint in get_type_hints(cls).items():
-            variable = variable_of(name)
+            variable = _VARIABLES.get(name, f"CONCORD_{name.upper()}")
             raw = env.get(variable)
             if not raw or name == "home":
                 continue
@@ -79,11 +78,6 @@ class Settings:
     def role_of(self, subject: str) -> Role:
         """Return the role of a signed-in user by e-mail address, in any case; viewer by default."""
         return self.roles.get(subject.strip().lower(), self.roles.get("*", "viewer"))
-
-
-def variable_of(field_name: str) -> str:
-    """Return the environment variable of a field of `Settings`."""
-    return _VARIABLES.get(field_name, f"CONCORD_{field_name.upper()}")
 
 
 def variable(name: str) -> str:
@@ -126,12 +120,6 @@ def _roles(file: str, where: str) -> Mapping[str, Role]:
     return {subject.strip().lower(): role for subject, role in roles.items()}
 
 
-def _effort(raw: str, where: str) -> str:
-    if not re.fullmatch(r"[a-z]{0,20}", raw):
-        raise UsageError(f"{where} must be a word such as low, medium or high, not {raw!r}.")
-    return raw
-
-
 def _one_of(raw: str, where: str, allowed: tuple[str, ...]) -> str:
     if raw not in allowed:
         raise UsageError(f"{where} must be {' or '.join(map(repr, allowed))}, not {raw!r}.")
@@ -153,7 +141,6 @@ _VARIABLES = {
 _READERS: dict[str, Callable[[str, str], Any]] = {
     "local_models": _listed,
     "ray": ray_address,
-    "reasoning_effort": _effort,
     "endpoints": lambda raw, where: Path(raw).expanduser().absolute(),
     "demo": lambda raw, where: _one_of(raw, where, ("on", "off")) == "on",
     "roles": _roles,

@@ -117,7 +117,7 @@ def test_every_option_is_explained_and_the_help_fits_a_narrow_window(
 def test_the_settings_are_those_of_the_code() -> None:
     documented = table(settings.__doc__ or "")
     assert table(section("Settings")) == documented
-    read = {settings.variable_of(field.name) for field in fields(settings.Settings)}
+    read = {settings._VARIABLES.get(each.name, f"CONCORD_{each.name.upper()}") for each in fields(settings.Settings)}
     assert {row[0].strip("`") for row in documented} == read
 
 

@@ -1,9 +1,8 @@
-"""Show a misaligned item: text, quotes, the judge's reasons, and each rater's label."""
+"""Show a misaligned item: text, the judge's reasons, and each rater's label."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import streamlit as st
@@ -14,16 +13,12 @@ from core.project_records import Run
 from core.projects.labelling import Triage
 from core.projects.misaligned_items import ItemScore
 from core.records import Rating
-from core.word_diff import Piece, quoted_pieces
 from core.wording import number
 from pages.label import label_item
 from pages.misaligned import misaligned_filters
 from pages.ui import state, tables
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
-
-MOST_MARKED = 20_000
-_LINE_END = re.compile(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
 def heading(item: ItemScore) -> str:
@@ -50,7 +45,7 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
     except ConcordError as error:
         st.warning(plain(str(error)), title="The judge's reasons cannot be shown", icon=":material/error:")
         explanation, raw = "", ()
-    item, reply = score.item, "\n".join((explanation, *raw))
+    item = score.item
     kind = label_item.kind_of(run.golden_id, page.store)
     parts = [(title, text) for _, title, text in label_item.parts_of(item, kind, ("context", "source"))]
     parts += [(f"Reference {number}", text) for number, text in enumerate(item.references, 1)]
@@ -58,7 +53,7 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
     with left, st.container(gap="xsmall"):
         st.markdown(f"**{label_item.part_names(kind)['target']}** · {plain(score.item_id)}")
         with st.container(border=True, key=state.widget("misaligned_text")):
-            draw_evidence(item.target, reply)
+            label_item.draw_text(item.target)
         draw_note()
         st.markdown("**Why it was not read**" if score.score is None else "**What moved the score**")
         st.text(explanation or tables.gap_words(score))
@@ -79,7 +74,7 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
                 of = f" · {plain(item.source_id)}" if title == "Source" else ""
                 st.markdown(f"**{title}**{of}")
                 with st.container(border=True):
-                    draw_evidence(text, reply)
+                    label_item.draw_text(text)
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)
@@ -103,36 +98,3 @@ def _ratings(golden_id: str, aspect: str, _page: Opened) -> dict[str, list[Ratin
         if rating.aspect == aspect:
             by_item.setdefault(rating.item_id, []).append(rating)
     return by_item
-
-
-def draw_evidence(text: str, reply: str) -> None:
-    """Draw the text letter by letter and highlight what `reply` quotes; long texts get no highlights."""
-    pieces = quoted_pieces(text, reply) if len(text) <= MOST_MARKED else ()
-    if not any(piece.change == "quoted" for piece in pieces) or label_item.leftward(text):
-        label_item.draw_text(text)
-        return
-    tall = len(text) > label_item.LONG_TEXT or text.count("\n") > label_item.MANY_LINES
-    with st.container(height=label_item.TALL if tall else "content", border=False):
-        st.markdown(marked(pieces), help="Coloured: words that the judge's reply quotes.")
-
-
-def marked(pieces: Sequence[Piece]) -> str:
-    """Return Markdown for the pieces: every letter escaped, quoted pieces on a coloured background."""
-    lines = [""]
-    for piece in pieces:
-        for place, part in enumerate(_LINE_END.split(piece.text)):
-            if place:
-                lines.append("")
-            bare = part.strip()
-            if not bare:
-                lines[-1] += part if lines[-1] else _hard(part)
-                continue
-            lead, tail = part[: len(part) - len(part.lstrip())], part[len(part.rstrip()) :]
-            shown = f":orange-background[**{plain(bare)}**]" if piece.change == "quoted" else plain(bare)
-            lines[-1] += f"{lead if lines[-1] else _hard(lead)}{shown}{tail}"
-    return "  \n".join(line or "\u00a0" for line in lines)
-
-
-def _hard(space: str) -> str:
-    """Replace leading spaces with ones that Markdown keeps and does not read as code."""
-    return "\u00a0" * len(space.expandtabs(4))
