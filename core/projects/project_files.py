@@ -88,27 +88,25 @@ _HELD = {
 class ProjectFile:
     """The file of a project: its name in it, size in bytes, and digest of the content.
 
-    `holds` counts its rows by kind; replies are None if they were left out.  `unfinished` runs were exported as
-    cancelled.
+    `holds` counts its rows by kind.  `unfinished` runs were exported as cancelled.
     """
 
     project: str
     size: int
     digest: str
-    holds: Mapping[str, int | None]
+    holds: Mapping[str, int]
     unfinished: int = 0
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any], size: int, unfinished: int = 0) -> ProjectFile:
         rows = {file["table"]: file["rows"] for file in manifest["files"]}
         holds = {name: rows[table] for name, (table, *_) in _HELD.items()}
-        holds |= {} if manifest["replies"] else {"replies": None}
         return cls(manifest["project"], size, _digest(manifest), holds, unfinished)
 
     @property
     def words(self) -> str:
         """Its content in a line."""
-        return ", ".join(counted(self.holds[name] or 0, one, several) for name, (_, one, several) in _HELD.items())
+        return ", ".join(counted(self.holds[name], one, several) for name, (_, one, several) in _HELD.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +124,8 @@ class Imported:
 
 
 @requires("admin", "exported the project")
-def export_project(
-    store: Store, settings: Settings, project_id: str, path: Path, *, replies: bool = True
-) -> ProjectFile:
-    """Export a project to the file `path`, with or without `replies` of endpoints; never with keys or settings.
+def export_project(store: Store, settings: Settings, project_id: str, path: Path) -> ProjectFile:
+    """Export a project to the file `path`, never with keys or settings.
 
     NotFoundError for an unknown project, ArchiveError if the file cannot be written or the project is too large.
     """
@@ -144,14 +140,14 @@ def export_project(
         "exported": datetime.now(UTC).isoformat(timespec="seconds"),
         "concord": CONCORD,
         "schema": HEAD,
-        "replies": replies,
+        "replies": True,
         "files": files,
     }
     with (
         saving(path, ArchiveError) as part,
         zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as zipped,
     ):
-        with closing(store.transfers.dump(project_id, replies=replies)) as tables:
+        with closing(store.transfers.dump(project_id)) as tables:
             files += [_write(zipped, table, rows) for table, rows in tables]
         zipped.writestr(MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1))
     return ProjectFile.of(manifest, path.stat().st_size, unfinished)

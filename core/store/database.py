@@ -205,16 +205,14 @@ def sqlalchemy_url(url: str) -> sa.URL:
     """Parse a URL (sqlite:///…, postgres://… or postgresql://…).  StoreError for anything else."""
     try:
         parsed = sa.make_url(url)
-    except sa.exc.ArgumentError as error:
-        raise StoreError(
-            "The database URL cannot be read; it looks like sqlite:///path or postgresql://user@host/name."
-        ) from error
+    except sa.exc.ArgumentError:
+        parsed = sa.URL.create("unknown")
     dialect = parsed.get_backend_name()
     if dialect == "sqlite":
         return parsed
     if dialect in ("postgresql", "postgres"):
         return parsed.set(drivername="postgresql+psycopg")
-    raise StoreError(f"The database URL names {dialect!r}; sqlite and postgresql are supported.")
+    raise StoreError("The database URL must look like sqlite:///path or postgresql://user@host/name.")
 
 
 def record_of(kind: type[T], row: sa.Row[Any], **other: Any) -> T:

@@ -107,12 +107,10 @@ def json_text(value: Any) -> str:
 
 
 class Transfers(StorePart):
-    def dump(
-        self, project_id: str, *, replies: bool = True
-    ) -> Generator[tuple[str, Iterator[dict[str, Any]]], None, None]:
+    def dump(self, project_id: str) -> Generator[tuple[str, Iterator[dict[str, Any]]], None, None]:
         """Yield (table, its rows) for every table of `LAYOUT`, all of one moment; read them in this order.
 
-        Runs that are not over leave as cancelled.  Without `replies` the table of replies is empty.
+        Runs that are not over leave as cancelled.
         """
         numbers = count(1)
 
@@ -129,8 +127,7 @@ class Transfers(StorePart):
 
         with self._db.read("REPEATABLE READ") as transaction:
             for name in LAYOUT:
-                query = _rows_of(name, project_id)
-                yield name, leaving(name, query.where(sa.false()) if name == "run_replies" and not replies else query)
+                yield name, leaving(name, _rows_of(name, project_id))
 
     def taken(self, run_ids: Iterable[str]) -> set[str]:
         """Return the ids that runs of this store have."""

@@ -108,20 +108,19 @@ def draw_project(page: Opened) -> None:
         "another installation. It holds the texts and the names of people, and never a key."
     )
     key, project_id = state.widget("transfer_prepared"), page.project.project_id
-    replies = st.checkbox("With the cached replies", value=True, key=state.widget("transfer_replies"))
     why = "The log is part of it, so only an admin exports a project."
     if people.button(page, "admin", "Prepare the file", help=why, icon=":material/package_2:"):
-        path = page.settings.home / "exports" / f"{project_id}{'' if replies else '-without-replies'}.zip"
+        path = page.settings.home / "exports" / f"{project_id}.zip"
         try:
             with st.spinner("Writing the file …"):
-                made = projects.export_project(page.store, page.settings, project_id, path, replies=replies)
+                made = projects.export_project(page.store, page.settings, project_id, path)
         except ConcordError as error:
             stop_with("The project was not exported.", str(error))
-        st.session_state[key] = (project_id, replies, path, made)
+        st.session_state[key] = (project_id, path, made)
     prepared = st.session_state.get(key)
-    if prepared is None or prepared[:2] != (project_id, replies) or not prepared[2].is_file():
+    if prepared is None or prepared[0] != project_id or not prepared[1].is_file():
         return
-    path, exported = prepared[2:]
+    path, exported = prepared[1:]
     st.success(f"Ready: {exported.size / 1e3:,.0f} kB.", icon=":material/check:")
     st.text(exported.words)
     if exported.unfinished:

@@ -123,8 +123,8 @@ def test_the_disk_is_called_full_only_where_it_is(
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("mysql://u:secret@h/d", "sqlite and postgresql are supported"),
-        ("not a url", "cannot be read"),
+        ("mysql://u:secret@h/d", "must look like sqlite"),
+        ("not a url", "must look like sqlite"),
         ("sqlite://", "needs a file"),
         ("postgresql://u:secret@127.0.0.1:1/d", "cannot be reached"),
     ],
