@@ -453,7 +453,7 @@ def joined_verdicts(
 
 
 def with_reasons(verdicts: Sequence[Verdict], explained: Sequence[Verdict], members: FloatArray) -> Verdicts:
-    """Add the reasons and replies of `explained` to `verdicts` (means over `members`, one row per criteria).
+    """Add the reasons and replies of `explained` to `verdicts` (means over `members`, one row for each criteria text).
 
     Each comes from the first criteria that could be read; if several are averaged, it says which one.
     """

@@ -332,7 +332,7 @@ class LLMJudge(Judge):
         return other
 
     def within(self, dollars: float) -> LLMJudge:
-        """As `Judge.within`."""
+        """Return this judge with a budget in dollars.  UsageError if the price of its model is not known."""
         if self.cost_of(1, 1) is None:
             raise UsageError(
                 f"A budget in dollars needs the price of {self.model}, which is not known. Set it under prices in "
@@ -573,7 +573,7 @@ FIRST_RATINGS, FIRST_DRAFTS = 16, 8
 
 
 class FirstReplies:
-    """Stop a run early if its first replies cannot be read: more requests would only cost."""
+    """Stop a run whose first replies cannot be read, before more requests cost money."""
 
     def __init__(self, who: str) -> None:
         self._who = who
@@ -616,7 +616,7 @@ _TITLES = ("criteria", "scoring criteria", "steps", "evaluation steps")
 
 
 def written(reply: Reply, aspect: str) -> tuple[str, str]:
-    """Return (text, "") or ("", why there is none), without thoughts, a code fence, or a first line that announces."""
+    """Return the text that a model wrote, without thoughts, fences and announcements, or the problem in words."""
     if isinstance(reply, Failure):
         return "", reply.message
     if reply.finish == "length":

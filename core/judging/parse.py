@@ -128,7 +128,7 @@ def levelled(reply: str) -> str:
 
 
 def plain(name: str) -> str:
-    """Level a name, and remove markdown."""
+    """Write a name in the plain form of `levelled`, without markdown."""
     return re.sub(r"[*_`#]", " ", levelled(name)).strip()
 
 
@@ -486,7 +486,7 @@ def _of_all(word: str, aspect: str) -> bool:
 
 
 def _of_a_part(text: str, at: int, aspect: str) -> bool:
-    """Whether "for structure" follows."""
+    """Whether the text goes on with a part of the aspect, such as "for structure"."""
     part = _FOR.match(text, at)
     return part is not None and not _of_all(part[1], aspect)
 

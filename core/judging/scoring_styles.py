@@ -114,7 +114,7 @@ class ScoreFrame:
     leading: tuple[Message, ...] = ()
 
     def messages(self, criteria: str) -> tuple[Message, ...]:
-        """Fill in the criteria."""
+        """Fill in the criteria, and return the messages of the prompt."""
         text = neutral(criteria)
         content = f"{self.before}{text}{self.after}" if text else self.without_criteria
         return (*self.leading, Message("user", content))
@@ -307,7 +307,7 @@ def whole_numbers(scale: Scale) -> tuple[int, ...]:
 
 
 def task_values(task: Task) -> dict[str, str]:
-    """Values of the task for the templates of prompts."""
+    """Return the values that prompt templates take from the task."""
     aspect, questions, ratings = " ".join(plain(task.aspect).split()), _questions(), whole_numbers(task.scale)
     own: str | None = questions.get(task.kind, {}).get(aspect.lower())
     listed = f"from {ratings[0]} (lowest) to {ratings[-1]} (highest): one of {', '.join(map(str, ratings))}"

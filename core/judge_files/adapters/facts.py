@@ -84,12 +84,12 @@ class JudgeFacts:
 
     @property
     def max_tokens(self) -> int:
-        """The limit to send: no other tool raises it where thoughts use it up."""
+        """Token limit to send: other tools do not raise it when thoughts use it up."""
         return self.sampling.max_tokens + self.document.judge.room
 
     @property
     def tokens_with_reasons(self) -> int:
-        """The limit where a tool uses its own form: JSON with reasons, longer than some forms of ours."""
+        """Token limit for a tool that requests JSON with reasons, which is longer than some forms of ours."""
         return max(self.max_tokens, USUAL_TOKENS + self.document.judge.room)
 
     @property
@@ -157,7 +157,7 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
 
 
 def _words(alignment: Alignment | None) -> str:
-    """E.g. "spearman 0.612 at sample level, 95 % interval 0.541 to 0.683, n = 120"; "unknown" for None."""
+    """Describe an alignment: "spearman 0.612 at sample level, 95 % interval 0.541 to 0.683, n = 120"."""
     if alignment is None:
         return "unknown"
     value, ends = alignment.value, alignment.interval
@@ -197,7 +197,7 @@ def open_prompts(facts: JudgeFacts) -> tuple[dict[str, Any], ...]:
 
 
 def headings(facts: JudgeFacts) -> dict[str, str]:
-    """Return part of an item → the heading that it stands under in the prompts, in their order."""
+    """Map each part of an item to its heading in the prompts, in their order."""
     words = KINDS[facts.task.kind]
     named = {
         "source": words.source,
@@ -209,7 +209,7 @@ def headings(facts: JudgeFacts) -> dict[str, str]:
 
 
 def unused(form: str, texts: Iterable[str]) -> str:
-    """Return the first of `form` with "", 2, 3, … in it that stands in none of `texts`."""
+    """Find a mark that none of `texts` contains: `form` filled with "", 2, 3, …"""
     whole = "\0".join(texts)
     return next(mark for number in chain([""], count(2)) if (mark := form % number) not in whole)
 
