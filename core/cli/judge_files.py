@@ -59,12 +59,15 @@ def score(
             "or an address such as s3://…; --out is a folder of JSONL parts."
         ),
     ] = "",
+    batch_write: Annotated[
+        Path | None, typer.Option(help="Only write the requests to a batch file for `vllm run-batch`.")
+    ] = None,
     mapped: MapOption = None,
     force: ForceFlag = False,
 ) -> None:
     """Rate texts with a judge file; a stopped run resumes."""
     from core.data.columns import read_map
-    from core.scoring import ScoreRequest, estimate_scoring, score_file
+    from core.scoring import ScoreRequest, estimate_scoring, score_file, write_batch
 
     out = Path(target)
     request = ScoreRequest(
@@ -82,6 +85,16 @@ def score(
         _tell_scored(scored, target)
         return
     cache = opened.replies(judge_file)
+    if batch_write is not None:
+        n_requests, files = write_batch(request, batch_write, replies=cache)
+        lines = ["All requests are cached already; nothing was written."]
+        if files:
+            lines = [
+                f"{counted(n_requests, 'request')}: {', '.join(map(str, files))}",
+                "Run them, then pass the result files to the same command with --batch-read.",
+            ]
+        tell({"n_requests": n_requests, "files": [str(file) for file in files]}, lines)
+        return
     begun = out.with_name(f"{out.name}.progress.json")
     require_new([out], force=force or begun.exists())
     if force:
@@ -299,6 +312,9 @@ def _score_words(body: dict[str, Any]) -> list[str]:
         lines = [f"The budget is spent. {scored}, {body['n_left']:,} left{spent(body)}."]
     if body["resumed_from"]:
         lines.append(f"Resumed after {body['resumed_from']:,} items of an earlier run.")
+    if batch := body.get("batch"):
+        failed = f", {sum(batch['failed'].values()):,} failed there" if batch["failed"] else ""
+        lines.append(f"{batch['answered']:,} requests answered by batch{failed}.")
     if "used" in body:
         lines.append(f"computed: {', '.join(body['used'])}")
         lines += [f"missing (counts as its mean): {name}: {reason}" for name, reason in body["missing"].items()]

@@ -65,12 +65,12 @@ def score_on_ray(
     Raises:
         JobError: A cluster, a place or parts that cannot be used, or two rows with one id.
         GoldenError: The columns of the items.
-        UsageError: A budget or a fused judge, which Ray does not support.
+        UsageError: A budget, a batch or a fused judge, which Ray does not support.
         JudgeError: As the judge raises it on a node.
     """
     started = time.perf_counter()
-    if (request.budget, request.budget_usd) != (None, None):
-        raise UsageError("--ray takes no --budget.")
+    if (request.budget, request.budget_usd) != (None, None) or request.batch_read:
+        raise UsageError("--ray takes no --budget and no batch.")
     files, folder = input_files(source), Folder(out)
     ray = connected(address)
     progress.publish(Stage("reading", "reading", 0, 0))

@@ -52,6 +52,7 @@ class ScoreSettings:
     """Options of a scoring: reasons, budgets, and intervals of verdicts."""
 
     explain: bool = setting(False, "Add the reasons to each verdict.")
+    batch_read: tuple[Path, ...] = setting((), "Score from this file of batch results, without calls; may be repeated.")
     budget: int | None = setting(None, "Maximum number of calls now; the same command resumes.", low=1)
     budget_usd: float | None = setting(None, "Most dollars to spend now; the same command resumes.", low=0)
     intervals: bool = setting(
@@ -89,8 +90,9 @@ class ScoreRequest(ScoreSettings):
 class ScoredFile:
     """The result of scoring `n_items`; `counts` are those of `tally`, `n_before` of them by earlier calls.
 
-    `usage` is the cost of this call's replies, `remarks` concern the endpoint, `sure` is `Output.sure`.  For a fused
-    judge, `used` are the parts that could be computed, and `missing` gives the reason for each of the others.
+    `batch` counts the lines of batch results, `usage` is the cost of this call's replies, `remarks` concern the
+    endpoint, `sure` is `Output.sure`.  For a fused judge, `used` are the parts that could be computed, and `missing`
+    gives the reason for each of the others.
     """
 
     n_items: int
@@ -100,6 +102,7 @@ class ScoredFile:
     seconds: float
     marks: tuple[str, ...] = ()
     findings: tuple[FileProblem, ...] = ()
+    batch: Mapping[str, Any] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     sure: Mapping[str, Any] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
@@ -152,6 +155,7 @@ class ScoredFile:
             "marks": list(self.marks),
             "remarks": list(self.remarks),
             "findings": [asdict(finding) for finding in self.findings[:_FINDINGS_IN_JSON]],
+            **({"batch": dict(self.batch)} if self.batch else {}),
             **({"used": list(self.used), "missing": dict(self.missing)} if self.used else {}),
             **self.sure,
         }

@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from core.data import load_items
@@ -23,6 +24,7 @@ from core.progress import SILENT, Progress, Stage
 from core.providers.budget import BudgetSpentError
 from core.providers.completions import ReplyStore
 from core.records import Item
+from core.scoring.batch_files import answer_from_files, write_requests
 from core.scoring.item_file import ItemFile, columns_behind, validate_items
 from core.scoring.output import UNREAD, Output, ScoredFile, ScoreRequest, abstention_of, verdict_rows
 from core.wording import percent
@@ -64,6 +66,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         identity = identity_of(request, [items.digest, items.n_items], judge)
         with closing(Output(request.out, identity)) as output:
             n_before = output.counts.total()
+            batch = answer_from_files(judge, items, request.batch_read, replies) if request.batch_read else {}
             _score_rest(request, judge, items, output, most, progress=progress)
             sure = {}
             if output.counts.total() >= items.n_items:
@@ -81,6 +84,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         seconds=time.perf_counter() - started,
         marks=judge.marks,
         findings=items.findings,
+        batch=batch,
         usage=judge.spent,
         sure=sure,
         remarks=judge.remarks,
@@ -179,6 +183,17 @@ def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
         return CallEstimate(n_items * judge.calls_an_item, *one.scaled(n_items / max(1, len(sample))))
 
 
+def write_batch(request: ScoreRequest, path: Path, *, replies: ReplyStore | None = None) -> tuple[int, list[Path]]:
+    """Write the requests of a scoring into batch files, `path` the first; send nothing.
+
+    Returns the number of requests and the files.  UsageError for a judge without an endpoint; GoldenError as
+    `score_file`.
+    """
+    with closing(open_judge(replace(request, batch_read=(path,)), replies)) as judge:
+        assert isinstance(judge, RowJudge)
+        return write_requests(judge, _items(request, judge), path, replies)
+
+
 # ── the judge ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -196,8 +211,8 @@ def open_judge(request: ScoreRequest, replies: ReplyStore | None = None, *, alon
     )
     abstention_of(judge, request)
     budgeted = request.budget is not None or request.budget_usd is not None
-    if isinstance(judge, FusedJudge) and budgeted:
-        raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --budget.")
+    if isinstance(judge, FusedJudge) and (budgeted or request.batch_read):
+        raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --budget and no batch.")
     if isinstance(judge, CalibratedJudge) and request.budget_usd is not None:
         return replace(judge, judge=judge.judge.within(request.budget_usd))
     return judge
