@@ -16,8 +16,8 @@ from core.errors import UsageError
 from core.records import FloatArray, GoldenSet, JudgeScores, Scale, json_fields
 from core.stats import AbsoluteErrors, absolute_errors, fit_isotonic
 from core.stats.on_scale import (
+    COVERAGE,
     MIN_LABELS,
-    USUAL_COVERAGE,
     IsotonicMap,
     VerdictIntervals,
     cross_mapped,
@@ -150,7 +150,7 @@ class Sureness:
         return json_fields(self, but=("scale",)) | {"scale": [self.scale.low, self.scale.high]}
 
 
-def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float = USUAL_COVERAGE) -> Sureness:
+def calibrated_sureness(golden: GoldenSet, made: Calibration) -> Sureness:
     """Evaluate the intervals of a calibrated judge on items that it has not seen."""
     values = np.full(len(golden.items), np.nan)
     places = {item_id: k for k, item_id in enumerate(golden.item_ids)}
@@ -163,12 +163,12 @@ def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float
     intervals = None if made.intervals is None else VerdictIntervals.from_json(made.intervals)
     reason = "its scores have no map to the human scale"
     if made.score_map is not None and intervals is not None:
-        reason = intervals.why_none(coverage) if intervals.expected_error else intervals.reason
-    base = Sureness(coverage, scale, told.size, n_sources, on_points, reason=reason)
+        reason = intervals.why_none if intervals.expected_error else intervals.reason
+    base = Sureness(COVERAGE, scale, told.size, n_sources, on_points, reason=reason)
     if not told.size or made.score_map is None or intervals is None or not intervals.expected_error:
         return base
     calibrated = made.score_map.apply(values[told])
-    low, high = intervals.around(calibrated, scale, coverage)
+    low, high = intervals.around(calibrated, scale)
     if np.isnan([low, high]).any():
         return base
     holds = (low - 1e-9 <= labels) & (labels <= high + 1e-9)

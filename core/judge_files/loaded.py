@@ -240,7 +240,7 @@ class RowJudge(LoadedJudge):
 
     @abstractmethod
     def _scored(
-        self, items: Sequence[Item], *, explain: bool, coverage: float | None, on_progress: OnProgress | None
+        self, items: Sequence[Item], *, explain: bool, intervals: bool, on_progress: OnProgress | None
     ) -> Sequence[Verdict]:
         """Return one verdict for each of `items`; there is at least one, and all have their parts."""
 
@@ -252,11 +252,11 @@ class RowJudge(LoadedJudge):
         of_more: bool = False,
         on_progress: OnProgress | None = None,
         metrics: Metrics | None = None,
-        coverage: float | None = None,
+        intervals: bool = False,
     ) -> Verdicts:
         """Return one verdict per item, in order.  `explain` adds the reasons of the best of the criteria.
 
-        `coverage` adds intervals that hold that share of raters' labels (0.5 to 0.99), if the judge has them.
+        `intervals` adds intervals that should hold 90 % of raters' labels, if the judge has them.
 
         Raises:
             GoldenError: No item has a part that the judge needs, and they are not a batch `of_more`.
@@ -264,7 +264,7 @@ class RowJudge(LoadedJudge):
             JudgeError: The judge cannot score.
         """
         usable, lacking = self.divided(items, of_more=of_more)
-        scored = self._scored(usable, explain=explain, coverage=coverage, on_progress=on_progress) if usable else ()
+        scored = self._scored(usable, explain=explain, intervals=intervals, on_progress=on_progress) if usable else ()
         judged = iter(scored)
         return self.marked(items, (lacking.get(item.item_id) or next(judged) for item in items))
 
@@ -373,7 +373,7 @@ class CalibratedJudge(RowJudge):
         return tuple(part for part in (NEEDED[self.task.kind] if named is None else named) if part in read)
 
     def _scored(
-        self, items: Sequence[Item], *, explain: bool, coverage: float | None, on_progress: OnProgress | None
+        self, items: Sequence[Item], *, explain: bool, intervals: bool, on_progress: OnProgress | None
     ) -> Sequence[Verdict]:
         try:
             scores = self.judge.score(self.task, items, self.criteria, explain=explain, on_progress=on_progress)
@@ -381,10 +381,10 @@ class CalibratedJudge(RowJudge):
             raise (AuthError(str(error), hint=self.hint) if self.hint else error) from error
         unread = {unscored.item_id: unscored for rows in scores.unscored.values() for unscored in rows}
         verdicts = joined_verdicts(scores.item_ids, scores.values, self.isotonic, unread, scores.turned)
-        if coverage is not None and self.intervals is not None and self.intervals.expected_error:
+        if intervals and self.intervals is not None and self.intervals.expected_error:
             known = [verdict.calibrated if isinstance(verdict, Scored) else None for verdict in verdicts]
             calibrated = np.array(known, dtype=np.float64)
-            ends = self.intervals.around(calibrated, self.task.scale, coverage)
+            ends = self.intervals.around(calibrated, self.task.scale)
             numbers = np.vstack([ends, self.intervals.expected_errors(calibrated)]).T.tolist()
             verdicts = Verdicts(
                 replace(verdict, low=_known(low), high=_known(high), expected_error=_known(error))
@@ -499,7 +499,7 @@ class RepEvalJudge(RowJudge):
         return tuple(sorted(self.metric.needs - {"model"}))
 
     def _scored(
-        self, items: Sequence[Item], *, explain: bool, coverage: float | None, on_progress: OnProgress | None
+        self, items: Sequence[Item], *, explain: bool, intervals: bool, on_progress: OnProgress | None
     ) -> Sequence[Verdict]:
         scores = self.metric.score(items, on_progress or (lambda _done, _of: None))
         unread = {unscored.item_id: unscored for unscored in scores.unscored}

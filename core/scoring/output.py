@@ -28,7 +28,7 @@ from core.judge_files import CalibratedJudge
 from core.judge_files.loaded import LoadedJudge
 from core.records import Item, Usage, Verdict, setting
 from core.spreadsheets import csv_line
-from core.stats.on_scale import Abstention, abstain_over
+from core.stats.on_scale import COVERAGE, Abstention, abstain_over
 from core.verdicts import BY_ORDER, CALIBRATION_ITEM, verdict_row
 from core.wording import in_short
 
@@ -41,10 +41,6 @@ SCORED = "scored"
 UNREAD = frozenset(("no verdict", "out of range", "refused", "empty", "truncated", "provider error"))
 """Reasons that another reply may remove; a missing input stays missing."""
 _FINDINGS_IN_JSON = 20
-
-
-COVERAGE = 0.9
-"""Share of raters' labels in the interval around a verdict."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +174,7 @@ def abstention_of(judge: LoadedJudge, request: ScoreRequest) -> Abstention | Non
     if request.abstain_over is None:
         return None
     if not judge.intervals.kept:
-        reason = judge.intervals.why_none(request.coverage)
+        reason = judge.intervals.why_none
         raise JudgeError(f"The judge cannot tell which verdicts are unsure: {reason}.")
     return abstain_over(judge.intervals.kept, request.abstain_over)
 
@@ -291,7 +287,7 @@ class Output:
             "coverage": request.coverage,
             "n": len(widths),
             "mean_width": sum(widths) / len(widths) if widths else None,  # every end lies on the scale
-            "reason": judge.intervals.why_none(request.coverage) or None,
+            "reason": judge.intervals.why_none or None,
         }
         if (unsure := abstention_of(judge, request)) is None:
             return {"intervals": made}

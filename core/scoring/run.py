@@ -144,7 +144,11 @@ def scored_batches(
 
     def score(items: Sequence[Item], on_progress: Callable[[int, int], None] | None = None) -> list[dict[str, Any]]:
         verdicts = judge.score(
-            items, explain=request.explain, of_more=True, coverage=request.coverage, on_progress=on_progress
+            items,
+            explain=request.explain,
+            of_more=True,
+            intervals=request.coverage is not None,
+            on_progress=on_progress,
         )
         forget_items()  # cached features would only fill the memory, as each item comes once
         return verdict_rows(items, verdicts, judge, request)

@@ -91,33 +91,26 @@ def kendall(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
     C and D count concordant and discordant pairs, P_x and P_y the pairs not tied on that side.  Rows up to
     `PAIRWISE_LIMIT` long are compared pair by pair in blocks; longer ones are counted in O(n log n) one by one.
     """
-    x, y = pair(scores, labels)
-    shape = np.broadcast_shapes(x.shape, y.shape)
-    values, n = np.full(shape[:-1], np.nan), shape[-1]
-    if n < 2 or 0 in shape:
+    x, y = np.broadcast_arrays(*pair(scores, labels))
+    values, n = np.full(x.shape[:-1], np.nan), x.shape[-1]
+    if n < 2 or not x.size:
         return values
-    x = np.broadcast_to(x, shape)
+    x, y = x.reshape(-1, n), y.reshape(-1, n)
     if n > PAIRWISE_LIMIT:
         from scipy.stats import kendalltau
 
-        for row, (left, right) in enumerate(
-            zip(x.reshape(-1, n), np.broadcast_to(y, shape).reshape(-1, n), strict=True)
-        ):
-            a, b = left[~np.isnan(left)], right[~np.isnan(left)]
+        for row, missing in enumerate(np.isnan(x)):
+            a, b = x[row, ~missing], y[row, ~missing]
             if a.size >= 2 and a.min() < a.max() and b.min() < b.max():
                 values.flat[row] = kendalltau(a, b, method="asymptotic").statistic
         return values
-    if len(shape) == 1:
-        return np.asarray(kendall(x[None], y)[0], dtype=np.float64)
-    shared = _pair_signs(y) if y.ndim < len(shape) or y.shape[0] == 1 else None
-    step = max(1, BLOCK_ELEMENTS // (int(np.prod(shape[1:-1], dtype=np.intp)) * n**2))
-    for start in range(0, shape[0], step):
-        block = slice(start, start + step)
-        signs = _pair_signs(x[block]), _pair_signs(y[block]) if shared is None else shared
+    step = max(1, BLOCK_ELEMENTS // n**2)
+    for block in (slice(start, start + step) for start in range(0, len(x), step)):
+        signs = _pair_signs(x[block]), _pair_signs(y[block])
         # float32 adds up to PAIRWISE_LIMIT² / 2 < 2²⁴ units exactly
-        balance = np.einsum("...p,...p->...", *signs).astype(np.float64)
+        balance = np.einsum("rp,rp->r", *signs).astype(np.float64)
         untied = [np.count_nonzero(side, axis=-1).astype(np.float64) for side in signs]
-        values[block] = within_one(balance, np.sqrt(untied[0] * untied[1]))
+        values.flat[block] = within_one(balance, np.sqrt(untied[0] * untied[1]))
     return values
 
 
@@ -209,22 +202,20 @@ def within_one(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 class LabelledItems:
     """Items as arrays: `positions` (n,) into `GoldenSet.items`, `labels` (n,) with NaN for none, and (n,) codes.
 
-    Codes are any whole numbers: equal codes are one source, or one system.  `ranks`: labels compare the items of one
-    source alone.
+    Codes are any whole numbers: equal codes are one source, or one system.
     """
 
     positions: IntArray
     labels: FloatArray
     sources: IntArray
     systems: IntArray
-    ranks: bool = False
 
     @classmethod
     def of(cls, golden: GoldenSet, aspect: str, positions: Sequence[int] | IntArray | None = None) -> LabelledItems:
         """Take the items of `golden` at `positions` (None: all of them), with their labels on `aspect`."""
         at = np.arange(len(golden.items)) if positions is None else np.asarray(positions, dtype=np.intp)
         codes = golden.source_codes[at], golden.system_codes[at]
-        return cls(at, golden.labels(aspect)[at], *codes, golden.aspects[aspect].ranks)
+        return cls(at, golden.labels(aspect)[at], *codes)
 
     @classmethod
     def from_arrays(
@@ -246,9 +237,7 @@ class LabelledItems:
 
     def take(self, chosen: IntArray | BoolArray) -> LabelledItems:
         """Take the items at places `chosen`, or where it is true."""
-        return LabelledItems(
-            self.positions[chosen], self.labels[chosen], self.sources[chosen], self.systems[chosen], self.ranks
-        )
+        return LabelledItems(self.positions[chosen], self.labels[chosen], self.sources[chosen], self.systems[chosen])
 
     def labelled(self, labels: FloatArray) -> LabelledItems:
         """Replace the labels (n,)."""
@@ -256,16 +245,16 @@ class LabelledItems:
 
     @property
     def usual_level(self) -> Level:
-        """Sample level when at least 3 sources, with most of the labelled items, hold 3 or more with differing labels;
-        else dataset.  Ranks say nothing across sources, so for them sample level wherever a source has two that differ.
+        """Choose sample level if 3 sources or more, with half of the items, have 3 items or more and differing labels.
+
+        Otherwise dataset level.
         """
-        labels, least = self.by_source.labels, 2 if self.ranks else 3
-        n_sources, n_items = 0, 0
-        for _, places in self.by_source.sizes:
-            if places.shape[1] >= least:
-                n_differing = int(np.ptp(labels[places], axis=1).astype(np.bool_).sum())
-                n_sources, n_items = n_sources + n_differing, n_items + n_differing * places.shape[1]
-        often = n_sources >= 1 if self.ranks else n_sources >= 3 and 2 * n_items >= labels.size
+        differing = [
+            places[np.ptp(self.by_source.labels[places], axis=1) > 0]
+            for _, places in self.by_source.sizes
+            if places.shape[1] >= 3
+        ]
+        often = sum(map(len, differing)) >= 3 and 2 * sum(own.size for own in differing) >= self.by_source.n
         return "sample" if often else "dataset"
 
     # ── sorted by source: what every level and every resample works on ───────────────────────────────────────

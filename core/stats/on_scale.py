@@ -46,9 +46,7 @@ from core.errors import JudgeError
 from core.records import LEVELS, STATISTICS, Alignment, FloatArray, IntArray, JsonRecord, Measure, Scale
 from core.stats.alignment import align
 from core.stats.correlation import FOLDS, NO_PAIR, LabelledItems, present, source_folds, spearman
-from core.stats.intervals import (
-    intraclass_correlation,
-)
+from core.stats.intervals import intraclass_correlation
 from core.wording import percent
 
 Read = TypeVar("Read", "IsotonicMap", "VerdictIntervals")
@@ -387,19 +385,16 @@ def abstain_over(kept: tuple[KeptShare, ...], wanted: float) -> Abstention:
     return Abstention(wanted, overall, np.inf if last.share == 1.0 else last.expected, last.share)
 
 
-COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-"""Shares of labels for which intervals are fitted."""
+COVERAGE = 0.9
+"""Share of labels that the intervals cover."""
 
-USUAL_COVERAGE = 0.9
+LEAST_FOR_INTERVALS = 9
+"""Fewest calibration sources for an interval of this coverage."""
+
 EXPECTED_AT = 11
 """Number of scores at which the expected error is stored; it is interpolated between them."""
 NEAR = 0.2
 """Share of the calibration items, with the nearest scores, of whose errors an expected error is the mean."""
-
-
-def least_sources(coverage: float) -> int:
-    """Fewest sources from which an interval of this coverage exists: 9 for 0.9, 19 for 0.95."""
-    return int(np.ceil(coverage / (1.0 - coverage) - 1e-6))
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,8 +403,9 @@ class VerdictIntervals(JsonRecord):
 
     `reason` says why there are no intervals.  `on_points`: raters' labels lie on the scale's steps, so intervals end
     there.  `expected_error` are pairs of a calibrated score and the error expected there, in points.  `quantiles` are
-    pairs of a coverage and half the width of its interval in points, None where the sources are too few.  `kept` is the
-    error by the share of verdicts kept.  JudgeError for an error below 0.
+    pairs of a coverage and half the width of its interval in points, None for too few sources; older judge files have
+    other coverages than `COVERAGE`, too.  `kept` is the error by the share of verdicts kept.  JudgeError for an error
+    below 0.
     """
 
     n: int
@@ -429,16 +425,18 @@ class VerdictIntervals(JsonRecord):
         """Read what `as_json` wrote.  JudgeError where a part is missing or not a number."""
         return _read(cls, {**body, "reason": body.get("reason") or ""}, DAMAGED)
 
-    def quantile(self, coverage: float) -> float | None:
-        """Half the width of intervals of at least `coverage`; None where the sources are too few."""
-        return next((reach for at, reach in self.quantiles if at >= coverage - _ROUNDING), None)
+    @property
+    def reach(self) -> float | None:
+        """Half the width of an interval; None if the sources are too few."""
+        return dict(self.quantiles).get(COVERAGE)
 
-    def why_none(self, coverage: float) -> str:
-        """Say why no interval of this coverage exists; "" where one does."""
-        if self.reason or self.quantile(coverage) is not None:
+    @property
+    def why_none(self) -> str:
+        """Say why there are no intervals; "" if there are."""
+        if self.reason or self.reach is not None:
             return self.reason
         return (
-            f"an interval of {percent(coverage)} needs labels on at least {least_sources(coverage)} sources; the "
+            f"an interval of {percent(COVERAGE)} needs labels on at least {LEAST_FOR_INTERVALS} sources; the "
             f"calibration had {self.n_sources}"
         )
 
@@ -447,15 +445,14 @@ class VerdictIntervals(JsonRecord):
         scores, errors = np.array(self.expected_error or [(0.0, np.nan)]).T
         return np.asarray(np.interp(calibrated, scores, errors), dtype=np.float64)
 
-    def around(self, calibrated: FloatArray, scale: Scale, coverage: float) -> FloatArray:
-        """(2, n) low and high ends of the intervals around `calibrated` (n,), within the scale; NaN without one.
+    def around(self, calibrated: FloatArray, scale: Scale) -> FloatArray:
+        """Return low and high ends (2, n) of the intervals around `calibrated` (n,), within `scale`; NaN without one.
 
         `on_points`, they shrink to the outermost steps between them; without a step between, to the nearest.
         """
-        reach = self.quantile(coverage)
-        if reach is None:
+        if self.reach is None:
             return np.full((2, calibrated.size), np.nan)
-        ends = np.stack([calibrated - reach, calibrated + reach])
+        ends = np.stack([calibrated - self.reach, calibrated + self.reach])
         if not self.on_points:
             return np.clip(ends, scale.low, scale.high)
         step = scale.step or 1.0
@@ -508,7 +505,7 @@ def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, sca
     if fitted is None:
         return VerdictIntervals(n, n_sources, reason)
     calibrated = cross_mapped(scores, labels, sources, scale, n_folds=2 * FOLDS)
-    if np.isnan(calibrated).any() or n_sources < least_sources(COVERAGES[0]) + 1:
+    if np.isnan(calibrated).any() or n_sources < 2:
         few = f"the map cannot be tried on other sources: {n} labels on {n_sources} sources are too few"
         return VerdictIntervals(n, n_sources, few)
     residuals, on_points = np.abs(labels - calibrated), labels_on_points(labels, scale)
@@ -516,16 +513,14 @@ def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, sca
     for fold in np.unique(folds):  # each item by those of other sources, as a later verdict will be
         out = folds == fold
         crossed[out] = np.interp(calibrated[out], *_errors_by_score(calibrated[~out], residuals[~out]))
-    reaches = (source_quantile(residuals, sources, coverage) for coverage in COVERAGES)
+    reach = source_quantile(residuals, sources)
     return VerdictIntervals(
         n,
         n_sources,
         "",
         on_points,
         tuple(zip(*map(_short, _errors_by_score(calibrated, residuals)), strict=True)),
-        tuple(
-            (at, None if reach is None else float(f"{reach:.6g}")) for at, reach in zip(COVERAGES, reaches, strict=True)
-        ),
+        ((COVERAGE, None if reach is None else float(f"{reach:.6g}")),),
         kept_shares(crossed, verdict_errors(calibrated, labels, scale, on_points=on_points)),
     )
 
@@ -538,17 +533,17 @@ def _errors_by_score(calibrated: FloatArray, residuals: FloatArray) -> tuple[Flo
     return at, np.array([residuals[those].mean() for those in near])
 
 
-def source_quantile(errors: FloatArray, sources: IntArray, coverage: float) -> float | None:
-    """Finite-sample quantile by source (see above), interpolated between errors; None with too few sources."""
+def source_quantile(errors: FloatArray, sources: IntArray) -> float | None:
+    """Finite-sample quantile by source (see above), interpolated between errors; None for too few sources."""
     _, of_item, sizes = np.unique(sources, return_inverse=True, return_counts=True)
-    if sizes.size < least_sources(coverage):
+    if sizes.size < LEAST_FOR_INTERVALS:
         return None
     order = np.argsort(errors, kind="stable")
     mass = np.cumsum(1.0 / (sizes[of_item[order]] * sizes.size))
     # the number of independent items that would show as well which errors are larger: n / (1 + (m − 1)·ICC)
-    larger = errors > errors[order[np.searchsorted(mass, coverage - _ROUNDING)]]
+    larger = errors > errors[order[np.searchsorted(mass, COVERAGE - _ROUNDING)]]
     alike = max(0.0, intraclass_correlation(larger.astype(np.float64), of_item))  # 0 for NaN
     worth = errors.size / (1.0 + ((sizes**2).sum() / errors.size - 1.0) * alike)
     worth = np.clip(worth, sizes.size, errors.size)
     mass *= worth / (worth + 1.0)
-    return float(np.interp(coverage, mass, errors[order])) if mass[-1] >= coverage - _ROUNDING else None
+    return float(np.interp(COVERAGE, mass, errors[order])) if mass[-1] >= COVERAGE - _ROUNDING else None

@@ -66,7 +66,7 @@ def test_version_and_intervals_are_read_back(scripted_card: Card, write_card: An
     assert {name: judge.card[name] for name in full if name != "digest"} == {
         name: value for name, value in full.items() if name != "digest"
     }
-    (scored,) = judge.score([Item("a", "A text.", source="A source.")], coverage=0.9)
+    (scored,) = judge.score([Item("a", "A text.", source="A source.")], intervals=True)
     (plain,) = core.load_judge(write_card(scripted_card)).score([Item("a", "A text.", source="A source.")])
     assert isinstance(scored, Scored)
     assert isinstance(plain, Scored)

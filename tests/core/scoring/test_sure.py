@@ -59,7 +59,7 @@ def test_the_loaded_judge_gives_the_same(request_: ScoreRequest) -> None:
     score_file(request_)
     judge = core.load_judge(request_.judge_file)
     assert isinstance(judge, CalibratedJudge)
-    verdicts = judge.score(core.load_items(request_.items).items, coverage=0.9)
+    verdicts = judge.score(core.load_items(request_.items).items, intervals=True)
     told = [(verdict.low, verdict.high, verdict.expected_error) for verdict in verdicts if isinstance(verdict, Scored)]
     assert told == [(row["low"], row["high"], row["expected_error"]) for row in rows_in(request_.out)]
 

@@ -9,7 +9,7 @@ import pytest
 
 from core.records import FloatArray, IntArray, Scale
 from core.stats import fit_isotonic
-from core.stats.on_scale import abstain_over, fit_intervals, kept_shares, least_sources, source_quantile
+from core.stats.on_scale import abstain_over, fit_intervals, kept_shares, source_quantile
 
 SCALE = Scale(1, 5, 1.0)
 
@@ -31,11 +31,11 @@ def judged(seed: int, n_sources: int, per: int, *, alike: float = 0.0, loud: flo
     return Sample(scores, np.clip(scores + size * noise, 1, 5), sources)
 
 
-def given(fitted: Sample, told: Sample, coverage: float) -> tuple[FloatArray, FloatArray]:
+def given(fitted: Sample, told: Sample) -> tuple[FloatArray, FloatArray]:
     """Ends (2, n), and the expected errors, of `told` by what `fitted` teaches."""
     intervals, score_map = fit_intervals(*fitted, SCALE), fit_isotonic(fitted.scores, fitted.labels, SCALE)[0]
     calibrated = score_map.apply(told.scores)
-    return intervals.around(calibrated, SCALE, coverage), intervals.expected_errors(calibrated)
+    return intervals.around(calibrated, SCALE), intervals.expected_errors(calibrated)
 
 
 @pytest.mark.parametrize(("n_sources", "per", "alike"), [(12, 6, 0.0), (12, 6, 0.8), (40, 1, 0.0), (30, 6, 0.5)])
@@ -43,20 +43,17 @@ def test_intervals_hold_the_labels_of_other_sources(n_sources, per, alike):
     held = []
     for seed in range(40):
         fitted, told = judged(seed, n_sources, per, alike=alike), judged(1000 + seed, 200, 1, alike=alike)
-        (low, high), _ = given(fitted, told, 0.9)
+        (low, high), _ = given(fitted, told)
         held.append(float(((low <= told.labels) & (told.labels <= high)).mean()))
     # 40 sets of 12 to 40 sources: the standard error of the mean is about .008
     assert 0.88 <= np.mean(held) <= 0.95
 
 
-@pytest.mark.parametrize(("coverage", "least"), [(0.9, 9), (0.95, 19), (0.99, 99)])
-def test_sources_count_not_items(coverage, least):
-    assert least_sources(coverage) == least
-    too_few, enough = (np.repeat(np.arange(n), 50) for n in (least - 1, least))
-    assert source_quantile(np.arange(float(too_few.size)), too_few, coverage) is None
-    # nine errors at 90 %: the ceil(10 · .9) = 9th, and so on
-    assert source_quantile(np.arange(1.0, least + 1), np.arange(least), coverage) == pytest.approx(least)
-    assert source_quantile(np.arange(float(enough.size)), enough, coverage) is not None
+def test_sources_count_not_items():
+    too_few = np.repeat(np.arange(8), 50)
+    assert source_quantile(np.arange(400.0), too_few) is None
+    # of nine errors, the ceil(10 · .9) = 9th
+    assert source_quantile(np.arange(1.0, 10), np.arange(9)) == pytest.approx(9)
 
 
 def test_yes_and_no_give_sets_that_hold_the_answer():
@@ -69,7 +66,7 @@ def test_yes_and_no_give_sets_that_hold_the_answer():
         intervals, score_map = fit_intervals(*fitted, yes_no), fit_isotonic(fitted.scores, fitted.labels, yes_no)[0]
         assert intervals.on_points
         calibrated = score_map.apply(told.scores)
-        low, high = intervals.around(calibrated, yes_no, 0.9)
+        low, high = intervals.around(calibrated, yes_no)
         assert set(np.unique([low, high])) <= {0.0, 1.0}
         held.append(((low <= told.labels) & (told.labels <= high)).mean())
         both.append((low < high).mean())
@@ -90,8 +87,8 @@ def test_yes_and_no_give_sets_that_hold_the_answer():
 def test_where_there_are_none_the_reason_is_told(change, reason):
     intervals = fit_intervals(*judged(1, 30, 2)._replace(**change), SCALE)
     assert intervals.expected_error == ()
-    assert reason in intervals.why_none(0.9)
-    assert intervals.quantile(0.9) is None
+    assert reason in intervals.why_none
+    assert intervals.reach is None
 
 
 # ── leaving the least sure out ───────────────────────────────────────────────────────────────────────────────
