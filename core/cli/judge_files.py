@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from core.judge_files.adapters import Adapter
     from core.scoring import ScoredFile
 
-_SHOWN = 8
-"""Periods that are printed."""
 FINDINGS_SHOWN = 5
 NOTHING_READ = (
     "No item has a score: no reply could be read. {out} holds the replies and the reasons. Correct the cause and run "
@@ -221,7 +219,7 @@ def monitor(
         typer.Argument(help="Outputs of systems: tables (CSV, JSON, JSONL, Parquet), some rows with labels."),
     ],
     judge_file: Annotated[Path, typer.Option("--judge-file", help="A judge.yaml, fused.yaml or repeval.yaml.")],
-    out: Annotated[Path, typer.Option(help="Folder for page, table and verdicts; the next call continues from it.")],
+    out: Annotated[Path, typer.Option(help="Folder for the verdicts; the next call continues from it.")],
     *,
     by: Annotated[Literal["day", "week", "version"], typer.Option(help="What is compared.")] = "day",
     anchors: Annotated[
@@ -234,25 +232,29 @@ def monitor(
     """Test whether quality changed in production, and whether the systems or the judge changed.
 
     Exit code 1: it changed. Call it as often as you like, with all files or only the newest: no text is scored twice.
-    The chance of any false alarm, ever, is 5 %. --map time=COLUMN names the column of times.
+    The chance of any false alarm, ever, is at most 5 %. --map time=COLUMN names the column of times.
     """
     from core.comparison.monitoring import MonitorSettings
     from core.comparison.monitoring import monitor as watched
     from core.findings.over_time import monitor_finding, movement_words
+    from core.report.figures.svg import legible, shortened
 
     settings = MonitorSettings(by, anchors, mapped, opened.judge, opened.accept_edited)
     with stages_shown("texts") as progress:
         monitored = watched(traffic, judge_file, out, settings, replies=opened.replies(judge_file), progress=progress)
-    rows = []
-    for period in monitored.watched.periods[-_SHOWN:]:
+    rows = [f"{by:<16} {'texts':>7} {'unread':>6} {'labels':>6} {'verdicts':>8}  {'corrected':<18} change"]
+    for period in monitored.periods:
+        counts = f"{period.n:>7,} {period.n_unread:>6,} {period.n_labelled:>6,}"
         judged = number(None if period.judged is None else period.judged.value)
         moved = "baseline" if period.in_baseline else movement_words(period.change)
-        rows.append(f"{period.name:<12} {period.n:>7,} texts  {judged:>6}  {moved}")
-    rows.append(f"{counted(monitored.n_new, 'text')} scored now, {monitored.n_known:,} before.")
+        name = shortened(legible(period.name), 16)
+        rows.append(f"{name:<16} {counts} {judged:>8}  {estimate(period.corrected):<18} {moved}")
+    rows.append(
+        f"{counted(monitored.n_new, 'text')} scored now, {monitored.n_known:,} before; {monitored.n_labelled:,} with "
+        f"raters' labels; judged by {monitored.judge}."
+    )
     rows += [f"left out: {n:,} {why}" for why, n in monitored.left_out.items()]
-    lines = finding_lines(monitor_finding(monitored), rows, monitored.notes)
-    lines.append(f"page: {out / 'monitor.html'}")
-    tell(monitored.as_json() | {"out": str(out)}, lines)
+    tell(monitored.as_json() | {"out": str(out)}, finding_lines(monitor_finding(monitored), rows, monitored.notes))
     if monitored.alarm:
         raise typer.Exit(1)
 

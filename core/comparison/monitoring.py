@@ -1,15 +1,15 @@
 """Monitor newer texts: read them, score the new ones, score the anchors again, and report what changed.
 
-You may look at the alarm at any time, as often as you like: intervals are confidence sequences
-(`core.stats.stream_means`), whose levels add up to the chance of any false alarm.  Half of it goes to the baseline (a t
-interval where periods are days or weeks: those end before anything is compared with them), a quarter to the periods
-after it (the k-th gets its share), and a quarter to all of them together, which shows slow changes.
+You may look at the alarm every day: the chance that it is ever false is at most `ALPHA`.  Each period after the
+baseline is compared with the baseline, by intervals whose levels add up (`core.stats.stream_means`).  Half of the
+chance goes to the baseline, which ends before anything is compared with it if periods are days or weeks.  A quarter
+goes to the periods after it, of which the k-th gets its share.  The rest is reserve.
 
 Anchors are texts that never change, scored again at every look.  A change of their scores comes from the judge itself:
 another model behind the same name, another server, another temperature.  Every look is compared with the first, item by
 item, at a level that shrinks with the number of looks.
 
-Next to its page, the output folder holds::
+The output folder holds::
 
     verdicts.jsonl   the verdict on every text scored so far, by the hash of the text: no text is paid for twice
     anchors.jsonl    one line per look: when, and the score of every anchor
@@ -24,7 +24,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -40,7 +40,7 @@ from core.data.split import calibration_digests, text_digest
 from core.data.tables import LIMITS, FindingLog, first_error, has_errors, open_table
 from core.errors import GoldenError, JobError, UsageError
 from core.files import file_digest, json_lines, replacing, write_json, write_text
-from core.findings.over_time import monitor_finding, movement_words
+from core.findings.over_time import monitor_finding
 from core.progress import SILENT, Progress
 from core.providers.completions import ReplyStore
 from core.records import (
@@ -55,9 +55,6 @@ from core.records import (
     is_blank,
     json_fields,
 )
-from core.report.figures.curves import periods_figure
-from core.report.headline import bounded
-from core.report.page import document
 from core.stats.intervals import LEAST_SOURCES, ROUNDING, TOO_FEW
 from core.stats.stream_means import LEAST_STREAM, StreamMean, share_of_level, stream_mean
 from core.stats.system_means import JudgedItems, MeanEstimate, system_means
@@ -66,7 +63,7 @@ from core.wording import counted
 if TYPE_CHECKING:
     from core.judge_files.loaded import LoadedJudge
 
-VERDICTS, ANCHORS, STATE, PAGE = "verdicts.jsonl", "anchors.jsonl", "monitor.json", "monitor.html"
+VERDICTS, ANCHORS, STATE = "verdicts.jsonl", "anchors.jsonl", "monitor.json"
 
 ALPHA = 0.05
 """Chance of any false alarm, ever; half of it goes to the anchors where there are any."""
@@ -87,7 +84,7 @@ Who = Literal["nobody", "systems", "judge", "inconclusive", "too few texts"]
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """Mean now minus mean of the baseline, on the human scale; `reach` is half the width of its interval.
+    """Mean verdict of a period minus that of the baseline, on the human scale; `reach` is half its interval's width.
 
     Both are None where undefined, with the `reason`.
     """
@@ -108,9 +105,10 @@ class Movement:
 
 @dataclass(frozen=True)
 class Period:
-    """A day, week or version: `judged` is the mean verdict on the human scale, `corrected` the mean with labels.
+    """A day, week or version of `n` texts, of which `n_unread` have no verdict.
 
-    It has `n` texts, of which `n_unread` have no verdict.  `change` is None in the baseline.
+    `corrected` is its mean on the human scale, estimated from verdicts and labels together; None if no text of any
+    period has a label.  `judged` is the mean of the verdicts alone.  `change` is None in the baseline.
     """
 
     name: str
@@ -124,26 +122,7 @@ class Period:
 
     def as_json(self) -> dict[str, Any]:
         mean = None if self.judged is None else {"value": self.judged.value, "n_sources": self.judged.n_sources}
-        return json_fields(self, but=("judged", "corrected", "change")) | {
-            "judged": mean,
-            "corrected": None if self.corrected is None else self.corrected.as_json(),
-            "change": None if self.change is None else self.change.as_json(),
-        }
-
-
-@dataclass(frozen=True)
-class Watched:
-    """All periods in order; `since` is the change of all texts after the baseline together."""
-
-    periods: tuple[Period, ...]
-    baseline: StreamMean | None
-    since: Movement
-    alpha: float
-
-    @property
-    def moved(self) -> tuple[Period, ...]:
-        """Periods with a significant change."""
-        return tuple(period for period in self.periods if period.change is not None and period.change.moved)
+        return json_fields(self, but=("judged",)) | {"judged": mean}
 
 
 def watch(
@@ -155,8 +134,8 @@ def watch(
     *,
     by: By,
     alpha: float,
-) -> Watched:
-    """Compare periods with the baseline: the first periods that hold `LEAST_STREAM` sources.
+) -> tuple[Period, ...]:
+    """Compare periods, in order, with the baseline: the first ones, until they have `LEAST_STREAM` sources.
 
     `times` (n,) are when the texts `items` were written (UTC), None where unknown; `scores` (NaN = unread) and `labels`
     (NaN = none) are on the human `scale`.  `alpha` is the chance of any false alarm, ever.  UsageError as `periods_of`.
@@ -167,31 +146,22 @@ def watch(
     read, labelled = ~np.isnan(scores), ~np.isnan(labels)
     enough = (k for k in range(len(names)) if np.unique(sources[(codes <= k) & read]).size >= LEAST_STREAM)
     last = next(enough, 0)  # of the baseline
-    first, rest = (stream_mean(scores[at], sources[at]) for at in (read & (codes <= last), read & (codes > last)))
-    known = None
-    if first is not None:
-        known = first.radius(alpha / 2, first.n_sources) if by == "version" else first.half_width(alpha / 2)
-    corrected = []
-    if labelled.any():  # a period is taken for a system
-        items_judged = JudgedItems(labels, scores, sources, codes, tuple(names), scale)
-        corrected = [system.corrected for system in system_means(items_judged).systems]
+    before, known = stream_mean(scores[read & (codes <= last)], sources[read & (codes <= last)]), None
+    if before is not None:
+        known = before.radius(alpha / 2, before.n_sources) if by == "version" else before.half_width(alpha / 2)
+    corrected: list[MeanEstimate | None] = [None] * len(names)
+    if labelled.any():  # a period plays the part of a system
+        means = system_means(JudgedItems(labels, scores, sources, codes, tuple(names), scale))
+        corrected = [system.corrected for system in means.systems]
     periods = []
     for k, name in enumerate(names):
-        inside = codes == k
+        inside, change = codes == k, None
         mean = stream_mean(scores[inside & read], sources[inside & read])
-        periods.append(
-            Period(
-                name,
-                n=int(inside.sum()),
-                n_unread=int((inside & ~read).sum()),
-                n_labelled=int((inside & labelled).sum()),
-                judged=mean,
-                corrected=corrected[k] if corrected else None,
-                in_baseline=k <= last,
-                change=None if k <= last else _movement(first, mean, known, share_of_level(alpha / 4, k - last)),
-            )
-        )
-    return Watched(tuple(periods), first, _movement(first, rest, known, alpha / 4), alpha)
+        if k > last:
+            change = _movement(before, mean, known, share_of_level(alpha / 4, k - last))
+        n, n_unread, n_labelled = (int(these.sum()) for these in (inside, inside & ~read, inside & labelled))
+        periods.append(Period(name, n, n_unread, n_labelled, mean, corrected[k], k <= last, change))
+    return tuple(periods)
 
 
 def periods_of(items: Sequence[Item], times: Sequence[datetime | None], by: By) -> tuple[IntArray, list[str]]:
@@ -312,31 +282,37 @@ class MonitorSettings:
 
 @dataclass(frozen=True)
 class Monitored:
-    """The periods, the look at the anchors (None without anchors), and what was read.
+    """The periods in order, the look at the anchors (None without anchors), and what was read.
 
-    `left_out` counts what was not read, by reason; `n_new` texts were scored now, `n_known` before.
+    `alpha` is the chance of any false alarm of the periods, ever.  `left_out` counts what was not read, by reason;
+    `n_new` texts were scored now, `n_known` before.
     """
 
     aspect: str
     judge: str
     by: By
     scale: Scale
-    watched: Watched
+    periods: tuple[Period, ...]
+    alpha: float
     look: AnchorLook | None
     n_new: int
     n_known: int
     n_labelled: int
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    left_out: Mapping[str, int]
+    notes: tuple[str, ...]
+
+    @property
+    def moved(self) -> tuple[Period, ...]:
+        """Periods with a significant change."""
+        return tuple(period for period in self.periods if period.change is not None and period.change.moved)
 
     @property
     def who(self) -> Who:
         """Which of systems and judge changed significantly."""
         if self.look is not None and self.look.moved:
             return "judge"
-        changes = [period.change for period in self.watched.periods if period.change] + [self.watched.since]
-        moves = [abs(change.value) for change in changes if change.moved and change.value is not None]
-        if moves:
+        changes = [period.change for period in self.periods if period.change is not None]
+        if moves := [abs(change.value) for change in changes if change.moved and change.value is not None]:
             reach = None if self.look is None else self.look.most
             return "systems" if reach is not None and reach < min(moves) else "inconclusive"
         return "nobody" if any(change.reach is not None for change in changes) else "too few texts"
@@ -348,14 +324,13 @@ class Monitored:
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON of `monitor`."""
-        return json_fields(self, but=("scale", "watched", "look")) | {
+        said = monitor_finding(self)
+        return json_fields(self, but=("scale", "look")) | {
             "scale": [self.scale.low, self.scale.high],
-            "finding": monitor_finding(self).headline,
+            "finding": said.headline,
+            **json_fields(said, but=("headline",)),
             "moved": self.who,
             "alarm": self.alarm,
-            "alpha": self.watched.alpha,
-            "since_baseline": self.watched.since.as_json(),
-            "periods": [period.as_json() for period in self.watched.periods],
             "anchors": None if self.look is None else self.look.as_json(),
         }
 
@@ -371,9 +346,9 @@ def monitor(
 ) -> Monitored:
     """Test whether quality changed in production, and whether the systems or the judge changed.
 
-    Look as often as you like: the chance of any false alarm, ever, is 5 %.  `traffic` are tables of texts, some with
-    raters' labels in the column ``human_<aspect>``; no text is scored twice with the same `out`, which gets
-    `monitor.html`.  `replies` answers requests on texts; anchors are always asked anew.
+    Look every day if you like: the chance of any false alarm, ever, is at most 5 %.  `traffic` are tables of texts,
+    some with raters' labels in the column ``human_<aspect>``; no text is scored twice with the same `out`.  `replies`
+    answers requests on texts; anchors are always scored anew.
 
     Raises:
         GoldenError: A file cannot be read, or its labels are off the judge's scale.
@@ -407,15 +382,15 @@ def monitor(
             look = _look(judge, load_golden(how.anchors, kept=kept | mapping), folder)
         marks, spec = judge.marks, judge.spec
     lines = [verdicts.get(text_key(item), {}) for item in items]
-    given_scores = [line.get("score") if line.get("calibrated") is None else line["calibrated"] for line in lines]
-    scores = np.array(given_scores, dtype=np.float64)
+    scores = np.array([_on_scale(line.get("calibrated"), line.get("score")) for line in lines], dtype=np.float64)
     alpha = ALPHA if look is None else ALPHA / 2
-    monitored = Monitored(
+    return Monitored(
         task.aspect,
         spec,
         how.by,
         task.scale,
         watch(items, times, scores, labels, task.scale, by=how.by, alpha=alpha),
+        alpha,
         look,
         n_new=len(verdicts) - n_known,
         n_known=n_known,
@@ -423,28 +398,17 @@ def monitor(
         left_out=left_out,
         notes=marks,
     )
-    write_text(folder / PAGE, monitor_page(monitored))
-    return monitored
+
+
+def _on_scale(calibrated: float | None, score: float | None) -> float | None:
+    """Return a score on the human scale, if the judge has a map; else as it is."""
+    return score if calibrated is None else calibrated
 
 
 def text_key(item: Item) -> str:
     """Hash a text, whoever wrote it."""
     texts = [item.source, item.context, item.target, list(item.references)]
     return content_digest("text", texts).partition(":")[2]
-
-
-def monitor_page(monitored: Monitored) -> str:
-    """Render the result as one HTML document without scripts."""
-    aspect = bounded(monitored.aspect, 80)
-    return document(
-        "monitor.html",
-        m=monitored,
-        aspect=aspect,
-        said=monitor_finding(monitored),
-        plot=periods_figure(monitored.watched, aspect=aspect, scale=monitored.scale),
-        made_at=datetime.now(UTC),
-        movement=movement_words,
-    )
 
 
 # ── the texts ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -603,7 +567,7 @@ def _look(judge: LoadedJudge, golden: GoldenSet, folder: Path) -> AnchorLook:
     metrics = {name: tuple(column[k] for k in positions) for name, column in golden.metrics.items()}
     verdicts = judge.score([golden.items[k] for k in positions], metrics=metrics)
     now = {
-        key: verdict.value if verdict.calibrated is None else verdict.calibrated
+        key: _on_scale(verdict.calibrated, verdict.value)
         for key, verdict in zip(places, verdicts, strict=True)
         if isinstance(verdict, Scored)
     }

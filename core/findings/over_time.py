@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from core.stats import Difference
 
 MOST_NAMED = 3
-"""Changes named in the detail: of all later texts, then of the newest periods."""
+"""Periods named in the detail, the newest first."""
 
 
 def recheck_finding(found: Recheck) -> Finding:
@@ -60,8 +60,8 @@ def recheck_finding(found: Recheck) -> Finding:
 
 def monitor_finding(found: Monitored) -> Finding:
     """Say whether quality changed in production, and whether the systems or the judge changed."""
-    watched, who, look = found.watched, found.who, found.look
-    baseline = [period.name for period in watched.periods if period.in_baseline]
+    who, look = found.who, found.look
+    baseline = [period.name for period in found.periods if period.in_baseline]
     since = f"since the baseline ({baseline[0]}{f' to {baseline[-1]}' if len(baseline) > 1 else ''})"
     aspect = capital(found.aspect)
     headline = {
@@ -71,24 +71,22 @@ def monitor_finding(found: Monitored) -> Finding:
         "systems": f"{aspect} moved {since}, but the judge did not.",
         "inconclusive": f"{aspect} moved {since}; the systems or the judge may have moved.",
     }[who]
-    changes = [("All later texts", watched.since)]
-    changes += [(period.name, period.change) for period in reversed(watched.periods) if period.change]
     details, cautions, step = list[str](), list[str](), ""
+    newest = [(period.name, period.change) for period in reversed(found.periods) if period.change]
     if who == "too few texts":
-        details.append(f"All later texts: {watched.since.reason or 'no period has enough texts'}.")
+        details += [f"{name}: {change.reason}." for name, change in newest[:1]]
+        step = "Compare by week: its periods have more texts." if found.by == "day" else ""
     elif who == "nobody":
-        least = next((f"{change.reach:.2f}" for _, change in changes if change.reach is not None), "")
-        details += [f"A change of less than {least} would not show."] if least else []
+        least = next((f"{change.reach:.2f}" for _, change in newest if change.reach is not None), "")
+        details.append(f"A change of less than {least} would not show.")
     elif who != "judge":
-        moved = [f"{name}: {movement_words(change)}." for name, change in changes if change.moved]
-        details += moved[:MOST_NAMED]
-        corrected = watched.moved[-1].corrected if watched.moved else None
-        if corrected is not None and corrected.interval is not None:
-            mean = estimate(corrected)
-            details.append(f"Corrected by raters' labels, {watched.moved[-1].name} is at {mean}.")
+        last = found.moved[-1]
+        details += [f"{name}: {movement_words(change)}." for name, change in newest if change.moved][:MOST_NAMED]
+        if last.corrected is not None and last.corrected.interval is not None:
+            details.append(f"Corrected by raters' labels, {last.name} is at {estimate(last.corrected)}.")
     if look is not None:
         details.append(anchor_words(look))
-    if who == "judge" and (watched.moved or watched.since.moved):
+    if who == "judge" and found.moved:
         cautions.append("Changes of the texts may come from the judge.")
     if who == "inconclusive":
         step = "Score the same anchors at every look: they show whether the judge moved."

@@ -127,29 +127,29 @@ def sides_plot(report: Report) -> Drawing:
 
 
 def _rendered(template: str, report: Report, **more: Any) -> str:
-    return document(
-        template,
-        r=report,
-        scale=report.judged.golden.aspects[report.aspect].scale,
-        head=told.headline(report),
-        weak=told.standing(report) in told.WEAK,
-        sign_off=told.sign_off(report),
-        origin=_ORIGIN_WORDS,
-        made=VERSION_ORIGINS,
-        state=VERSION_STATES,
-        kind=_KIND_WORDS[report.golden.kind],
-        concord=VERSION,
-        **more,
-    )
-
-
-def document(template: str, **more: Any) -> str:
     """Render a template of this package as a whole HTML document, without script or request."""
     css = Markup((_FOLDER / "report.css").read_text("utf-8"))  # noqa: S704  # a file of this package
     # nothing may load or run; the one style sheet is named by its hash
     digest = base64.b64encode(hashlib.sha256(css.encode("utf-8")).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    return _environment().get_template(template).render(css=css, policy=policy, **more)
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            css=css,
+            policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
+            r=report,
+            scale=report.judged.golden.aspects[report.aspect].scale,
+            head=told.headline(report),
+            weak=told.standing(report) in told.WEAK,
+            sign_off=told.sign_off(report),
+            origin=_ORIGIN_WORDS,
+            made=VERSION_ORIGINS,
+            state=VERSION_STATES,
+            kind=_KIND_WORDS[report.golden.kind],
+            concord=VERSION,
+            **more,
+        )
+    )
 
 
 @cache

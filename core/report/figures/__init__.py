@@ -1,7 +1,7 @@
 """Figures from records, as SVG, the same on screens and in the report.
 
 `svg` writes elements and drawings.  `chart`, `whiskers` and `heat_maps` are the forms.  `search_plots` draws
-calibrations; `curves` draws scores, labels and periods.
+calibrations; `curves` draws scores and labels.
 """
 
 from core.report.figures.curves import labels_figure

@@ -1,4 +1,4 @@
-"""Charts of scores against labels, of what scores mean, of periods, and of the distribution of labels."""
+"""Charts of scores against labels, of mean labels by score, and of the distribution of labels."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.records import AspectLabels, FloatArray, Interval, Scale
-from core.report.figures.chart import HALF, WIDE, Series, chart, level_line
-from core.report.figures.svg import AMBER, BLUE, QUIET, TEAL, Drawing, Shape, box, drawing, line, shortened, words
+from core.records import AspectLabels, FloatArray, Scale
+from core.report.figures.chart import HALF, WIDE, Series, chart
+from core.report.figures.svg import AMBER, BLUE, QUIET, TEAL, Drawing, box, drawing, line, shortened, words
 from core.wording import counted, number
 
 if TYPE_CHECKING:
-    from core.comparison.monitoring import Watched
     from core.comparison.sureness import ScoreBin
 
 JITTER = 0.12  # of a step, so that equal labels do not hide each other
-_MOST_TICKS = 14
 
 
 def scatter_figure(
@@ -69,48 +67,6 @@ def curve_figure(
         x=("judge's score", low - aside, high + aside),
         y=("mean label of the raters", scale.low - room, scale.high + 3 * room),
         width=width,
-    )
-
-
-def periods_figure(watched: Watched, *, aspect: str, scale: Scale) -> Drawing:
-    """Draw the mean verdict of each period: hollow in the baseline, a diamond after a significant move.
-
-    The dashed line is the mean of the baseline.  An interval that leaves it out has moved, however often you look.
-    """
-    x, said = ("", -0.6, len(watched.periods) - 0.4), list[str]()
-    looks: dict[str, tuple[str, Shape]] = {
-        "baseline": (QUIET, "ring"),
-        "judge": (BLUE, "dot"),
-        "moved beyond chance": (AMBER, "diamond"),
-    }
-    points: dict[str, list[tuple[float, float]]] = {name: [] for name in (*looks, "corrected")}
-    intervals: dict[str, list[Interval | None]] = {name: [] for name in points}
-    for k, period in enumerate(watched.periods):
-        if period.judged is not None:
-            mean, change = period.judged.value, period.change
-            moved, reach = (False, None) if change is None else (change.moved, change.reach)
-            look = "baseline" if period.in_baseline else "moved beyond chance" if moved else "judge"
-            points[look].append((k, mean))
-            intervals[look].append(None if reach is None else Interval(mean - reach, mean + reach))
-            said.append(f"{shortened(period.name, 30)}: {mean:.2f}{' (moved)' if moved else ''}")
-        if period.corrected is not None and period.corrected.value is not None:
-            points["corrected"].append((k + 0.15, period.corrected.value))
-            intervals["corrected"].append(period.corrected.interval)
-    series = [] if watched.baseline is None else [level_line("", watched.baseline.value, QUIET, x)]
-    for name, (colour, shape) in looks.items():
-        series.append(Series(name, colour, points[name], shape, intervals=intervals[name]))
-    if points["corrected"]:
-        own = points["corrected"]
-        series.append(Series("corrected by labels, 95 %", TEAL, own, size=4, intervals=intervals["corrected"]))
-    step = -(-len(watched.periods) // _MOST_TICKS) or 1
-    return chart(
-        "periods",
-        f"Mean {aspect} by period",
-        f"{'; '.join(said[-30:]) or 'No verdicts'}.",
-        series,
-        x=x,
-        y=(f"mean {aspect}, {scale.low:g} to {scale.high:g}", scale.low, scale.high),
-        ticks=[(k, shortened(own.name, 14)) for k, own in enumerate(watched.periods) if not k % step],
     )
 
 

@@ -16,7 +16,6 @@ from core.comparison.monitoring import (
     VERDICTS,
     Monitored,
     MonitorSettings,
-    monitor_page,
     read_traffic,
 )
 from core.data import load_golden
@@ -70,7 +69,7 @@ def test_a_day_later_only_the_new_texts_are_scored(
     assert (again.n_new, again.n_known) == (40, 160)
     assert again.look is not None
     assert (again.look.n, again.look.change, again.look.moved) == (2, 0.0, False)
-    assert again.watched.alpha == 0.025  # the other half is the anchors'
+    assert again.alpha == 0.025  # the other half is the anchors'
     lines = [json.loads(line) for line in (tmp_path / VERDICTS).read_text().splitlines()]
     assert len({line["item_id"] for line in lines}) == len(lines) == 200
     assert not list(tmp_path.glob("new-*"))
@@ -79,7 +78,7 @@ def test_a_day_later_only_the_new_texts_are_scored(
 def test_the_same_figures_in_one_call_or_many(traffic: list[Path], judge_file: Path, tmp_path: Path) -> None:
     for n in (2, 5, 9):
         daily = look(traffic[:n], judge_file, tmp_path / "daily")
-    assert daily.watched == look(traffic[:9], judge_file, tmp_path / "once").watched
+    assert daily.periods == look(traffic[:9], judge_file, tmp_path / "once").periods
 
 
 def test_systems_that_fell_are_told_from_a_judge_that_did(
@@ -92,7 +91,7 @@ def test_systems_that_fell_are_told_from_a_judge_that_did(
     look(traffic[:7], judge_file, tmp_path / "anchored", anchors=anchors, by="version")
     fell = look(traffic, judge_file, tmp_path / "anchored", anchors=anchors, by="version")
     assert fell.who == "systems"
-    assert "All later texts: down" in monitor_finding(fell).detail
+    assert "new: down by" in monitor_finding(fell).detail
     kept = tmp_path / "anchored" / ANCHORS
     first = json.loads(kept.read_text().splitlines()[0])
     moved = {key: max(1.0, score - 0.3 - 0.01 * (k % 5)) for k, (key, score) in enumerate(first["scores"].items())}
@@ -100,34 +99,45 @@ def test_systems_that_fell_are_told_from_a_judge_that_did(
     judged = look(traffic, judge_file, tmp_path / "anchored", anchors=anchors, by="version")
     assert judged.who == "judge"
     assert "144 anchors, look 2" in monitor_finding(judged).detail
-    old, new = judged.watched.periods
+    old, new = judged.periods
     assert old.corrected is not None and old.corrected.value is not None
     assert new.corrected is None or new.corrected.value is None  # nobody labelled the new ones
 
 
-def test_page_and_exit_codes(
+def test_table_json_and_exit_codes(
     traffic: list[Path], judge_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["monitor", *map(str, traffic), "--judge-file", str(judge_file), "--out", str(tmp_path), "--json"]
-    assert main([*command, "--by", "version"]) == 1
+    command = ["monitor", *map(str, traffic), "--judge-file", str(judge_file), "--out", str(tmp_path)]
+    assert main([*command, "--by", "version", "--json"]) == 1
     body = json.loads(capsys.readouterr().out)
     assert [period["name"] for period in body["periods"]] == ["old", "new"]
-    assert body["alarm"] is True
-    assert main(["monitor", *map(str, traffic[:6]), *command[-5:]]) == 0
-    page = (tmp_path / "monitor.html").read_text()
-    assert "No significant change in relevance since the baseline" in page
-    assert "<script" not in page
+    assert (body["alarm"], body["moved"]) == (True, "inconclusive")
+    assert main([*command, "--by", "version"]) == 1
+    table = capsys.readouterr().out
+    for said in (body["finding"], body["detail"], body["next_step"]):
+        assert said in " ".join(table.split())
+    old = body["periods"][0]
+    mean = old["corrected"]
+    figures = f"{mean['value']:.2f} [{mean['interval'][0]:.2f}, {mean['interval'][1]:.2f}]"
+    row = ["old", "280", "0", str(old["n_labelled"]), f"{old['judged']['value']:.2f}", *figures.split(), "baseline"]
+    assert row in [line.split() for line in table.splitlines()]
+    assert main(["monitor", *map(str, traffic[:6]), *command[-4:]]) == 0
+    assert "No significant change in relevance since the baseline" in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["monitor.json", "verdicts.jsonl"]
     direct = core.monitor(traffic[:6], judge_file, tmp_path)
     assert (direct.n_new, direct.alarm) == (0, False)
 
 
-def test_hostile_names_stay_words(judge_file: Path, tmp_path: Path) -> None:
+def test_hostile_names_cannot_drive_the_terminal(
+    judge_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = [
-        {"id": f"x{k}", "target": f"Text {k}.", "source": f"Source {k}.", "model": "=1+1<script>alert(1)</script>"}
-        for k in range(40)
+        {"id": f"x{k}", "target": f"Text {k}.", "source": f"Source {k}.", "model": "v\x1b[2J\u202e"} for k in range(40)
     ]
-    monitored = look([write(tmp_path / "t.jsonl", rows)], judge_file, tmp_path / "out", by="version")
-    assert "<script" not in monitor_page(monitored)
+    texts = write(tmp_path / "t.jsonl", rows)
+    command = ["monitor", str(texts), "--judge-file", str(judge_file), "--out", str(tmp_path / "out")]
+    assert main([*command, "--by", "version"]) == 0
+    assert not set(capsys.readouterr().out) & {"\x1b", "\u202e"}
 
 
 def test_what_cannot_be_watched(traffic: list[Path], judge_file: Path, tmp_path: Path) -> None:
@@ -193,7 +203,7 @@ def test_columns_are_found_by_their_paths_in_logged_json(judge_file: Path, tmp_p
         f"human_{ASPECT}": "feedback[0].value",
     }
     monitored = look([log], judge_file, tmp_path / "out", mapping=paths)
-    (period,) = monitored.watched.periods
+    (period,) = monitored.periods
     assert (period.name, period.n, period.n_labelled, period.n_unread) == ("2026-11-18", 2, 1, 0)
     assert monitored.left_out == {"rows without a text": 1, "rows whose id came before": 1}
     assert monitored.n_new == 2
