@@ -100,8 +100,16 @@ def load_items(
     name: str | None = None,
 ) -> GoldenSet:
     """As `load_golden`, for items to be scored: labels are neither needed nor read; `aspects` is empty."""
+    return items_and_findings(path, mapping, kept, name)[0]
+
+
+def items_and_findings(
+    path: str | Path, mapping: Mapped | None = None, kept: abc.Mapping[str, str] | None = None, name: str | None = None
+) -> tuple[GoldenSet, tuple[FileProblem, ...]]:
+    """As `load_items`, with what was found in the file."""
     table, chosen = _read(path, mapping, kept)
-    return _usable(build_golden(table, chosen, name=name, labels_needed=False), path)
+    built = build_golden(table, chosen, name=name, labels_needed=False)
+    return _usable(built, path), built.findings
 
 
 def check_file(

@@ -14,9 +14,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from core.data import Mapping, load_items
+from core.data import Mapping
 from core.data.columns import KEPT_VALUES, METRIC, kept_values, mapping_of
-from core.data.golden import ITEM_ROLES, RowReader, check_mapping, checked_texts, numbered_id, repeated_id
+from core.data.golden import (
+    ITEM_ROLES,
+    RowReader,
+    check_mapping,
+    checked_texts,
+    items_and_findings,
+    numbered_id,
+    repeated_id,
+)
 from core.data.tables import LIMITS, FileProblem, FindingLog, Severity, TableFile, first_error, has_errors, open_table
 from core.files import file_digest
 from core.judge_files.documents import kept_columns
@@ -85,9 +93,11 @@ def validate_items(
             raise first_error(findings, path.name)
         read = partial(_read_rows, table, mapping, repeats)
         return ItemFile(path, digest, n_items, filled, mapping.columns, read, (*table.findings, *findings))
-    items = load_items(path, mapping=given, kept=kept).items  # an item has several rows, which are joined in memory
-    filled = Counter(part for item in items for part in _filled(item))
-    return ItemFile(path, digest, len(items), filled, mapping.columns, lambda start: iter(items[start:]))
+    golden, found = items_and_findings(path, given, kept)  # an item has several rows, which are joined in memory
+    filled = Counter(part for item in golden.items for part in _filled(item))
+    return ItemFile(
+        path, digest, len(golden.items), filled, mapping.columns, lambda start: iter(golden.items[start:]), found
+    )
 
 
 def _read_rows(table: TableFile, mapping: Mapping, repeats: abc.Set[int], start: int) -> abc.Iterator[Item]:
@@ -122,12 +132,13 @@ def look_at(
     row_of: dict[int, int] = {}  # by a hash of 64 bits: of a million ids two have the same in 1 of 40 million files
     items = ((number, reader.read(place, number, row)) for place, (number, row) in enumerate(rows, start=1))
     for n_rows, (number, item) in enumerate(checked_texts(items, mapping, log), start=1):
-        filled.update(_filled(item))
         if (before := row_of.setdefault(hash(item.item_id), number)) != number:
             repeats.add(n_rows)
             message = f"{repeated_id(item.item_id, before, number)} {_REPEATS[ids]}"
             severity: Severity = "error" if ids is None else "note"
             log.add(severity, message, row=number, column=mapping.roles.get("item_id"), kind="duplicate")
+        if n_rows not in repeats or ids != "first":
+            filled.update(_filled(item))
         if n_rows % _TOLD == 0:
             on_rows(n_rows)
     return n_rows - (len(repeats) if ids == "first" else 0), filled, frozenset(repeats)

@@ -57,11 +57,8 @@ def test_own_data_are_dropped_mended_and_frozen(
     page.locator("input[type=file]").set_input_files(
         {"name": "mine.csv", "mimeType": "text/csv", "buffer": own_file(33)}
     )
-    settle("33 of 120 rows are broken")
+    settle("The same in rows 3, 4, 5, 6, 7, 8, 9, 10 and 24 more")
     expect(page.get_by_text("by another usual name")).to_have_count(5)
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Download them").click()
-    assert download.value.path().read_text().startswith("row,what is wrong,id")
     mended = {"name": "mine.csv", "mimeType": "text/csv", "buffer": own_file(0)}
     page.locator("input[type=file]").set_input_files(mended)
     settle("over 30 sources")

@@ -205,9 +205,10 @@ def parse_slots(source: str) -> list[Slot]:
 
     Text in none of these forms is one slot without a name.
     """
-    if "|" in source:
+    is_act = re.match(r"\s*\??\w+\(", source) is not None
+    if "|" in source and not is_act:
         return _triples(source)
-    inside = source[source.index("(") + 1 :] if re.match(r"\s*\??\w+\(", source) else source
+    inside = source[source.index("(") + 1 :] if is_act else source
     slots = []
     for match in _SLOT.finditer(inside):
         name, quoted, double, bracket, bare, name2, bracket2 = match.groups()

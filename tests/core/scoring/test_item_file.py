@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import core
+from core.data.columns import KEPT_VALUES
+from core.data.golden import items_and_findings
 from core.errors import GoldenError
 from core.records import Item
 from core.scoring.item_file import validate_items
@@ -63,3 +65,17 @@ def test_one_message_names_all_rows_that_repeat_an_id(ids: list[str]) -> None:
 def test_what_forbids_the_use(tmp_path: Path, rows: list[dict[str, Any]], words: str) -> None:
     with pytest.raises(GoldenError, match=words):
         validate_items(write(tmp_path / "f.jsonl", rows))
+
+
+def test_a_long_file_reports_what_a_wide_one_does(tmp_path: Path) -> None:
+    row = {"item_id": "a", "target": " ", "source": "s", "aspect": "x", "score": 1}
+    path = write(tmp_path / "long.jsonl", [row, row | {"item_id": "b", "target": "t"}])
+    found = {finding.message for finding in validate_items(path).findings}
+    assert found == {finding.message for finding in items_and_findings(path)[1]}
+    assert found
+
+
+def test_parts_of_repeated_rows_that_are_left_out_do_not_count(tmp_path: Path) -> None:
+    rows = [{"item_id": "a", "target": "t"}, {"item_id": "a", "target": "u", "source": "s"}]
+    looked = validate_items(write(tmp_path / "f.jsonl", rows), kept={KEPT_VALUES: json.dumps({"ids": "first"})})
+    assert (looked.n_items, dict(looked.filled)) == (1, {})

@@ -128,6 +128,7 @@ def test_reply_uses_last_turn_and_fact() -> None:
     [
         ("inform(name='the inn',area=noma)", [("name", "the inn"), ("area", "noma")]),
         ("confirm(dogs_allowed=dont_care)", [("dogs allowed", "dont care")]),
+        ("inform(name='Rock | Roll Cafe', food='thai')", [("name", "Rock | Roll Cafe"), ("food", "thai")]),
         ("name[Blue Spice], area[riverside]", [("name", "Blue Spice"), ("area", "riverside")]),
         ("Alan_Bean | birthPlace | Wheeler", [("", "Alan Bean"), ("birth Place", "Wheeler")]),
         ("no structure at all", [("", "no structure at all")]),
