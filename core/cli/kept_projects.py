@@ -15,7 +15,7 @@ from core.cli.options import (
     command,
     settings_and_store,
 )
-from core.cli.output import cautions, notes, tell
+from core.cli.output import cautions, tell
 from core.errors import UsageError
 from core.wording import counted
 
@@ -87,11 +87,8 @@ def export_project(
         "bytes": exported.size,
         "digest": exported.digest,
         "holds": dict(exported.holds),
-        "unfinished_runs": exported.unfinished,
     }
     lines = [f"{exported.project}: {exported.words}.", f"Written to {path}, {exported.size / 1e3:,.1f} kB."]
-    if exported.unfinished:
-        lines += notes(f"unfinished runs are exported as cancelled: {exported.unfinished}.")
     tell(body, lines)
 
 
@@ -111,7 +108,6 @@ def import_project(
         "renamed": imported.renamed,
         "digest": imported.file.digest,
         "holds": dict(imported.file.holds),
-        "runs_renamed": imported.runs_renamed,
         "home": str(settings.home),
     }
     lines = [f"{imported.project.name}: {imported.file.words}."]
@@ -129,7 +125,6 @@ def demo(
 
     settings, store = settings_and_store()
     project = projects.reset_demo(store, settings) if reset else projects.ensure_demo(store, settings)
-    projects.ensure_sample_project(store)
     sets = [golden.name for golden in store.goldens.all(project.project_id)]
     body = {"project": project.project_id, "golden_sets": sets, "runs": project.n_runs, "home": str(settings.home)}
     lines = [

@@ -22,7 +22,6 @@ UNNAMED = "the whole set"
 
 NO_SYSTEM = "verdicts on items whose system is not known"
 SEEN = "items whose labels the judge was calibrated with"
-PICKED = "labels on items that were picked, not drawn at random (their verdicts count)"
 UNSCORED = "items without a score"
 OFF_SCALE = "scores off the scale of the labels"
 
@@ -33,17 +32,16 @@ PAIRS = (
 
 
 def judged_items(
-    golden: GoldenSet, aspect: str, rows: ScoredRows, *, seen: Collection[int] = (), picked: Collection[int] = ()
+    golden: GoldenSet, aspect: str, rows: ScoredRows, *, seen: Collection[int] = ()
 ) -> tuple[JudgedItems, dict[str, int]]:
     """Join the labels of `golden` on `aspect` with the scores of `rows` on its items and any others.
 
     System and source of an item are those of the golden set, else of the row; an item without a source is one of its
-    own.  `seen` are positions whose labels chose or fitted the judge: they are left out.  `picked` are positions whose
-    labels are not a random sample: those labels are left out.  Also returns how many are not fully used, by reason.
+    own.  Items at the positions `seen`, whose labels chose or fitted the judge, are left out.  Also returns how many
+    items are not fully used, by reason.
     """
     row_of = {item_id: row for row, item_id in enumerate(rows.item_ids)}
-    labels, left = golden.labels(aspect).copy(), frozenset(seen)
-    labels[list(picked)] = np.nan
+    labels, left = golden.labels(aspect), frozenset(seen)
     found = list[tuple[Item, float, float]]()  # item, score, label
 
     def placed(item: Item, row: int | None, label: float) -> None:
@@ -74,7 +72,6 @@ def judged_items(
     )
     counts = {
         SEEN: len(seen),
-        PICKED: len(picked),
         NO_SYSTEM: len(found) - len(known),
         UNSCORED: int(np.isnan(scores).sum()),
         REPEATED: n_repeated,

@@ -41,7 +41,6 @@ from core.projects.label_passes import (
     freeze_labels,
     label_planning,
     pass_summary,
-    picked_labels,
     start_pass,
 )
 from core.projects.labelling import (
@@ -100,7 +99,6 @@ from core.projects.project_list import (
     add_golden,
     add_sample,
     create_project,
-    ensure_sample_project,
     find_project,
     open_store,
     read_upload,

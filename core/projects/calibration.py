@@ -252,17 +252,11 @@ def make_version(
     *,
     origin: VersionOrigin = "criteria",
     note: str = "",
-    seen: int | None = None,
 ) -> str:
     """Make the next version of the judge from criteria, and start to measure it; return the id of the run.
 
-    `note` says what changed; `seen` is `JudgeLine.seen` as the person saw it.
-
-    Raises:
-        ConflictError: somebody made a version first.
-        UsageError: the criteria are a version already, or more than 25.
-        CriteriaError: criteria of another aspect, or without a text.
-        JobError: there is no judge yet.
+    `note` says what changed.  UsageError if the criteria are a version already, or more than 25; CriteriaError for
+    criteria of another aspect or without a text; JobError without a judge.
     """
     project_id, aspect = request.project_id, request.aspect
     line, ids = judge_line(store, project_id, aspect), tuple(dict.fromkeys(request.criteria_ids))
@@ -278,7 +272,7 @@ def make_version(
     parent = line.default.number if line.default else 0
     made = VersionMade(request.run_id, ids, origin, parent, note.strip(), subject=aspect)
     require_judge(store, request.run_id)
-    entered = store.events.add(project_id, made, store.actor, expected=line.seen if seen is None else seen)
+    entered = store.events.add(project_id, made, store.actor)
     number = judge_line(store, project_id, aspect).made_by(entered).number
     return start_run(store, settings, replace(request, version=number))
 

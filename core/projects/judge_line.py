@@ -186,17 +186,13 @@ class JudgeVersion:
 class JudgeLine:
     """The versions of the judge of an aspect, oldest first.
 
-    `seen` and `decided` number the last log entries that made a version and that decided on one.  Pass them back with a
-    change, so that it fails if somebody else was faster.
+    `decided` is the number of the last log entry that decided on a version.  Pass it back with a decision, so that it
+    fails if somebody else was faster.
     """
 
     aspect: str
     versions: tuple[JudgeVersion, ...] = ()
     decided: int = 0
-
-    @property
-    def seen(self) -> int:
-        return self.versions[-1].made.number if self.versions else 0
 
     def get(self, number: int) -> JudgeVersion:
         """Return a version by its number; NotFoundError for an unknown one."""

@@ -20,13 +20,12 @@ from core.projects.labelling import (
     LabelPlan,
     LabelsFrozen,
     Triage,
-    frozen_from,
     get_pass,
     list_triage,
     still_rating,
 )
 from core.projects.project_list import given_reason
-from core.records import AspectLabels, FloatArray, GoldenSet, Interval, Rating, visible_name
+from core.records import AspectLabels, GoldenSet, Interval, Rating, visible_name
 from core.stats import RaterTable, alpha_metric, krippendorff_alpha
 from core.stats.label_planning import LabelPlanning, plan_labels
 from core.stats.raters import alpha_interval
@@ -329,31 +328,3 @@ def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, com
         return golden_id
 
     return store.together(keep)
-
-
-# ── labels that are not a random draw ──────────────────────────────────────────────────────────────────────────
-
-_PICKING = ("unsure", "disagreement")
-"""Orders of earlier versions, whose first items say nothing of a mean."""
-
-
-def picked_labels(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[int, ...]:
-    """Find labels of an aspect that are not a random draw: positions in the golden set, ascending.
-
-    Passes of earlier versions could begin where judges disagree.  None once every item has a label.
-    """
-    if not np.isnan(_labels_on(store, golden_id, aspect)).any():
-        return ()
-    picked, later = set[int](), set[int]()
-    for frozen_id, labelling in frozen_from(store, project_id, golden_id):
-        now, before = (_labels_on(store, which, aspect) for which in (frozen_id, labelling.golden_id))
-        own = set(np.flatnonzero(~np.isnan(now) & (now != before)).tolist()) - later
-        picked |= own if labelling.plan.order in _PICKING else set()
-        later |= own
-    return tuple(sorted(picked))
-
-
-def _labels_on(store: Store, golden_id: str, aspect: str) -> FloatArray:
-    """(n_items,) labels, NaN for none."""
-    golden = store.goldens.load(golden_id)
-    return golden.labels(aspect) if aspect in golden.aspects else np.full(len(golden.items), np.nan)

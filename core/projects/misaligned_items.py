@@ -130,7 +130,6 @@ def explain_item(
     sent: the explanation says so when it is missing.  JobError for an item that the run did not score.
     """
     from core.judging.judge_specs import IMPORTED, SILENT, restore_judge
-    from core.judging.parse import ends_otherwise, read_rating
 
     score = item_scores(store, run_id, criteria_id).by_id.get(item_id)
     of = judge_run(store, run_id)
@@ -148,9 +147,6 @@ def explain_item(
         return str(error), ()
     if not isinstance(verdict, Scored):
         return verdict.detail, verdict.raw
-    readings = [(reply, read_rating(reply, task.scale, task.aspect).value) for reply in verdict.raw]
-    if any(value is not None and ends_otherwise(reply, value, task.scale, task.aspect) for reply, value in readings):
-        return f"{verdict.explanation}\n\nA reply ends with another rating than the one that counts.", verdict.raw
     return verdict.explanation, verdict.raw
 
 

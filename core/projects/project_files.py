@@ -21,7 +21,6 @@ import json
 import math
 import os
 import re
-import time
 import uuid
 import zipfile
 import zlib
@@ -56,7 +55,7 @@ from core.store.database import HEAD, metadata, unpack
 from core.store.log import ENTRY_KINDS, IMPORTED, RETIRED, Action, Entry
 from core.store.runs import JUDGE, RESULT
 from core.store.store import Store, requires
-from core.store.transfer import LAYOUT, UNFINISHED, Row, json_text
+from core.store.transfer import LAYOUT, Row, json_text
 from core.wording import counted
 
 FORMAT, VERSION = "concord-project", 1
@@ -88,20 +87,19 @@ _HELD = {
 class ProjectFile:
     """The file of a project: its name in it, size in bytes, and digest of the content.
 
-    `holds` counts its rows by kind.  `unfinished` runs were exported as cancelled.
+    `holds` counts its rows by kind.
     """
 
     project: str
     size: int
     digest: str
     holds: Mapping[str, int]
-    unfinished: int = 0
 
     @classmethod
-    def of(cls, manifest: Mapping[str, Any], size: int, unfinished: int = 0) -> ProjectFile:
+    def of(cls, manifest: Mapping[str, Any], size: int) -> ProjectFile:
         rows = {file["table"]: file["rows"] for file in manifest["files"]}
         holds = {name: rows[table] for name, (table, *_) in _HELD.items()}
-        return cls(manifest["project"], size, _digest(manifest), holds, unfinished)
+        return cls(manifest["project"], size, _digest(manifest), holds)
 
     @property
     def words(self) -> str:
@@ -111,12 +109,11 @@ class ProjectFile:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """An imported project; `renamed` if its name was taken, with the number of runs that got a new id."""
+    """An imported project and its file; `renamed` if its name was taken."""
 
     project: ProjectSummary
     file: ProjectFile
     renamed: bool
-    runs_renamed: int
 
     @property
     def project_id(self) -> str:
@@ -130,7 +127,6 @@ def export_project(store: Store, settings: Settings, project_id: str, path: Path
     NotFoundError for an unknown project, ArchiveError if the file cannot be written or the project is too large.
     """
     project = store.projects.get(project_id)
-    unfinished = sum(row.status in UNFINISHED for row in store.runs.all(project_id))
     files: list[dict[str, Any]] = []
     manifest = {
         "format": FORMAT,
@@ -150,7 +146,7 @@ def export_project(store: Store, settings: Settings, project_id: str, path: Path
         with closing(store.transfers.dump(project_id)) as tables:
             files += [_write(zipped, table, rows) for table, rows in tables]
         zipped.writestr(MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1))
-    return ProjectFile.of(manifest, path.stat().st_size, unfinished)
+    return ProjectFile.of(manifest, path.stat().st_size)
 
 
 def _write(zipped: zipfile.ZipFile, table: str, rows: Iterable[Row]) -> dict[str, Any]:
@@ -228,7 +224,7 @@ def _bring_in(store: Store, archive: Archive, name: str, project_id: str) -> Imp
             words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise ArchiveError(f"The content of this file cannot be read: {words[:200]}. Nothing was imported.") from error
     described = ProjectFile.of(manifest, archive.size)
-    return Imported(store.projects.get(new), described, chosen != wanted, len(runs))
+    return Imported(store.projects.get(new), described, chosen != wanted)
 
 
 # ── the zip ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -467,7 +463,6 @@ ASPECT = "house_style"
 DEFINITION = "The notification keeps to the house style of the newsroom."
 CHOSEN = CalibrationSettings(preset="quick", rounds=1, keep=2, ensemble=1, reasons=False)
 """Settings of the recorded calibration; others would ask for replies that nobody has written."""
-_STOP_SECONDS = 8.0
 
 
 def ensure_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> ProjectSummary:
@@ -485,11 +480,15 @@ def welcome(store: Store, settings: Settings) -> None:
 
 @requires("admin", "put the demo back")
 def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> ProjectSummary:
-    """Reset the demo project to its file, after cancelling its runs.
+    """Reset the demo project to its file.
 
-    ArchiveError for a missing or damaged file, JobError for a run that does not stop; nothing is removed then.
+    JobError while a run of it has not finished, which is cancelled; ArchiveError for a missing or damaged file.
     """
-    _stop_runs(store)
+    unfinished = [run.run_id for run in store.runs.all(DEMO_PROJECT) if not run.finished]
+    for run_id in unfinished:
+        store.runs.request_cancel(run_id)
+    if any(not store.runs.get(run_id).finished for run_id in unfinished):
+        raise JobError("The runs of the demo are being cancelled. Try again in a moment.")
 
     def swap() -> ProjectSummary:
         store.projects.remove(DEMO_PROJECT)
@@ -509,14 +508,3 @@ def start_replay(store: Store, settings: Settings) -> str:
         raise NotFoundError("This installation has no demo project. `python -m core demo` imports it.")
     request = CalibrationRequest(DEMO_PROJECT, golden_id, ASPECT, REPLAY_SPEC, CHOSEN, DEFINITION)
     return start_run(store, settings, request)
-
-
-def _stop_runs(store: Store) -> None:
-    """Cancel the runs of the demo, and wait for their end."""
-    end = time.monotonic() + _STOP_SECONDS
-    while going := [run.run_id for run in store.runs.all(DEMO_PROJECT) if not run.finished]:
-        for run_id in going:
-            store.runs.request_cancel(run_id)
-        if time.monotonic() > end:
-            raise JobError(f"{len(going)} runs of the demo are still stopping. Try again in a moment.")
-        time.sleep(0.2)

@@ -16,7 +16,6 @@ from core.project_records import Run
 from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import criteria_names
 from core.projects.judge_line import JudgeVersion, as_claimed, judge_line, learnt_from, seen_labels, used_before
-from core.projects.label_passes import picked_labels
 from core.projects.labelling import list_triage
 from core.projects.method_runs import RepEvalOutcome, steadiness_of
 from core.projects.project_judges import (
@@ -103,10 +102,7 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
         chosen=tuple((names.get(each.criteria_id, "Criteria"), each) for each in calibration.chosen if each.text),
         board=board.without_p(0, used),
         aside=aside,
-        means=judged.means(
-            seen=seen_labels(store, project_id, golden_id, judged.scores),
-            picked=picked_labels(store, project_id, golden_id, aspect),
-        ),
+        means=judged.means(seen_labels(store, project_id, golden_id, judged.scores)),
         examination=judged.examined(),
         curve=judged.curve(),
         n_doubted=sum(

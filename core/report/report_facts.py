@@ -130,16 +130,13 @@ class ReportedJudge:
         except UsageError:
             return None
 
-    def means(self, *, seen: Collection[int], picked: Collection[int]) -> SystemMeans:
-        """Correct the mean of every system by labels that the judge was not calibrated with; no means for pairs.
-
-        `seen` are the positions of the labels it was calibrated with, `picked` those that are no random sample.
-        """
+    def means(self, seen: Collection[int]) -> SystemMeans:
+        """Correct the mean of every system by labels at other positions than `seen`; no means for pairs."""
         if self.golden.kind == "pair":
             scale = self.golden.aspects[self.aspect].scale
             return SystemMeans((), (), None, None, 0, 0, mapped=False, scale=scale)
         rows = ScoredRows(self.golden.item_ids, self.values)
-        return system_means(judged_items(self.golden, self.aspect, rows, seen=seen, picked=picked)[0])
+        return system_means(judged_items(self.golden, self.aspect, rows, seen=seen)[0])
 
 
 @cache

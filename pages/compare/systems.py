@@ -46,17 +46,14 @@ def draw(page: Opened, compared: Compared) -> None:
             drawn = strengths_figure(outcome.by_people, outcome.by_judge, entry.name)
             charts.place(drawn, key="compare_strengths", alt=f"Strength of {counted(len(systems), 'system')}")
         return
-    project_id, golden_id = page.project.project_id, compared.view.golden_id
-    picked = projects.picked_labels(page.store, project_id, golden_id, aspect)
-    seen = projects.seen_labels(page.store, project_id, golden_id, judge)
+    seen = projects.seen_labels(page.store, page.project.project_id, compared.view.golden_id, judge)
 
     def estimated() -> tuple[SystemMeans, dict[str, int]]:
         rows = ScoredRows(golden.item_ids, judge.upward)
-        judged, left_out = judged_items(golden, aspect, rows, seen=seen, picked=picked)
+        judged, left_out = judged_items(golden, aspect, rows, seen=seen)
         return system_means(judged), left_out
 
-    positions = (np.asarray(which, dtype=int).tobytes() for which in (picked, seen))  # a tuple is hashed one by one
-    key_of_means = (*key, *positions)
+    key_of_means = (*key, np.asarray(seen, dtype=int).tobytes())  # a tuple is hashed one by one
     means, left_out = cached(("means", *key_of_means), estimated)
     tell(means_finding(means, aspect, left_out))
     if means.corrected:

@@ -55,7 +55,7 @@ def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None
 
 def _draw_form(page: Opened, entry: CriteriaEntry, key: str, origin: VersionOrigin | None) -> None:
     """Draw what the judge will use, what measuring it costs, and the button that makes the version."""
-    line, criteria_ids = judge_view.line_of(page, entry.aspect), (entry.criteria_id,)
+    criteria_ids: tuple[str, ...] = (entry.criteria_id,)
     together = projects.in_place_of_parent(page.store, page.project.project_id, entry.aspect, entry.criteria_id)
     if together:
         others = counted(len(together) - 1, "other set of criteria", "other sets of criteria")
@@ -82,7 +82,7 @@ def _draw_form(page: Opened, entry: CriteriaEntry, key: str, origin: VersionOrig
     made: VersionOrigin = "edit" if entry.origin == "edit" else "criteria"
     said = {"origin": origin or made, "note": note}
     try:
-        run_id = projects.make_version(page.store, page.settings, request, seen=line.seen, **said)
+        run_id = projects.make_version(page.store, page.settings, request, **said)
     except ConcordError as error:
         st.warning(plain(f"No version was made: {error}"), icon=":material/error:")
         return

@@ -123,8 +123,6 @@ def draw_project(page: Opened) -> None:
     path, exported = prepared[1:]
     st.success(f"Ready: {exported.size / 1e3:,.0f} kB.", icon=":material/check:")
     st.text(exported.words)
-    if exported.unfinished:
-        st.warning(f"{exported.unfinished} of its runs have not finished: the file lists them as cancelled.")
     st.download_button(
         "Download the project",
         data=path.read_bytes,

@@ -72,7 +72,8 @@ def open_store(settings: Settings) -> Store:
             projects.welcome(store, settings)
     except ConcordError as error:  # Concord works without the demo: a damaged file stops nobody
         logging.getLogger("concord").error("the demo project was not brought in: %s", error)
-    projects.ensure_sample_project(store)
+    if not store.projects.all():
+        store.projects.add("First project", "first")
     return store
 
 

@@ -36,15 +36,15 @@ class Versions(World):
     def line(self) -> JudgeLine:
         return projects.judge_line(*self.aspect)
 
-    def make(self, criteria_id: str, *, seen: int | None = None, **more: Any) -> str:
+    def make(self, criteria_id: str, **more: Any) -> str:
         """Make a version and measure it; returns the run."""
-        run_id = self.start(criteria_id, seen=seen, **more)
+        run_id = self.start(criteria_id, **more)
         self.do(run_id)
         return run_id
 
-    def start(self, *criteria_ids: str, aspect: str = ASPECT, seen: int | None = None, **more: Any) -> str:
+    def start(self, *criteria_ids: str, aspect: str = ASPECT, **more: Any) -> str:
         request = VersionRequest(self.project_id, aspect, criteria_ids, **more)
-        return projects.make_version(self.store, self.settings, request, origin="edit", seen=seen)
+        return projects.make_version(self.store, self.settings, request, origin="edit")
 
     def decide(self, number: int, state: VersionState, reason: str = "") -> None:
         projects.decide_version(*self.aspect, number, state, reason=reason, decided=self.line.decided)
@@ -144,14 +144,10 @@ def test_the_current_version_stands_for_all_and_later_comparisons_carry_no_p(ver
 
 
 def test_two_people_at_once(versions: Versions) -> None:
-    seen, decided = versions.line.seen, versions.line.decided
+    decided = versions.line.decided
     projects.decide_version(*versions.aspect, 1, "approved", decided=decided)
     with pytest.raises(ConflictError):
         projects.decide_version(*versions.aspect, 1, "current", decided=decided)
-    versions.start(versions.edited, seen=seen)
-    with pytest.raises(ConflictError):
-        versions.start(versions.edit("Something else entirely."), seen=seen)
-    assert len(versions.line.versions) == 2
 
 
 def test_an_approval_is_withdrawn_and_one_goes_back(versions: Versions) -> None:

@@ -12,7 +12,7 @@ import pytest
 from core import projects
 from core.errors import AccessError, UsageError
 from core.project_records import Actor
-from core.projects.labelling import AnnotationSession, LabelAspect, LabelPass, LabelPlan
+from core.projects.labelling import AnnotationSession, LabelAspect, LabelPlan
 from core.projects.misaligned_items import TriageRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.store.store import Store
@@ -241,28 +241,3 @@ def test_undo_takes_labels_back_one_by_one_and_nothing_is_lost(store: Store, ann
     ]
     assert bo.undo("u4") is None  # none of Bo's
     assert projects.pass_summary(store, *ann.where).done == {"Ann": (1, 8)}
-
-
-@pytest.mark.parametrize(("order", "n_picked"), [("unsure", 5), ("random", 0)])
-def test_labels_that_were_picked_are_known_as_no_random_draw(store: Store, order: str, n_picked: int) -> None:
-    """40 items, 20 with labels in the file; passes of earlier versions could begin where the judge is least sure."""
-    project = projects.create_project(store, "p").project_id
-    items = tuple(Item(f"i{k}", f"text {k}", f"s{k}") for k in range(40))
-    known = tuple(float(1 + k % 5) if k < 20 else None for k in range(40))
-    golden = GoldenSet("g", "single", items, {"a": AspectLabels("a", Scale(1, 5, 1.0), known)})
-    golden_id = projects.add_golden(store, project, golden)
-
-    def frozen(golden_id: str, order: str, *positions: int) -> str:
-        plan = LabelPlan((FIVE,), positions, n_raters=1, order=order)
-        store.events.add(project, LabelPass("old", golden_id, plan, subject=f"l{golden_id[-4:]}"), Actor("Ann"))
-        who = rater(store, project, f"l{golden_id[-4:]}", "Ann")
-        for item_id in who.join().assigned:
-            who.say(item_id, a=4.0)
-        return projects.freeze_labels(store, *who.where, name=order, combine="replace")
-
-    once = frozen(golden_id, order, 25, 30, 31, 32, 39)
-    picked = projects.picked_labels(store, project, once, "a")
-    assert picked == ((25, 30, 31, 32, 39) if n_picked else ())
-    assert projects.picked_labels(store, project, golden_id, "a") == ()
-    # the next golden set remembers what was known of the labels before
-    assert projects.picked_labels(store, project, frozen(once, "file", 0), "a") == picked

@@ -18,7 +18,7 @@ from core.records import Criteria, JudgeScores, Provenance
 from core.store.log import Entry
 from core.store.store import Store
 
-OPEN = {"open_store", "ensure_worker", "ensure_sample_project"}  # start-up; nobody acts yet
+OPEN = {"open_store", "ensure_worker"}  # start-up; nobody acts yet
 OPEN |= {"ensure_demo", "welcome"}
 OPEN |= {"key_named"}  # of no project
 READING = """
@@ -40,7 +40,7 @@ READING = """
     judge_adapters
     criteria_names draft_of
     usual_measure measured_judges judges_shown readable_judges keeping_sides as_compared calibration_behind
-    still_rating get_anchors my_highlights picked_labels
+    still_rating get_anchors my_highlights
     seen_labels label_planning repeval_file
 """
 SPEAKING = """
