@@ -28,7 +28,6 @@ from core.wording import judge_words
 
 LONGEST_TEXT = 20_000
 """Characters of criteria at most."""
-_LONGEST_SUBJECT = 200
 
 
 # ── names ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -125,27 +124,20 @@ def save_edit(
 
 @requires("reviewer")
 def keep_draft(store: Store, project_id: str, subject: str, text: str, *, base: str = "") -> Draft:
-    """Save what the user has typed so far on `subject`, in place of their earlier draft.
-
-    UsageError for a text or a subject that is too long, StoreError for an unknown project.
-    """
-    if len(text.strip()) > LONGEST_TEXT:
-        raise UsageError(f"A text may have {LONGEST_TEXT:,} characters; this one has {len(text.strip()):,}.")
-    if not 0 < len(subject) <= _LONGEST_SUBJECT:
-        raise UsageError(f"A draft names its subject in 1 to {_LONGEST_SUBJECT} characters; got {len(subject)}.")
+    """Save the unfinished text of the user on `subject`, in place of their earlier draft."""
     readable = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair could not be shown again
     return store.drafts.keep(project_id, subject, store.actor.name, readable, base)
 
 
 def draft_of(store: Store, project_id: str, subject: str) -> Draft | None:
     """Return the draft of the user on `subject`, or None."""
-    return next((draft for draft in store.drafts.of(project_id, subject) if draft.author == store.actor.name), None)
+    return store.drafts.get(project_id, subject, store.actor.name)
 
 
 @requires("reviewer")
 def drop_draft(store: Store, project_id: str, subject: str) -> None:
     """Delete the draft of the user on `subject`."""
-    store.drafts.drop(project_id, subject, [store.actor.name])
+    store.drafts.drop(project_id, subject, store.actor.name)
 
 
 # ── runs with the judge of a calibration ───────────────────────────────────────────────────────────────────────

@@ -37,7 +37,7 @@ DECISIONS: dict[VersionState, tuple[VersionState, ...]] = {
     "retired": ("proposed",),
 }
 """State → possible next states.  Back to proposed withdraws an approval."""
-MOST_CRITERIA, LONGEST_NOTE, LONGEST_REASON = 25, 300, 2_000
+MOST_CRITERIA = 25
 _DID = {
     "approved": "approved version {}",
     "current": "took version {} into use",
@@ -75,8 +75,6 @@ class VersionMade(VersionEntry):
     def __post_init__(self) -> None:
         if not 1 <= len(self.criteria_ids) <= MOST_CRITERIA:
             raise UsageError(f"A judge has 1 to {MOST_CRITERIA} sets of criteria, not {len(self.criteria_ids)}.")
-        if len(self.note) > LONGEST_NOTE or self.parent < 0:
-            raise UsageError(f"The note on a change has {LONGEST_NOTE} characters at most, not {len(self.note):,}.")
 
 
 @dataclass(frozen=True)
@@ -114,12 +112,6 @@ class VersionDecided(VersionEntry):
     version: int
     state: VersionState
     reason: str = ""
-
-    def __post_init__(self) -> None:
-        if self.state == "draft" or len(self.reason) > LONGEST_REASON:
-            raise UsageError(
-                f"A decision cannot make a draft, and its reason has at most {LONGEST_REASON:,} characters."
-            )
 
     @property
     def description(self) -> str:

@@ -82,8 +82,8 @@ class LabelPlan:
         return (*head, *(position for position, k in zip(tail, turn, strict=True) if k % self.n_raters < self.overlap))
 
 
-_LONGEST_COMMENT = 5_000
-LONGEST_ANCHOR, MOST_ANCHORS = 200, 100
+LONGEST_ANCHOR = 200
+"""Characters of a level's meaning at most, on screens."""
 
 
 # ── log entries of a pass ──────────────────────────────────────────────────────────────────────────────────────
@@ -229,7 +229,7 @@ def frozen_from(store: Store, project_id: str, golden_id: str) -> Iterator[tuple
 @requires("annotator")
 def join_pass(store: Store, project_id: str, pass_id: str) -> AnnotationSession:
     """Return the user's items and labels in a pass; the first call makes them a rater.  UsageError without a name."""
-    rater, labelling = _named_rater(store), get_pass(store, project_id, pass_id)
+    rater, labelling = named_user(store), get_pass(store, project_id, pass_id)
     if rater not in labelling.raters:
         store.events.add(project_id, RaterJoined(labelling.name, subject=pass_id), store.actor)
         labelling = get_pass(store, project_id, pass_id)
@@ -241,7 +241,7 @@ def _session(store: Store, labelling: LabelPass, rater: str) -> AnnotationSessio
     assigned = dict.fromkeys(item_ids[k] for k in labelling.assigned(rater))
     labels: dict[tuple[str, str], Label] = {}
     comments: dict[str, str] = {}
-    for label in store.labels.since(labelling.project_id, labelling.pass_id, rater, 0):  # oldest first
+    for label in store.labels.history(labelling.project_id, labelling.pass_id, rater):
         if label.item_id in assigned:
             comments[label.item_id] = label.comment
             labels.pop((label.item_id, label.aspect), None)
@@ -250,10 +250,21 @@ def _session(store: Store, labelling: LabelPass, rater: str) -> AnnotationSessio
     return AnnotationSession(labelling.pass_id, rater, labelling.aspects, tuple(assigned), labels, comments)
 
 
-def _named_rater(store: Store) -> str:
+def named_user(store: Store) -> str:
+    """Return the name of the user.  UsageError without one."""
     if not store.actor.name.strip():
-        raise UsageError("Enter your name first. Labels are stored by rater.")
+        raise UsageError("Enter your name first. Labels and votes carry a name.")
     return store.actor.name
+
+
+def _rater_of(store: Store, labelling: LabelPass, item_id: str) -> str:
+    """Return the user's name.  UsageError unless they rate in the pass, and for an item that is not in it."""
+    rater, item_ids = named_user(store), store.goldens.load(labelling.golden_id).item_ids
+    if rater not in labelling.raters or rater in labelling.stopped:
+        raise UsageError(f"You do not rate in {labelling.name}, or have stopped. Only its raters can save labels.")
+    if item_id not in {item_ids[k] for k in labelling.plan.positions}:
+        raise UsageError(f"Item {item_id[:60]!r} is not in {labelling.name}.")
+    return rater
 
 
 @requires("annotator")
@@ -271,34 +282,20 @@ def save_label(
 
     The comment replaces the one before; without `values` only the comment is saved.  A second call with the same `form`
     id changes nothing.  Earlier labels stay in the history.  UsageError for an unknown aspect or item, a label off the
-    scale, a comment of over 5,000 characters, and somebody who does not rate in the pass.
+    scale, and somebody who does not rate in the pass.
     """
     labelling = get_pass(store, project_id, pass_id)
+    rater = _rater_of(store, labelling, item_id)
     if set(values) - set(labelling.aspects):
         raise UsageError(f"A label is for {', '.join(labelling.aspects)}; got {', '.join(values)}.")
-    remark = Label(_named_rater(store), item_id, REMARK, None, comment.strip(), pass_id)
+    remark = Label(rater, item_id, REMARK, None, comment.strip(), pass_id)
     for aspect in labelling.plan.aspects:
         value = values.get(aspect.aspect)
         if value is not None and not aspect.takes(value):
             steps = f" in steps of {aspect.scale.step:g}" if aspect.scale.step else ""
             raise UsageError(f"The label of {aspect.aspect} is {value:g}; the scale is {aspect.scale}{steps}.")
-    if (length := len(remark.comment)) > _LONGEST_COMMENT:
-        raise UsageError(f"A comment may have {_LONGEST_COMMENT:,} characters; this one has {length:,}.")
     labels = [replace(remark, aspect=aspect, value=value) for aspect, value in values.items()]
-    _save(store, labelling, labels or [remark], form)
-
-
-def _save(store: Store, labelling: LabelPass, labels: Sequence[Label], form: str) -> None:
-    """Store labels of one item by one rater of the pass.  UsageError for anybody else, and for other items."""
-    rater, item_id = labels[0].rater, labels[0].item_id
-    item_ids = store.goldens.load(labelling.golden_id).item_ids
-    if item_id not in {item_ids[k] for k in labelling.plan.positions}:
-        raise UsageError(f"Item {item_id[:60]!r} is not in {labelling.name}.")
-    if rater not in labelling.raters:
-        raise UsageError(f"Join {labelling.name} first. Only its raters can save labels there.")
-    if rater in labelling.stopped:
-        raise UsageError(f"You have stopped rating in {labelling.name}; no more labels of yours are stored there.")
-    store.labels.add(labelling.project_id, labelling.golden_id, labels, form=form)
+    store.labels.add(project_id, labelling.golden_id, labels or [remark], form=form)
 
 
 @requires("annotator")
@@ -307,8 +304,8 @@ def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str
 
     The next call undoes the label before.  The history keeps all of them.  `form` and errors as `save_label`.
     """
-    rater, labelling, undoing = _named_rater(store), get_pass(store, project_id, pass_id), WITHDRAWN + form
-    said = store.labels.since(project_id, pass_id, rater, 0)
+    rater, labelling, undoing = store.actor.name, get_pass(store, project_id, pass_id), WITHDRAWN + form
+    said = store.labels.history(project_id, pass_id, rater)
     if sent := next((label for label in said if label.form == undoing), None):  # a second call of the same form
         return sent.item_id
     given = [label for label in store.labels.current(project_id, pass_id, rater) if label.aspect != REMARK]
@@ -316,7 +313,8 @@ def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str
         return None
     last = given[-1]
     comment = next(label.comment for label in reversed(said) if label.item_id == last.item_id)
-    _save(store, labelling, [replace(last, value=None, comment=comment)], undoing)
+    _rater_of(store, labelling, last.item_id)
+    store.labels.add(project_id, labelling.golden_id, [replace(last, value=None, comment=comment)], form=undoing)
     return last.item_id
 
 
@@ -324,12 +322,10 @@ def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str
 def stop_rating(store: Store, project_id: str, pass_id: str) -> None:
     """Stop the user's rating in a pass for good, so that they may see the labels of others; their own labels count.
 
-    UsageError for somebody who does not rate in the pass.
+    Nothing happens for somebody who does not rate in the pass.
     """
-    rater, labelling = _named_rater(store), get_pass(store, project_id, pass_id)
-    if rater not in labelling.raters:
-        raise UsageError(f"{rater} does not rate in {labelling.name}.")
-    if rater not in labelling.stopped:
+    rater, labelling = store.actor.name, get_pass(store, project_id, pass_id)
+    if rater in labelling.raters and rater not in labelling.stopped:
         store.events.add(project_id, RaterStopped(labelling.name, subject=pass_id), store.actor)
 
 
@@ -361,14 +357,6 @@ class AnchorsSet(Entry):
     does = "wrote what the levels of the scale mean"
     aspect: str
     anchors: tuple[Anchor, ...]
-
-    def __post_init__(self) -> None:
-        values = [anchor.value for anchor in self.anchors]
-        if len(values) > MOST_ANCHORS or len({*values}) < len(values) or not all(map(math.isfinite, values)):
-            raise UsageError(f"A scale has at most {MOST_ANCHORS} anchors, each for its own level.")
-        longest = max((len(anchor.text) for anchor in self.anchors), default=0)
-        if longest > LONGEST_ANCHOR:
-            raise UsageError(f"An anchor may have {LONGEST_ANCHOR} characters; one of these has {longest:,}.")
 
     @property
     def texts(self) -> dict[float, str]:
@@ -406,10 +394,8 @@ def set_anchors(
 ) -> AnchorsSet:
     """Replace the meanings of the levels of an aspect; an empty text removes one.
 
-    `expected` is the `number` of the anchors that the user saw.  ConflictError if somebody else was faster, UsageError
-    for a text that is too long.
+    `expected` is the `number` of the anchors that the user saw.  ConflictError if somebody else was faster.
     """
-    store.projects.get(project_id)
     written = tuple(Anchor(float(value), " ".join(text.split())) for value, text in sorted(texts.items()))
     entry = AnchorsSet(aspect, tuple(anchor for anchor in written if anchor.text), subject=golden_id)
     store.events.add(project_id, entry, store.actor, expected=expected)
@@ -417,8 +403,6 @@ def set_anchors(
 
 
 # ── highlighted words ──────────────────────────────────────────────────────────────────────────────────────────
-
-MOST_SPANS, LONGEST_SPAN = 50, 2_000
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -430,8 +414,8 @@ class Span:
     words: str
 
     def __post_init__(self) -> None:
-        if self.start < 0 or not 0 < self.end - self.start <= LONGEST_SPAN or len(self.words) != self.end - self.start:
-            raise UsageError(f"A highlight has 1 to {LONGEST_SPAN:,} characters of the text.")
+        if not 0 <= self.start < self.end or len(self.words) != self.end - self.start:
+            raise UsageError("A highlight needs characters of the text.")
 
 
 @dataclass(frozen=True)
@@ -442,10 +426,6 @@ class Highlighted(Entry):
     does = "marked words of an item"
     item_id: str
     spans: tuple[Span, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.spans) > MOST_SPANS:
-            raise UsageError(f"An item may have {MOST_SPANS} highlights by one rater; got {len(self.spans)}.")
 
 
 def find_span(text: str, words: str, near: int) -> Span:
@@ -488,12 +468,10 @@ def mark_words(
     UsageError for words that are not in the text, an item that is not in the pass, or somebody who does not rate in it.
     `form` as `save_label`.
     """
-    labelling, rater = get_pass(store, project_id, pass_id), store.actor.name
+    labelling = get_pass(store, project_id, pass_id)
+    _rater_of(store, labelling, item_id)
     golden = store.goldens.load(labelling.golden_id)
-    position = golden.item_ids.index(item_id) if item_id in golden.item_ids else None
-    if position not in labelling.plan.positions or rater not in labelling.raters or rater in labelling.stopped:
-        raise UsageError(f"{rater or 'Nobody'} does not rate item {item_id[:60]!r} in {labelling.name}.")
-    new = find_span(golden.items[position].target, words, near)
+    new = find_span(golden.items[golden.item_ids.index(item_id)].target, words, near)
     before = my_highlights(store, project_id, pass_id).get(item_id, ())
     kept = [span for span in before if not new.start <= span.start < span.end <= new.end]  # else marked twice
     entry = Highlighted(item_id, tuple(sorted([*kept, new])), subject=pass_id)

@@ -12,9 +12,9 @@ from typing import Literal
 import numpy as np
 
 from core.calibration.calibration_records import MISALIGNED_FROM
-from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
+from core.errors import ConflictError, JobError, JudgeError, NotFoundError
 from core.projects.calibration import calibration_asked, sides_of
-from core.projects.labelling import TRIAGE_VERDICTS, Triage, TriageVerdict
+from core.projects.labelling import Triage, TriageVerdict
 from core.projects.run_control import is_imported, judge_run, kept_judge
 from core.records import FloatArray, Item, Scored, ScoreMatrix
 from core.settings import Settings
@@ -161,8 +161,6 @@ def _scores(store: Store, run_id: str, item_ids: tuple[str, ...], *criteria_ids:
 
 # ── triage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_LONGEST_NOTE = 5_000
-
 
 @dataclass(frozen=True, slots=True)
 class TriageRequest:
@@ -183,14 +181,9 @@ def save_triage(
     """Save verdict, note or pick of a misaligned item, and return the number of the log entry.
 
     `seen` is the number of the triage that the user saw (0: none); ConflictError when somebody else was faster.
-    UsageError for an unknown verdict, or a note of over 5,000 characters.
     """
-    verdict, note = request.verdict, request.note
-    if verdict and verdict not in TRIAGE_VERDICTS:
-        raise UsageError(f"A triage verdict is {', '.join(TRIAGE_VERDICTS)}; got {verdict!r}.")
-    if note is not None and len(note) > _LONGEST_NOTE:
-        raise UsageError(f"A note may have {_LONGEST_NOTE:,} characters; this one has {len(note):,}.")
-    about, said = (request.golden_id, request.aspect), store.events.all(project_id, Triage, item_id)
+    verdict, note, about = request.verdict, request.note, (request.golden_id, request.aspect)
+    said = store.events.all(project_id, Triage, item_id)
     own = [triage for triage in said if (triage.golden_id, triage.aspect) == about]
     before = own[-1] if own else Triage(*about, "", "", subject=item_id)
     triage = Triage(
@@ -203,15 +196,14 @@ def save_triage(
         subject=item_id,
     )
     changed = seen is not None and before.number not in (0, seen) and not (before.is_blank and not seen)
-    if changed and (not store.actor.name or before.actor != store.actor.name):
+    if changed and before.actor != store.actor.name:
         raise ConflictError(
             f"{before.actor or 'Somebody'} changed the triage of this item while you were looking at it: "
             f"{before.verdict or 'no verdict'}. Nothing was overwritten. Look at it again, then decide.",
             theirs=before.verdict,
             yours=triage.verdict,
         )
-    expected = None if seen is None else said[-1].number if said else 0  # of any aspect
-    return store.events.add(project_id, triage, store.actor, form=form, expected=expected)
+    return store.events.add(project_id, triage, store.actor, form=form)
 
 
 @requires("annotator")

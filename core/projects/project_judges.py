@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from core.fusion.model_rating import FusionJudge
     from core.fusion.stack import Fusion
 
-_LONGEST_NAME = 120
-
 
 @requires("reviewer", "added a judge")
 def add_judge(
@@ -43,11 +41,11 @@ def add_judge(
 ) -> str:
     """Add a judge with its scores, and its replies by item id, and return its id; a second call changes nothing.
 
-    NotFoundError for an unknown project, golden set or aspect, UsageError for a bad name.
+    NotFoundError for an unknown golden set or aspect, UsageError without a name.
     """
-    store.projects.get(project_id)
     require_aspect(store, golden_id, judge.aspect)
-    _check_name(judge.name)
+    if not judge.name.strip():
+        raise UsageError("A judge needs a name.")
     return store.judges.add(project_id, golden_id, judge, replies)
 
 
@@ -55,13 +53,6 @@ def add_judge(
 def remove_judge(store: Store, project_id: str, judge_id: str) -> None:
     """Delete a judge; the run that made it stays."""
     store.judges.remove(project_id, judge_id)
-
-
-def _check_name(name: str) -> None:
-    if not name.strip():
-        raise UsageError("A judge needs a name.")
-    if len(name) > _LONGEST_NAME:
-        raise UsageError(f"The judge's name has {len(name)} characters; at most {_LONGEST_NAME} are shown.")
 
 
 # ── for comparison ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -189,7 +180,7 @@ def import_judge(store: Store, project_id: str, preview: ImportPreview, name: st
     """Add a previewed file as a judge called `name`, with its replies, and return the id of the judge.
 
     The same file makes the same judge again, whatever the name.  UsageError for a preview with problems or an empty
-    name, NotFoundError for an unknown project.
+    name.
     """
     judge = preview.as_judge(name)
     return add_judge(store, project_id, preview.golden_id, judge, preview.replies)

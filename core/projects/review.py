@@ -16,7 +16,7 @@ from core.calibration.proposals import RoundResult
 from core.errors import ConflictError, JobError, UsageError
 from core.projects.criteria import PairedDifference, criteria_names
 from core.projects.judge_line import judge_line
-from core.projects.labelling import list_triage
+from core.projects.labelling import list_triage, named_user
 from core.records import Criteria
 from core.stats import Difference, holm
 from core.store.log import Entry
@@ -27,10 +27,8 @@ from core.wording import change_figures
 Choice = Literal["for", "against", "abstain"]
 CHOICES: tuple[Choice, ...] = ("for", "against", "abstain")
 Verdict = Literal["accepted", "rejected", "postponed"]
-VERDICTS: tuple[Verdict, ...] = ("accepted", "rejected", "postponed")
 JOINED_FOR = timedelta(hours=12)
 """Nobody waits for somebody who joined longer ago than this."""
-_LONGEST = 2_000
 _QUESTIONS = {
     "ambiguous": "Do the criteria need a rule for this?",
     "judge wrong": "Is the judge wrong here?",
@@ -291,9 +289,7 @@ def review_moved(store: Store, project_id: str) -> int:
 @requires("annotator")
 def join_review(store: Store, project_id: str, golden_id: str, aspect: str) -> None:
     """Join the review: votes are shown only once this user has voted.  UsageError without a name."""
-    if not store.actor.name:
-        raise UsageError("Enter your name first. Votes carry a name.")
-    if store.actor.name not in open_review(store, project_id, golden_id, aspect).joined:
+    if named_user(store) not in open_review(store, project_id, golden_id, aspect).joined:
         store.events.add(project_id, ReviewJoined(golden_id, aspect, subject=golden_id), store.actor)
 
 
@@ -308,12 +304,9 @@ def leave_review(store: Store, project_id: str, golden_id: str, aspect: str) -> 
 def cast_vote(store: Store, project_id: str, golden_id: str, aspect: str, key: str, *, choice: Choice) -> None:
     """Vote on an open point, and join the review; a second vote replaces the first.
 
-    UsageError without a name or for an unknown choice, ConflictError for a point that was decided meanwhile.
+    UsageError without a name, ConflictError for a point that was decided meanwhile.
     """
-    if not store.actor.name:
-        raise UsageError("Enter your name first. Votes carry a name.")
-    if choice not in CHOICES:
-        raise UsageError(f"A vote is {', '.join(CHOICES)}; got {choice!r}.")
+    named_user(store)
     point = open_review(store, project_id, golden_id, aspect).find(key)
     store.events.add(project_id, Vote(golden_id, aspect, point.title, choice, subject=key), store.actor)
 
@@ -335,12 +328,10 @@ def decide_point(
     A postponed point comes last, without its votes.  UsageError without a reason where `Point.needs_reason`,
     ConflictError when somebody else decided meanwhile.
     """
-    if verdict not in VERDICTS:
-        raise UsageError(f"A decision is {', '.join(VERDICTS)}; got {verdict!r}.")
     point = open_review(store, project_id, golden_id, aspect).find(key)
     if point.needs_reason(verdict) and not reason.strip():
         raise UsageError("This decision needs a reason, because it differs from the votes.")
-    why = reason.strip()[:_LONGEST] or ("Postponed." if verdict == "postponed" else f"{point.tally}.")
+    why = reason.strip() or ("Postponed." if verdict == "postponed" else f"{point.tally}.")
     criteria_id = "" if point.item_id else point.subject_id
     decision = PointDecided(
         golden_id, aspect, point.title, verdict, why, point.tally, point.item_id, criteria_id, subject=key

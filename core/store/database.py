@@ -511,18 +511,6 @@ _REFUSALS = ("password authentication failed", "no password supplied", "no pg_hb
 """Parts of messages of a server that refuses a connection; psycopg gives no SQLSTATE then."""
 _DISK_FULL = "53100"  # SQLSTATE disk_full
 _ROOM = 100_000  # bytes; SQLite asks for 32 KB or a few pages at a time
-_OF_SQLITE = {
-    ("SQLITE_BUSY", "SQLITE_LOCKED"): "The store is busy: another process kept writing for 15 s. Try again.",
-    ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM"): (
-        "The store's file cannot be opened for writing. Check CONCORD_HOME and its permissions."
-    ),
-    ("SQLITE_NOTADB", "SQLITE_CORRUPT"): (
-        "The store's file is damaged or no database. Restore a copy or use another CONCORD_HOME."
-    ),
-    ("SQLITE_IOERR",): (
-        "The disk or folder of the store failed ({code}). Check CONCORD_HOME: SQLite needs a local disk with room."
-    ),
-}
 
 
 def is_lost(error: sa.exc.DBAPIError) -> bool:
@@ -566,10 +554,12 @@ def _translated(error: sa.exc.DBAPIError | sqlite3.Error, folder: Path | None) -
     # another IOERR, as it does of a file system that it cannot use at all.
     if code in ("SQLITE_FULL", _DISK_FULL) or (code.startswith("SQLITE_IOERR") and _is_full(folder)):
         return StoreFullError("The disk is full. What was stored before is intact; make room and try again.")
-    for codes, words in _OF_SQLITE.items():
-        if code.startswith(codes):
-            return StoreError(words.format(code=code))
-    return StoreError(f"The store could not be read or written ({code}).")
+    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return StoreError("The store is busy: another process kept writing for 15 s. Try again.")
+    return StoreError(
+        f"The store could not be read or written ({code}). Check CONCORD_HOME: the file has to be intact and writable, "
+        "on a local disk."
+    )
 
 
 def _is_full(folder: Path | None) -> bool:

@@ -67,10 +67,9 @@ class LabelStore(StorePart):
         found = self._select(sa.select(labels).where(labels.c.number.in_(newest)))
         return [label for label in found if not label.is_withdrawn]
 
-    def since(self, project_id: str, pass_id: str, rater: str, number: int) -> list[Label]:
-        """Return a rater's labels in a pass after label `number` (0: all), oldest first."""
-        query = sa.select(labels).filter_by(project_id=project_id, pass_id=pass_id, rater=rater)
-        return self._select(query.where(labels.c.number > number))
+    def history(self, project_id: str, pass_id: str, rater: str) -> list[Label]:
+        """Return all labels of a rater in a pass, oldest first."""
+        return self._select(sa.select(labels).filter_by(project_id=project_id, pass_id=pass_id, rater=rater))
 
     def _select(self, query: sa.Select[Any]) -> list[Label]:
         rows = self._db.rows(query.order_by(labels.c.number))
@@ -91,7 +90,6 @@ class Draft:
     author: str
     text: str
     base: str
-    began_at: datetime
     kept_at: datetime
 
 
@@ -105,14 +103,13 @@ class Drafts(StorePart):
             transaction.upsert(drafts, row, keep="began_at")
             return record_of(Draft, transaction.execute(sa.select(drafts).filter_by(**key)).one())
 
-    def of(self, project_id: str, subject: str) -> list[Draft]:
-        """Return all drafts of a subject, the newest first."""
-        query = sa.select(drafts).filter_by(project_id=project_id, subject=subject)
-        rows = self._db.rows(query.order_by(drafts.c.kept_at.desc(), drafts.c.author))
-        return [record_of(Draft, row) for row in rows]
+    def get(self, project_id: str, subject: str, author: str) -> Draft | None:
+        """Return the author's draft of a subject, or None."""
+        row = self._db.row(sa.select(drafts).filter_by(project_id=project_id, subject=subject, author=author))
+        return None if row is None else record_of(Draft, row)
 
-    def drop(self, project_id: str, subject: str, authors: Sequence[str]) -> None:
-        """Delete the drafts of these authors, if there are any."""
-        theirs = sa.delete(drafts).filter_by(project_id=project_id, subject=subject)
+    def drop(self, project_id: str, subject: str, author: str) -> None:
+        """Delete the author's draft of a subject; an unknown one changes nothing."""
         with self._db.write() as transaction:
-            transaction.execute(theirs.where(drafts.c.author.in_(authors)))
+            own = sa.delete(drafts).filter_by(project_id=project_id, subject=subject, author=author)
+            transaction.execute(own)

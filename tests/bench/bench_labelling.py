@@ -201,7 +201,7 @@ def lost_and_double(store: Store, project_id: str, tally: Tally) -> tuple[int, i
     rows: dict[str, list[Any]] = {}
     (passed,) = projects.list_passes(store, project_id)
     for rater in passed.raters:
-        rows[rater] = store.labels.since(project_id, passed.pass_id, rater, 0)
+        rows[rater] = store.labels.history(project_id, passed.pass_id, rater)
     lost = double = 0
     for rater in {name for name, _ in tally.said}:
         kept = sorted(rows.get(rater, []), key=lambda row: row.at)

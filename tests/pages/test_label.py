@@ -108,7 +108,7 @@ def values(store: Store, asked: Asked, item_id: str = "i0") -> list[tuple[str, s
 def history(store: Store, asked: Asked, item_id: str = "i0") -> list[Label]:
     """All labels of an item in the newest pass, oldest first."""
     newest = projects.list_passes(store, asked.project_id)[0]
-    said = [one for who in newest.raters for one in store.labels.since(asked.project_id, newest.pass_id, who, 0)]
+    said = [one for who in newest.raters for one in store.labels.history(asked.project_id, newest.pass_id, who)]
     return sorted((one for one in said if one.item_id == item_id), key=lambda one: one.number)
 
 
@@ -209,7 +209,7 @@ def test_a_link_to_the_task_shows_the_task_alone(store: Store, asked: Asked, ope
     screen = open_label(labelling=pass_id, task="1")
     assert [one.value for one in screen.subheader] == ["first"]
     strike(press(screen, "Begin labelling"), "4")
-    assert [row.value for row in store.labels.since(asked.project_id, pass_id, "Ann", 0)] == [4.0]
+    assert [row.value for row in store.labels.history(asked.project_id, pass_id, "Ann")] == [4.0]
     assert not screen.sidebar.children
     assert not [*screen.selectbox, *screen.button_group]
     gone = open_label(labelling="gone", task="1")

@@ -32,7 +32,7 @@ def test_the_newest_label_of_each_rater_counts_and_the_others_stay(store: Store,
     save("Ann", "f4", None, "ä")
     assert _said(store, project, golden_id) == [("Bo", "a", 4.0), ("Ann", "a", 3.0), ("Ann", "ä", None)]
     assert _said(store, project, golden_id, "Ann") == [("Ann", "a", 3.0), ("Ann", "ä", None)]
-    history = store.labels.since(project, "l1", "Ann", 0)
+    history = store.labels.history(project, "l1", "Ann")
     assert [(row.item_id, row.value) for row in history] == [("a", 2.0), ("a", 3.0), ("ä", None)]
     assert {row.comment for row in history} == {"why \x00"}
 
@@ -44,7 +44,7 @@ def test_many_raters_at_once_lose_nothing(store: Store, project: str, golden_id:
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(rate, range(120)))
-    assert sum(len(store.labels.since(project, "l1", f"rater {k}", 0)) for k in range(8)) == 120
+    assert sum(len(store.labels.history(project, "l1", f"rater {k}")) for k in range(8)) == 120
     assert len(_said(store, project, golden_id)) == 8
 
 
