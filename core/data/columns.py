@@ -20,7 +20,6 @@ A person's answers to what values mean are texts, once for each::
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections import abc
 from contextlib import suppress
@@ -122,29 +121,28 @@ class Values:
     @classmethod
     def of(cls, answers: Values | str | abc.Sequence[str] | None) -> Values:
         """Read answers in the forms above.  UsageError for any other."""
+        from pydantic import TypeAdapter, ValidationError
+
         if isinstance(answers, Values):
             return answers
-        said: dict[str, Any] = {"missing": (), "best": (), "names": ()}
+        said: dict[str, Any] = {"missing": [], "best": [], "aspect": []}
         for answer in (answers,) if isinstance(answers, str) else answers or ():
-            name, _, given = answer.partition("=")
-            parts = [part.rpartition(":") for part in given.split(",")]
-            words = [(aspect.strip().removeprefix("human_"), word.strip()) for aspect, _, word in parts]
-            try:
-                if name.strip() == "missing":
-                    numbers = ((aspect, None if word == "none" else _number(word)) for aspect, word in words)
-                    said["missing"] = (*said["missing"], *numbers)
-                elif name.strip() == "aspect" and all(map(all, words)):
-                    said["names"] = (*said["names"], *words)
-                elif name.strip() == "best" and {word for _, word in words} <= {"low", "high"}:
-                    said["best"] = (*said["best"], *words)
-                elif name.strip() == "ids" and given.strip() in ("number", "first"):
-                    said["ids"] = given.strip()
-                else:
-                    raise ValueError
-            except ValueError:
-                message = f"{answer[:60]!r} does not say what values mean. Use one of these forms: {_ANSWERS}."
-                raise UsageError(message) from None
-        return cls(**said)
+            name, _, given = (part.strip() for part in answer.partition("="))
+            if name in said:
+                parts = (part.rpartition(":") for part in given.split(","))
+                said[name] += [(aspect.strip().removeprefix("human_"), word.strip()) for aspect, _, word in parts]
+            else:
+                said[name] = given
+        said["missing"] = [(aspect, None if word == "none" else word) for aspect, word in said["missing"]]
+        said["names"] = said.pop("aspect")
+        try:
+            if said.keys() - {"ids"} != {"missing", "best", "names"} or not all(map(all, said["names"])):
+                raise ValueError
+            return TypeAdapter(cls).validate_python(said)
+        except (ValidationError, ValueError):
+            listed = [answers] if isinstance(answers, str) else list(answers or ())
+            message = f"{', '.join(listed)[:100]!r} does not say what values mean. Use these forms: {_ANSWERS}."
+            raise UsageError(message) from None
 
     def is_missing(self, value: float | None, aspect: str) -> bool:
         """Whether a number is not a label of `aspect`; for None, whether every other number is one."""
@@ -154,12 +152,6 @@ class Values:
         """Return which end of the scale is the best, None if nobody said; an answer for the aspect goes first."""
         said = dict(self.best)
         return said.get(aspect, said.get(""))
-
-
-def _number(text: str) -> float:
-    if not math.isfinite(number := float(text)):
-        raise ValueError(text)
-    return number
 
 
 # ── roles ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -505,8 +497,7 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
         known = [name for name in free() if folded(name) in KNOWN_ASPECTS]
         known = [name for name in known if (got := read_numbers(row.get(name) for row in rows[:50]))[0] and not got[1]]
         for name in known:
-            alone = sum(folded(other) == folded(name) for other in known) == 1  # the check reports two spellings
-            give(HUMAN + (folded(name) if alone else name), [name])
+            give(HUMAN + folded(name), [name])
         if not known:
             give(HUMAN + "overall", first_named(free(), "value"))
     if "target" not in roles and found.get("source") == "alias":

@@ -10,8 +10,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from core.data.cells import aspect_key, clean_text, read_id, reference_texts, shown, source_text, target_text
 from core.data.columns import (
     LONGEST_ASPECT,
@@ -38,7 +36,7 @@ from core.data.reshape import with_joined_raters, with_preferences
 from core.data.split import calibration_labels, few_labels
 from core.data.tables import LIMITS, FileProblem, FindingLog, Table, first_error, has_errors, read_table
 from core.errors import AspectError, GoldenError
-from core.records import AspectLabels, FloatArray, GoldenSet, Item, Rating, Scale, is_blank
+from core.records import AspectLabels, GoldenSet, Item, Rating, Scale, is_blank
 from core.wording import counted
 
 Mapped = abc.Mapping[str, str] | str | abc.Sequence[str]
@@ -183,7 +181,7 @@ def build_golden(
             "or score it as CSV, JSONL or Parquet, which `score` reads row by row.",
             file=table.name,
         )
-    log = FindingLog(list(table.findings))
+    log = FindingLog(table.findings)
     mapping = mapping or propose_mapping(table.columns, table.rows)
     if not mapping.kind_given:
         mapping = replace(mapping, kind=detect_kind(table.rows, mapping.roles))
@@ -204,7 +202,7 @@ def build_golden(
             continue
         scale, asked = settle(cells, known.get(aspect), mapping, table.worded, log)
         questions += asked
-        _check_aspect(cells, rows.items, log)
+        _check_aspect(cells, log)
         reasons = {rows.items[position].item_id: texts for position, texts in cells.reasons.items() if texts}
         labels[aspect] = AspectLabels(aspect, scale, cells.values, reasons=reasons)
     if aspects and not labels:
@@ -290,40 +288,15 @@ def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLo
     return False
 
 
-def _groups(labels: FloatArray, items: abc.Sequence[Item]) -> tuple[int, int, list[str]]:
-    """Count how (n_items,) labels, NaN where unlabelled, spread over the groups of one source_id.
-
-    Returns the number of groups with a label, the number of those with fewer than 3 labels, which are too few for
-    sample level, and the names of those with 2 or more labels, all equal, which sample level leaves out.
-    """
-    groups: dict[str, list[float]] = {}
-    for k in np.flatnonzero(~np.isnan(labels)).tolist():
-        groups.setdefault(items[k].source_id, []).append(float(labels[k]))
-    constant = [name for name, values in groups.items() if len(values) > 1 and len(set(values)) == 1]
-    return len(groups), sum(len(values) < 3 for values in groups.values()), constant
-
-
-def _check_aspect(cells: AspectCells, items: abc.Sequence[Item], log: FindingLog) -> None:
-    """Add findings on one aspect: unusable or constant labels, and constant or small groups."""
-    labels = np.array(cells.values, dtype=np.float64)
-    known, aspect, column = labels[~np.isnan(labels)], cells.aspect, cells.column
-    if known.size < 2:
-        message = f"{aspect} has {known.size} label(s) and cannot be used; at least 2 are needed."
-        log.add("warning", message, column=column)
-    elif known.min() == known.max():
-        message = f"All {known.size} labels of {aspect} are {known[0]:g}: no alignment can be computed with them."
-        log.add("warning", message, column=column)
-    else:
-        n_groups, n_small, constant = _groups(labels, items)
-        if n_small == n_groups:
-            message = f"Every group of {aspect} has fewer than 3 labels, too few for sample level; use dataset level."
-            log.add("warning", message, column=column)
-        if constant:
-            message = (
-                f"{len(constant)} of {n_groups} groups of {aspect} are constant (all labels equal, for example "
-                f"{constant[0][:80]!r}); sample level leaves them out."
-            )
-            log.add("warning" if len(constant) > n_groups / 2 else "note", message, column=column)
+def _check_aspect(cells: AspectCells, log: FindingLog) -> None:
+    """Warn of an aspect with too few labels, or with equal ones."""
+    known = [value for value in cells.values if value is not None]
+    if len(known) < 2:
+        message = f"{cells.aspect} has {len(known)} label(s) and cannot be used; at least 2 are needed."
+        log.add("warning", message, column=cells.column)
+    elif min(known) == max(known):
+        message = f"All {len(known)} labels of {cells.aspect} are {known[0]:g}: no alignment can be computed with them."
+        log.add("warning", message, column=cells.column)
 
 
 def as_check_json(built: BuiltGolden) -> dict[str, Any]:
@@ -350,7 +323,10 @@ def _aspect_json(golden: GoldenSet, aspect: str) -> dict[str, Any]:
     "n_calibration" counts the labels that would choose criteria with the usual split; null if nothing can be split.
     """
     labels = golden.aspects[aspect]
-    n_groups, n_small, constant = _groups(golden.labels(aspect), golden.items)
+    groups: dict[str, list[float]] = {}
+    for item, value in zip(golden.items, labels.values, strict=True):
+        if value is not None:
+            groups.setdefault(item.source_id, []).append(value)
     values = [value for value in labels.values if value is not None]
     raters = [rating.rater_id for rating in golden.ratings if rating.aspect == aspect]
     return {
@@ -363,9 +339,9 @@ def _aspect_json(golden: GoldenSet, aspect: str) -> dict[str, Any]:
         "n_distinct": len(set(values)),
         "n_ratings": len(raters),
         "n_raters": len(set(raters)),
-        "n_groups": n_groups,
-        "n_constant_groups": len(constant),
-        "n_small_groups": n_small,
+        "n_groups": len(groups),
+        "n_constant_groups": sum(len(own) > 1 and len(set(own)) == 1 for own in groups.values()),
+        "n_small_groups": sum(len(own) < 3 for own in groups.values()),
     }
 
 

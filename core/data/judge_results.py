@@ -543,14 +543,7 @@ def preview(
         mapped=of_items.mapped,
     )
     unknown = list(dict.fromkeys(row.item_id for row in rows if row.item_id not in known))
-    findings = [*results.table.findings, *_import_findings(judge, verdicts, unknown, golden, task)]
-    others = {reason: count for reason, count in unread.most_common() if reason != "out of range"}
-    if others and verdicts:
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in others.items())
-        message = f"No number was found in {sum(others.values()):,} of {n:,} {use}: {reasons}."
-        findings.append(FileProblem("warning", message))
-    taken = columns.found_by("alias")
-    findings += [FileProblem("note", f"is read as {OWN_NAMES[role]}", column=columns.roles[role]) for role in taken]
+    findings = (*results.table.findings, *_import_findings(judge, verdicts, unknown, golden, task))
     return ImportPreview(
         file=results.name,
         golden_id=golden.digest,
@@ -562,7 +555,7 @@ def preview(
         examples=examples,
         judge=judge,
         replies={verdict.item_id: verdict.raw for verdict in verdicts if verdict.raw},
-        findings=tuple(findings),
+        findings=findings,
     )
 
 

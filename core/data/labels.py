@@ -6,7 +6,6 @@ answers are applied, and a question is asked where an answer is needed.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, abc
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -24,7 +23,7 @@ from core.data.cells import (
     read_number,
     shown,
 )
-from core.data.columns import Best, Mapping, Sides, pair_in
+from core.data.columns import Mapping, Sides, pair_in
 from core.data.reshape import A_BETTER, B_BETTER, PREFERENCES, TIE
 from core.data.tables import LIMITS, FindingLog, Row, Table
 from core.errors import GoldenError
@@ -289,24 +288,15 @@ def _reason(cell: Any) -> str:
 
 # ── what the numbers mean ────────────────────────────────────────────────────────────────────────────────────
 
-_ONE_IS_BEST = re.compile(
-    r"\b1\s*(?:=|:|is|means|→|->|-)?\s*(?:the\s+)?(?:best|excellent|highest|perfect|very good|top|sehr gut)\b"
-    r"|\b(?:best|excellent)\s*(?:=|:|is)\s*1\b"
-    r"|\b(?!0\b|1\b)\d{1,3}\s*(?:=|:|is|means|→|->|-)?\s*(?:the\s+)?(?:worst|terrible|very bad|very poor|poorest)\b"
-    r"|\b(?:lower|low|smaller) (?:is|=|means) (?:better|best|good)\b",
-    re.IGNORECASE,
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """A question about an aspect, or an id, that a person has to answer before the file can be used.
 
-    "ids": are the `rows`, which have the id `aspect`, two items?  "missing": are `numbers` labels?  "best": is
-    the lowest label the best?
+    "ids": are the `rows`, which have the id `aspect`, two items?  "missing": are `numbers` labels?
     """
 
-    kind: Literal["ids", "missing", "best"]
+    kind: Literal["ids", "missing"]
     aspect: str
     numbers: tuple[float, ...] = ()
     rows: tuple[int, ...] = ()
@@ -364,8 +354,13 @@ def settle(
                 fix = f"If it means no label, add --values missing={number}; if it is right, add --values missing=none."
             message = f"{number}{by} lies outside the scale {scale}{fitted}. {fix}"
             log.add("error", message, row=label.row, column=label.column, kind="scale")
-    if not pairs:
-        asked += _settle_best(cells, values.best_of(aspect), scale, log)
+    if values.best_of(aspect) == "low" and not pairs:
+        cells.change(lambda label: scale.low + scale.high - label.value)
+        message = (
+            f"The labels of {aspect} are reversed: {scale.low:g} was the best and is {scale.high:g} now. From here on, "
+            "higher is better."
+        )
+        log.add("note", message, column=cells.column)
     return scale, asked
 
 
@@ -411,26 +406,6 @@ def codes_of(numbers: abc.Set[float], sides: Sides | None) -> tuple[float, float
     return "scale" if around_zero or (len(numbers) > 3 and max(numbers) > 3) else None
 
 
-def _settle_best(cells: AspectCells, best: Best | None, scale: Scale, log: FindingLog) -> list[Question]:
-    """Reverse an aspect whose lowest label is the best, in place; or ask where its name says so."""
-    column = cells.labels[0].column
-    if best == "low":
-        cells.change(lambda label: scale.low + scale.high - label.value)
-        message = (
-            f"The labels of {cells.aspect} are reversed: {scale.low:g} was the best and is {scale.high:g} now. "
-            "From here on, higher is better."
-        )
-        log.add("note", message, column=column)
-    elif best is None and any(_ONE_IS_BEST.search(re.sub(r"[_\s]+", " ", name)) for name in (column, cells.aspect)):
-        message = (
-            f"The name says that low labels of {cells.aspect} are good. Reverse them with --values best=low, or "
-            "keep them with --values best=high."
-        )
-        log.add("error", message, column=column)
-        return [Question("best", cells.aspect, (scale.low, scale.high))]
-    return []
-
-
 def _listed(labels: abc.Iterable[LabelCell]) -> str:
     first = sorted({label.value for label in labels})
     return ", ".join(f"{number:g}" for number in first[:8]) + (" …" if len(first) > 8 else "")
@@ -456,7 +431,8 @@ CODES = frozenset(
 
 _FAR = 2.0
 """A slip is farther from the other labels than this, than half their scale, and than twice their widest gap."""
-_FAR_CODES, _SMALL = 77, 20
+_FAR_CODES = 70
+"""Negative codes farther than this from the labels do not continue a scale around 0."""
 _SLIPS, _LEAST_NEXT_TO_SLIP = 0.05, 5
 _MANY = 20
 """Labels from which on a single one off the scale of the others is told."""
@@ -507,7 +483,7 @@ def strays(values: FloatArray) -> tuple[float, ...]:
     """Find the different values off the scale that the others fit: codes for "no answer", and slips.
 
     A code such as 99 or -1 may come any number of times.  A slip is rare and far from all other labels.  A 0 is
-    doubtful where the others fill a scale from 1 to 5, 6 or 7 in whole steps.
+    doubtful where the others fill a scale from 1 to 5, 6 or 7.
     """
     different, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     for usual in USUAL:
@@ -529,37 +505,31 @@ def _are_strays(off: FloatArray, n_off: NDArray[Any], on: FloatArray, n_on: NDAr
     """Whether the values `off` a scale, each coming `n_off` times, are codes or slips next to those `on` it."""
     if on.size < 2:
         return False
-    if set(off.tolist()) <= CODES and (np.abs(off) >= _FAR_CODES).all() and np.abs(on).max() <= _SMALL:
-        return True  # several such codes, 97 to 99, tell why there is no label
+    widest_gap, away = float(np.diff(on).max()), np.maximum(on.min() - off, off - on.max())
     if off.tolist() == [-1.0] and on[0] == 0 and on[-1] >= 3:
         return True  # no scale runs from -1 to 3
-    widest_gap = float(np.diff(on).max())
-    gaps = np.maximum(on.min() - off, off - on.max())
-    if set(off.tolist()) <= CODES and off.size <= 2:
+    if set(off.tolist()) <= CODES:
         # 8 and 9 may continue the scale, and so may the negative numbers of a scale around 0
         around_zero = on.min() <= 0 and on.max() <= 3 if width > 1 else on.size < 4
-        apart = np.where(off < 0, not around_zero, gaps > widest_gap) & ((on.size > 2) | (gaps > 10))
-        return bool(apart.all())
+        apart = np.where(off < 0, (not around_zero) | (away > _FAR_CODES), away > widest_gap)
+        return bool((apart & ((on.size > 2) | (away > 10))).all())
     rare = n_off.sum() <= max(2, _SLIPS * n_on.sum()) and n_on.sum() >= _LEAST_NEXT_TO_SLIP
-    return bool(rare and on.size > 2 and (gaps > max(_FAR, width / 2, 2 * widest_gap)).all())
+    return bool(rare and on.size > 2 and (away > max(_FAR, width / 2, 2 * widest_gap)).all())
 
 
 def off_scale(scores: FloatArray, scale: Scale) -> tuple[NDArray[np.bool_], bool]:
     """Find codes for "unread" and slips among the `scores` (n,; NaN for none) of a judge, given labels on `scale`.
 
-    Where many scores lie off the scale, the judge has a scale of its own, and codes are looked for among the scores
-    alone.  Returns a mask (n,) of scores that do not count, and whether the judge has its own scale.
+    Where other scores lie off the scale, too, the judge has a scale of its own.  Returns a mask (n,) of scores that do
+    not count, and whether the judge has its own scale.
     """
     known = ~np.isnan(scores)
     off = known & ~((scores >= scale.low - 1e-9) & (scores <= scale.high + 1e-9))
-    n_off, outside = int(off.sum()), np.unique(scores[off])
-    inside = np.unique(scores[known & ~off])
-    middle = (scale.low + scale.high) / 2
-    few = outside.size <= 2 or bool((np.abs(outside) >= _FAR_CODES).all())
-    codes = set(outside.tolist()) <= CODES | {0.0} and few and inside.size > 1 and inside.max() > middle
-    if codes and np.isin(outside, (8, 9)).any():  # a judge with a scale to 10 gives these too
-        codes = inside.size > 2 and n_off <= 0.3 * known.sum() and outside[0] - inside.max() > np.diff(inside).max()
-    if codes or n_off <= _MANY_OFF * known.sum():
+    codes = np.isin(scores, [value for value in strays(scores) if value in CODES])
+    inside, outside = np.unique(scores[known & ~off]), set(scores[off].tolist())
+    # -1 and 0 next to scores above the middle; with 8 and 9 a scale to 10 is possible
+    unread = len(outside) <= 2 and outside <= (CODES | {0.0}) - {8.0, 9.0}
+    unread = unread and inside.size > 1 and inside[-1] > (scale.low + scale.high) / 2
+    if unread or (off & ~codes).sum() <= _MANY_OFF * known.sum():
         return off, False
-    found = [value for value in strays(scores) if value in CODES]
-    return known & np.isin(scores, found), True
+    return codes, True

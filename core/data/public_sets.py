@@ -208,14 +208,13 @@ def topical_chat(parts: Parts, aspects: Aspects) -> list[Row]:
 def webnlg(parts: Parts, aspects: Aspects) -> list[Row]:
     """Convert WebNLG 2017: 223 sets of triples × 10 teams, crowd ratings of 1 to 3 (``ratings``, CSV, one per row).
 
-    The team ``webnlg`` is the gold text: it is the reference of the others, and its stored metrics (always 1) are left
-    out.  R writes NA where there is no value.
+    The team ``webnlg`` is the gold text, the reference of the others.  R writes NA where there is no value.
     """
     groups = _grouped(parts["ratings"], "mr", "team")
     gold = {data: _text(records[0]["text"]) for (data, team), records in groups.items() if team == "webnlg"}
     ids, rows = _Ids("wn", "W"), []
     for (data, team), records in groups.items():
-        is_gold, target = team == "webnlg", _text(records[0]["text"])
+        target = _text(records[0]["text"])
         row = ids.of(data, team) | {
             "source": re.sub(r"\s*<br>\s*", "\n", data),
             "target": "" if target == "NA" else target,
@@ -224,10 +223,7 @@ def webnlg(parts: Parts, aspects: Aspects) -> list[Row]:
         for aspect, (field, low, high) in aspects.items():
             given = (record[field] for record in records)
             row |= _rated(aspect, [None if value in ("", "NA") else _number(value, low, high) for value in given])
-        for name in ("bleu", "meteor", "ter"):
-            value = records[0][name]
-            row[f"metric_{name}"] = None if is_gold or value in ("", "NA") else _number(value, -1e9, 1e9)
-        if data in gold and not is_gold:
+        if data in gold and team != "webnlg":
             row["references"] = [gold[data]]
         rows.append(row)
     return rows

@@ -50,29 +50,27 @@ class FileProblem:
     column: str | None = None
 
 
-@dataclass
 class FindingLog:
     """Findings of one file, one for each cause: the first of a kind in a column, which names the rows of the others."""
 
-    kept: list[FileProblem] = field(default_factory=list)
-    _also: dict[int, dict[int, None]] = field(default_factory=dict)  # place in `kept` → rows of the others, each once
-    _first: dict[tuple[str, str | None, Severity], int] = field(default_factory=dict)
+    def __init__(self, findings: abc.Iterable[FileProblem] = ()) -> None:
+        # by kind, column and severity, or by number: the first finding, and the rows of the others, each once
+        self._found: dict[Any, tuple[FileProblem, set[int]]] = {k: (own, set()) for k, own in enumerate(findings)}
 
     def add(
         self, severity: Severity, message: str, *, row: int | None = None, column: str | None = None, kind: str = ""
     ) -> None:
         """Add a finding; if its `kind` and column have one already, add only the row to that one."""
-        first = self._first.setdefault((kind, column, severity), len(self.kept)) if kind else len(self.kept)
-        if first == len(self.kept):
-            self.kept.append(FileProblem(severity, message, row, column))
-        elif row is not None and row != self.kept[first].row:
-            self._also.setdefault(first, {})[row] = None
+        key = (kind, column, severity) if kind else len(self._found)
+        first, also = self._found.setdefault(key, (FileProblem(severity, message, row, column), set()))
+        if row is not None and row != first.row:
+            also.add(row)
 
     def sorted(self) -> tuple[FileProblem, ...]:
         """Return errors, then warnings, then notes, each by row; each names the other rows of the same cause."""
         found = [
-            replace(finding, message=f"{finding.message} The same in {rows_words(sorted(also))}.") if also else finding
-            for finding, also in ((finding, self._also.get(k)) for k, finding in enumerate(self.kept))
+            replace(first, message=f"{first.message} The same in {rows_words(sorted(also))}.") if also else first
+            for first, also in self._found.values()
         ]
         return tuple(sorted(found, key=lambda f: (_ORDER.index(f.severity), f.row is None, f.row or 0)))
 
@@ -615,12 +613,10 @@ def _json_value(text: str, file: TableFile, what: str, row: int | None = None) -
         return json.loads(text)
     except json.JSONDecodeError as problem:
         where = f" at line {problem.lineno}" if row is None else ""
-        message = f"{what} not JSON{where}: {problem.msg} at character {problem.colno}."
-        raise file.refuse(message, row=row) from problem
-    except RecursionError as problem:
-        raise file.refuse(f"{what} not JSON: it is nested too deeply.", row=row) from problem
-    except ValueError as problem:  # int() refuses thousands of digits
-        raise file.refuse(f"{what} not JSON: a number in it is too long.", row=row) from problem
+        why = f"{where}: {problem.msg} at character {problem.colno}"
+    except (RecursionError, ValueError):  # int() refuses thousands of digits
+        why = ": it is nested too deeply, or a number in it is too long"
+    raise file.refuse(f"{what} not JSON{why}.", row=row)
 
 
 _ODD_NAME = re.compile("^\\s|\\s$|^$|[\ud800-\udfff\x00]").search

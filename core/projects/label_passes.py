@@ -25,10 +25,9 @@ from core.projects.labelling import (
     still_rating,
 )
 from core.projects.project_list import given_reason
-from core.records import AspectLabels, GoldenSet, Interval, Rating, visible_name
+from core.records import AspectLabels, GoldenSet, Rating, visible_name
 from core.stats import RaterTable, alpha_metric, krippendorff_alpha
 from core.stats.label_planning import LabelPlanning, plan_labels
-from core.stats.raters import alpha_interval
 from core.store.labels import Label
 from core.store.store import Store, requires
 
@@ -112,7 +111,7 @@ def ratings_of(golden: GoldenSet, labels: Sequence[Label], aspect: str) -> Rater
 class AspectAgreement:
     """Agreement of raters on an aspect: Krippendorff's alpha, None where it is undefined.
 
-    `n_double` items have two labels or more.  `interval` is None without alpha, or with too few sources.
+    `n_double` items have two labels or more.
     """
 
     aspect: str
@@ -120,7 +119,6 @@ class AspectAgreement:
     alpha_metric: str
     n_double: int
     n_labels: int
-    interval: Interval | None = None
 
 
 def agreement(golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect) -> AspectAgreement:
@@ -132,7 +130,6 @@ def agreement(golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect) -
         alpha_metric=metric,
         n_double=len(ratings.rated_twice),
         n_labels=int(ratings.rated.sum()),
-        interval=alpha_interval(ratings, aspect.scale, golden.source_codes),
     )
 
 

@@ -205,8 +205,7 @@ def figures_csv(report: Report) -> str:
     if (people := raters.beside) is not None:
         rows += _minus("judge minus one rater", people.judge, people.difference, people.interval, people.p)
     alpha = raters.alpha
-    low, high = raters.alpha_interval or (None, None)
-    rows.append(("raters", f"Krippendorff's alpha ({alpha.metric})", "", "all", alpha.value, low, high, alpha.n_items))
+    rows.append(("raters", f"Krippendorff's alpha ({alpha.metric})", "", "all", alpha.value, None, None, alpha.n_items))
     for row in report.board.rows:
         rows.append(_aligned(f"judge: {told.bounded(row.name, 120)}", "unseen by all judges", row.alignment))
     for system in report.means.systems:

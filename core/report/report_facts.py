@@ -24,7 +24,7 @@ from core.comparison.supervised import plain_regression
 from core.data import load_golden
 from core.data.judge_results import ScoredRows
 from core.errors import AspectError, UsageError
-from core.records import Alignment, Criteria, FloatArray, GoldenSet, IntArray, Interval, JudgeScores
+from core.records import Alignment, Criteria, FloatArray, GoldenSet, IntArray, JudgeScores
 from core.stats import (
     Alpha,
     AnnotatorTest,
@@ -37,7 +37,6 @@ from core.stats import (
     krippendorff_alpha,
     rater_table,
 )
-from core.stats.raters import alpha_interval
 from core.stats.system_means import SystemMeans, system_means
 
 if TYPE_CHECKING:
@@ -169,7 +168,6 @@ class Raters:
 
     n_rated: Mapping[str, int]
     alpha: Alpha
-    alpha_interval: Interval | None
     ceiling: Alignment
     beside: BesidePeople | None = None
     test: AnnotatorTest | None = None
@@ -186,12 +184,11 @@ def raters_of(judged: ReportedJudge, withheld: str = "") -> Raters:
     try:
         table = rater_table(golden, aspect)
     except AspectError as error:
-        return Raters({}, Alpha(None, alpha_metric(scale), 0, reason=str(error)), None, ceiling)
+        return Raters({}, Alpha(None, alpha_metric(scale), 0, reason=str(error)), ceiling)
     here, items = table.at(at), LabelledItems.of(golden, aspect, at)
     return Raters(
         {name: int(n) for name, n in zip(table.raters, table.rated.sum(axis=1), strict=True) if name},
         krippendorff_alpha(table.values, alpha_metric(scale)),
-        alpha_interval(table, scale, golden.source_codes),
         ceiling,
         beside_people(here, judged.values[at], items, measure).without_claim(withheld),
         annotator_test(here, judged.scores.on_raters_scale[at], items).without_claim(withheld),

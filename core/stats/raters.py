@@ -237,25 +237,6 @@ def alpha_metric(scale: Scale) -> AlphaMetric:
     return "nominal" if scale.two_steps else "ordinal"
 
 
-def alpha_interval(table: RaterTable, scale: Scale, source_codes: IntArray, seed: int = 0) -> Interval | None:
-    """95 % interval of alpha, by leaving out one source of the doubly rated items at a time.
-
-    `source_codes` are (n_items,).  None where alpha is undefined, or with too few sources.
-    """
-    sources, codes = np.unique(source_codes[table.rated_twice], return_inverse=True)
-    values = table.values[:, table.rated_twice]
-
-    def alphas(counts: FloatArray) -> FloatArray:
-        found = (krippendorff_alpha(values[:, row[codes] > 0], alpha_metric(scale)).value for row in counts)
-        return np.array([[np.nan if value is None else value] for value in found])
-
-    alpha = alphas(np.ones((1, sources.size)))[0]
-    if sources.size < 2 or np.isnan(alpha[0]):
-        return None
-    behind = np.array([sources.size])
-    return spread_over_sources(alphas, alpha, behind, sources.size, np.random.default_rng(seed)).interval(0)[0]
-
-
 # ── one rater left out ───────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -280,20 +280,13 @@ def answer_questions(questions: Sequence[Question], values: Values, upload: str)
                 "Two items: keep both": replace(values, ids="number"),
                 "One item: leave the later row out": replace(values, ids="first"),
             }
-        elif question.kind == "missing":
+        else:
             where = f"{numbers} in {rows_words(question.rows)}"
             words = f"**{plain(aspect)}**: {where} lies far from the other labels. What does it mean?"
             lost = tuple((aspect, number) for number in question.numbers)
             options = {
                 "No label: leave it out": replace(values, missing=(*values.missing, *lost)),
                 "It is right: keep it": replace(values, missing=(*values.missing, (aspect, None))),
-            }
-        else:
-            low, high = question.numbers
-            words = f"**{plain(aspect)}**: its name suggests that low labels are good. Which label is the best?"
-            options = {
-                f"{low:g} is the best: reverse the labels": replace(values, best=(*values.best, (aspect, "low"))),
-                f"{high:g} is the best: keep them": replace(values, best=(*values.best, (aspect, "high"))),
             }
         with st.container(border=True):
             chosen = st.radio(words, list(options), index=None, key=widget(f"values_{upload}_{question}"))

@@ -14,7 +14,7 @@ from core.projects.label_passes import AspectAgreement
 from core.projects.labelling import LONGEST_ANCHOR, AnchorsSet, LabelAspect, LabelPass
 from core.report.figures.svg import shortened
 from core.store.store import Store
-from core.wording import counted, number, range_words
+from core.wording import counted, number
 from pages.ui import grid, people, state
 from pages.ui.accounts import auth_section
 from pages.ui.grid import Column
@@ -87,13 +87,9 @@ def _draw_agreement(passed: LabelPass, agreement: AspectAgreement) -> None:
         finding(f"Raters agree {about} enough for tentative conclusions")
     else:
         finding(f"Raters agree too little {about} to rely on their labels")
-    interval = agreement.interval
-    sure = "no interval with fewer than two sources"
-    if interval is not None:
-        sure = f"95 % interval {range_words(interval)}, {interval.method}"
     st.caption(
         f"Krippendorff's alpha {number(agreement.alpha)} ({agreement.alpha_metric}; 1 is perfect, 0 is chance), "
-        f"n = {agreement.n_double:,} items rated by two or more, {agreement.n_labels:,} labels in all, {sure}"
+        f"n = {agreement.n_double:,} items rated by two or more, {agreement.n_labels:,} labels in all"
     )
 
 

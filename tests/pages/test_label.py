@@ -475,7 +475,6 @@ def test_progress_and_agreement(rated: str, open_label: Open) -> None:
     assert "too little on clarity" in finding_of(screen)
     assert "3 of 6 items" in texts(screen)
     assert "n = 3 items rated by two or more, 6 labels in all" in texts(screen)
-    assert "jackknife over 3 sources" in texts(screen)
 
 
 def test_nobody_has_joined_yet(store: Store, asked: Asked, open_label: Open) -> None:

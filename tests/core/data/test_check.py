@@ -47,16 +47,6 @@ def test_too_few_labels_are_warned_of(built: Build, n: int, few: bool) -> None:
     assert result.golden is not None
 
 
-def test_constant_groups_are_counted_once_with_an_example(built: Build) -> None:
-    result = built(rows(30, 5, lambda s, m: 3 if s in (4, 7) else m + 1))
-    (finding,) = found(result, "constant")
-    assert finding.severity == "note"
-    assert finding.column == "human_x"
-    assert "2 of 30 groups of x are constant (all labels equal, for example 's4')" in finding.message
-    (finding,) = found(built(rows(30, 5, lambda s, m: s % 5 + 1)), "constant")
-    assert finding.severity == "warning"
-
-
 def test_an_aspect_of_one_value_is_warned_of_and_refused_on_use(built: Build) -> None:
     result = built(rows(30, 5, lambda s, m: 4))
     assert found(result, "All 150 labels of x are 4")[0].severity == "warning"

@@ -234,8 +234,6 @@ def test_scores_as_they_come() -> None:
     assert (result.use, result.unread) == ("scores", {"no verdict": 2})
     assert [one.detail for one in result.judge.unscored] == ["", "'high' is not a number."]
     assert (result.judge.calls_per_item, result.replies) == (None, {"b": ("Dull.",)})
-    notes = [(finding.column, finding.message) for finding in result.findings if finding.severity == "note"]
-    assert {("id", "is read as item_id"), ("rating", "is read as score")} <= set(notes)
 
 
 def test_scores_on_another_scale_stay_as_they_are_and_codes_are_unread() -> None:

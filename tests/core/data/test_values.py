@@ -51,17 +51,10 @@ def test_a_code_for_missing_is_asked_about_and_can_be_left_out() -> None:
 # ── which end is best ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    "name", ["human_q (1 = best)", "human_q_1_is_best", "human_q_1=best_5=worst", "human_q lower is better"]
-)
-def test_a_name_that_says_one_is_best_is_asked_about(name: str, tmp_path: Path) -> None:
-    path = written(tmp_path, f"item_id,target,{name}", [f"{k},Text {k}.,{k % 5 + 1}" for k in range(10)])
-    (message,) = errors(path)
-    assert "--values best=low" in message
-    aspect = name.removeprefix("human_")
-    turned = load_golden(path, values="best=low")
-    assert turned.labels(aspect).tolist() == [5, 4, 3, 2, 1] * 2
-    assert load_golden(path, values=f"best={aspect}:high").labels(aspect).tolist() == [1, 2, 3, 4, 5] * 2
+def test_an_aspect_whose_lowest_label_is_the_best_is_reversed(tmp_path: Path) -> None:
+    path = written(tmp_path, "item_id,target,human_q", [f"{k},Text {k}.,{k % 5 + 1}" for k in range(10)])
+    assert load_golden(path, values="best=low").labels("q").tolist() == [5, 4, 3, 2, 1] * 2
+    assert load_golden(path, values=["best=low", "best=q:high"]).labels("q").tolist() == [1, 2, 3, 4, 5] * 2
 
 
 # ── files of verdicts ────────────────────────────────────────────────────────────────────────────────────────

@@ -33,8 +33,6 @@ def test_people_agree_as_the_ceiling_command_says(report, run, sample, held_out)
     own, people = ceiling(sample, "coherence", MeasureSettings()), report.raters
     assert people.alpha.value == own.krippendorff_alpha
     assert people.n_rated == dict.fromkeys(("r1", "r2", "r3"), len(sample.items))
-    assert people.alpha_interval is not None
-    assert people.alpha_interval.low < own.krippendorff_alpha < people.alpha_interval.high
     table, items = rater_table(sample, "coherence").at(held_out), LabelledItems.of(sample, "coherence", held_out)
     expected, _ = leave_one_out(table, items, run.held_out.measure)
     found = people.ceiling

@@ -89,7 +89,7 @@ def test_undefined_is_a_dash(report):
         judged=replace(report.judged, calibration=made),
         board=replace(report.board, rows=(), bar=None, problem="Nothing is common."),
         curve=None,
-        raters=Raters({}, replace(report.raters.alpha, value=None), None, nothing),
+        raters=Raters({}, replace(report.raters.alpha, value=None), nothing),
         simulated=False,
         chosen=(),
         n_doubted=0,
