@@ -141,7 +141,7 @@ def estimate_means(
     marked = frozenset(verdict.item_id for verdict in read if verdict.calibration_item)
     ids, systems, sources = [one.item_id for one in read], [system for system, _ in named], [of for _, of in named]
     behind = calibration_items(golden, marked, judge_file, map_too=False)
-    rows = ScoredRows(ids, read.values, systems, sources, marked)
+    rows = ScoredRows(ids, read.values, systems, sources)
     judged, left_out = judged_items(golden, aspect, rows, seen=() if all_items else behind.tolist())
     if not judged.has_score.any():
         raise UsageError(

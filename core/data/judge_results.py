@@ -81,7 +81,7 @@ class ResultFile:
     table: Table | TableFile = field(repr=False)
 
     def numbered(self) -> Iterator[tuple[int, Row]]:
-        """Every row with its number in the file; an absent key is an empty cell."""
+        """Yield every row with its number in the file; an absent key is an empty cell."""
         return ((number, flattened(row)) for number, row in self.table.numbered())
 
 
@@ -435,15 +435,13 @@ def off_scale_words(verdicts: Verdicts, scale: Scale) -> list[str]:
 class ScoredRows:
     """One row per item: ids, `scores` (n,) with NaN for unscored, and the names of its system and source.
 
-    `systems` and `sources` are empty where nothing names them.  `calibration_items` are the ids that the file marks:
-    their labels chose or fitted the judge.
+    `systems` and `sources` are empty where nothing names them.
     """
 
     item_ids: Sequence[str]
     scores: FloatArray
     systems: Sequence[str] = ()
     sources: Sequence[str] = ()
-    calibration_items: frozenset[str] = frozenset()
 
 
 def read_groups(path: Path) -> dict[str, tuple[str, str]]:

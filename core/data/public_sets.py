@@ -61,7 +61,7 @@ class Benchmark:
     parts: tuple[SetFile, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """As ``fetch --list --json`` shows it."""
+        """Return the JSON of ``fetch --list --json``."""
         body = asdict(self)
         return body | {"aspects": list(self.aspects), "files": body.pop("parts")}
 

@@ -379,5 +379,5 @@ def calibration_digests(card: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _digests(golden: GoldenSet, positions: Iterable[int]) -> tuple[str, ...]:
-    """Each once, sorted."""
+    """List the digests of the texts at `positions`, each once, sorted."""
     return tuple(sorted({text_digest(golden.items[k]) for k in positions}))

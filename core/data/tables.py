@@ -208,7 +208,7 @@ class TableFile:
 
     @property
     def unpacked(self) -> int:
-        """How many bytes the content may have when it is unpacked."""
+        """Most bytes that the content may have after unpacking."""
         most = UNPACKED_FREELY + UNPACKED_TIMES * self.size
         return most if self.limit is None else min(most, self.limit)
 
@@ -267,7 +267,7 @@ class Rows:
 
     @property
     def findings(self) -> tuple[FileProblem, ...]:
-        """On the file, then on its rows."""
+        """List findings on the file, then on its rows."""
         return (*self.file.findings, *self._log.sorted())
 
     def __iter__(self) -> abc.Iterator[Row]:

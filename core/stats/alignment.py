@@ -115,7 +115,7 @@ def _undefined(a: Alignment, b: Alignment) -> str:
 
 
 def align(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> Alignment:
-    """The Alignment of one judge's `scores` (n_items,), NaN = unscored, with its interval; see `align_each`."""
+    """Align one judge's `scores` (n_items,), NaN = unscored, with the labels of `items`; see `align_each`."""
     return align_each(np.asarray(scores, dtype=np.float64)[None, :], items, measure, seed=seed)[0]
 
 

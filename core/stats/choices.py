@@ -137,7 +137,7 @@ def _auc(x: FloatArray, said: BoolArray, codes: IntArray) -> Rate:
 
 
 def _cheapest(x: FloatArray, said: BoolArray, miss_cost: float, alarm_cost: float) -> float:
-    """The threshold of least cost, half-way to the score below; inf where never saying yes costs least.
+    """Choose the threshold of least cost, half-way to the score below; inf if never saying yes costs least.
 
     Of equal ones the lowest: a tie is decided for the class that costs more to miss.
     """
@@ -214,7 +214,7 @@ def preference_agreement(
 
 
 def _tie_within(lean: FloatArray, said: FloatArray) -> float:
-    """The ε of best agreement; −1 where calling no tie at all agrees best."""
+    """Choose the ε of best agreement; −1 if calling nothing a tie agrees best."""
     size = np.abs(lean)
     order = np.argsort(size, kind="stable")
     right, tied = (np.sign(lean) == said)[order], (said == 0)[order]

@@ -269,7 +269,7 @@ class LabelledItems:
 
     @cached_property
     def n_sources(self) -> int:
-        """Number of sources.  This and what follows are for items that are sorted by source."""
+        """Number of sources; like the members below, only for items sorted by source."""
         return int(self.sources.max(initial=-1)) + 1
 
     @cached_property

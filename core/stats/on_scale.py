@@ -526,7 +526,7 @@ def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, sca
 
 
 def _errors_by_score(calibrated: FloatArray, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean of the residuals nearest to each of some scores."""
+    """Average the residuals nearest to each of `EXPECTED_AT` scores; return the scores and the averages."""
     at = np.unique(np.quantile(calibrated, np.linspace(0, 1, EXPECTED_AT)))
     n_near = max(1, round(NEAR * calibrated.size))
     near = [np.argsort(np.abs(calibrated - score), kind="stable")[:n_near] for score in at]

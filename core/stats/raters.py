@@ -122,12 +122,12 @@ class RaterTable:
 
     @property
     def rated(self) -> BoolArray:
-        """(n_raters, n_items) who rated what."""
+        """Mask (n_raters, n_items) of the ratings given."""
         return ~np.isnan(self.values)
 
     @cached_property
     def n_ratings(self) -> IntArray:
-        """(n_items,) how many ratings each item has."""
+        """Number of ratings of each item, (n_items,)."""
         return np.asarray(self.rated.sum(axis=0), dtype=np.intp)
 
     @property

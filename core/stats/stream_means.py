@@ -60,7 +60,7 @@ class StreamMean:
 
 
 def stream_mean(values: FloatArray, sources: IntArray) -> StreamMean | None:
-    """The mean of `values` (n,) whose items come from `sources` (n,) (whole numbers from 0); None without values."""
+    """Compute the mean of `values` (n,) of items from `sources` (n,), whole numbers from 0; None without values."""
     if not values.size:
         return None
     mean, n_sources = float(values.mean()), np.unique(sources).size

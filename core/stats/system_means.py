@@ -210,7 +210,7 @@ class SourceMean:
 
     @classmethod
     def of(cls, values: FloatArray, sources: IntArray) -> SourceMean:
-        """The plain mean of `values` (n,), whose items come from `sources` (n,)."""
+        """Compute the plain mean of `values` (n,), whose items come from `sources` (n,)."""
         names, place = np.unique(sources, return_inverse=True)
         mean, n = float(values.mean()) if values.size else np.nan, names.size
         scale = np.sqrt(n / (n - 1)) / values.size if n > 1 else 0.0
