@@ -41,9 +41,8 @@ from core.records import (
     Usage,
 )
 from core.stats import LabelledItems, align_each, alignment_values, average_ranks
+from core.stats.correlation import BoolArray
 from core.verdicts import Scores
-
-BoolArray = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 class Keeper:

@@ -49,13 +49,14 @@ from core.records import (
     IntArray,
     Interval,
     Item,
+    JsonRecord,
     Scale,
     Scored,
     content_digest,
     is_blank,
     json_fields,
 )
-from core.stats.intervals import LEAST_SOURCES, ROUNDING, TOO_FEW
+from core.stats.intervals import CONFIDENCE, LEAST_SOURCES, ROUNDING, TOO_FEW, t_quantile
 from core.stats.stream_means import LEAST_STREAM, StreamMean, share_of_level, stream_mean
 from core.stats.system_means import JudgedItems, MeanEstimate, system_means
 from core.wording import counted
@@ -104,7 +105,7 @@ class Movement:
 
 
 @dataclass(frozen=True)
-class Period:
+class Period(JsonRecord):
     """A day, week or version of `n` texts, of which `n_unread` have no verdict.
 
     `corrected` is its mean on the human scale, estimated from verdicts and labels together; None if no text of any
@@ -119,10 +120,6 @@ class Period:
     corrected: MeanEstimate | None
     in_baseline: bool
     change: Movement | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        mean = None if self.judged is None else {"value": self.judged.value, "n_sources": self.judged.n_sources}
-        return json_fields(self, but=("judged",)) | {"judged": mean}
 
 
 def watch(
@@ -228,8 +225,7 @@ class AnchorLook:
         return 0.0 if self.n > 1 and self.change == 0.0 else None
 
     def as_json(self) -> dict[str, Any]:
-        ends = None if self.interval is None else self.interval.as_json()
-        return json_fields(self, but=("interval",)) | {"interval": ends, "moved": self.moved}
+        return json_fields(self) | {"moved": self.moved}
 
 
 def look_again(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str], alpha: float) -> AnchorLook:
@@ -237,8 +233,6 @@ def look_again(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str],
 
     `sources` are those of the anchors; `alpha` is the chance of a false alarm over all looks.
     """
-    from scipy.special import stdtrit
-
     first, now, n = looks[0], looks[-1], len(looks)
     both = [anchor for anchor in first if anchor in now]
     look = AnchorLook(n, len(both), len(first) - len(both), None, None)
@@ -256,7 +250,7 @@ def look_again(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str],
     if mean.n_sources < LEAST_SOURCES or mean.error is None:
         return replace(look, reason=TOO_FEW)
     level, freedom = share_of_level(alpha, n - 1), mean.n_sources - 1
-    half = float(stdtrit(freedom, 1.0 - level / 2.0)) * mean.error
+    half = t_quantile(freedom, (1.0 - CONFIDENCE) / level) * mean.error
     method = f"t({freedom}) over sources, look {n - 1} after the first"
     return replace(look, interval=Interval(mean.value - half, mean.value + half, 1.0 - level, method, mean.n_sources))
 
@@ -331,7 +325,7 @@ class Monitored:
             **json_fields(said, but=("headline",)),
             "moved": self.who,
             "alarm": self.alarm,
-            "anchors": None if self.look is None else self.look.as_json(),
+            "anchors": self.look and self.look.as_json(),
         }
 
 

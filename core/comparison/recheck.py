@@ -18,11 +18,12 @@ import numpy as np
 from core.comparison.measures import align
 from core.data.judge_results import AnyVerdicts, in_records
 from core.data.split import task_of, text_digest, texts_behind
-from core.errors import GoldenError, JudgeError
+from core.errors import GoldenError
 from core.judge_files import CalibratedJudge
+from core.judge_files.documents import alignment_of
 from core.judge_files.loaded import LoadedJudge, load_judge
 from core.progress import SILENT, Progress, Stage
-from core.records import Alignment, GoldenSet, IntArray, Interval, json_fields, setting
+from core.records import Alignment, GoldenSet, IntArray, json_fields, setting
 from core.stats import MeasureSettings
 from core.stats.change import Change, change_between
 from core.verdicts import Verdicts
@@ -146,17 +147,9 @@ def recheck(
 
 
 def exported_alignment(card: Mapping[str, Any]) -> Alignment:
-    """Read the held-out alignment that a judge file reports; JudgeError without one."""
-    alignment = card.get("alignment") or {}
-    body = alignment if "statistic" in alignment else alignment.get("held_out") or {}
-    names = ("statistic", "level", "value", "n", "n_groups", "n_left_out", "n_unscored")
-    try:
-        ends = body["interval"]
-        interval = None if ends is None else Interval(ends[0], ends[1], 0.95, body.get("interval_method") or "")
-        figures = {name: body[name] for name in names}
-        return Alignment(**figures, interval=interval, reason=body.get("reason") or "")
-    except (KeyError, TypeError, IndexError) as error:
-        raise JudgeError("The judge file has no held-out alignment to compare with.") from error
+    """Return the held-out alignment that a checked judge file reports."""
+    alignment = card["alignment"]
+    return alignment_of(alignment if "statistic" in alignment else alignment["held_out"])
 
 
 # ── which labelled items are newer than the judge, recognised by their texts ──────────────────────────────────

@@ -32,13 +32,12 @@ from core.records import (
     setting,
 )
 from core.stats import Difference
-from core.stats.intervals import intraclass_correlation
+from core.stats.intervals import CONFIDENCE, intraclass_correlation
 
 SAME = 1e-9
 """Largest gap between equal scores: means of the same ratings, added in another order."""
 SAMPLES = (2, 3, 5, 10)
 """Numbers of samples for which the alignment is forecast."""
-CONFIDENCE = 0.95
 TOO_FEW, ALL_SAME = "fewer than two items have two scores to compare", "all scores are equal"
 
 

@@ -64,13 +64,12 @@ def calibration_curve(
     judge: JudgeScores,
     *,
     own: IsotonicMap | None = None,
-    bins: int = MOST_BINS,
     seed: int = 0,
 ) -> CalibrationCurve:
     """Measure the curve of one judge on the labelled items that it scored and has not seen.
 
     `own` is the map of a calibrated judge; without one it is fitted to the items seen, or cross-fitted over the others.
-    At most `bins` bins of about equal size; equal scores stay together.  `seed` draws the folds of a cross-fit.
+    At most `MOST_BINS` bins of about equal size; equal scores stay together.  `seed` draws the folds of a cross-fit.
     UsageError when the judge has no such item.
     """
     scale = golden.aspects[aspect].scale
@@ -94,7 +93,7 @@ def calibration_curve(
         where = f"{at.size:,} items that the judge had seen"
     on_scale = judge.on_scale and judge.higher_is_better
     return CalibrationCurve(
-        bins=_bins(scores[telling], labels[telling], bins),
+        bins=_bins(scores[telling], labels[telling]),
         n=telling.size,
         score_map=score_map,
         map_note=note,
@@ -104,13 +103,13 @@ def calibration_curve(
     )
 
 
-def _bins(scores: FloatArray, labels: FloatArray, most: int) -> tuple[ScoreBin, ...]:
+def _bins(scores: FloatArray, labels: FloatArray) -> tuple[ScoreBin, ...]:
     """Make a bin for each distinct score where they are few, else bins of about equal size."""
     distinct, code, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    if distinct.size > most:
+    if distinct.size > MOST_BINS:
         middle = np.cumsum(counts) - counts / 2
-        code = np.floor(middle / scores.size * most).astype(np.intp)[code]
-        for small in np.flatnonzero(np.bincount(code) < scores.size / (2 * most))[::-1]:
+        code = np.floor(middle / scores.size * MOST_BINS).astype(np.intp)[code]
+        for small in np.flatnonzero(np.bincount(code) < scores.size / (2 * MOST_BINS))[::-1]:
             code[code == small] = max(code[code < small], default=small)  # to its neighbour below
     groups = [(scores[code == k], labels[code == k]) for k in np.unique(code)]
     return tuple(

@@ -43,8 +43,7 @@ class TriedModel:
     usage: Usage
 
     def as_json(self) -> dict[str, Any]:
-        difference = None if self.difference is None else self.difference.as_json()
-        return json_fields(self, but=("difference", "usage")) | {"difference": difference, "usage": asdict(self.usage)}
+        return json_fields(self, but=("usage",)) | {"usage": asdict(self.usage)}
 
 
 def switch(

@@ -69,7 +69,6 @@ def known_of(golden: GoldenSet, calibration: Calibration) -> dict[str, Any]:
 def judge_card(
     calibration: Calibration,
     *,
-    created: dt.datetime | None = None,
     version: JudgeVersion | None = None,
     ceiling: Alignment | None = None,
     held_out_opened: int | None = None,
@@ -81,7 +80,6 @@ def judge_card(
 
     Args:
         calibration: The result to write.
-        created: Now (UTC) by default.
         version: The version of a project's judge, with its sign-off; without one, nobody approved the judge.
         ceiling: The leave-one-rater-out alignment.
         held_out_opened: How often somebody looked at the held-out items.
@@ -127,7 +125,7 @@ def judge_card(
         "warnings": [*c.warnings, *warnings, *c.work.left_out, *_unapproved(version)],
         "texts": c.texts.as_json(),
     }
-    return written(body, "judge", NOTE, created)
+    return written(body, "judge", NOTE)
 
 
 def judge_yaml(calibration: Calibration, **known: Any) -> str:

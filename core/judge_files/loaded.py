@@ -39,7 +39,6 @@ from core.judging.judge_specs import (
     restore_judge,
 )
 from core.judging.llm_judge import LLMJudge
-from core.judging.parse import PARSER
 from core.judging.scoring_styles import Style
 from core.metrics import Metric, fitted_repeval
 from core.providers.completions import ReplyStore
@@ -89,7 +88,6 @@ ASKED = (
     "{spec} is asked differently than when it was calibrated ({what}): the alignment in the judge file was not "
     "measured like this."
 )
-READ = "Replies are read by {now}, and were read by {then} when the judge was calibrated: a few scores may differ."
 NOT_ITS_INTERVALS = (
     "intervals belong to the judge as it was exported, and its file was changed, or the judge or its prompts are "
     "different now; calibrate again"
@@ -154,9 +152,7 @@ class LoadedJudge(ABC):
     def close(self) -> None:  # noqa: B027 - a score of hidden states holds none
         """Release connections.  Safe to call twice."""
 
-    def score_frame(
-        self, frame: pd.DataFrame, *, columns: Mapping[str, str] | None = None, prefix: str = ""
-    ) -> pd.DataFrame:
+    def score_frame(self, frame: pd.DataFrame, *, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
         """Return a copy of `frame` with the columns `ADDED` appended, index and order kept.
 
         ``score`` and ``calibrated`` are float64, NaN where there is none; ``unscored`` says why, and is missing where
@@ -166,7 +162,6 @@ class LoadedJudge(ABC):
         Args:
             frame: One item per row, also where an id is repeated.
             columns: Role → column, where a column has neither its own name nor a usual alias (`core.data.columns`).
-            prefix: Put in front of the new names.
 
         Raises:
             GoldenError: The frame lacks columns that the judge needs.
@@ -174,12 +169,9 @@ class LoadedJudge(ABC):
         """
         import pandas as pd
 
-        there, added = [str(column) for column in frame.columns], [f"{prefix}{name}" for name in ADDED]
-        if twice := sorted(name for name in {*there} if [*there, *added].count(name) > 1):
-            raise UsageError(
-                f"The frame has two columns called {twice[0]!r}, or the verdicts would go there. Rename it, or give a "
-                "prefix: score_frame(frame, prefix='judge_')."
-            )
+        there = [str(column) for column in frame.columns]
+        if twice := sorted(name for name in {*there} if [*there, *ADDED].count(name) > 1):
+            raise UsageError(f"The frame has two columns {twice[0]!r}, or the verdicts would go there. Rename it.")
         golden = self._items(frame.set_axis(there, axis=1), columns or {}) if len(frame) else None
         verdicts = Verdicts() if golden is None else self.score(golden.items, metrics=golden.metrics)
         mapped = [verdict.calibrated if isinstance(verdict, Scored) else None for verdict in verdicts]
@@ -194,7 +186,7 @@ class LoadedJudge(ABC):
             pd.array(["; ".join(self.marks)] * len(frame), dtype="string"),
             np.array([verdict.calibration_item for verdict in verdicts], dtype=np.bool_),
         )
-        return frame.assign(**dict(zip(added, values, strict=True)))
+        return frame.assign(**dict(zip(ADDED, values, strict=True)))
 
     def _items(self, frame: pd.DataFrame, columns: Mapping[str, str]) -> GoldenSet:
         """Return one item per row, in order, with the frame's ids where every row has one of its own."""
@@ -332,7 +324,7 @@ class CalibratedJudge(RowJudge):
         about this one.
         """
         document = document_of(card, "judge", where)
-        task, then, parser = document.task.as_task(), card["judge"], document.parser
+        task, then = document.task.as_task(), card["judge"]
         ours, theirs = judge.as_state().get("sampling") or {}, then.get("sampling") or {}
         changed = sorted(
             name
@@ -342,12 +334,11 @@ class CalibratedJudge(RowJudge):
         differs = ASKED.format(spec=judge.spec, what=", ".join(changed)) if changed else ""
         if judge.spec != then["spec"]:
             differs = OTHER.format(now=judge.spec, then=then["spec"])
-        read = "" if parser in (None, PARSER) else READ.format(now=PARSER, then=parser)
         intervals = document.intervals
         if intervals is not None and (differs or EDITED in marks):
             intervals = VerdictIntervals(0, 0, reason=NOT_ITS_INTERVALS)
         criteria = tuple(Criteria(entry.text, task.aspect, Provenance("given")) for entry in document.criteria)
-        every_mark = (*marks, *filter(None, [differs or read]))
+        every_mark = (*marks, *filter(None, [differs]))
         return cls(card, task, criteria, judge, document.isotonic, every_mark, hint, intervals)
 
     @property

@@ -38,6 +38,9 @@ class StreamMean:
     n: int
     n_sources: int
 
+    def as_json(self) -> dict[str, float]:
+        return {"value": self.value, "n_sources": self.n_sources}
+
     def radius(self, alpha: float, best_at: int) -> float | None:
         """Half the width of the confidence sequence at 1 − `alpha`, narrowest at about `best_at` sources.
 

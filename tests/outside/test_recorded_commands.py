@@ -128,7 +128,6 @@ COMMANDS: dict[str, Command] = {
         "adapt {out}/scripted/judge.yaml --to promptfoo --out {out}/promptfoo.yaml", ("promptfoo.yaml",)
     ),
     "adapt-openai": Command("adapt {out}/scripted/judge.yaml --to openai --out {out}/openai.txt", ("openai.txt",)),
-    "adapt-python": Command("adapt {out}/scripted/judge.yaml --to python --out {out}/python.py", ("python.py",)),
     "demo": Command("demo"),
     "report": Command(
         f"report --project '{DEMO}' --aspect house_style --out {{out}}/report",

@@ -110,7 +110,7 @@ def _head(facts: JudgeFacts, tool: str, use: Sequence[str], lost: Sequence[str])
         "How to use it:",
         *(f"  {line}" for line in (*use, *([] if facts.key_goes else [key]))),
         "",
-        "What this file cannot hold:" if lost else "This file holds the whole judge.",
+        "What this file cannot hold:",
         *(f"  - {line}" for line in lost),
     ]
 
@@ -292,33 +292,12 @@ def openai(facts: JudgeFacts) -> Made:
     return "\n".join([*rows, f"{boundary} end", ""]), lost
 
 
-# ── Concord itself: a script next to the judge file; nothing is lost ─────────────────────────────────────────────
-
-_CONCORD_USE = (
-    "Put judge.yaml next to this file and run it where Concord is installed (its folder on the Python path).",
-    "A judge behind an endpoint reads its key from OPENAI_API_KEY.",
-)
-_CONCORD_LOST = ("This file calls Concord, so it needs an installed Concord and judge.yaml.",)
-
-
-def python(facts: JudgeFacts) -> Made:
-    """Write a script that scores a few items with `core.load_judge`."""
-    item: dict[str, Any] = {"item_id": "1", "target": "The text to rate."}
-    item |= {part: f"Its {part}." for part in ("source", "context") if part in facts.parts}
-    item |= {"references": ("A reference.",)} if "references" in facts.parts else {}
-    values = {"CRITERIA": tuple(criteria.id for criteria in facts.document.criteria), "ITEMS": (item,)}
-    imports, body = body_of("concord_python").split("\n\n\n", 1)
-    text = "\n\n".join([comment(_head(facts, "Python", _CONCORD_USE, _CONCORD_LOST)), imports, constants(values), body])
-    return text, _CONCORD_LOST
-
-
 # ── all of them ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 _MAKERS = {
     "mlflow": (mlflow, "MLflow judge", "concord_judge.py", "text/x-python"),
     "promptfoo": (promptfoo, "promptfoo assertion", "concord_judge.yaml", "application/yaml"),
     "openai": (openai, "OpenAI-compatible prompt", "concord_judge.txt", "text/plain"),
-    "python": (python, "Python snippet", "score_with_judge.py", "text/x-python"),
 }
 NAMES: tuple[str, ...] = tuple(_MAKERS)
 

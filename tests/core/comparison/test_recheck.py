@@ -13,7 +13,6 @@ import pytest
 
 import core
 from core.comparison.recheck import Recheck, exported_alignment
-from core.errors import JudgeError
 from core.judge_files import read_card
 from core.records import AspectLabels, GoldenSet
 from core.store.database import pack, unpack
@@ -85,12 +84,6 @@ def test_unscored_items_are_counted(judge_file: Path, newer: Newer) -> None:
     recheck = core.recheck(judge_file, fresh, ASPECT, verdicts=half)
     assert recheck.now.n_unscored == 36
     assert recheck.unread_share == pytest.approx(36 / len(fresh.items))
-
-
-@pytest.mark.parametrize("body", [{}, {"alignment": None}, {"alignment": {"held_out": {"statistic": "pearson"}}}])
-def test_a_file_without_a_figure(body: dict[str, Any]) -> None:
-    with pytest.raises(JudgeError, match="no held-out alignment"):
-        exported_alignment(body)
 
 
 def test_the_exported_figure_of_a_judge_file_and_of_a_fused_one(card: dict[str, Any]) -> None:

@@ -56,8 +56,8 @@ def test_usual_aliases_and_given_names_are_found(
     aliased = rows[["source", "target"]].rename(columns={"source": "Article", "target": "summary"})
     np.testing.assert_array_equal(judge.score_frame(aliased)["score"].to_numpy(), expected)
     odd = rows[["source", "target"]].rename(columns={"source": "spalte 1", "target": "spalte 2"})
-    frame = judge.score_frame(odd, columns={"source": "spalte 1", "target": "spalte 2"}, prefix="relevance_")
-    np.testing.assert_array_equal(frame["relevance_score"].to_numpy(), expected)
+    frame = judge.score_frame(odd, columns={"source": "spalte 1", "target": "spalte 2"})
+    np.testing.assert_array_equal(frame["score"].to_numpy(), expected)
 
 
 def test_repeated_ids_and_rows_of_ratings_are_items_of_their_own(

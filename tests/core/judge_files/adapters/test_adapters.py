@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +21,6 @@ from core.judging.scoring_styles import KINDS, score_frame
 from core.records import Item
 from tests.core.judge_files.adapters.conftest import HOSTILE, Card
 
-PYTHON = ("mlflow", "python")
 MARKS = [
     '"',
     "'",
@@ -84,7 +82,7 @@ def test_levels_and_examples_go_along_or_the_file_says_that_they_cannot(card: Ca
         assert "### Example 1" in prompt["before"]
         assert "Seen Rule" in made.text
         assert any("source of the judged item" in line for line in made.lost)
-    elif name != "python":  # which asks with the judge file itself
+    else:
         assert "alas" in made.text
         assert "Seen Rule" not in made.text
         assert any(line.startswith("Its 1 rated example:") for line in made.lost)
@@ -212,17 +210,15 @@ def _shape(source: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def harmless_shapes(card: Card) -> dict[str, list[str]]:
-    """What the Python files of a card without anything hostile do."""
-    return {name: _shape(adapter(_everywhere(card, "harmless"), name).text) for name in PYTHON}
+def harmless_shape(card: Card) -> list[str]:
+    """What the Python file of a card without anything hostile does."""
+    return _shape(adapter(_everywhere(card, "harmless"), "mlflow").text)
 
 
 @given(ANY_TEXT)
 @hypothesis_settings(max_examples=12)
-def test_no_text_changes_what_a_python_file_does(card: Card, harmless_shapes: dict[str, list[str]], text: str) -> None:
-    made = _everywhere(card, text)
-    for name, shape in harmless_shapes.items():
-        assert _shape(adapter(made, name).text) == shape
+def test_no_text_changes_what_a_python_file_does(card: Card, harmless_shape: list[str], text: str) -> None:
+    assert _shape(adapter(_everywhere(card, text), "mlflow").text) == harmless_shape
 
 
 @given(ANY_TEXT)
@@ -242,31 +238,7 @@ def test_any_text_gives_a_whole_configuration(card: Card, text: str) -> None:
 
 
 def test_the_first_lines_are_ours_so_that_no_name_declares_an_encoding(card: Card) -> None:
-    for name in (*PYTHON, "promptfoo"):
+    for name in ("mlflow", "promptfoo"):
         first, second = adapter(_everywhere(card, "coding: utf-7"), name).text.split("\n")[:2]
         assert first.startswith("# A calibrated judge, written by Concord for ")
         assert second == "#"
-
-
-# ── Concord's own ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_snippet_scores_with_the_judge_file(
-    tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from core import CalibrationSettings, calibrate
-    from core.data import load_golden
-    from core.judge_files import judge_yaml, read_card
-
-    golden = load_golden(repository / "sample_data" / "summaries.jsonl")
-    text = judge_yaml(calibrate(golden, "relevance", settings=CalibrationSettings(preset="quick")))
-    (tmp_path / "judge.yaml").write_text(text, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    card = read_card("judge.yaml")
-    names: dict[str, Any] = {}
-    exec(adapter(card, "python").text, names)
-    path = capsys.readouterr().out
-    assert path.startswith("1 ")
-    assert float(path.split()[1]) == pytest.approx(names["verdicts"][0].calibrated or names["verdicts"][0].value)
-    exec(adapter(card | {"criteria": [{"id": "else", "text": "Else."}]}, "python").text, {})
-    assert "Note: judge.yaml holds other criteria" in capsys.readouterr().out
