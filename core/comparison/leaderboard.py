@@ -68,21 +68,12 @@ class ItemPool:
 
 
 def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> ItemPool:
-    """Find the items that `judges` are compared on; there may be none.
+    """Find the items that `judges` of one aspect and golden set are compared on; there may be none.
 
-    AspectError for an unknown aspect; UsageError without a judge, and for a judge of another aspect or golden set.
+    UsageError without a judge.
     """
-    if aspect not in golden.aspects:
-        known = ", ".join(golden.aspects) or "none"
-        raise AspectError(f"there is no aspect {aspect!r}; it has {known}. Name one of them.", file=golden.name)
     if not judges:
         raise UsageError("There is no judge to compare. Calibrate one, import replies, or compute a metric.")
-    for judge in judges:
-        if judge.values.size != len(golden.items) or judge.aspect != aspect:
-            raise UsageError(
-                f"The judge {judge.name!r} has {judge.values.size} scores on {judge.aspect!r}; the comparison is about "
-                f"{len(golden.items)} items of {golden.name} and {aspect!r}."
-            )
     labelled = ~np.isnan(golden.labels(aspect))
     seen = np.array([np.isin(np.arange(labelled.size), list(judge.seen)) for judge in judges])
     scored = ~np.isnan(np.stack([judge.values for judge in judges]))

@@ -4,7 +4,7 @@ A judge file may come from anybody, so reading one must cost little whatever it 
 are bounded before anything is built. Aliases (with which a few lines unfold into gigabytes), tags and repeated keys are
 refused. The result, the card, holds only texts, finite numbers, true, false, null, lists and objects; its digest is
 made of it. Pydantic checks it with one frozen dataclass for each kind of file, on reading and on writing. Fields that
-are written for people alone (`note`, `parser`, `split`, `work`, …) are not checked. A field with a default may be absent.
+are written for people alone (`note`, `split`, `work`, …) are not checked. A field with a default may be absent.
 """
 
 from __future__ import annotations
