@@ -386,9 +386,9 @@ class BesidePeople:
 
     `n_judges` is the number of judges in one table; `interval` and `p` are corrected for it (`among_judges`).
     `withheld` says why nothing is claimed although it could be tested.  `judge`, `person` and `difference` (judge minus
-    person) average `by_rater`, each rater weighted by its items, or its sources at sample level.  `p` is two-sided,
-    None with fewer than `LEAST_SOURCES` sources; `reason` says why something is None.  `n_sources` counts the sources
-    of the difference.
+    person) average `by_rater`, each rater weighted by its items, or its sources at sample level.  Only the difference
+    has an `interval`, and a two-sided `p`, None with fewer than `LEAST_SOURCES` sources; `reason` says why something is
+    None.  `n_sources` counts the sources of the difference.
     """
 
     judge: Alignment
@@ -451,28 +451,24 @@ def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, me
     counts = np.ones((min(n_sources, MOST_BLOCKS), left.used.size))
     counts[:, left.used] = leave_outs(n_sources, MOST_BLOCKS)
     own_value, person = left.averages(np.ones((1, left.sources.size)))[0].tolist()
-    gap, deleted = own_value - person, left.averages(counts)
-    deleted = np.column_stack([deleted, deleted[:, 0] - deleted[:, 1]])
+    gap, deleted = own_value - person, -np.diff(left.averages(counts))
     n_blocks, known = len(deleted), len(deleted) > 1 and not np.isnan(deleted).any()
-    errors = [length(jackknife_deviations(column)) for column in deleted.T]
+    error = length(jackknife_deviations(deleted))
     method = "jackknife" + (f" of {n_blocks} blocks" if n_blocks < n_sources else "")
-    of_judge, of_person, interval = (
-        t_interval(value, error, n_sources, method, most=most, behind=n_blocks) if known else None
-        for value, error, most in zip((own_value, person, gap), errors, (1.0, 1.0, 2.0), strict=True)
-    )
+    interval = t_interval(gap, error, n_sources, method, most=2.0, behind=n_blocks) if known else None
     p, why = None, TOO_FEW
     if n_sources >= LEAST_SOURCES:
         why = SAME_EVERYWHERE if known else SINGLE_SOURCES
         if known:  # without an error: another value, and the same without any block
-            p = two_sided(gap / errors[2], n_blocks - 1) if errors[2] > 0 else 1.0 if gap == 0 else None
+            p = two_sided(gap / error, n_blocks - 1) if error > 0 else 1.0 if gap == 0 else None
     sides_behind = zip(left.places, left.weights, strict=True)
     behind = [at[np.isin(items.sources[at], left.sources[weights > 0])] for at, weights in sides_behind]
     n_items = int(np.unique(np.concatenate(behind)).size)
     n = left.data[int(np.argmax(left.weights.any(axis=1)))].items.n_systems if measure.level == "system" else n_items
     bare = replace(bare, n=n, n_groups=n_sources if measure.level == "sample" else 0)
     return BesidePeople(
-        replace(bare, value=own_value, interval=of_judge),
-        replace(bare, value=person, interval=of_person),
+        replace(bare, value=own_value),
+        replace(bare, value=person),
         gap,
         interval,
         p,
