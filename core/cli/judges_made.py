@@ -177,7 +177,9 @@ class ReadingOptions:
 
     model: str = setting("minilm", "minilm (comes with Concord), a Hugging Face id, or a folder.")
     method: Literal["ridge", "paper-pca", "paper-svm"] = setting(
-        "ridge", "ridge: the mean of the best cells; paper-pca and paper-svm: one cell, as in the paper."
+        "ridge",
+        "ridge: the mean of the best cells; paper-pca and paper-svm: one cell, as in the paper. "
+        "paper-svm writes no repeval.yaml.",
     )
     pairs: int | None = setting(None, "Pairs of a good and a bad text (20; paper-svm 100).")
     texts: Literal["compared", "prompt"] | None = setting(

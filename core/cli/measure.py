@@ -301,10 +301,7 @@ def read_ratings(
     body = read_replies_file(replies, read_scale(scale), out, aspect=aspect)
     reasons = ", ".join(f"{count} {reason}" for reason, count in body["reasons"].items())
     unread = f", {body['n_unread']} unread ({reasons})" if body["n_unread"] else ""
-    words = f"{body['n_read']} of {body['n_replies']} replies on {body['n_items']} items read{unread}"
-    if n := body["n_contradicting"]:
-        words += f"; {n} end with another rating than the one read"
-    tell(body, [words])
+    tell(body, [f"{body['n_read']} of {body['n_replies']} replies on {body['n_items']} items read{unread}"])
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,6 @@ import re
 import shutil
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -170,27 +169,24 @@ def stages_shown(unit: str = "calls") -> Iterator[Shown]:
     """Print the progress of a long computation: on one line of a terminal, elsewhere a line every half minute."""
     from core.progress import Shown
 
-    lines, ended, on_terminal = LogLines(unit), threading.Event(), sys.stderr.isatty()
+    lines, on_terminal = LogLines(unit), sys.stderr.isatty()
+    due = time.monotonic() + LOG_SOON
 
-    def keep_printing() -> None:
-        seconds = LOG_SOON
-        while not ended.wait(seconds):
-            line = lines.line()
-            if on_terminal:
-                width = shutil.get_terminal_size().columns - 1
-                typer.echo(f"{_CLEAR}{line[:width]}", err=True, nl=False)
-            else:
-                typer.echo(line, err=True)
-                seconds = LOG_SECONDS
-        typer.echo(_CLEAR if on_terminal else "", err=True, nl=False)
+    def show(now: Any) -> None:
+        nonlocal due
+        lines.show(now)
+        if time.monotonic() < due:
+            return
+        due = time.monotonic() + (LOG_SOON if on_terminal else LOG_SECONDS)
+        width = shutil.get_terminal_size().columns - 1
+        line = f"{_CLEAR}{lines.line()[:width]}" if on_terminal else lines.line()
+        typer.echo(line, err=True, nl=not on_terminal)
 
-    printing = threading.Thread(target=keep_printing, name="concord-log", daemon=True)
-    printing.start()
     try:
-        yield Shown(lines.show)
+        yield Shown(show)
     finally:
-        ended.set()
-        printing.join()
+        if on_terminal:
+            typer.echo(_CLEAR, err=True, nl=False)
 
 
 class LogLines:

@@ -58,7 +58,7 @@ from core.data.tables import (
 )
 from core.errors import GoldenError, UsageError
 from core.files import json_lines, write_text
-from core.judging.parse import ends_otherwise, read_rating
+from core.judging.parse import read_rating
 from core.records import FloatArray, GoldenSet, JudgeScores, Scale, Scored, Task, Unscored, UnscoredReason, Verdict
 from core.verdicts import BY_ORDER, CALIBRATED, CALIBRATION_ITEM, Reading, Verdicts, mean_verdict
 from core.wording import counted
@@ -602,19 +602,10 @@ def read_replies_file(
 ) -> dict[str, Any]:
     """Read every reply in `path`; write one line per item to `out`, whole or not at all; return the counts.
 
-    Returns ``{"n_items", "n_replies", "n_read", "n_unread", "reasons": {reason: count}, "n_contradicting"}``; the last
-    counts replies that end with another rating than the one that was read.  GoldenError names the row that cannot be
-    used.
+    Returns ``{"n_items", "n_replies", "n_read", "n_unread", "reasons": {reason: count}}``.  GoldenError names the row
+    that cannot be used.
     """
-    n_contradicting = 0
-
-    def read(reply: str) -> Reading:
-        nonlocal n_contradicting
-        reading = read_rating(reply, scale, aspect)
-        n_contradicting += reading.value is not None and ends_otherwise(reply, reading.value, scale, aspect)
-        return reading
-
-    rows = read_replies(path, read)
+    rows = read_replies(path, lambda reply: read_rating(reply, scale, aspect))
     if out is not None:
         write_text(Path(out), json_lines(rows))
     n_read, reasons = sum(row["n_read"] for row in rows), Counter(reason for row in rows for reason in row["unread"])
@@ -624,7 +615,6 @@ def read_replies_file(
         "n_read": n_read,
         "n_unread": reasons.total(),
         "reasons": dict(reasons.most_common()),
-        "n_contradicting": n_contradicting,
     }
 
 

@@ -302,13 +302,6 @@ def endpoint_of(spec: JudgeSpec, settings: Settings) -> str:
     return checked_base_url(spec.base_url or settings.openai_base_url or OPENAI_URL)
 
 
-def openai_provider(base_url: str, **how: Any) -> Provider:
-    """Make a provider for an OpenAI-compatible endpoint; the SDK is imported only here."""
-    from core.providers.openai_api import OpenAIProvider
-
-    return OpenAIProvider(base_url, **how)
-
-
 def _openai(
     spec: JudgeSpec,
     settings: Settings,
@@ -335,7 +328,9 @@ def _openai(
                 f"The judge openai:{model} asks OpenAI's own endpoint, and there is no key.",
                 hint="Set OPENAI_API_KEY, or name another endpoint: openai:MODEL@http://127.0.0.1:8000/v1.",
             )
-        provider = openai_provider(
+        from core.providers.openai_api import OpenAIProvider  # imports an HTTP client
+
+        provider = OpenAIProvider(
             base_url,
             api_key=api_key,
             headers=headers,

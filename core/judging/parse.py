@@ -28,12 +28,11 @@ from typing import Any, NamedTuple
 from core.records import Scale
 from core.verdicts import Reading
 
-PARSER = "concord.v5"
+PARSER = "concord.v6"
 """Name and version of this reader in judge files.  It changes when some reply is read differently."""
 
 LONGEST = 40_000
 """Characters read at the end of a longer reply.  A verdict comes at an end, and attacks are long."""
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 MOST = 400
 """Verdicts and JSON objects that are examined in a reply."""
 
@@ -74,17 +73,6 @@ def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop"
         return Reading(None, "refused", span)
     cut_off = found is None and len(text) >= 80 and not text.rstrip().endswith(tuple(".!?:;)]}\"'*>`…。！？」"))
     return Reading(None, "truncated" if cut_off else "no verdict", span)
-
-
-def ends_otherwise(reply: str, value: float, scale: Scale, aspect: str = "") -> bool:
-    """Check whether the last sentence of a reply states another rating than `value`.
-
-    Of 60,000 replies recorded for *A Closer Look* and its predecessor one is flagged, wrongly ("it doesn't receive a
-    score of 3"). So a visible share means that the judge's reasons do not support its ratings.
-    """
-    sentences = [part for part in _SENTENCE_END.split(reply.strip()[-LONGEST:]) if part.strip()]
-    other = read_rating(sentences[-1], scale, aspect).value if len(sentences) > 1 else None
-    return other is not None and other != value
 
 
 _NAMED_SCALE = re.compile(
@@ -183,10 +171,6 @@ _WORDS = {
 } | {han: value for value, han in enumerate("一二三四五六七八九十", 1)}
 _SPELT = "|".join(sorted((word for word in _WORDS if len(word) > 1), key=len, reverse=True))
 _FIGURE = r"\d{1,6}(?:[.,]\d{1,3})?"
-_SUM = re.compile(
-    r"[ \t*_]{0,4}(?P<sum>(?=[^=\n]{0,60}\d[ \t)]{0,3}[-+*/])[(\d][\d.,()+\-*/ \t]{0,199})="
-    r"[ \t*_]{0,4}(?P<total>[+-]?\d{1,9}(?:[.,]\d{1,6})?)(?![\d.,]*\d)(?![ \t]?%)"
-)
 _VALUE = re.compile(
     r"[ \t*_~`'\"(\[{<（【「|\\]{0,8}(?:"
     r"(?P<stars>[★⭐🌟][★⭐🌟\ufe0f ]*)(?P<empty>[☆\ufe0f ]*)(?P<part>[½¼¾]?)|"
@@ -228,10 +212,6 @@ def _number(text: str) -> float:
 def _value_at(text: str, at: int, scale: Scale) -> Statement | None:
     """Read the value at `at`, after opening marks; undecided for "4-5" or another scale, None without a value."""
     binary = scale.low == 0 and scale.high == 1
-    if total := _SUM.match(text, at):
-        stated = _number(total["total"])
-        right = math.isclose(_computed(total["sum"].replace(",", ".")), stated, abs_tol=0.051)
-        return Statement(at, total.end(), stated if right else None)
     found = _VALUE.match(text, at)
     if found is None or (found.lastgroup in ("yes", "no") and not binary):
         return None
@@ -261,22 +241,6 @@ def _value_at(text: str, at: int, scale: Scale) -> Statement | None:
     return Statement(at, end, value)
 
 
-_SUM_OF = re.compile(r"(\()?([\d.]+(?:[ \t]*[+-][ \t]*[\d.]+)*)[ \t]*(?(1)\)(?:[ \t]*/[ \t]*([\d.]+))?|)[ \t*_]*")
-
-
-def _computed(arithmetic: str) -> float:
-    """Compute a sum, or a sum in brackets over a number; NaN for any other arithmetic."""
-    if (match := _SUM_OF.fullmatch(arithmetic.strip())) is None:
-        return math.nan
-    try:
-        total = sum(
-            float(term.replace(" ", "").replace("\t", "")) for term in re.findall(r"[+-]?[ \t]*[\d.]+", match[2])
-        )
-        return total / float(match[3] or 1)
-    except (ValueError, ZeroDivisionError):
-        return math.nan
-
-
 def _whole(text: str, scale: Scale) -> float | None:
     """Read a few words as a rating ("4", "4/5", "4 (good)", "good (4)", "four"); None for any other words."""
     bare = text.strip().strip(".!* ")
@@ -289,17 +253,11 @@ def _whole(text: str, scale: Scale) -> float | None:
 
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_USUAL_FIELDS = frozenset(
-    "overall overall_score overall_rating finalscore finalrating overallscore overallrating final_score final_rating "
-    "final_verdict verdict grade mark label answer choice result value points stars pass passed bewertung note wertung "
-    "puntuacion puntuación calificacion calificación nota puntaje notation 评分 得分 分数 评级 打分".split()
-)
-
 
 def _from_json(text: str, scale: Scale, aspect: str, *, whole: bool) -> Statement | None:
     """Read the verdict of the reply's JSON; undecided if it is JSON and states none.
 
-    An object in the middle of a text may be quoted. It counts only if the text states the same.
+    An object in the middle of a text may be quoted, and leaves the reply undecided.
     """
     if "{" not in text and "[" not in text:
         return None
@@ -321,8 +279,7 @@ def _from_json(text: str, scale: Scale, aspect: str, *, whole: bool) -> Statemen
         announced = re.fullmatch(r"[^\n]{1,100}:\s*```(?:json)?\s*", text[:start])  # "Here it is:", and a fence
         if begins or announced or not re.search(r"\w", text[end:].replace("```", "")):
             return last
-        outside = _from_text(_without_quotes(text[:start] + " " * (end - start) + text[end:]), scale, aspect)
-        return last if outside and outside.value == last.value else Statement(start, end, None)
+        return Statement(start, end, None)
     if not begins:
         return None
     if objects:  # without a field that we know, it is the whole answer
@@ -338,7 +295,7 @@ def _key(name: str) -> str:
 
 
 def _in_body(body: Any, scale: Scale, asked: set[str], depth: int = 0) -> list[float | None]:
-    """Read the rating in a body: of the requested fields, else of usual ones, else of the only body inside it.
+    """Read the rating in a body: of the requested fields, else of the only body inside it.
 
     [None] if it is undecided, [] if no field could hold a verdict.
     """
@@ -349,11 +306,9 @@ def _in_body(body: Any, scale: Scale, asked: set[str], depth: int = 0) -> list[f
         return [None] if bodies else []
     if not isinstance(body, dict) or depth > 32:
         return []
-    for names in (asked, _USUAL_FIELDS):
-        there = [value for name, value in body.items() if _key(str(name)) in names]
+    if there := [value for name, value in body.items() if _key(str(name)) in asked]:
         ratings = {rating for value in there for rating in _of_field(value, scale, asked, depth)}
-        if ratings or (there and names is asked):
-            return [*ratings] if len(ratings) == 1 else [None]
+        return [*ratings] if len(ratings) == 1 else [None]
     inside = [rating for value in body.values() for rating in _in_body(value, scale, asked, depth + 1)]
     return inside if len(inside) < 2 else [None]
 
@@ -390,7 +345,7 @@ def _from_text(text: str, scale: Scale, aspect: str) -> Statement | None:
         return Statement(last.start, last.end, None) if taken_back or contradicted else last
     if _REFUSAL.search(text):
         return None  # a number next to a refusal is no verdict
-    return _alone(text, scale) or _said(text, scale, aspect) or _closing(text, scale) or _letter(text, scale)
+    return _alone(text, scale) or _said(text, scale, aspect) or _letter(text, scale)
 
 
 _TAKEN_BACK = re.compile(
@@ -603,35 +558,6 @@ def _said(text: str, scale: Scale, aspect: str) -> Statement | None:
         return None
     last = max(found, key=lambda statement: statement.end)
     return last if len({statement.value for statement in found}) == 1 else Statement(last.start, last.end, None)
-
-
-_CLOSES = re.compile(
-    r"(?:,[ \t]{0,2}so|\bso|(?<!\bfig)(?<!\bno)(?<!\bvol)(?<!\bpp)(?<!\bsec)(?<!\beq)[.;](?=[ \t])|:|=|\bleaving|\bhence|"
-    r"\btherefore|\bthus|(?<!\d),|：|[.!?][ \t]-)[ \t*_]{0,4}(?:a |it's |it is |i say |i'd say )?\Z"
-)
-_COUNTS = re.compile(
-    r"\b(?:human|gold|reference|previous|expected|errors?|count|words|sentences|points? deducted|flaws|issues|confidence|page|year|weakness\w*|strengths?)\b"
-    r"[^.]{0,20}\Z"
-)
-_LAST = re.compile(
-    r"(?:(?<![\w./-])(?<!\d,)(?:[+-]?\d{1,6}(?:[.,]\d{1,4})?(?:[ ]?/[ ]?\d{1,4})?|"
-    rf"{_SPELT})|(?<!\w)(?:yes|no))\Z"
-)
-
-
-def _closing(text: str, scale: Scale) -> Statement | None:
-    """Read a number at the end of the reply after "so", a colon or a comma: "…, so 3."."""
-    bare = text.rstrip(" \t\n.!。*_\"')")
-    closing = _LAST.search(bare[-40:])
-    if closing is None:
-        return None
-    at = max(0, len(bare) - 40) + closing.start()
-    line = text[text.rfind("\n", 0, at) + 1 : at]
-    behind_quote = "/" in closing[0] and text[:at].endswith("    ")  # where a quotation was blanked
-    names_another = line.rstrip(" \t*_").endswith(":") and len(line.rsplit(".")[-1].split()) < 4  # "Rank: 2"
-    if names_another or _COUNTS.search(line) or not (behind_quote or _CLOSES.search(text[max(0, at - 24) : at])):
-        return None
-    return _value_at(text, at, scale)
 
 
 def _letter(text: str, scale: Scale) -> Statement | None:

@@ -148,11 +148,6 @@ def score_frame(
     return ScoreFrame(before, after, filled(prompt, {**values, "criteria": ""}), leading)
 
 
-def score_messages(task: Task, item: Item, criteria: str, form: StyleForm = "rate_explain") -> tuple[Message, ...]:
-    """Write the scoring prompt of one item; empty `criteria` leave their section out."""
-    return score_frame(task, item, score_prompt(form)).messages(criteria)
-
-
 def levels_block(task: Task) -> str:
     """List the described levels of the scale, a line each; "" without any."""
     texts = [(level.value, " ".join(neutral(level.text).split())) for level in task.levels]

@@ -177,7 +177,7 @@ def repeval_file(store: Store, run_id: str) -> str:
     run = store.runs.get(run_id)
     outcome = store.results.read(run_id, RESULT, RepEvalOutcome) if run.kind == "repeval" else None
     if outcome is None or outcome.result.scorer is None:
-        raise NotFoundError(f"Run {run_id} saved no score for other items: run RepEval again.")
+        raise NotFoundError(f"Run {run_id} saved no score for other items. Run RepEval again with ridge or paper-pca.")
     return yaml_text(repeval_card(store.goldens.load(run.golden_id), outcome.result, created=run.finished_at))
 
 

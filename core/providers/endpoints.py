@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -108,24 +107,22 @@ PER_MILLION = 1_000_000
 _SNAPSHOT = re.compile(r"-(?:\d{8}|\d{4}-\d\d-\d\d)")
 
 
+_AtLeast0 = Annotated[float, Field(ge=0)]
+
+
 @dataclass(frozen=True, slots=True)
 class Price:
     """Dollars per million tokens.
 
     `cached` is the price of prompt tokens in the endpoint's own cache, None for the usual one; thoughts cost as much as
-    completions.  ValueError for anything but finite numbers of at least 0.
+    completions.
     """
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
 
-    prompt: float
-    completion: float
-    cached: float | None = None
-
-    def __post_init__(self) -> None:
-        for value in (self.prompt, self.completion, self.cached):
-            if value is not None and not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"a price is a number of at least 0, in dollars per million tokens; got {value:g}")
+    prompt: _AtLeast0
+    completion: _AtLeast0
+    cached: _AtLeast0 | None = None
 
     def cost(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
         """Compute the dollars for these tokens; `cached_tokens` are part of `prompt_tokens`."""
@@ -217,7 +214,6 @@ class EndpointSettings(BaseModel):
     timeout: Annotated[float, Field(gt=0, le=86_400)] | None = None
     concurrency: _Positive | None = None
     requests_per_minute: _Positive | None = None
-    tokens_per_minute: float | None = None  # from older files, without effect
     prices: dict[str, Price] = {}
 
 

@@ -12,10 +12,10 @@ import inspect
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -30,8 +30,8 @@ from core.repeval.model import (
     choose_device,
     choose_precision,
     describe_causal,
+    in_halved_batches,
     load_causal_model,
-    token_batches,
     unless_memory_ends,
 )
 from core.wording import percent
@@ -49,8 +49,6 @@ MOST_TOGETHER = 64
 PLAIN_ANSWER = "\n\nNumber:"
 """The end of a prompt without a chat template that wants a number."""
 _MARKS = "\u2581\u0120\u010a \n"  # how tokenizers write a space or a line end before a word
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,26 +343,3 @@ def probabilities(
     logits = logits[torch.arange(n, device=logits.device), place.to(logits.device)]
     values: FloatArray = logits.float().softmax(dim=-1)[:, list(columns)].double().cpu().numpy()
     return values
-
-
-def in_halved_batches(
-    loaded: LoadedModel, lengths: Sequence[int], budget: int, compute: Callable[[list[int]], Value]
-) -> Iterator[tuple[list[int], Value]]:
-    """Yield (positions, `compute` of them), the longest of `lengths` (in tokens) first.
-
-    A batch too large for memory is halved, and so are all later ones.  JudgeError if it has one row.
-    """
-    left = np.arange(len(lengths))
-    while left.size:
-        batch = left[token_batches([lengths[int(k)] for k in left], budget)[0]]
-        value = unless_memory_ends(partial(compute, batch.tolist()))
-        if value is not None:
-            yield batch.tolist(), value
-            left = left[~np.isin(left, batch)]
-        elif len(batch) > 1:
-            budget = len(batch) * lengths[int(batch[0])] // 2
-        else:
-            raise JudgeError(
-                f"The device {loaded.device} ran out of memory on a single prompt of {lengths[int(batch[0])]} tokens. "
-                "Use a smaller model or another device."
-            )

@@ -83,7 +83,8 @@ _NO_QUOTA = re.compile(r"insufficient.quota|exceeded your current quota|billing|
 class OpenAIProvider:
     """Ask the chat completions of `base_url`; thread-safe.  Connections stay open until `close`.
 
-    `headers` and `extra_body` go with every request.  `key_name` is the environment variable of the key, for messages.
+    `headers` and `extra_body` go with every request.  Without an `api_key`, `Authorization` is sent only if it is among
+    the `headers`.  `key_name` is the environment variable of the key, for messages.
     """
 
     def __init__(
@@ -97,16 +98,20 @@ class OpenAIProvider:
         limits: RequestLimits | None = None,
         prices: Mapping[str, Price] | None = None,
     ) -> None:
-        self.base_url = base_url.rstrip("/")
         self.extra_body = extra_body or {}
         self.endpoint = endpoint_name(base_url, self.extra_body)
-        self.headers = headers or {}
-        self._api_key = api_key
+        self.headers = CIMultiDict({"Authorization": f"Bearer {api_key}"} if api_key else {})
+        self.headers.update(headers or {})
+        for value in self.headers.values():
+            remember(value)
+        self._has_key = api_key is not None
         self.key_name = key_name or "OPENAI_API_KEY"
         self.limits = limits or RequestLimits()
         self.prices = prices or {}
+        self._url = URL(base_url.rstrip("/") + _PATH)
+        self._proxy = None if proxy_bypass(self._url.host or "") else getproxies().get(self._url.scheme)
         self._capabilities: dict[str, Capabilities] = {}
-        self._session: _Session | None = None
+        self._http: aiohttp.ClientSession | None = None
         self._asking: set[Future[None]] = set()
 
     def __repr__(self) -> str:
@@ -145,20 +150,31 @@ class OpenAIProvider:
         """Cancel the requests in flight and close the connections.  A later `complete` opens new ones."""
         for future in tuple(self._asking):
             future.cancel()  # else each request would be sent again as after a lost connection
-        session, self._session = self._session, None
-        if session is not None:
-            asyncio.run_coroutine_threadsafe(session.http.close(), _loop()).result()
+        http, self._http = self._http, None
+        if http is not None:
+            asyncio.run_coroutine_threadsafe(http.close(), _loop()).result()
+
+    def _connect(self) -> None:
+        """Open the connection, and forget what the last one showed."""
+        self._http = aiohttp.ClientSession(
+            headers=self.headers,
+            connector=aiohttp.TCPConnector(limit=0),  # the pace limits their number
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(self.limits.timeout, sock_connect=min(_CONNECT_SECONDS, self.limits.timeout)),
+        )
+        self._pace, self._places = Pace(self.limits), asyncio.Semaphore(self.limits.concurrency)
+        self._probing, self._probed = asyncio.Lock(), set[tuple[object, ...]]()
+        self._failed_in_a_row, self._ever_answered = 0, False
 
     async def _run(self, requests: Sequence[Request], arrivals: queue.SimpleQueue[tuple[int, Reply] | None]) -> None:
         """Put every reply into `arrivals`; raise the error that ended the batch, without the task group around it."""
-        if self._session is None:
-            self._session = _Session(self.base_url, self._api_key, self.headers, self.limits)
-        session = self._session
-        session.fatal = None
+        if self._http is None:
+            self._connect()
+        self._fatal: ProviderError | None = None
 
         async def ask(index: int, request: Request) -> None:
-            async with session.places:
-                arrivals.put((index, await self._answer(session, request)))
+            async with self._places:
+                arrivals.put((index, await self._answer(request)))
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -170,49 +186,49 @@ class OpenAIProvider:
                 cause = cause.exceptions[0]
             raise cause from None
 
-    async def _answer(self, session: _Session, request: Request) -> Reply:
+    async def _answer(self, request: Request) -> Reply:
         """Get the reply; the first request of each shape (model, roles, optional parts) goes alone."""
 
         def shape() -> tuple[object, ...]:
             body = request_body(request, self.capabilities(request.model))
             return request.model, frozenset(body), roles_in(body)
 
-        if shape() not in session.probed:
-            async with session.probing:
-                if session.fatal is not None:
-                    raise session.fatal
-                if shape() not in session.probed:
-                    reply = await self._reply_or_failure(session, request)
-                    session.probed.add(shape())  # without the parts that were just refused
+        if shape() not in self._probed:
+            async with self._probing:
+                if self._fatal is not None:
+                    raise self._fatal
+                if shape() not in self._probed:
+                    reply = await self._reply_or_failure(request)
+                    self._probed.add(shape())  # without the parts that were just refused
                     return reply
-        return await self._reply_or_failure(session, request)
+        return await self._reply_or_failure(request)
 
-    async def _reply_or_failure(self, session: _Session, request: Request) -> Reply:
+    async def _reply_or_failure(self, request: Request) -> Reply:
         """Get the reply, or a `Failure` for an error of this request alone; raise any other error."""
         try:
-            reply = await self._send(session, request)
+            reply = await self._send(request)
         except UnansweredError as error:
-            mapped = as_provider_error(error, self.endpoint, request, self.key_name, has_key=self._api_key is not None)
+            mapped = as_provider_error(error, self.endpoint, request, self.key_name, has_key=self._has_key)
             if not _concerns_one_prompt(error):
-                session.failed_in_a_row += 1
-                down = not session.ever_answered or session.failed_in_a_row >= FAILURES_IN_A_ROW
+                self._failed_in_a_row += 1
+                down = not self._ever_answered or self._failed_in_a_row >= FAILURES_IN_A_ROW
                 # the key, the model, the path, the quota or a redirect: one such error is enough
                 if down or error.status in (401, 402, 403, 404, 429) or error.kind == "redirect":
-                    session.fatal = mapped
+                    self._fatal = mapped
                     raise mapped from None
             return Failure(str(mapped))
-        session.failed_in_a_row, session.ever_answered = 0, True
+        self._failed_in_a_row, self._ever_answered = 0, True
         if isinstance(reply, Failure):
             return reply
         return replace(reply, without=left_out(request, self.capabilities(request.model)))
 
-    async def _send(self, session: _Session, request: Request) -> Reply:
+    async def _send(self, request: Request) -> Reply:
         """Send a request, and send it again without the parts that the endpoint refuses or chokes on."""
         known = self.capabilities(request.model)
         while True:
             body = request_body(request, known)
             try:
-                return await self._with_room(session, request, body, await self._post(session, body))
+                return await self._with_room(request, body, await self._post(body))
             except UnansweredError as error:
                 if _concerns_one_prompt(error):
                     raise
@@ -224,13 +240,13 @@ class OpenAIProvider:
                 ):
                     raise
                 # without a named part, only an answer shows that the extras were the trouble
-                reply = None if name else await self._post(session, without(body, dropped))
+                reply = None if name else await self._post(without(body, dropped))
                 known.refused |= dropped
                 log.warning("%s does not take %s; continuing without", self.endpoint, ", ".join(sorted(dropped)))
                 if reply is not None:
                     return reply
 
-    async def _with_room(self, session: _Session, request: Request, body: dict[str, Any], reply: Reply) -> Reply:
+    async def _with_room(self, request: Request, body: dict[str, Any], reply: Reply) -> Reply:
         """Ask again with a higher limit if thoughts used it up; the usage counts all replies."""
         known = self.capabilities(request.model)
         limit = "max_tokens" if "max_tokens" in body else "max_completion_tokens"
@@ -239,7 +255,7 @@ class OpenAIProvider:
             if room <= used or not cut_off_thinking(reply):
                 continue
             try:
-                again = await self._post(session, body | {limit: request.max_tokens + room})
+                again = await self._post(body | {limit: request.max_tokens + room})
             except UnansweredError as error:
                 if error.kind != "status":
                     raise
@@ -252,20 +268,21 @@ class OpenAIProvider:
             reply = replace(better, usage=reply.usage + again.usage)
         return replace(reply, room=used) if isinstance(reply, Completion) else reply
 
-    async def _post(self, session: _Session, body: dict[str, Any]) -> Reply:
+    async def _post(self, body: dict[str, Any]) -> Reply:
         """Send `body` until it is answered; after the last attempt, raise its error."""
-        failed, pace = 0, session.pace
+        failed, pace = 0, self._pace
         while True:
             begun = await pace.begin()
             try:
-                reply = read_completion(await session.post({**self.extra_body, **body}), self.prices.get(body["model"]))
+                raw = await self._reply_body({**self.extra_body, **body})
+                reply = read_completion(raw, self.prices.get(body["model"]))
                 pace.answered(begun)
                 self.capabilities(body["model"]).learn_from_answer(body, reply)
                 return reply
             except UnansweredError as error:
                 if error.status == 429 and not _used_up_quota(error) and pace.refused(begun, error.wait):
                     continue
-                if failed >= self.limits.retries or not _worth_another_try(error, known=session.ever_answered):
+                if failed >= self.limits.retries or not _worth_another_try(error, known=self._ever_answered):
                     raise
                 wait = error.wait
             finally:
@@ -273,51 +290,12 @@ class OpenAIProvider:
             await asyncio.sleep(wait or min(LONGEST_BACKOFF, FIRST_WAIT * 2.0**failed) * random.uniform(0.75, 1.0))
             failed += 1
 
-
-_loops: dict[int, asyncio.AbstractEventLoop] = {}
-_starting = threading.Lock()
-
-
-def _loop() -> asyncio.AbstractEventLoop:
-    """The event loop of all connections of this process, in a thread of its own."""
-    with _starting:  # threads ask at once, and a lock of asyncio belongs to one loop
-        if os.getpid() not in _loops:
-            loop = _loops[os.getpid()] = asyncio.new_event_loop()
-            threading.Thread(target=loop.run_forever, name="concord-openai", daemon=True).start()
-        return _loops[os.getpid()]
-
-
-# ── the connection ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-class _Session:
-    """The connection to an endpoint and what is known about it; lives in one event loop.
-
-    Without an `api_key`, `Authorization` is sent only if it is among the `headers`.
-    """
-
-    def __init__(self, base_url: str, api_key: str | None, headers: Mapping[str, str], limits: RequestLimits) -> None:
-        own = CIMultiDict({"Authorization": f"Bearer {api_key}"} if api_key else {})
-        own.update(headers)
-        for value in own.values():
-            remember(value)
-        self._url = URL(base_url + _PATH)
-        self._proxy = None if proxy_bypass(self._url.host or "") else getproxies().get(self._url.scheme)
-        self.http = aiohttp.ClientSession(
-            headers=own,
-            connector=aiohttp.TCPConnector(limit=0),  # the pace limits their number
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(limits.timeout, sock_connect=min(_CONNECT_SECONDS, limits.timeout)),
-        )
-        self.pace, self.places = Pace(limits), asyncio.Semaphore(limits.concurrency)
-        self.probing, self.probed = asyncio.Lock(), set[tuple[object, ...]]()
-        self.failed_in_a_row, self.ever_answered = 0, False
-        self.fatal: ProviderError | None = None
-
-    async def post(self, body: Mapping[str, Any]) -> bytes:
+    async def _reply_body(self, body: Mapping[str, Any]) -> bytes:
         """Send a body and return that of a 200 reply.  UnansweredError for everything else."""
+        if self._http is None:  # closed meanwhile
+            raise UnansweredError("unreachable")
         try:
-            async with self.http.post(self._url, json=body, allow_redirects=False, proxy=self._proxy) as response:
+            async with self._http.post(self._url, json=body, allow_redirects=False, proxy=self._proxy) as response:
                 raw = bytearray()
                 async for chunk in response.content.iter_any():
                     raw += chunk
@@ -346,6 +324,19 @@ class _Session:
         words, param = (json_field(fields, name, str) or "" for name in ("message", "param"))
         told, wait = raw[:_SEARCHED].decode("utf-8", "replace"), wait_asked_for(response.headers)
         return UnansweredError("status", words, status=response.status, told=told, param=param, wait=wait)
+
+
+_loops: dict[int, asyncio.AbstractEventLoop] = {}
+_starting = threading.Lock()
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    """The event loop of all connections of this process, in a thread of its own."""
+    with _starting:  # threads ask at once, and a lock of asyncio belongs to one loop
+        if os.getpid() not in _loops:
+            loop = _loops[os.getpid()] = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="concord-openai", daemon=True).start()
+        return _loops[os.getpid()]
 
 
 def _kind(error: Exception) -> str:

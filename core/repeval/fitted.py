@@ -41,6 +41,8 @@ NOTE = (
 )
 
 
+NO_FILE = "paper-svm rates only the items of its own run. Use ridge or paper-pca to rate other items."
+
 TEST_SHARE = 0.2
 """Of another set to train on: nothing else needs its labels, so few sources are held out there."""
 
@@ -117,7 +119,8 @@ class FittedRepEval:
             | ({CALIBRATION_ITEM: True} if parts.get(k) in ("train", "validation") else {})
             for k, (item_id, value) in enumerate(zip(golden.item_ids, scores.tolist(), strict=True))
         )
-        write_text(out / "repeval.yaml", yaml_text(self.card))
+        if self.result.scorer is not None:
+            write_text(out / "repeval.yaml", yaml_text(self.card))
         write_text(out / "heatmap.html", _heat_page(self.result))
         write_text(out / "scores.jsonl", json_lines(rows))
         write_json(out / "summary.json", body)
@@ -175,6 +178,8 @@ def fit_repeval(
         raise UsageError(
             "--train-aspect names an aspect of --train-on GOLDEN2 (train_on= in Python): name that set, too."
         )
+    if train_on is not None and settings is not None and settings.method == "paper-svm":
+        raise UsageError(NO_FILE)
     here, how = here or Settings.from_environment(), settings or RepEvalSettings()
     teacher, taught = (golden, aspect) if train_on is None else (train_on, train_aspect or aspect)
     task_of(teacher, taught)
@@ -206,7 +211,7 @@ def fit_repeval(
     result = run(teacher, taught, states, learning, split=split, on_progress=lambda *_: progress.advance(0, 0))
     if rated is None:
         return FittedRepEval(golden, result)
-    assert result.scorer is not None
+    assert result.scorer is not None  # checked above by its method
     scores = result.scorer.score(rated.values, rated.layers, rated.token_names)
     scores[blank_items(golden)] = np.nan
     known = {teacher.items[k].target for k in (*result.parts.train, *result.parts.validation)}
@@ -236,7 +241,8 @@ def repeval_card(
     The map to the raters' scale is fitted on the validation items, scored by directions that have not seen them.
     """
     aspect, parts, how = result.aspect, result.parts, result.settings
-    assert result.scorer is not None
+    if result.scorer is None:
+        raise UsageError(NO_FILE)
     scale, on = golden.aspects[aspect].scale, list(parts.validation)
     score_map, no_map = fit_isotonic(result.scores[on], golden.labels(aspect)[on], scale)
     seen = np.union1d(parts.train, parts.validation).astype(int).tolist()

@@ -6,13 +6,11 @@ Weights are safetensors only, and code that a repository ships never runs.
 from __future__ import annotations
 
 import hashlib
-import json
-import math
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -28,18 +26,6 @@ Value = TypeVar("Value")
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 CAUSAL = "causal language model"
 LONGEST = 1_000_000  # tokenizers without a limit report numbers beyond this
-
-MOST_BYTES = 32 << 20
-"""Largest config.json: a longer one would fill the memory."""
-
-COUNTS = re.compile(r"(?:layers?|experts?|blocks?|groups?|depths?|stages?|labels)$")
-"""Fields that count what a model or its config is built of, one object each."""
-
-FEW = {"labels": 100_000, "expert": 512, "experts": 512}
-FEW_LAYERS = 128
-"""So many cost little, whatever the weights say: small files may hold several in one tensor."""
-PACKED = 8
-"""A quantised file holds up to so many weights in one number."""
 
 READING_HEADS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice")
 """Ends of the names of architectures that say something about a text and write none."""
@@ -137,10 +123,9 @@ def describe(spec: ModelSpec) -> ModelFacts:
 
 
 def load_config(spec: ModelSpec, head: str = "") -> Any:
-    """Load the configuration; `head` as for `loading`.  JudgeError if it claims more than its weights can have."""
+    """Load the configuration; `head` as for `loading`."""
     from transformers import AutoConfig
 
-    require_config_fits(spec.name)
     with loading(spec.name, head):
         return AutoConfig.from_pretrained(place_of(spec.name), **_common(spec))
 
@@ -149,9 +134,8 @@ def load_weights(spec: ModelSpec, kind: Any, device: str, head: str = "", **more
     """Load the model as the transformers class `kind`; also return the names of its missing weights."""
     import torch
 
-    config, dtype = load_config(spec, head), getattr(torch, choose_precision(spec, device))
+    dtype = getattr(torch, choose_precision(spec, device))
     with loading(spec.name, head):
-        require_model_fits(spec.name, config, kind)
         model, report = kind.from_pretrained(
             place_of(spec.name),
             use_safetensors=True,
@@ -250,6 +234,31 @@ def unless_memory_ends(compute: Callable[[], Value]) -> Value | None:
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     return None
+
+
+def in_halved_batches(
+    loaded: LoadedModel, lengths: Sequence[int], budget: int, compute: Callable[[list[int]], Value]
+) -> Iterator[tuple[list[int], Value]]:
+    """Yield (positions, `compute` of them) in batches of `budget` tokens, the longest of `lengths` (in tokens) first.
+
+    A batch too large for memory is halved, and so are all later ones.  JudgeError if it has one text.
+    """
+    waiting = token_batches(lengths, budget)[::-1]  # to be taken from the end
+    while waiting:
+        batch = waiting.pop().tolist()
+        value = unless_memory_ends(partial(compute, batch))
+        if value is not None:
+            yield batch, value
+            continue
+        longest = lengths[batch[0]]
+        if len(batch) == 1:
+            raise JudgeError(
+                f"The device {loaded.device} ran out of memory on a single text of {longest} tokens. Use a smaller "
+                "model or another device."
+            )
+        left = np.concatenate([batch, *waiting[::-1]])
+        smaller = token_batches([lengths[k] for k in left], len(batch) * longest // 2)
+        waiting = [left[each] for each in smaller[::-1]]
 
 
 def choose_device() -> str:
@@ -422,68 +431,3 @@ def require_read(name: str, model: Any, missing: Iterable[str]) -> None:
             f"The model {name} ({called(model.config)}) lacks weights of its own architecture "
             f"({', '.join(lacking[:3])}): its states would be random. Its config.json may belong to another checkpoint."
         )
-
-
-def require_config_fits(name: str) -> None:
-    """JudgeError for a config.json that counts more layers, experts or labels than its weights can have.
-
-    Nothing is checked for a model without a folder or without readable files: loading it says what is missing.
-    """
-    folder, weights = folder_of(name), _weights_of(name)
-    if folder is None or weights is None or not (path := folder / "config.json").is_file():
-        return
-    n_tensors = weights[0]
-    if path.stat().st_size > MOST_BYTES:
-        raise _unfit(name, f"it is {path.stat().st_size:,} bytes long")
-
-    def check(pairs: list[tuple[str, Any]]) -> None:
-        for key, value in pairs:
-            counted = COUNTS.search(key)
-            most = max(n_tensors, FEW.get(counted[0], FEW_LAYERS)) if counted else math.inf
-            for number in value if isinstance(value, list) else [value]:
-                if isinstance(number, int | float) and number > most:
-                    raise _unfit(name, f"it says {key} = {number:,}, and the weights are {n_tensors:,} tensors")
-
-    with suppress(ValueError, RecursionError):
-        json.loads(path.read_bytes(), object_pairs_hook=check)
-
-
-def require_model_fits(name: str, config: Any, kind: Any) -> None:
-    """JudgeError for a model that needs far more weights than its files hold.
-
-    `kind` is the transformers class that will load it.  The model is built here without memory for its weights.
-    """
-    import torch
-
-    weights = _weights_of(name)
-    if weights is None:
-        return
-    try:
-        with torch.device("meta"):
-            model = kind.from_config(config, trust_remote_code=False)
-    except Exception:  # architectures that cannot be built so: loading says what is wrong, if anything is
-        return
-    takes = sum(weight.numel() for weight in model.parameters())
-    if takes > PACKED * weights[1]:
-        raise _unfit(name, f"it takes {takes:,} weights, and the files hold {weights[1]:,}")
-
-
-def _unfit(name: str, what: str) -> JudgeError:
-    return JudgeError(
-        f"The config.json of the model {name} does not fit its weights: {what}. Get the folder again, whole and from "
-        "a source you trust."
-    )
-
-
-def _weights_of(name: str) -> tuple[int, int] | None:
-    """Count the tensors and numbers in the safetensors of a folder; None for an id, or if none can be read."""
-    from safetensors import SafetensorError, safe_open
-
-    folder, shapes = folder_of(name), list[list[int]]()
-    for path in folder.glob("*.safetensors") if folder else ():
-        try:
-            with safe_open(path, "np") as file:
-                shapes += [file.get_slice(key).get_shape() for key in file.keys()]  # noqa: SIM118
-        except (SafetensorError, OSError):
-            return None  # damaged: loading says so
-    return (len(shapes), sum(map(math.prod, shapes))) if shapes else None

@@ -7,7 +7,7 @@ The estimators work like scikit-learn's, for many cells (layer x token) at once:
 values end in an underscore, `score(states)` rates.  States are (n_cells, n_items, dim) float32, scores are
 (n_cells, n_variants, n_items) float64, higher is better.  Variants are k = 1, 2, … components for `PaperPCA`, else one.
 A cell in which nothing can be learnt scores every item 0, so its alignment is undefined.
-`portable(cell, variant, layer, token)` returns what was learnt in a cell as a file keeps it.
+`portable(cell, variant, layer, token)` of linear ones returns what was learnt in a cell as a file keeps it.
 
 A `RepEvalScorer` is such cells, and which model reads what.  Its file may come from anybody, so it is checked.
 """
@@ -142,7 +142,7 @@ class PaperSVM:
     """P(good) of a support vector machine with an RBF kernel, trained on the texts of the pairs (RepEval, equation 5).
 
     gamma is scikit-learn's "scale", C = 1 (the paper's values are lost in its text version).  The probability is
-    Platt's sigmoid on cross-validated decisions.
+    Platt's sigmoid on cross-validated decisions.  No file keeps it, so it rates only the items of its run.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -160,20 +160,6 @@ class PaperSVM:
             for model, cell in zip(self.models_, states, strict=True)
         ]
         return np.array(rows, dtype=np.float64).reshape(len(states), 1, -1)
-
-    def portable(self, cell: int, variant: int, layer: int, token: str) -> KernelCell:
-        calibrated = self.models_[cell].calibrated_classifiers_[0]
-        machine, sigmoid = calibrated.estimator, calibrated.calibrators[0]
-        return KernelCell(
-            layer,
-            token,
-            weights=machine.dual_coef_[0].astype(np.float64),
-            intercept=float(machine.intercept_[0]),
-            gamma=float(machine._gamma),
-            slope=float(sigmoid.a_),
-            offset=float(sigmoid.b_),
-            support=machine.support_vectors_.astype(np.float64),
-        )
 
     def _fit_one(self, states: CellStates, classes: IntArray) -> Any:
         """Fit the classifier; None for states that do not vary."""
@@ -280,31 +266,21 @@ def _project(directions: FloatArray | CellStates, states: FloatArray | CellState
 # ── cells as a file keeps them ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _finite(numbers: FloatArray) -> FloatArray:
-    if not numbers.size or not np.isfinite(numbers).all():
-        raise ValueError("must be finite numbers, at least one")
-    return numbers
-
-
 def _decoded(text: Any) -> FloatArray:
     if not isinstance(text, str):
         raise ValueError("must be base64 of float32 numbers")
-    return _finite(np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float64))
+    numbers = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float64)
+    if not numbers.size or not np.isfinite(numbers).all():
+        raise ValueError("must be finite numbers, at least one")
+    return numbers
 
 
 def _encoded(numbers: FloatArray) -> str:
     return base64.b64encode(numbers.astype("<f4").tobytes()).decode("ascii")
 
 
-def _listed(value: Any) -> FloatArray:
-    if not isinstance(value, list) or not {type(number) for number in value} <= {int, float}:
-        raise ValueError("must be a list of numbers")
-    return _finite(np.array(value, dtype=np.float64))
-
-
 Coded = Annotated[FloatArray, PlainValidator(_decoded), PlainSerializer(_encoded)]
 """An array that a file has as base64 of little-endian float32."""
-Listed = Annotated[FloatArray, PlainValidator(_listed), PlainSerializer(np.ndarray.tolist)]
 Layer = Annotated[int, Ge(0), Le(100_000)]
 Token = Annotated[str, MinLen(1), MaxLen(20)]
 
@@ -331,48 +307,6 @@ class ScorerCell:
 
 
 @dataclass(frozen=True)
-class KernelCell:
-    """A cell of a score: P(good) by a support vector machine with an RBF kernel.
-
-    With f = Σ weights · exp(−gamma · |state − support|²) + intercept it is 1 / (1 + exp(slope · f + offset)), Platt's
-    sigmoid; `support` is (m, dim), `weights` (m,).
-    """
-
-    __pydantic_config__ = STRICT
-
-    layer: Layer
-    token: Token
-    weights: Listed
-    intercept: float
-    gamma: Annotated[float, Gt(0)]
-    slope: float
-    offset: float
-    support: Coded
-
-    def __post_init__(self) -> None:
-        if self.support.size % len(self.weights):
-            raise ValueError("support must hold as many vectors as there are weights")
-        object.__setattr__(self, "support", self.support.reshape(len(self.weights), -1))
-
-    @property
-    def dim(self) -> int:
-        return int(self.support.shape[1])
-
-    def score(self, states: FloatArray) -> FloatArray:
-        """Score `states` (n, dim); NaN for a state that is not finite."""
-        from scipy.spatial.distance import cdist
-        from scipy.special import expit
-
-        near = np.exp(-self.gamma * cdist(states, self.support, "sqeuclidean"))
-        decision = (near * self.weights).sum(axis=1) + self.intercept  # equal states alike, as above
-        good = expit(-(self.slope * decision + self.offset))
-        return np.where(np.isfinite(states).all(axis=1), good, np.nan)
-
-
-AnyCell = ScorerCell | KernelCell
-
-
-@dataclass(frozen=True)
 class RepEvalScorer:
     """A fitted score: the mean over `cells`, on the states that `extraction` reads with a model.
 
@@ -386,7 +320,7 @@ class RepEvalScorer:
     fingerprint: Annotated[str, MinLen(1), MaxLen(200)]
     precision: Literal["float32", "bfloat16", "float16"]
     extraction: Extraction
-    cells: Annotated[tuple[AnyCell, ...], MinLen(1), MaxLen(64)]
+    cells: Annotated[tuple[ScorerCell, ...], MinLen(1), MaxLen(64)]
 
     def __post_init__(self) -> None:
         if len({(cell.layer, cell.token) for cell in self.cells}) < len(self.cells):
@@ -417,7 +351,7 @@ class RepEvalScorer:
             "criterion": extraction.criterion,
             "max_tokens": extraction.max_tokens,
             "dim": self.dim,
-            "cells": TypeAdapter(tuple[AnyCell, ...]).dump_python(self.cells, mode="json"),
+            "cells": TypeAdapter(tuple[ScorerCell, ...]).dump_python(self.cells, mode="json"),
         }
 
     @classmethod

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BeforeValidator
 
 from core.data.split import inner_fold, split_sources
 from core.errors import AspectError, GoldenError, JudgeError, UsageError
@@ -31,7 +32,6 @@ from core.records import (
 )
 from core.repeval.model import ModelSpec
 from core.repeval.projection import (
-    AnyCell,
     PaperPCA,
     PaperSVM,
     Projection,
@@ -151,6 +151,11 @@ class RandomBaseline:
         return {"percentile": self.percentile, "projection": self.projection, "n": int(self.values.size)}
 
 
+def _without_kernel(stored: Any) -> Any:
+    """Drop the scorer of a support vector machine, which earlier versions stored."""
+    return None if isinstance(stored, dict) and "support" in stored["cells"][0] else stored
+
+
 @dataclass(frozen=True)
 class RepEvalResult:
     """A RepEval score for every item, how it was chosen, and how well it agrees with the raters.
@@ -159,7 +164,8 @@ class RepEvalResult:
     that it learnt from are by fits without their source for ridge, and optimistic for other methods.  `chosen` is the
     cell with the best validation alignment, `members` the cells whose z-scores are averaged.  `validation` and `test`
     are alignments of `scores`; the choice makes the first optimistic.  `cells` (n_layers, n_tokens) holds every cell's
-    validation alignment, NaN = undefined.  `scorer` rates other items; old stored results may lack it.
+    validation alignment, NaN = undefined.  `scorer` rates other items; paper-svm and old stored
+    results have none.
     """
 
     aspect: str
@@ -177,7 +183,7 @@ class RepEvalResult:
     n_pairs: int
     states: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
-    scorer: RepEvalScorer | None = None
+    scorer: Annotated[RepEvalScorer | None, BeforeValidator(_without_kernel)] = None
 
     @property
     def model(self) -> str:
@@ -302,11 +308,15 @@ def run(
         warnings.append(
             "One cell was chosen among many, so its validation alignment is optimistic. Report the test alignment."
         )
-    read = replace(
-        states.extraction,
-        layers=tuple(dict.fromkeys(cell.layer for cell in fits)),
-        tokens=tuple(dict.fromkeys(cell.token for cell in fits)),
-    )
+    scorer = None
+    if fits:
+        read = replace(
+            states.extraction,
+            layers=tuple(dict.fromkeys(cell.layer for cell in fits)),
+            tokens=tuple(dict.fromkeys(cell.token for cell in fits)),
+        )
+        precision = cast(Any, states.precision)
+        scorer = RepEvalScorer(states.model, states.revision, states.fingerprint, precision, read, fits)
     return RepEvalResult(
         aspect=aspect,
         settings=how,
@@ -323,9 +333,7 @@ def run(
         n_pairs=training.good.size if how.uses_pairs else 0,
         states=states.summary(),
         warnings=tuple(warnings),
-        scorer=RepEvalScorer(
-            states.model, states.revision, states.fingerprint, cast(Any, states.precision), read, fits
-        ),
+        scorer=scorer,
     )
 
 
@@ -406,13 +414,14 @@ class Searched:
     """The result of a search over all cells; NaN = undefined.
 
     `values` (n_layers, n_tokens, n_variants) are validation alignments, `best_k` (n_layers, n_tokens) the best variant.
-    `scores` (n_layers, n_tokens, n_items) are those of all items under it, and `fits` has by indices what was learnt.
+    `scores` (n_layers, n_tokens, n_items) are those of all items under it, and `fits` has by indices what was learnt,
+    in linear cells.
     """
 
     values: FloatArray
     best_k: IntArray
     scores: FloatArray
-    fits: Mapping[tuple[int, int], AnyCell]
+    fits: Mapping[tuple[int, int], ScorerCell]
 
     @property
     def cells(self) -> FloatArray:
@@ -451,7 +460,7 @@ def search(
     alignments = np.full((n_layers, n_tokens, 1), np.nan)
     best_k = np.zeros((n_layers, n_tokens), dtype=np.intp)
     scores = np.full((n_layers, n_tokens, n_items), np.nan)
-    fits: dict[tuple[int, int], AnyCell] = {}
+    fits: dict[tuple[int, int], ScorerCell] = {}
     for start in range(0, total, step):
         at = (layers[start : start + step], tokens[start : start + step])
         batch = values[:, at[0], at[1]].astype(np.float32).transpose(1, 0, 2)
@@ -471,12 +480,13 @@ def search(
         alignments[at], best_k[at] = aligned, best
         defined = ~np.isnan(aligned[cells, best])
         scores[at] = np.where(defined[:, None], rated[cells, best], np.nan)
-        for cell in cells[defined].tolist():
-            i, j = int(at[0][cell]), int(at[1][cell])
-            fits[i, j] = fitted.portable(cell, int(best[cell]), states.layers[i], states.token_names[j])
+        if not isinstance(fitted, PaperSVM):
+            for cell in cells[defined].tolist():
+                i, j = int(at[0][cell]), int(at[1][cell])
+                fits[i, j] = fitted.portable(cell, int(best[cell]), states.layers[i], states.token_names[j])
         if on_progress is not None:
             on_progress(min(start + step, total), total)
-    if not fits:
+    if np.isnan(scores).all():
         raise AspectError(
             f"No cell of {n_layers} layers x {n_tokens} tokens has an alignment on the {validation.labels.size} "
             "validation items: their labels, or all states, are constant. Label more items on which raters differ."
@@ -496,22 +506,23 @@ def _without_rounding(rated: FloatArray) -> FloatArray:
 
 def average_cells(
     found: Searched, validation: LabelledItems, count: int
-) -> tuple[IntArray, tuple[AnyCell, ...], FloatArray]:
+) -> tuple[IntArray, tuple[ScorerCell, ...], FloatArray]:
     """Return the `count` best cells and the mean (n_items,) of their z-scores.
 
     The cells come as (m, 2) layer and token indices and as parts of a scorer, best first, ties in order.  z is by mean
     and deviation over the validation items.  With one cell the scores are that cell's own.
     """
-    order = np.argsort(-np.nan_to_num(found.cells.ravel(), nan=-np.inf), kind="stable")[: min(count, len(found.fits))]
+    n_defined = int((~np.isnan(found.cells)).sum())
+    order = np.argsort(-np.nan_to_num(found.cells.ravel(), nan=-np.inf), kind="stable")[: min(count, n_defined)]
     members = np.stack(np.unravel_index(order, found.best_k.shape), axis=1)
-    fits = [found.fits[i, j] for i, j in members.tolist()]
+    fits = [found.fits[i, j] for i, j in members.tolist() if found.fits]
     scores = found.scores[members[:, 0], members[:, 1]]
     if len(scores) == 1:
         return members, tuple(fits), scores[0]
     on_validation = scores[:, validation.positions]
     centre, spread = on_validation.mean(axis=1, keepdims=True), on_validation.std(axis=1, keepdims=True)
     standard = tuple(
-        replace(cast(ScorerCell, cell), centre=cast(ScorerCell, cell).centre + float(mean), spread=float(deviation))
+        replace(cell, centre=cell.centre + float(mean), spread=float(deviation))
         for cell, mean, deviation in zip(fits, centre[:, 0], spread[:, 0], strict=True)
     )
     return members, standard, ((scores - centre) / spread).mean(axis=0)

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -32,11 +32,11 @@ from core.repeval.model import (
     choose_device,
     choose_precision,
     describe,
+    in_halved_batches,
     load_model,
     load_tokenizer,
     token_batches,
     token_ids,
-    unless_memory_ends,
 )
 
 HalfArray = NDArray[np.float16]
@@ -549,22 +549,10 @@ def compute(
     rows: IntArray,
     budget: int,
 ) -> Iterator[Computed]:
-    """Read `cells` (layers, tokens) of the prompts numbered `rows`, in batches of `budget` tokens, longest first.
+    """Read `cells` (layers, tokens) of the prompts numbered `rows`, in batches of `budget` tokens, longest first."""
 
-    When the device runs out of memory, this batch and the following ones are halved; JudgeError when even one text is
-    too large.
-    """
-    waiting = token_rows(prompts, rows, budget)[::-1]  # to be taken from the end
-    while waiting:
-        batch = waiting.pop()
-        values = unless_memory_ends(partial(read_batch, model, *cells, [prompts[row] for row in batch]))
-        if values is not None:
-            yield batch, values
-            continue
-        longest = max(len(prompts[row]) for row in batch)
-        if len(batch) == 1:
-            raise JudgeError(
-                f"The device {model.device} ran out of memory on a single text of {longest} tokens. Lower max_tokens, "
-                "or use a smaller model or another device."
-            )
-        waiting = token_rows(prompts, np.concatenate([batch, *waiting]), len(batch) * longest // 2)[::-1]
+    def read(batch: list[int]) -> HalfArray:
+        return read_batch(model, *cells, [prompts[row] for row in rows[batch]])
+
+    for batch, values in in_halved_batches(model, [len(prompts[row]) for row in rows], budget, read):
+        yield rows[batch], values

@@ -82,7 +82,7 @@ def keys_sent(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
         raise JudgeError("far enough")
 
     monkeypatch.setenv("OPENAI_API_KEY", "the-key")
-    monkeypatch.setattr("core.judging.judge_specs.openai_provider", noted)
+    monkeypatch.setattr("core.providers.openai_api.OpenAIProvider", noted)
     return keys
 
 

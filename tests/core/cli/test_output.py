@@ -61,7 +61,6 @@ def test_a_slow_endpoint_is_no_reason_to_be_silent(
         server.stop()
     assert len(set(calibrated)) >= 3  # also within a step
     assert len(set(scored)) >= 3
-    assert calibrated[0] == scored[0] == 0
 
 
 def _counts(said: str, unit: str) -> list[int]:

@@ -306,7 +306,6 @@ def test_counts_and_lines(tmp_path: Path) -> None:
         "n_read": 2,
         "n_unread": 5,
         "reasons": {"empty": 2, "out of range": 1, "refused": 1, "no verdict": 1},
-        "n_contradicting": 0,
     }
     assert [json.loads(line) for line in out.read_text("utf-8").splitlines()] == [
         {"item_id": "a", "score": 3.25, "n_read": 2, "n_unread": 1, "unread": ["out of range"]},
@@ -314,22 +313,6 @@ def test_counts_and_lines(tmp_path: Path) -> None:
         {"item_id": "3", "score": None, "n_read": 0, "n_unread": 1, "unread": ["no verdict"]},
         {"item_id": "d", "score": None, "n_read": 0, "n_unread": 0, "unread": []},
     ]
-
-
-@pytest.mark.parametrize(
-    ("reply", "otherwise"),
-    [
-        ("Rating: 4. It is clear. I would rate it 2.", True),
-        ("Score: 4\nIt has 2 typos and 3 facts.", False),
-        ("Score: 4\nSo the score is 4.", False),
-        ("Score: 4\nOverall: Score: 9", False),
-    ],
-)
-def test_a_reply_whose_last_sentence_states_another_rating_is_counted(
-    tmp_path: Path, reply: str, otherwise: bool
-) -> None:
-    path = write(tmp_path / "replies.jsonl", [{"item_id": "a", "responses": [reply]}])
-    assert read_replies_file(path, FIVE)["n_contradicting"] == otherwise
 
 
 def test_the_papers_parser_takes_the_first_digit_after_the_last_label() -> None:

@@ -74,7 +74,7 @@ def test_decimals_are_read_back_with_point_and_comma(value: object) -> None:
     assert read_rating(f"Score: {str(value).replace('.', ',')}", Scale(0, 100)).value == float(str(value))
 
 
-@given(value=st.integers(1, 5), depth=st.integers(0, 30), name=st.sampled_from(["score", "Final Rating", "coherence"]))
+@given(value=st.integers(1, 5), depth=st.integers(0, 30), name=st.sampled_from(["score", "Rating", "coherence"]))
 def test_json_of_any_depth_is_read_back(value: int, depth: int, name: str) -> None:
     body: dict[str, object] = {"reason": "a 5 would need 2 sources", name: value}
     for _ in range(depth):

@@ -16,7 +16,6 @@ from core.judging.scoring_styles import (
     TextLimits,
     item_block,
     score_frame,
-    score_messages,
     score_prompt,
     shortened,
     shortened_parts,
@@ -29,7 +28,7 @@ ITEM = Item("i", "A short text.", source="A long source.", references=("A refere
 
 
 def _text(task: Task = TASK, item: Item = ITEM, criteria: str = "Be strict.", form: StyleForm = "rate_explain") -> str:
-    (message,) = score_messages(task, item, criteria, form)
+    (message,) = score_frame(task, item, score_prompt(form)).messages(criteria)
     assert message.role == "user"
     return message.content
 

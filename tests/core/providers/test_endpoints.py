@@ -29,7 +29,6 @@ endpoints:
     timeout: 300
     concurrency: 3
     requests_per_minute: 60
-    tokens_per_minute: 90000
     prices:
       m: {prompt: 1, cached: 0.1, completion: 4}
   http://10.0.0.5:8000/v1: {}
@@ -148,7 +147,7 @@ ENTRY = f"endpoints:\n  {HOST}:\n    "
         (ENTRY + "concurrency: 0", "concurrency: .*greater than or equal to 1"),
         (f"endpoints:\n  https://user:{SECRET}@models.example.org/v1: {{}}", "endpoints: .*user name or pass"),
         (f"endpoints:\n  https://models.example.org/v1?key={SECRET}: {{}}", "endpoints: "),
-        (ENTRY + "prices: {m: {prompt: -1, completion: 2}}", "prices: m: .*at least 0"),
+        (ENTRY + "prices: {m: {prompt: -1, completion: 2}}", "prices: m: prompt: .*equal to 0"),
         (ENTRY + "prices: {m: {prompt: .inf, completion: 2}}", "prices: m: "),
         (ENTRY + "prices: {m: {prompt: 1}}", "prices: m: completion: Field required"),
         ("endpoints: !!python/name:os.system x", "line 1: is not YAML"),

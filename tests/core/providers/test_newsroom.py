@@ -8,7 +8,7 @@ import pytest
 
 from core.judging.judge_protocol import DraftRequest, Exemplar
 from core.judging.parse import read_rating
-from core.judging.scoring_styles import draft_messages, score_messages
+from core.judging.scoring_styles import draft_messages, score_frame, score_prompt
 from core.providers.completions import Message, Request
 from core.providers.simulated_reader import RULES, clauses_in, reply_to
 from core.records import Anchor, Item, Provenance, Scale, Task
@@ -23,6 +23,10 @@ FIRST = "The result comes first: take off 2 where a scene opens the text."
 def said(messages: tuple[Message, ...]) -> str:
     reply = reply_to(Request("newsroom", messages, temperature=0.0, max_tokens=500))
     return reply.text
+
+
+def score_messages(task: Task, item: Item, criteria: str) -> tuple[Message, ...]:
+    return score_frame(task, item, score_prompt("rate_explain")).messages(criteria)
 
 
 def asked(target: str, criteria: str) -> str:

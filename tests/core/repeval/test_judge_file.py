@@ -1,4 +1,4 @@
-"""`repeval.yaml`: a score of every method as a judge of its own, whose model comes in by a person's leave alone."""
+"""`repeval.yaml`: a score of a linear method as a judge of its own, whose model comes in by a person's leave alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from core.errors import ConsentError, JudgeError, ModelNotFoundError, UsageError
 from core.judge_files import read_card
 from core.judge_files.judge_writing import sealed
 from core.records import GoldenSet, Scored
-from core.repeval import METHODS
 from core.repeval.fitted import FittedRepEval
 from tests.core.repeval.conftest import make_golden
 
@@ -41,8 +40,8 @@ def written(path: Path, card: Card, *, seal: bool = True) -> Path:
     return path
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_the_file_of_every_method_scores_as_its_run_did_with_a_decoder(
+@pytest.mark.parametrize("method", ["ridge", "paper-pca"])
+def test_the_file_of_a_linear_method_scores_as_its_run_did_with_a_decoder(
     golden: GoldenSet, model_folder: Callable[[str], Path], tmp_path: Path, method: Any
 ) -> None:
     folder = model_folder("decoder")
@@ -55,6 +54,17 @@ def test_the_file_of_every_method_scores_as_its_run_did_with_a_decoder(
     mapped = [scored.calibrated for scored in sorted(scores, key=lambda scored: scored.value)]
     assert None in mapped or mapped == sorted(mapped)  # type: ignore[type-var]
     assert (judge.task.aspect, judge.task.scale) == ("quality", golden.aspects["quality"].scale)
+
+
+def test_a_support_vector_machine_rates_only_its_own_items(golden: GoldenSet, tmp_path: Path) -> None:
+    how = core.RepEvalSettings(method="paper-svm", random_vectors=0)
+    run = core.fit_repeval(golden, "quality", how)
+    assert run.result.scorer is None
+    run.save(tmp_path)
+    assert not (tmp_path / "repeval.yaml").exists()
+    assert (tmp_path / "heatmap.html").exists()
+    with pytest.raises(UsageError, match="rates only the items of its own run"):
+        core.fit_repeval(golden, "quality", how, train_on=make_golden(seed=1))
 
 
 def test_a_model_comes_in_by_leave_alone_and_must_be_the_same(

@@ -17,14 +17,12 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from core.errors import AspectError
 from core.records import GoldenSet
 from core.repeval import (
-    METHODS,
     RepEvalScorer,
     RepEvalSettings,
     States,
     run,
 )
 from core.repeval.projection import (
-    KernelCell,
     PaperPCA,
     PaperSVM,
     Ridge,
@@ -148,8 +146,8 @@ def again(scorer: RepEvalScorer) -> RepEvalScorer:
     return RepEvalScorer.from_json(json.loads(json.dumps(scorer.as_json(), allow_nan=False)))
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_the_file_of_every_method_scores_as_the_run_did(golden: GoldenSet, states: States, method: Any) -> None:
+@pytest.mark.parametrize("method", ["ridge", "paper-pca"])
+def test_the_file_of_a_linear_method_scores_as_the_run_did(golden: GoldenSet, states: States, method: Any) -> None:
     states = replace(states, fingerprint="made", precision="float32")
     result = run(golden, "quality", states, RepEvalSettings(method=method, random_vectors=0))
     assert result.scorer is not None
@@ -160,15 +158,11 @@ def test_the_file_of_every_method_scores_as_the_run_did(golden: GoldenSet, state
     np.testing.assert_allclose(scores[test], result.scores[test], atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("kernel", [False, True])
-def test_items_with_equal_states_score_alike_in_every_batch(kernel: bool) -> None:
+def test_items_with_equal_states_score_alike_in_every_batch() -> None:
     """A library's product parts them in the last digits by their place, and ranks would part, too."""
     rng = np.random.default_rng(0)
     kinds, kind = rng.normal(size=(5, 384)), rng.integers(5, size=1001)
-    if kernel:
-        cell: Any = KernelCell(0, "-1", rng.normal(size=61), 0.1, 1e-3, -1.0, 0.2, rng.normal(size=(61, 384)))
-    else:
-        cell = ScorerCell(0, "-1", 0.3, 1.7, rng.normal(size=384))
+    cell = ScorerCell(0, "-1", 0.3, 1.7, rng.normal(size=384))
     whole = cell.score(kinds[kind])
     assert len(np.unique(whole)) == 5
     assert np.array_equal(np.concatenate([cell.score(kinds[kind][a : a + 7]) for a in range(0, 1001, 7)]), whole)
@@ -183,20 +177,6 @@ def coded(*numbers: float) -> str:
 
 def cell(**changes: Any) -> dict[str, Any]:
     return {"layer": 1, "token": "-1", "centre": 0.5, "spread": 2.0, "direction": coded(1.0, 2.0), **changes}
-
-
-def kernel(**changes: Any) -> dict[str, Any]:
-    return {
-        "layer": 1,
-        "token": "-1",
-        "weights": [1.0, -1.0],
-        "intercept": 0.5,
-        "gamma": 1.0,
-        "slope": -2.0,
-        "offset": 0.0,
-        "support": coded(0.0, 0.0, 1.0, 0.0),
-        **changes,
-    }
 
 
 def body(**changes: Any) -> dict[str, Any]:
@@ -222,13 +202,3 @@ def test_the_score_by_hand() -> None:
     assert verdicts[0] == pytest.approx(3.125)
     assert np.isnan(verdicts[1])
     assert kept.as_json() == body(cells=[cell(), cell(token="mean", centre=0.0, spread=1.0)])
-
-
-def test_the_svm_by_hand() -> None:
-    """At (0, 0): f = e^0 − e^−1 + .5 = 1.132121; P(good) = 1 / (1 + e^(−2 · 1.132121)) = .905872."""
-    kept = RepEvalScorer.from_json(body(cells=[kernel()]))
-    states = np.array([[[[0.0, 0.0]]], [[[np.nan, 0.0]]]], dtype=np.float16)
-    verdicts = kept.score(states, (1,), ("-1",))
-    assert verdicts[0] == pytest.approx(0.905872, abs=1e-6)
-    assert np.isnan(verdicts[1])
-    assert kept.as_json() == body(cells=[kernel()])
