@@ -90,8 +90,6 @@ from core.projects.project_judges import (
     judges_shown,
     keep_fusion,
     kept_fusion,
-    open_results,
-    preview_import,
     readable_judges,
     remove_judge,
 )

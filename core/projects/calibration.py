@@ -13,6 +13,7 @@ import numpy as np
 
 from core.calibration.calibration_records import Calibration, CalibrationSettings, Estimate, LeaderboardSnapshot
 from core.errors import CriteriaError, JobError, UsageError
+from core.judging.judge_protocol import CallEstimate
 from core.judging.scoring_styles import Asking
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run, Side
 from core.projects.judge_line import (
@@ -304,32 +305,23 @@ def _check_version(store: Store, settings: Settings, request: VersionRequest) ->
     return request, f"{request.aspect} · judge version {request.version} · {judge_words(spec)}", spec
 
 
-def estimate_version(store: Store, settings: Settings, request: VersionRequest) -> Estimate:
+def estimate_version(store: Store, settings: Settings, request: VersionRequest) -> CallEstimate:
     """Estimate the highest cost of measuring a version.  Errors as `make_version`; JudgeError for an unusable judge."""
-    from core.calibration.loop import CRITERIA_WORDS, crossing_calls, unread_lines_warning
-    from core.data.split import few_labels
+    from core.calibration.loop import CRITERIA_WORDS, crossing_calls
     from core.judging.judge_specs import NAMED, restore_judge
     from core.stats import LabelledItems
 
     request = _completed(store, judge_line(store, request.project_id, request.aspect), request)
     golden, asked = store.goldens.load(request.golden_id), calibration_asked(store, request.run_id)
     split = carried_split(store, request.split_from or request.run_id, golden)
-    n_calibration, n_held_out = len(split.calibration), len(split.held_out) if request.held_out else 0
-    calls = (len(request.criteria_ids) + 1) * (n_calibration + n_held_out)
-    criteria = [store.criteria.get(request.project_id, name).criteria for name in request.criteria_ids]
+    n_items = len(split.calibration) + (len(split.held_out) if request.held_out else 0)
+    calls = (len(request.criteria_ids) + 1) * n_items
     state = require_judge(store, request.run_id)
     with closing(restore_judge(state, settings, store.replies, gate=NAMED)) as judge:
-        if len(criteria) == 1:
+        if len(request.criteria_ids) == 1:
             calls += crossing_calls(judge, asked.settings, LabelledItems.of(golden, request.aspect, split.calibration))
         once = judge.estimate(asked.task(golden), [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
-        return Estimate(
-            calls,
-            *once.scaled(calls / max(1, once.calls)),
-            n_calibration=n_calibration,
-            n_held_out=n_held_out,
-            notes=tuple(filter(None, (judge.notice, unread_lines_warning(judge, criteria)))),
-            few_labels=few_labels(n_calibration),
-        )
+    return CallEstimate(calls, *once.scaled(calls / max(1, once.calls)))
 
 
 def _completed(store: Store, line: JudgeLine, request: VersionRequest) -> VersionRequest:

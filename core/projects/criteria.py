@@ -243,9 +243,8 @@ def round_cost(store: Store, run_id: str, n_parents: int, settings: RoundSetting
 def _check_round(store: Store, settings: Settings, request: RoundRequest) -> tuple[RoundRequest, str, str]:
     if not request.parent_ids:
         raise UsageError("Choose at least one set of criteria to refine.")
-    parents = [store.criteria.get(request.project_id, criteria_id).criteria for criteria_id in request.parent_ids]
-    if any(parent.aspect != request.aspect for parent in parents):
-        raise UsageError(f"All criteria of a round must be for {request.aspect}.")
+    for criteria_id in request.parent_ids:
+        store.criteria.get(request.project_id, criteria_id)
     require_judge(store, request.run_id)
     golden = store.goldens.load(request.golden_id)
     split = sides_of(store, request.run_id, golden)
@@ -258,7 +257,11 @@ def _check_round(store: Store, settings: Settings, request: RoundRequest) -> tup
         )
     learnt = f"{len(request.item_ids)} picked items" if request.item_ids else "sampled items"
     spec = store.runs.get(request.run_id).judge_spec
-    return request, f"{request.aspect} · round on {len(parents)} criteria, {learnt} · {judge_words(spec)}", spec
+    return (
+        request,
+        f"{request.aspect} · round on {len(request.parent_ids)} criteria, {learnt} · {judge_words(spec)}",
+        spec,
+    )
 
 
 def run_round(work: RunWork) -> RoundResult:

@@ -13,7 +13,6 @@ from core.errors import AccessError, UsageError
 from core.project_records import GoldenSummary
 from core.projects.judge_line import judge_line
 from core.projects.labelling import (
-    ORDERS,
     Adjudicated,
     LabelAspect,
     LabelPass,
@@ -46,17 +45,13 @@ def start_pass(
 ) -> str:
     """Start a labelling pass over the first `limit` items (None: all) in `plan.order`, and return its id.
 
-    UsageError for a bad name, limit or order; NotFoundError for an unknown project or golden set.
+    UsageError for a bad name; NotFoundError for an unknown project or golden set.
     """
     store.projects.get(project_id)
     golden = store.goldens.load(golden_id)
     name = " ".join(visible_name(name).split())
     if not 1 <= len(name) <= _LONGEST_NAME:
         raise UsageError(f"A labelling pass has a name of 1 to {_LONGEST_NAME} characters.")
-    if limit is not None and limit < 1:
-        raise UsageError("A labelling pass needs at least one item.")
-    if plan.order not in ORDERS:
-        raise UsageError(f"The order is one of {', '.join(ORDERS)}, not {plan.order!r}.")
     n = len(golden.items)
     positions = range(n) if plan.order == "file" else np.random.default_rng(0).permutation(n).tolist()
     plan = replace(plan, positions=tuple(positions[:limit]), instructions=plan.instructions.strip())
@@ -73,15 +68,11 @@ def label_planning(
     *,
     n_items: int,
     n_ratings: int,
-    n_sources: int = 0,
 ) -> LabelPlanning:
-    """Plan how much `n_items` labels from `n_ratings` ratings would show, given the judge measured on this golden set.
-
-    `n_sources` is the number of their sources; 0 takes that of a random draw on average.
-    """
+    """Plan what `n_items` random labels from `n_ratings` ratings show, given the judge measured on this golden set."""
     n_raters, n_items = max(1, round(n_ratings / max(1, n_items))), max(1, min(n_items, golden.n_items))
     per_source = golden.n_items / max(1, golden.n_sources)
-    n_sources = n_sources or round(golden.n_sources * (1.0 - (1.0 - n_items / golden.n_items) ** per_source))
+    n_sources = round(golden.n_sources * (1.0 - (1.0 - n_items / golden.n_items) ** per_source))
     version = judge_line(store, project_id, aspect).default
     measured = version and version.on(golden.golden_id)
     held_out = measured.held_out if measured else None
@@ -165,13 +156,12 @@ def disagreements(
 class PassSummary:
     """Progress of a pass: rater → (items done, items to rate), agreement by aspect, and the items to decide.
 
-    `n_touched` items, of `n_sources` sources, have a label.  `queue` maps the items to decide to their labels: first
+    `n_touched` items have a label.  `queue` maps the items to decide to their labels: first
     where raters disagree, then the wrong labels that triage found (`flagged`).  `decided` are the decided values.
     """
 
     done: Mapping[str, tuple[int, int]]
     n_touched: int
-    n_sources: int
     agreement: tuple[AspectAgreement, ...]
     queue: Mapping[Which, Sequence[Label]]
     decided: Mapping[Which, float]
@@ -198,14 +188,12 @@ def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
     for label in labels:
         items_of.setdefault(label.rater, set()).add(label.item_id)
     labelled = {label.item_id for label in labels}
-    touched = [k for k in plan.positions if golden.items[k].item_id in labelled]
     return PassSummary(
         done={
             rater: (len(items), len(labelling.assigned(rater)) if rater in labelling.raters else 0)
             for rater, items in items_of.items()
         },
-        n_touched=len(touched),
-        n_sources=np.unique(golden.source_codes[touched]).size,
+        n_touched=sum(golden.items[k].item_id in labelled for k in plan.positions),
         agreement=tuple(agreement(golden, labels, aspect) for aspect in plan.aspects),
         queue={which: said for which, said in queue.items() if which not in decided},
         decided=decided,
@@ -231,15 +219,13 @@ def adjudicate(
 ) -> None:
     """Decide the label of an item; the raters' own labels stay as they are.
 
-    UsageError for an unknown item, a value outside the scale or an empty reason.  AccessError for somebody who has
+    UsageError for a value outside the scale or an empty reason.  AccessError for somebody who has
     items left to rate.
     """
     labelling = get_pass(store, project_id, pass_id)
     if rating := still_rating(store, project_id, labelling.golden_id, labelling.aspects):
         (rated, n_open), *_ = rating
         raise AccessError(f"You have {n_open:,} items left to rate in {rated.name}. Finish them before you decide.")
-    if item_id not in store.goldens.load(labelling.golden_id).item_ids:
-        raise UsageError(f"Item {item_id[:60]!r} is not in the golden set of {labelling.name}.")
     scale = next((planned.scale for planned in labelling.plan.aspects if planned.aspect == aspect), None)
     if scale is None or not scale.holds(value):
         raise UsageError(f"The decision on {aspect} is {value:g}; the scale is {scale or 'not known'}.")
@@ -268,10 +254,8 @@ def labelled_golden(
     """Make a golden set with new labels: an item gets the decided value, else the mean of its ratings.
 
     "fill" keeps old labels and fills gaps; "replace" prefers the new ones.  Old single ratings of an aspect go where
-    new ones count.  UsageError without any label or decision.
+    new ones count.
     """
-    if not decided and not any(label.value is not None for label in labels):
-        raise UsageError("Nobody has given a label yet, so there is nothing to freeze.")
     gold, ratings = dict(golden.aspects), list(golden.ratings)
     for scale, aspect in ((each.scale, each.aspect) for each in aspects):
         old = golden.aspects.get(aspect, AspectLabels(aspect, scale, (None,) * len(golden.items)))
@@ -301,7 +285,7 @@ def labelled_golden(
 def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, combine: Combine = "fill") -> str:
     """Store a new golden set with the labels and decisions of a pass (`labelled_golden`), and return its id.
 
-    UsageError when nobody has labelled anything, or nothing would change.
+    UsageError if nothing would change.
     """
     labelling = get_pass(store, project_id, pass_id)
     golden = store.goldens.load(labelling.golden_id)
@@ -315,8 +299,8 @@ def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, com
     )
     if frozen.aspects == golden.aspects:
         raise UsageError(
-            "Every item that was labelled or decided has a golden label already, and those are kept, so freezing would "
-            "change nothing. Choose to replace golden labels, or label items that have none."
+            "No label is new, so freezing would change nothing. Label items that have no golden label, or choose to "
+            "replace golden labels."
         )
 
     def keep() -> str:

@@ -21,8 +21,6 @@ from core.store.labels import REMARK, WITHDRAWN, Label
 from core.store.log import Entry
 from core.store.store import Store, requires
 
-Order = Literal["random", "file"]
-ORDERS: tuple[Order, ...] = ("random", "file")
 MOST_RATERS = 100
 MOST_KEYS = 11
 """A scale of up to this many steps is labelled with single keys."""
@@ -52,7 +50,7 @@ class LabelAspect:
 class LabelPlan:
     """Plan of a labelling pass: aspects, and the `positions` in the golden set in the order of rating.
 
-    `start_pass` fills in the positions by `order`.  Passes of earlier versions can have other orders.
+    `start_pass` fills in the positions: in the `order` "file" as in the golden set, else at random.
     """
 
     aspects: tuple[LabelAspect, ...]

@@ -12,7 +12,7 @@ from typing import Literal
 from core.project_records import GoldenSummary, Role, Run
 from core.projects.calibration import version_asked
 from core.projects.judge_line import JudgeLine, judge_line
-from core.projects.labelling import LabelPass, Triage, list_triage, still_rating
+from core.projects.labelling import LabelPass, list_triage, still_rating
 from core.projects.review import PointDecided, Vote, hidden_votes, open_review
 from core.spreadsheets import csv_text
 from core.store.log import Action, Entry
@@ -20,7 +20,7 @@ from core.store.store import Store, requires
 from core.wording import counted
 
 StageName = Literal["golden set", "labels", "calibration", "review", "approved", "in use"]
-ToDo = Literal["label", "sign off", "decide", "vote", "triage", "measure", "grow"]
+ToDo = Literal["label", "sign off", "decide", "vote", "triage", "grow"]
 NEEDS: dict[ToDo, Role] = {"label": "annotator", "vote": "annotator"}
 """The role that a task needs; all others need a reviewer."""
 
@@ -90,9 +90,6 @@ def _waiting(
         yield Waiting("label", n_open, f"{counted(n_open, 'item')} to label in {labelling.name}", labelling.pass_id)
     for version in line.waiting[:1]:
         yield Waiting("sign off", 1, f"{version.name} waits for approval", str(version.number))
-    if drafts := [each for each in line.versions if each.state == "draft" and each.number not in measuring]:
-        words = f"{counted(len(drafts), 'version')} made and not measured"
-        yield Waiting("measure", len(drafts), words, str(drafts[-1].number))
     review = open_review(*where)
     if review.joined and review.points:
         words = f"{' and '.join(review.joined[:3])} in review, {counted(len(review.points), 'point')} open"
@@ -141,9 +138,6 @@ def log_lines(store: Store, project_id: str, entries: Sequence[Entry]) -> list[t
         match entry:
             case Vote() | PointDecided():
                 return _quoted(entry.title)
-            case Triage():
-                known = store.goldens.load(entry.golden_id).items if entry.golden_id in words else ()
-                return next((f"item {_quoted(each.target)}" for each in known if each.item_id == entry.item_id), "")
             case Action():  # what was made, else what was changed; a deleted thing by the name that it had
                 keys = (entry.subject, *(str(entry.about.get(name) or "") for name in _NAMED))
                 name = str(entry.about.get("name") or "")

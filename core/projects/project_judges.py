@@ -26,7 +26,7 @@ from core.store.runs import RESULT
 from core.store.store import Store, requires
 
 if TYPE_CHECKING:
-    from core.data.judge_results import ImportPreview, ResultFile, Role
+    from core.data.judge_results import ImportPreview
     from core.fusion.model_rating import FusionJudge
     from core.fusion.stack import Fusion
 
@@ -153,28 +153,6 @@ def calibration_behind(store: Store, project_id: str, judge_id: str) -> Calibrat
 # ── files of replies or scores ─────────────────────────────────────────────────────────────────────────────────
 
 
-@requires("reviewer", reads=True)
-def open_results(store: Store, data: bytes, name: str, *, max_mb: float = 200) -> ResultFile:
-    """Open an uploaded file of replies or scores.  GoldenError for a file that cannot be read."""
-    from core.data import judge_results
-
-    return judge_results.open_results(data, name, max_mb=max_mb)
-
-
-@requires("reviewer", reads=True)
-def preview_import(
-    store: Store, golden_id: str, aspect: str, results: ResultFile, corrected: Mapping[Role, str | None] | None = None
-) -> ImportPreview:
-    """Preview the import of a file as a judge of `aspect`; nothing is stored.
-
-    `corrected` maps a role to the column that a person chose.  NotFoundError for an unknown golden set; the errors of
-    `core.data.judge_results.preview`.
-    """
-    from core.data import judge_results
-
-    return judge_results.preview(results, store.goldens.load(golden_id), aspect, corrected)
-
-
 @requires("reviewer")
 def import_judge(store: Store, project_id: str, preview: ImportPreview, name: str) -> str:
     """Add a previewed file as a judge called `name`, with its replies, and return the id of the judge.
@@ -213,12 +191,10 @@ def _check_metrics(store: Store, settings: Settings, request: MetricsRequest) ->
     names = request.names
     if not names:
         raise UsageError("No metric is chosen; choose at least one.")
-    if len(set(names)) < len(names):
-        raise UsageError("Each metric may be named once.")
     golden = store.goldens.load(request.golden_id)
     for name in names:
         make_metric(name, golden=golden)
-    shown = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
+    shown = ", ".join(names)
     return request, f"metrics · {summary.name} · {shown}", shown
 
 

@@ -124,15 +124,19 @@ def do_run(store: Store, settings: Settings, run: Run, progress: RunProgress) ->
 
     JobError for an unknown kind, NotFoundError or AspectError for a request that no longer fits the stored data.
     """
-    kind = KINDS.get(run.kind)
-    if kind is None:
-        raise JobError(f"This worker does not know runs of kind {run.kind!r}; update it.")
+    kind = _kind_of(run)
     work = RunWork(store, settings, run, progress)
     result = kind.run(work)
     work.keep(RESULT, result)
     if kind.enter is not None:
         kind.enter(work, result)
     return "budget" if getattr(result, "stopped_early", "") else "done"
+
+
+def _kind_of(run: Run) -> Kind:
+    if run.kind not in KINDS:
+        raise JobError(f"Run {run.run_id} is of kind {run.kind!r}, which this version of Concord does not know.")
+    return KINDS[run.kind]
 
 
 def lane_of(run: Run) -> Lane:
@@ -216,9 +220,7 @@ class RunDetail(Run):
 def run_view(store: Store, run_id: str) -> RunDetail:
     """Load a run with its results so far.  NotFoundError for an unknown id, JobError for an unknown kind."""
     run = store.runs.get(run_id)
-    kind = KINDS.get(run.kind)
-    if kind is None:
-        raise JobError(f"Run {run.run_id} is of kind {run.kind!r}, which this version of Concord does not know.")
+    kind = _kind_of(run)
     return RunDetail(
         **vars(run),
         request=unpack(kind.request, run.request_json),

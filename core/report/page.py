@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from core.findings.system_quality import means_finding
 from core.findings.weak_spots import bias_finding, examination_finding
-from core.records import VERSION, Alignment, Interval, content_digest
+from core.records import VERSION, Alignment, Interval
 from core.report import headline as told
 from core.report.figures.svg import Drawing
 from core.report.figures.whiskers import sides_figure
@@ -169,15 +169,9 @@ def _pinned(report: Report) -> dict[str, str]:
     """List what identifies the result: golden set, judge, run, split, prompts and versions."""
     c, sampling = report.calibration, report.calibration.judge_state.get("sampling")
     prompt = str(sampling.get("prompt", "")) if isinstance(sampling, Mapping) else ""
-    judge = {
-        "state": {key: value for key, value in c.judge_state.items() if key != "notice"},
-        "criteria": [criteria.text for criteria in c.chosen],
-        "isotonic": None if c.isotonic is None else dict(c.isotonic),
-    }
     by = "source" if c.split.kind == "sources" else "source and system"
     return {
         "golden set": report.golden.golden_id,
-        "judge (its state, criteria and map)": content_digest("judge", judge),
         "run": report.run.run_id,
         "split": f"by {by}, seed {c.settings.seed}",
         "prompts": ", ".join(filter(None, prompt.split("+"))) or "none: the judge reads the criteria itself",

@@ -285,14 +285,9 @@ class KeptCriteria(StorePart):
         with self._db.write() as transaction:
             transaction.upsert(alignments, rows, keep="created_at")
 
-    def all(
-        self, project_id: str, aspect: str | None = None, golden_id: str | None = None, run_id: str | None = None
-    ) -> list[CriteriaEntry]:
-        """Return the project's criteria, newest first; only those of an aspect, golden set or run if given."""
+    def all(self, project_id: str, aspect: str | None = None, golden_id: str | None = None) -> list[CriteriaEntry]:
+        """Return the project's criteria, newest first; only those of an aspect or golden set if given."""
         query = sa.select(criteria).filter_by(project_id=project_id, **given(aspect=aspect, golden_id=golden_id))
-        if run_id is not None:
-            scored = sa.select(alignments.c.criteria_id).filter_by(project_id=project_id, run_id=run_id)
-            query = query.where(criteria.c.criteria_id.in_(scored))
         with self._db.read() as transaction:
             rows = transaction.rows(query.order_by(criteria.c.created_at.desc(), criteria.c.criteria_id))
             return _entries(transaction, project_id, rows)

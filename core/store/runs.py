@@ -62,13 +62,26 @@ class Runs(StorePart):
     ) -> str:
         """Add a queued run and return its id.  `request` is JSON text that the store does not read."""
         run_id = f"r{uuid.uuid4().hex[:12]}"
-        row: dict[str, Any] = {"run_id": run_id, "project_id": project_id, "golden_id": golden_id}
-        row |= {"kind": kind, "title": title}
-        row |= {"aspect": aspect, "judge_spec": judge_spec, "request": request, "status": "queued", "message": WAITING}
-        row |= {"usage": pack(Usage()).body, "attempt": 1, "version": 1}
         with self._db.write() as transaction:
             now = transaction.now
-            transaction.insert_new(runs, row | {"created_at": now, "updated_at": now})
+            row = {
+                "run_id": run_id,
+                "project_id": project_id,
+                "golden_id": golden_id,
+                "kind": kind,
+                "title": title,
+                "aspect": aspect,
+                "judge_spec": judge_spec,
+                "request": request,
+                "status": "queued",
+                "message": WAITING,
+                "usage": pack(Usage()).body,
+                "attempt": 1,
+                "version": 1,
+                "created_at": now,
+                "updated_at": now,
+            }
+            transaction.insert_new(runs, row)
         return run_id
 
     def get(self, run_id: str) -> Run:

@@ -63,7 +63,6 @@ LAYOUT: dict[str, dict[str, str]] = {
 RUN_ID = re.compile(r"(?<![0-9A-Za-z])r[0-9a-f]{12}(?![0-9A-Za-z])")
 _ROWS = 200
 _SHARED = ("goldens", "golden_items")  # stored under the hash of their content: an existing row is the same
-_OF_RUNS = ("runs", "run_documents")
 
 
 def _encoded(kind: str, value: Any) -> Any:
@@ -123,7 +122,7 @@ class Transfers(StorePart):
                         row["finished_at"] = row["updated_at"]
                     if name == "events":
                         row["number"] = next(numbers)
-                    yield _of_project(row, "") if name in _OF_RUNS else row
+                    yield _of_project(row, "") if name == "runs" else row
 
         with self._db.read("REPEATABLE READ") as transaction:
             for name in LAYOUT:
@@ -147,7 +146,7 @@ class Transfers(StorePart):
 
         def arriving(table: str, row: Row) -> dict[str, Any]:
             """Return the row to store: of this project, with the ids that its runs have here."""
-            row = _of_project(row, new_id) if table in _OF_RUNS else row
+            row = _of_project(row, new_id) if table == "runs" else row
             stored = {column: _decoded(kind, row[column]) for column, kind in LAYOUT[table].items()}
             if runs and table not in _SHARED:
                 for column, value in stored.items():
@@ -202,11 +201,7 @@ def _rows_of(name: str, project_id: str) -> sa.Select[Any]:
 
 
 def _of_project(row: Row, project_id: str) -> dict[str, Any]:
-    """Return the row with `project_id` wherever its JSON names its project."""
-
-    def put(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {k: project_id if k == "project_id" else put(item) for k, item in value.items()}
-        return [put(item) for item in value] if isinstance(value, list) else value
-
-    return {name: put(value) if name in ("request", "body") else value for name, value in row.items()}
+    """Return the row of a run whose request names `project_id`."""
+    request = row["request"]
+    known = isinstance(request, dict)
+    return {**row, "request": request | {"project_id": project_id} if known else request}

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
+from core.data import judge_results
 from core.data.judge_results import Columns, ImportPreview, Role, propose_columns
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
@@ -52,11 +53,11 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     data, store, max_mb = upload.getvalue(), page.store, page.settings.max_upload_mb
     key = (hashlib.sha256(data).hexdigest(), upload.name)
     try:
-        results = cached(("results", *key), lambda: projects.open_results(store, data, upload.name, max_mb=max_mb))
+        results = cached(("results", *key), lambda: judge_results.open_results(data, upload.name, max_mb=max_mb))
         corrected = _correct(propose_columns(results, aspect), f"import_{key[0][:12]}_{aspect}")
         preview = cached(
             ("preview", *key, golden.golden_id, aspect, str(corrected)),
-            lambda: projects.preview_import(store, golden.golden_id, aspect, results, corrected),
+            lambda: judge_results.preview(results, store.goldens.load(golden.golden_id), aspect, corrected),
         )
     except ConcordError as error:
         st.error(f"This file cannot be imported with these columns.  \n{plain(str(error))}", icon=":material/error:")

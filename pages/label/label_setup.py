@@ -8,7 +8,7 @@ from core import projects
 from core.errors import ConcordError, UsageError
 from core.findings.agreement import label_planning_words
 from core.project_records import GoldenSummary
-from core.projects.labelling import MOST_RATERS, LabelAspect, LabelPlan, Order
+from core.projects.labelling import MOST_RATERS, LabelAspect, LabelPlan
 from core.records import Scale, visible_name
 from core.report.figures.svg import shortened
 from core.wording import counted
@@ -16,7 +16,7 @@ from pages.ui import drafts, people, state
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 
-ORDER_WORDS: dict[Order, str] = {
+ORDER_WORDS: dict[str, str] = {
     "random": "random",
     "file": "as in the file",
 }

@@ -9,7 +9,6 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError, ConflictError
-from core.findings.agreement import label_planning_words
 from core.projects.label_passes import AspectAgreement
 from core.projects.labelling import LONGEST_ANCHOR, AnchorsSet, LabelAspect, LabelPass
 from core.report.figures.svg import shortened
@@ -57,17 +56,6 @@ def _draw_progress(store: Store, passed: LabelPass) -> None:
         f"{counted(len(passed.raters), 'rater')} joined ({passed.plan.n_raters} planned); "
         f"{counted(len(seen.queue), 'item')} to decide."
     )
-    if seen.n_touched:
-        planning = projects.label_planning(
-            store,
-            passed.project_id,
-            store.goldens.get(passed.golden_id),
-            aspect,
-            n_items=seen.n_touched,
-            n_ratings=agreement.n_labels,
-            n_sources=seen.n_sources,
-        )
-        st.caption(label_planning_words(planning))
     labelled, of = zip(*seen.done.values(), strict=True)
     shares = [min(100, round(100 * n / all_)) if all_ else None for n, all_ in seen.done.values()]
     frame = {"rater": list(seen.done), "labelled": labelled, "of": of, "progress": shares}

@@ -30,7 +30,6 @@ PLACES: dict[StageName, Screen] = {
 TASKS: dict[ToDo, tuple[Screen, str, str]] = {
     "label": ("label", "Continue labelling", "labelling"),
     "sign off": ("overview", "Look and sign off", "version"),
-    "measure": ("overview", "Measure it", "version"),
     "decide": ("misaligned", "Go through the proposals", "round"),
     "vote": ("criteria", "Join the review", "section"),
     "triage": ("misaligned", "Look at them", ""),
@@ -143,7 +142,7 @@ def draw_waiting(page: Opened, now: Overview, shown: JudgeVersion | None) -> Non
 
 
 def _in_view(waiting: Waiting, shown: JudgeVersion | None) -> bool:
-    return waiting.task in ("sign off", "measure") and shown is not None and waiting.subject == str(shown.number)
+    return waiting.task == "sign off" and shown is not None and waiting.subject == str(shown.number)
 
 
 def _at(now: Overview) -> dict[str, str]:

@@ -116,8 +116,8 @@ def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | 
         st.warning(plain(str(error)), icon=":material/error:")
         return
     st.caption(
-        f"At most {asked.calls:,} scores on {asked.n_calibration:,} calibration and {asked.n_held_out:,} held-out items"
-        f"{plain(price_words(asked.cost))}; cached replies cost nothing. This is one more look at the held-out items."
+        f"At most {asked.calls:,} scores{plain(price_words(asked.cost))}. Cached replies cost nothing. "
+        "This is one more look at the held-out items."
     )
 
 

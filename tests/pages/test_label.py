@@ -531,7 +531,7 @@ def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_
         "Replace them wherever there is a new label or a decision",
     ]
     press(screen, "Freeze these labels")  # keeps them, which is the usual choice
-    assert "those are kept, so freezing would change nothing" in texts(screen)
+    assert "so freezing would change nothing" in texts(screen)
     choose(screen, "Golden labels", "replace")
     press(screen, "Freeze these labels")
     frozen = store.goldens.load(store.goldens.all(asked.project_id)[0].golden_id)

@@ -39,25 +39,22 @@ LAYER = "layer (0 = embeddings)"
 class Heat:
     """Validation alignment `values` (n_layers, n_tokens), NaN = undefined.
 
-    `chosen` is the best cell, `used` are the cells averaged into the score.
+    `chosen` is the best cell.
     """
 
     layers: tuple[int, ...]
     tokens: tuple[str, ...]
     values: FloatArray
     chosen: Place
-    used: tuple[Place, ...] = ()
 
     @classmethod
     def of(cls, result: RepEvalResult) -> Heat:
         """Return the map of a result."""
-        used = tuple((cell.layer, cell.token) for cell in result.members[1:])
-        chosen = result.chosen.layer, result.chosen.token
-        return cls(result.layers, result.tokens, result.cells, chosen, used)
+        return cls(result.layers, result.tokens, result.cells, (result.chosen.layer, result.chosen.token))
 
 
 def heat_figure(heat: Heat, *, measure: str) -> Drawing:
-    """Draw layers across and tokens down: undefined cells grey, the best framed, averaged ones with a dashed frame."""
+    """Draw layers across and tokens down: undefined cells grey, the best framed."""
     limit = max(0.1, float(np.nanmax(np.abs(heat.values))) if np.isfinite(heat.values).any() else 1.0)
     breadth, top = min(max((WIDE - _SIDE) / max(len(heat.layers), 1), _LEAST), _MOST), 26
     parts, said = [words(LAYER, _SIDE - 12, top - 8, "end", fill=QUIET, size=11)], []
@@ -74,8 +71,6 @@ def heat_figure(heat: Heat, *, measure: str) -> Drawing:
             parts.append(box(*inner, colour, fill_opacity=abs(value) / limit if known else None, rx=3))
             if (layer, token) == heat.chosen:
                 parts.append(box(*inner, "none", stroke=INK, stroke_width=3, rx=3))
-            elif (layer, token) in heat.used:
-                parts.append(box(*inner, "none", stroke=INK, stroke_width=1, stroke_dasharray="4 3", rx=3))
             text = number(value if known else None)
             size = 12 if len(text) * 12 * LETTER < breadth - _GAP else 10
             parts.append(words(text, x + breadth / 2, y + _HIGH / 2 + 4, "middle", size=size))

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 LEFT, RIGHT, ROW = 232, 138, 26
 """Pixels for the names, for the figures, and for the height of a row."""
-_MOST_SAID = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +84,8 @@ def _whiskers(
     parts = list(_ground(axis, band, top, bottom, measure))
     for k, row in enumerate(rows):
         parts += _row(axis, row, top + ROW * (k + 0.5), width)
-    said = [legible(f"{shortened(row.name, 60)}: {row.figures}") for row in rows[:_MOST_SAID]]
-    says = f"{'; '.join(said)}." + (f" And {len(rows) - _MOST_SAID} more." if len(rows) > _MOST_SAID else "")
+    said = [legible(f"{shortened(row.name, 60)}: {row.figures}") for row in rows]
+    says = f"{'; '.join(said)}."
     says += "" if people is None else f" One rater against the mean of the others: {estimate(people)}."
     return drawing(name, title, says, (width, bottom + 42), parts)
 

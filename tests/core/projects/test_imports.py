@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from core import projects
+from core.data.judge_results import ImportPreview, open_results, preview
 from core.errors import AspectError, GoldenError, UsageError
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.store.store import Store
@@ -20,11 +21,15 @@ def golden_id(store: Store, project: str) -> str:
     return projects.add_golden(store, project, golden)
 
 
+def preview_of(store: Store, golden_id: str, aspect: str, file: bytes) -> ImportPreview:
+    return preview(open_results(file, "r.jsonl"), store.goldens.load(golden_id), aspect)
+
+
 def test_a_file_becomes_a_judge_with_its_replies(store: Store, project: str, golden_id: str) -> None:
-    preview = projects.preview_import(store, golden_id, "wit", projects.open_results(store, FILE, "r.jsonl"))
-    assert (preview.n_matched, len(preview.judge.values)) == (2, 4)
+    shown = preview_of(store, golden_id, "wit", FILE)
+    assert (shown.n_matched, len(shown.judge.values)) == (2, 4)
     assert store.judges.all(project) == [], "a preview stores nothing"
-    judge_id = projects.import_judge(store, project, preview, "GPT")
+    judge_id = projects.import_judge(store, project, shown, "GPT")
     judge = store.judges.get(project, judge_id).judge
     np.testing.assert_array_equal(judge.values, [2, 4, np.nan, np.nan])
     assert (judge.name, judge.kind, judge.on_scale, judge.seen) == ("GPT", "imported", True, ())
@@ -47,7 +52,7 @@ def test_what_cannot_be_added_is_refused_in_words(
         projects.import_judge(
             store,
             project,
-            projects.preview_import(store, golden_id, aspect, projects.open_results(store, file, "r.jsonl")),
+            preview_of(store, golden_id, aspect, file),
             name,
         )
     assert store.judges.all(project) == []

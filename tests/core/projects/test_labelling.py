@@ -90,13 +90,8 @@ def test_items_come_in_the_order_of_the_file_or_at_random(store: Store, asked: A
     mixed = order(order="random")
     assert sorted(mixed) == list(range(12)) != list(mixed)
     assert order(order="random") == mixed
-    for changes, words in (
-        ({"order": "alphabetical"}, "one of random, file"),
-        ({"name": " "}, "a name of 1 to"),
-        ({"limit": 0}, "at least one item"),
-    ):
-        with pytest.raises(UsageError, match=words):
-            order(**changes)
+    with pytest.raises(UsageError, match="a name of 1 to"):
+        order(name=" ")
 
 
 def test_two_raters_from_joining_to_a_golden_set(store: Store, ann: Rater, bo: Rater) -> None:

@@ -109,7 +109,7 @@ def test_what_entries_are_about_in_words(store: Store, project: str, golden_id: 
     assert about(store, project) == {
         "made the project": "“p”",
         "added a golden set": "golden set “g”",
-        "triaged an item: ambiguous (a)": "item “text 3 <b>”",
+        "triaged an item: ambiguous (a)": "",
         "started a thing": "scoring of an edit of a",
         "edited criteria": criteria,
         "lost a thing": "",  # and no id ever shows

@@ -173,7 +173,6 @@ def test_a_full_disk_stops_the_run_and_is_no_failure_of_the_metric(
     ("names", "aspect", "error", "says"),
     [
         ((), "wit", UsageError, "No metric"),
-        (("overlap", "overlap"), "wit", UsageError, "once"),
         (("magic",), "wit", UsageError, "magic"),
         (("overlap",), "beauty", NotFoundError, "beauty"),
     ],

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from core import projects
 from core.project_records import Actor
-from core.projects.calibration import CalibrationRequest, VersionRequest
+from core.projects.calibration import CalibrationRequest
 from core.projects.labelling import LabelAspect, LabelPlan
 from core.projects.overview import Overview
 from core.records import GoldenSet, Scale
@@ -54,7 +54,6 @@ def test_what_waits_when_labels_and_edits_come(world: World, golden: GoldenSet) 
     labels = golden.aspects[ASPECT]
     corrected = replace(labels, values=tuple(reversed(labels.values)))
     grown = projects.add_golden(ann, world.project_id, replace(golden, aspects={ASPECT: corrected}))
-    (criteria_id,) = projects.judge_line(ann, world.project_id, ASPECT).versions[0].criteria_ids
 
     def waiting(on: str) -> set[str]:
         return {each.task for each in projects.overview(ann, world.project_id, on, ASPECT).waiting}
@@ -64,9 +63,3 @@ def test_what_waits_when_labels_and_edits_come(world: World, golden: GoldenSet) 
     assert "grow" not in waiting(grown)  # while it is being measured nobody is asked to
     projects.cancel_run(ann, run_id)
     assert "grow" in waiting(grown)
-    edited = projects.save_edit(ann, world.project_id, criteria_id, "Judge by the length of the text.", "Ann")
-    request = VersionRequest(world.project_id, ASPECT, (edited,), world.golden_id)
-    run_id = projects.make_version(ann, world.settings, request, origin="edit")
-    assert "measure" not in waiting(world.golden_id)
-    projects.cancel_run(ann, run_id)
-    assert "measure" in waiting(world.golden_id)

@@ -54,7 +54,7 @@ CHANGING = """
     remove_judge
     resume_run save_edit start_run
     start_pass
-    import_judge preview_import open_results read_upload
+    import_judge read_upload
     keep_fusion
     decide_version make_version measure_version
     start_replay

@@ -95,7 +95,6 @@ def test_rounds_that_cannot_start(world: World, request_: RoundRequest, round_id
         ({"parent_ids": ("c-none",)}, NotFoundError, "no criteria"),
         ({"item_ids": (golden.items[held_out].item_id,)}, UsageError, "held-out ones stay held out"),
         ({"run_id": round_id}, JobError, "has no judge yet"),
-        ({"aspect": "fluency"}, UsageError, "must be for fluency"),
     ):
         with pytest.raises(error, match=words):
             projects.start_run(world.store, world.settings, replace(request_, **changes))
