@@ -125,6 +125,7 @@ def demo(
 
     settings, store = settings_and_store()
     project = projects.reset_demo(store, settings) if reset else projects.ensure_demo(store, settings)
+    projects.ensure_sample_project(store)
     sets = [golden.name for golden in store.goldens.all(project.project_id)]
     body = {"project": project.project_id, "golden_sets": sets, "runs": project.n_runs, "home": str(settings.home)}
     lines = [

@@ -97,6 +97,7 @@ from core.projects.project_list import (
     add_golden,
     add_sample,
     create_project,
+    ensure_sample_project,
     find_project,
     open_store,
     read_upload,

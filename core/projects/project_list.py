@@ -34,6 +34,8 @@ def given_reason(reason: str) -> str:
 # ── store and projects ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+SAMPLE_PROJECT = "sample"
+"""Id of the sample project."""
 _SAMPLE_FOLDER = Path(__file__).parents[2] / "sample_data"
 LONGEST_NAME = 200
 _lock = threading.Lock()
@@ -80,6 +82,19 @@ def named(name_or_id: str, known: Sequence[tuple[str, str]], what: str, where: s
         ids = ", ".join(matching)
         raise UsageError(f"{len(matching)} {what}s are called {name_or_id[:80]!r}. Name one by its id: {ids}.")
     return matching[0]
+
+
+def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> ProjectSummary:
+    """Create the project "Sample project" with the golden sets of sample_data/; a second call changes nothing."""
+    known = {row.project_id: row for row in store.projects.all()}
+    files = sorted(file for file in folder.iterdir() if file.suffix in (".jsonl", ".csv"))
+    if SAMPLE_PROJECT not in known or known[SAMPLE_PROJECT].n_goldens < len(files):
+        from core.data import load_golden
+
+        store.projects.add("Sample project", SAMPLE_PROJECT)
+        for file in files:
+            store.goldens.add(SAMPLE_PROJECT, load_golden(file))
+    return store.projects.get(SAMPLE_PROJECT)
 
 
 # ── golden sets ────────────────────────────────────────────────────────────────────────────────────────────────

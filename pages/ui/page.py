@@ -72,8 +72,7 @@ def open_store(settings: Settings) -> Store:
             projects.welcome(store, settings)
     except ConcordError as error:  # Concord works without the demo: a damaged file stops nobody
         logging.getLogger("concord").error("the demo project was not brought in: %s", error)
-    if not store.projects.all():
-        store.projects.add("First project", "first")
+    projects.ensure_sample_project(store)
     return store
 
 

@@ -66,9 +66,10 @@ def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
 
 @pytest.fixture
 def store(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """The store that the screens open; nobody starts a worker."""
+    """The store that the screens open; nobody starts a worker, and there is no sample project in it."""
     monkeypatch.setenv("CONCORD_HOME", str(settings.home))
     monkeypatch.setenv("CONCORD_WORKER", "external")
+    monkeypatch.setattr(projects, "ensure_sample_project", lambda store: None)
     st.cache_resource.clear()
     with projects.open_store(settings) as opened:
         yield opened

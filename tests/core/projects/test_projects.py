@@ -44,6 +44,13 @@ def test_projects(store: Store) -> None:
             projects.create_project(store, name)
 
 
+def test_the_sample_project_is_loaded_once(store: Store) -> None:
+    project = projects.ensure_sample_project(store)
+    assert projects.ensure_sample_project(store) == project
+    newest = max(store.goldens.all(project.project_id), key=lambda view: view.created_at)
+    assert (project.n_goldens, newest.name) == (5, "summaries")  # what a newcomer sees first is no set of pairs
+
+
 def test_golden_sets(store: Store, project: str, golden: GoldenSet) -> None:
     golden_id = projects.add_golden(store, project, golden)
     assert store.goldens.load(golden_id) == golden

@@ -18,7 +18,7 @@ from core.records import Criteria, JudgeScores, Provenance
 from core.store.log import Entry
 from core.store.store import Store
 
-OPEN = {"open_store", "ensure_worker"}  # start-up; nobody acts yet
+OPEN = {"open_store", "ensure_worker", "ensure_sample_project"}  # start-up; nobody acts yet
 OPEN |= {"ensure_demo", "welcome"}
 OPEN |= {"key_named"}  # of no project
 READING = """
