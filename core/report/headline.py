@@ -255,6 +255,11 @@ def limits(report: Report) -> tuple[Finding, ...]:
             f"The held-out items were opened {times(len(report.openings))}. If someone used them to choose, the "
             "figures are optimistic. Measure on new labels.",
         )
+    if report.golden.n_systems > 1 and c.split.kind == "sources":
+        add(
+            "The same systems on both sides",
+            "Held-out items come from new sources but the same systems. Agreement on a new system is not known.",
+        )
     if n := report.n_doubted:
         add("Doubted labels", f"Reviewers called {counted(n, 'label')} wrong; they still count here.")
     return tuple(found)

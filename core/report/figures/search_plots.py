@@ -15,6 +15,8 @@ from core.wording import counted, estimate, number
 _COLOURS = {"stopped": PALE, "rejected": PALE, "not finished": BLUE, "kept": BLUE, "chosen": TEAL}
 """Groups of candidates, the last in front."""
 _SHAPES: dict[str, Shape] = {"chosen": "diamond", "rejected": "ring", "not finished": "ring"}
+CROWDED = 40
+"""With more candidates than this, all but the chosen ones are pale and small."""
 
 
 def candidates_figure(
@@ -37,9 +39,10 @@ def candidates_figure(
     series, held = [], ends_of(baseline)
     for group, colour in _COLOURS.items():
         own = [(place, alignment, value) for place, _, of, alignment, value in known if of == group]
+        quiet = len(candidates) > CROWDED and group != "chosen"
         points, intervals = [(place, value) for place, _, value in own], [found.interval for _, found, _ in own]
-        shape = _SHAPES.get(group, "dot")
-        series += [Series(group, colour, points, shape, 4, intervals=intervals)] if own else []
+        shape, size = _SHAPES.get(group, "dot"), 2.5 if quiet else 4
+        series += [Series(group, PALE if quiet else colour, points, shape, size, intervals=intervals)] if own else []
     says = "No candidate is measured yet."
     if known:
         _, best, _, highest, _ = max(known, key=lambda own: own[-1])

@@ -96,8 +96,8 @@ def test_each_fact_brings_its_limit_and_takes_it_away(report):
     c, raters = report.calibration, report.raters
     (version,) = report.line.versions
     cases = {
-        "Held-out seen often": replace(report, openings=report.openings * 3),
         "One rater": replace(report, raters=replace(raters, n_rated={"r1": 3})),
+        "Held-out seen often": replace(report, openings=report.openings * 3),
         "Stopped early": with_calibration(report, work=replace(c.work, left_out=("The budget was used up.",))),
         "Not signed off": replace(report, line=replace(report.line, versions=(replace(version, state="proposed"),))),
     }
@@ -116,7 +116,7 @@ def test_each_fact_brings_its_limit_and_takes_it_away(report):
     assert titles(calm) == []
     own = titles(report)
     assert own[0] == "Nobody rated these texts"
-    said = {"From the calibration", "What the judge is", "Doubted labels"}
+    said = {"From the calibration", "What the judge is", "The same systems on both sides", "Doubted labels"}
     assert said <= set(own) and "One rater" not in own
     for title, changed in cases.items():
         assert title in titles(changed), title
