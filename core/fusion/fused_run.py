@@ -29,7 +29,7 @@ from core.judge_files.judge_writing import golden_entry, task_entry, written, ya
 from core.judge_files.loaded import load_judge
 from core.judging.judge_specs import NAMED, language_model
 from core.judging.offline.judge import OfflineJudge
-from core.metrics import ScoreFolder, as_judge, kept, make_metric, score_or_reason
+from core.metrics import as_judge, make_metric, score_or_reason
 from core.progress import SILENT, Progress, Stage
 from core.providers.completions import ReplyStore
 from core.records import Alignment, FloatArray, GoldenSet, Item, JudgeScores, Scored, Split, Verdict
@@ -212,7 +212,7 @@ class _Parts:
             return self.repeval()
         if name.startswith("judge:"):
             return self.judge_of_file(name, Path(name.removeprefix("judge:")))
-        metric = kept(make_metric(name, golden=self.golden), ScoreFolder(self.here.home))
+        metric = make_metric(name, golden=self.golden)
         scores = score_or_reason(metric, self.golden.items)
         if isinstance(scores, str):
             raise UsageError(scores)

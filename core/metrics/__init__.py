@@ -10,7 +10,7 @@
 torch, transformers, rouge_score, nltk and bert_score are imported when a metric that needs them scores.
 """
 
-from core.metrics.base import Metric, MetricScores, ScoreFolder, as_judge, kept, score_or_reason
+from core.metrics.base import Metric, MetricScores, as_judge, kept, score_or_reason
 from core.metrics.registry import (
     fitted_repeval,
     make_metric,
@@ -21,7 +21,6 @@ from core.metrics.registry import (
 )
 
 __all__ = [
-    "ScoreFolder",
     "Metric",
     "MetricScores",
     "as_judge",

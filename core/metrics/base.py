@@ -1,14 +1,13 @@
 """Metrics: a named number for each item, with direction, needs and cost in words; scoring with them, and their cache.
 
-An item that a metric cannot read is `Unscored` with a reason, and NaN in the array.  Numbers are cached in the store or
-in a folder, so that no text is scored twice by a model.  The key of a block hashes its items and the metric.
+An item that a metric cannot read is `Unscored` with a reason, and NaN in the array.  Runs cache numbers
+in the store, so that no text is scored twice by a model.  The key of a block hashes its items and the metric.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Literal, Protocol
@@ -16,7 +15,6 @@ from typing import Literal, Protocol
 import numpy as np
 
 from core.errors import ConcordError, JobError, StoreError
-from core.files import make_private, replacing
 from core.judging.judge_protocol import OnProgress
 from core.records import FloatArray, GoldenSet, Item, JudgeScores, Unscored, content_digest, is_blank
 
@@ -225,37 +223,11 @@ def as_judge(metric: Metric, scores: MetricScores, aspect: str) -> JudgeScores:
 
 
 class Blocks(Protocol):
-    """Storage of texts by key (`core.store.runs`, `ScoreFolder`)."""
+    """Storage of texts by key (`core.store.runs`)."""
 
     def get(self, key: str) -> str | None: ...
 
     def put(self, key: str, text: str) -> None: ...
-
-
-class ScoreFolder:
-    """A file for each key below `home`, for commands that need no store."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-
-    def get(self, key: str) -> str | None:
-        """Read the text under `key`; None also where it cannot be read."""
-        try:
-            return self._place(key).read_text(encoding="utf-8")
-        except (OSError, ValueError):
-            return None
-
-    def put(self, key: str, text: str) -> None:
-        """Write atomically; on a full disk, nothing is cached but no score is lost."""
-        path = self._place(key)
-        with suppress(OSError):
-            make_private(path.parent)
-            with replacing(path, durable=False) as part:
-                part.write_text(text, encoding="utf-8")
-
-    def _place(self, key: str) -> Path:
-        name = key.split(":")[1]
-        return self.home / "assistants" / name[:2] / f"{name[2:34]}.json"
 
 
 def kept(metric: Metric, blocks: Blocks) -> Metric:

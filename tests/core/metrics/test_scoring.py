@@ -12,7 +12,7 @@ import pytest
 
 from core.errors import JudgeError
 from core.judging.judge_protocol import OnProgress
-from core.metrics import Metric, MetricScores, ScoreFolder, kept, make_metric, score_or_reason
+from core.metrics import Metric, MetricScores, kept, make_metric, score_or_reason
 from core.metrics.base import BLOCK, Blocks
 from core.records import Item, Unscored
 from core.store.store import Store
@@ -72,13 +72,16 @@ class Counted:
         self.metric = replace(inner, scorer=scorer, **changes)
 
 
-@pytest.fixture(params=["folder", "store"])
-def blocks(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blocks]:
-    if request.param == "folder":
-        yield ScoreFolder(tmp_path)
-    else:
-        with Store(f"sqlite:///{tmp_path / 'concord.sqlite'}") as store:
-            yield store.blocks
+@pytest.fixture
+def blocks(tmp_path: Path) -> Iterator[Blocks]:
+    with Store(f"sqlite:///{tmp_path / 'concord.sqlite'}") as store:
+        yield store.blocks
+
+
+class Memory(dict[str, str]):
+    """Blocks in memory."""
+
+    put = dict.__setitem__
 
 
 def test_the_second_time_nothing_is_computed_and_all_is_equal(blocks):
@@ -98,24 +101,24 @@ def test_the_second_time_nothing_is_computed_and_all_is_equal(blocks):
     assert kept(counted.metric, blocks).score(()).values.shape == (0,)
 
 
-def test_a_damaged_file_is_computed_again(tmp_path):
-    counted = Counted()
-    first = kept(counted.metric, ScoreFolder(tmp_path)).score(ITEMS[:3])
-    (file,) = tmp_path.rglob("*.json")
+def test_a_damaged_block_is_computed_again():
+    counted, memory = Counted(), Memory()
+    first = kept(counted.metric, memory).score(ITEMS[:3])
+    (key,) = memory
     for damage in ("", "[]", '{"values": [1.0], "unscored": [], "note": ""}', '{"values": ["x", 1, 2]}'):
-        file.write_text(damage, "utf-8")
-        np.testing.assert_array_equal(kept(counted.metric, ScoreFolder(tmp_path)).score(ITEMS[:3]).values, first.values)
+        memory[key] = damage
+        np.testing.assert_array_equal(kept(counted.metric, memory).score(ITEMS[:3]).values, first.values)
     assert counted.asked == [3] * 5
-    assert not list(tmp_path.rglob("*.part*"))
 
 
-def test_what_fails_is_not_kept(tmp_path):
+def test_what_fails_is_not_kept():
     def broken(items: Sequence[Item], on_progress: Any) -> MetricScores:
         raise RuntimeError("no")
 
+    memory = Memory()
     with pytest.raises(RuntimeError):
-        kept(replace(make_metric("overlap"), scorer=broken), ScoreFolder(tmp_path)).score(ITEMS[:3])
-    assert not list(tmp_path.rglob("*.json"))
+        kept(replace(make_metric("overlap"), scorer=broken), memory).score(ITEMS[:3])
+    assert not memory
 
 
 @pytest.mark.slow
@@ -124,11 +127,11 @@ def test_new_weights_in_the_same_folder_are_other_weights(nli_model, tmp_path):
 
     folder = tmp_path / "model"
     shutil.copytree(nli_model, folder)
-    counted = Counted(f"nli:{folder}")
+    counted, memory = Counted(f"nli:{folder}"), Memory()
     for _ in range(2):
-        kept(counted.metric, ScoreFolder(tmp_path / "home")).score(ITEMS[1:3])
+        kept(counted.metric, memory).score(ITEMS[1:3])
     assert counted.asked == [2]
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-4] + b"\x00\x00\x80\x3f")
-    kept(counted.metric, ScoreFolder(tmp_path / "home")).score(ITEMS[1:3])
+    kept(counted.metric, memory).score(ITEMS[1:3])
     assert counted.asked == [2, 2]
