@@ -208,11 +208,7 @@ def measure(
     calls = len(every) * (pool.items.n + run.held_out.n)
     calls += crossing_calls(judge.judge, settings, pool.items) if len(criteria) == 1 else 0
     pool.calls_expected = calls
-    size = step_items(pool.items.n, len(every))
-    for start in range(0, pool.items.n, size):
-        pool.score(every, pool.items.positions[start : start + size].tolist())
-        done = min(start + size, pool.items.n)
-        pool.publish("revisit", f"{done} of {pool.items.n} calibration items scored")
+    pool.score_all(every)
     pool.mark([each.criteria_id for each in criteria], "kept")
     run.fitted = fitted_again(pool, criteria)
     seen = "" if run.fitted else seen_labels_warning(judge.judge, criteria)
@@ -535,10 +531,7 @@ def fit_strengths(pool: CandidatePool) -> tuple[Criteria, FloatArray] | None:
     if found is None or found.criteria_id in pool.entries:
         return None
     pool.add([found])
-    size = step_items(pool.items.n, 1)
-    for start in range(0, pool.items.n, size):
-        pool.score([found], pool.items.positions[start : start + size].tolist())
-        pool.publish("revisit", "strengths fitted to all calibration items", 0)
+    pool.score_all([found])
     pool.mark([found.criteria_id], "kept")
     return found, _crossed(pool)
 

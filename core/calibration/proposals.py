@@ -351,17 +351,15 @@ def refinement_round(
         judge: The judge to ask.
         split: The split of the calibration that the parents belong to.
         chosen: Its settings (statistic, level, seed).
-        parents: Criteria to refine.
+        parents: Criteria to refine, at least one.
         settings: How many proposals to request.
         picks: Positions of calibration items to learn from; none samples each parent's most misaligned ones.
         number: Number of the round, for provenance.
 
     Raises:
-        UsageError: No parents, or picks that are held out, unlabelled, or of every source.
+        UsageError: Picks that are held out, unlabelled, or of every source.
     """
     golden = judge.golden
-    if not parents:
-        raise UsageError("A round needs at least one set of criteria to refine.")
     items = LabelledItems.of(golden, judge.task.aspect, split.calibration)
     places = {position: k for k, position in enumerate(items.positions.tolist())}
     if strange := set(picks) - set(places):

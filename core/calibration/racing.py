@@ -199,6 +199,13 @@ class CandidatePool:
             self.entries[each.criteria_id] = replace(entry, status=status, calls=calls)
         return True
 
+    def score_all(self, criteria: Sequence[Criteria]) -> None:
+        """Score all calibration items with candidates, some at a time."""
+        n, size = self.items.n, step_items(self.items.n, len(criteria))
+        for start in range(0, n, size):
+            self.score(criteria, self.items.positions[start : start + size].tolist())
+            self.publish("revisit", f"{min(start + size, n)} of {n} calibration items scored")
+
     def values(self, criteria_id: str) -> FloatArray:
         """Return the scores of a candidate, (n_calibration,)."""
         return self.table.values[criteria_id][self.items.positions]
