@@ -44,8 +44,11 @@ from core.stats.correlation import (
     Paired,
     coefficients_by_source,
     correlate,
+    deviations,
+    kendall,
     mean_defined,
     settled_means,
+    within_one,
 )
 
 # ── how much data a claim needs, and why there is none ──────────────────────────────────────────────────────────────
@@ -408,8 +411,14 @@ def jackknife_deviations(left: FloatArray) -> FloatArray:
 
 # ── values with other counts of each source ──────────────────────────────────────────────────────────────────
 
+BALANCE_LIMIT = 8_000
+"""Most items for which all pairs are compared for tau-b (n² signs); beyond, each row's items are sorted."""
+
 COUNTS_LIMIT = 16_000_000
 """Most counts (pieces x sources) held at once: 128 MB."""
+
+VANISHING = 1e-12
+"""A resampled sum of squares below this share of the whole sample's is rounding: the side is constant."""
 
 
 def draw_counts(generator: np.random.Generator, n_sources: int, resamples: int) -> FloatArray:
@@ -433,7 +442,7 @@ def leave_outs(n_sources: int, pieces: int, generator: np.random.Generator | Non
 def resampled_values(data: Paired, counts: FloatArray, measure: Measure) -> FloatArray:
     """(resamples, n_candidates) values by `measure` under `counts` (resamples, n_sources).
 
-    At dataset level the counts have to be leave-outs.
+    For a rank coefficient at dataset level the counts have to be leave-outs.
     """
     if measure.level == "sample":
         return counted_means(coefficients_by_source(data, measure.statistic), counts)
@@ -447,10 +456,16 @@ def resampled_values(data: Paired, counts: FloatArray, measure: Measure) -> Floa
             x, y = (settled_means(np.matmul(counts[block], totals), drawn) for totals in (scores, labels))
             values[block] = correlate(x, y, measure.statistic).T
         return values
-    values, kept = np.empty((counts.shape[0], data.scores.shape[0])), counts[:, data.items.sources] > 0
-    for block in _blocks(counts.shape[0], data.scores.size):
-        rest = np.where(kept[block, None], data.scores, np.nan)
-        values[block] = correlate(rest, data.items.labels, measure.statistic)
+    if measure.statistic == "pearson":
+        return _pearson_values(data, counts)
+    left = counts == 0
+    by = np.where(left.any(axis=0), left.argmax(axis=0), counts.shape[0])  # which row leaves a source out
+    of_rest = _spearman_of_the_rest if measure.statistic == "spearman" else _kendall_of_the_rest
+    values = np.full((counts.shape[0], data.scores.shape[0]), np.nan)
+    for k in range(data.scores.shape[0]):
+        own = data.scored_only(k)
+        if own.items.labels.size >= 2:
+            values[:, k] = of_rest(own.scores[0], own.items.labels, by[own.items.sources], counts.shape[0])
     return values
 
 
@@ -466,3 +481,71 @@ def counted_means(values: FloatArray, counts: FloatArray) -> FloatArray:
     total = counts @ np.where(present, values, 0.0).T
     weight = counts @ present.T.astype(np.float64)
     return np.where(weight > 0, total, np.nan) / np.maximum(weight, 1.0)
+
+
+def _pearson_values(data: Paired, counts: FloatArray) -> FloatArray:
+    x, y = deviations(data.scores), deviations(np.where(data.scored > 0, data.items.labels, np.nan))
+    n, sx, sy, sxx, syy, sxy = (
+        counts @ data.items.sums_by_source(part).T for part in (data.scored, x, y, x * x, y * y, x * y)
+    )
+    n = np.maximum(n, 1.0)
+    vx, vy = (np.maximum(squares - sums * sums / n, 0.0) for squares, sums in ((sxx, sx), (syy, sy)))
+    for side, variance in ((x, vx), (y, vy)):
+        variance[variance <= VANISHING * (side * side).sum(axis=1)] = 0.0
+    return within_one(sxy - sx * sy / n, np.sqrt(vx * vy))
+
+
+def _left_masses(codes: IntArray, by: IntArray, rows: slice) -> FloatArray:
+    """(n_values, n_rows) how often each value, of `codes` (n,), is left by a row; row `by` (n,) leaves an item out."""
+    n_rows, n_values, inside = rows.stop - rows.start, int(codes.max()) + 1, (by >= rows.start) & (by < rows.stop)
+    masses = np.repeat(np.bincount(codes, minlength=n_values).astype(np.float64), n_rows)
+    np.subtract.at(masses, codes[inside] * n_rows + by[inside] - rows.start, 1.0)
+    return masses.reshape(n_values, n_rows)
+
+
+def _spearman_of_the_rest(x: FloatArray, y: FloatArray, by: IntArray, n_rows: int) -> FloatArray:
+    """(n_rows,) Spearman of the items (n,) that each row keeps; row `by` (n,) leaves an item out."""
+    from scipy.sparse import csr_matrix
+
+    codes = [np.unique(side, return_inverse=True)[1] for side in (x, y)]
+    pairs, values = csr_matrix((np.ones(x.size), (codes[1], codes[0]))), np.empty(n_rows)
+    for rows in _blocks(n_rows, 4 * max(pairs.shape)):
+        ranks, power = [], np.ones(rows.stop - rows.start)
+        for places in codes:
+            masses = _left_masses(places, by, rows)
+            centred = np.cumsum(masses, axis=0)  # average ranks less their mean; exact, being halves of whole numbers
+            n = centred[-1].copy()
+            masses /= 2.0
+            centred -= masses
+            centred -= n / 2.0
+            ranks.append(centred)
+            # Σ of squared centred average ranks of N items is (N³ − Σ t³) / 12 over the sizes t of the ties
+            power = power * np.sqrt((n**3 - 8.0 * np.einsum("vr,vr,vr->r", masses, masses, masses)) / 12.0)
+        together = (np.asarray(pairs @ ranks[0]) * ranks[1]).sum(axis=0)
+        inside = np.flatnonzero((by >= rows.start) & (by < rows.stop))
+        row = by[inside] - rows.start
+        gone = ranks[0][codes[0][inside], row] * ranks[1][codes[1][inside], row]
+        values[rows] = within_one(together - np.bincount(row, weights=gone, minlength=rows.stop - rows.start), power)
+    return values
+
+
+def _kendall_of_the_rest(x: FloatArray, y: FloatArray, by: IntArray, n_rows: int) -> FloatArray:
+    """(n_rows,) tau-b of the items (n,) that each row keeps; row `by` (n,) leaves an item out."""
+    if x.size > BALANCE_LIMIT:
+        rests = (by != row for row in range(n_rows))
+        return np.array([float(kendall(x[rest], y[rest])) for rest in rests])
+    gone, inside = np.zeros((2, n_rows + 1))  # concordant less discordant pairs with an item left out; of two such
+    for row in range(n_rows + 1):
+        own = np.flatnonzero(by == row)
+        signs = [
+            np.subtract((side[own, None] > side).view(np.int8), (side[own, None] < side).view(np.int8))
+            for side in (x, y)
+        ]
+        agreed = np.multiply(*signs)
+        gone[row], inside[row] = agreed.sum(dtype=np.int64), agreed[:, own].sum(dtype=np.int64)
+    untied, codes = np.empty((2, n_rows)), [np.unique(side, return_inverse=True)[1] for side in (x, y)]
+    for rows in _blocks(n_rows, x.size):
+        for places, own_untied in zip(codes, untied, strict=True):
+            masses = _left_masses(places, by, rows)
+            own_untied[rows] = masses.sum(axis=0) ** 2 - np.einsum("vr,vr->r", masses, masses)
+    return within_one((gone.sum() - 2.0 * gone + inside)[:n_rows], np.sqrt(untied[0] * untied[1]))
