@@ -213,9 +213,9 @@ class RunRequest(Protocol):
 class Run:
     """A run at the time `now` of the database.
 
-    `request_json` is its request (`core.projects.run_control` reads it); `error` is a message, empty unless the run
-    failed; `calls_expected` 0 = unknown.  `attempt` counts its starts, `snapshots` its published snapshots.  `beat_at`
-    is the last heartbeat of its worker, or None.
+    `request_json` is its request (`core.projects.start_and_resume` reads it); `error` is a message, empty unless the
+    run failed; `calls_expected` 0 = unknown.  `attempt` counts its starts, `snapshots` its published snapshots.
+    `beat_at` is the last heartbeat of its worker, or None.
     """
 
     run_id: str

@@ -5,7 +5,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.calibration import CalibrationRequest
-from core.projects.run_control import RunDetail
+from core.projects.start_and_resume import RunDetail
 from pages.calibrate import calibration_view, ranking
 from pages.ui import forms, run_panel, state
 from pages.ui.page import Opened, link_to, open_page, stop_with

@@ -5,7 +5,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.method_runs import RepEvalOutcome, RepEvalRequest
-from core.projects.run_control import RunDetail
+from core.projects.start_and_resume import RunDetail
 from pages.repeval import repeval_form, repeval_view
 from pages.ui import chosen, run_panel
 from pages.ui.page import Opened, link_to, open_page, stop_with

@@ -266,7 +266,7 @@ def drive() -> Callable[..., str]:
     """`drive(store, settings, run_id)` does a run here, as a worker would; its final status."""
 
     def driven(store: Any, settings: Settings, run_id: str) -> str:
-        from core.projects.run_control import do_here
+        from core.projects.start_and_resume import do_here
 
         return do_here(store, settings, run_id)
 

@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-WORKER = "core.jobs.worker", "core.projects.run_control", "aiohttp", "sklearn.linear_model", "torch", "transformers"
+WORKER = (
+    "core.jobs.worker",
+    "core.projects.start_and_resume",
+    "aiohttp",
+    "sklearn.linear_model",
+    "torch",
+    "transformers",
+)
 """All that a worker imports at its start or with its first run."""
 WEB = "streamlit.web.cli", "streamlit.web.bootstrap", "core.projects", "core.report", "pyarrow"
 """What the web process imports but the screens themselves, which want Streamlit's runtime to be there."""

@@ -409,7 +409,7 @@ class RowReader:
         return self._bounded(number, role, _shared_text(cell), LONGEST_TEXT)
 
 
-@lru_cache(maxsize=1_000)
+@lru_cache(maxsize=200)
 def _shared_text(cell: str) -> str:
     """Return the text of a source cell; the items of one source share it in memory."""
     return source_text(cell)
@@ -571,7 +571,7 @@ def repeated_texts(items: abc.Iterable[tuple[int, Item | None]]) -> list[tuple[i
     return pairs
 
 
-@lru_cache(maxsize=1_000)
+@lru_cache(maxsize=200)
 def _digest(text: str) -> bytes:
     """Digest a text without case and white space; the items of one source share the result."""
     return blake2b(" ".join(text.split()).casefold().encode(), digest_size=16).digest()

@@ -1,1 +1,1 @@
-"""The queue of runs and its worker; `core.projects.run_control` has the functions of the runs."""
+"""The queue of runs and its worker; `core.projects.start_and_resume` has the functions of the runs."""

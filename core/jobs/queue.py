@@ -2,7 +2,7 @@
 
 It knows no domain and holds no SQL.  The queue is the table of runs: a worker claims a queued run by an update that
 only one can win, calls the function of its kind, and stores the result or the error.  A resumed run is called again and
-finds its stored replies (`core.projects.run_control`).
+finds its stored replies (`core.projects.start_and_resume`).
 
 ::
 

@@ -25,7 +25,7 @@ from core.errors import ConcordError, JobError
 from core.files import make_private, owner_only, secure_home
 from core.jobs.queue import Queue, lock_file, log_to_stderr, watch_file
 from core.projects.project_list import open_store
-from core.projects.run_control import do_run, lane_of
+from core.projects.start_and_resume import do_run, lane_of
 from core.settings import Settings, collect_seldom
 from core.store.store import Store
 

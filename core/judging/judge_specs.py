@@ -10,8 +10,8 @@
 =============================  =====================================================================================
 
 A judge that a person names here and now gets the key. One that a file names gets it only if this installation trusts
-the endpoint anyway. One that came with an imported project sends nothing (`core.projects.run_control`). The default is
-the careful gate.
+the endpoint anyway. One that came with an imported project sends nothing (`core.projects.start_and_resume`). The
+default is the careful gate.
 
 A recorded judge replays a file of replies or scores: for judges run elsewhere, and for published responses. It scores
 by item id, whatever the criteria, and cannot draft. `core.data.judge_results` reads the file: `item_id` and either

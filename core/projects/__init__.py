@@ -113,7 +113,7 @@ from core.projects.review import (
     open_review,
     review_moved,
 )
-from core.projects.run_control import (
+from core.projects.start_and_resume import (
     cancel_run,
     list_held_out_accesses,
     load_calibration,

@@ -26,7 +26,7 @@ from core.projects.judge_line import (
 )
 from core.projects.labelling import get_anchors, with_reasons
 from core.projects.project_list import require_aspect
-from core.projects.run_control import (
+from core.projects.start_and_resume import (
     KINDS,
     JudgeState,
     Kind,

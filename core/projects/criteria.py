@@ -18,7 +18,7 @@ from core.errors import CriteriaError, UsageError
 from core.progress import Stage
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.labelling import with_reasons
-from core.projects.run_control import KINDS, Kind, RunWork, judge_run, require_judge
+from core.projects.start_and_resume import KINDS, Kind, RunWork, judge_run, require_judge
 from core.records import Alignment, Criteria, Interval, Measure, Provenance, Usage
 from core.settings import Settings
 from core.stats import Difference

@@ -20,7 +20,7 @@ from core.data.split import text_digest
 from core.errors import NotFoundError, UsageError
 from core.project_records import Run, Side
 from core.projects.project_list import given_reason
-from core.projects.run_control import EDIT_SCORED, HeldOutAccess, list_held_out_accesses
+from core.projects.start_and_resume import EDIT_SCORED, HeldOutAccess, list_held_out_accesses
 from core.records import Alignment, GoldenSet, JudgeScores, Measure
 from core.stats import Difference
 from core.store.log import IMPORTED, Entry

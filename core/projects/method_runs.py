@@ -25,7 +25,7 @@ from core.project_records import WITH_RESULT, Run, RunKind
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.judge_line import judge_line
 from core.projects.project_list import require_aspect
-from core.projects.run_control import (
+from core.projects.start_and_resume import (
     KINDS,
     Kind,
     RunWork,

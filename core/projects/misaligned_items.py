@@ -15,7 +15,7 @@ from core.calibration.calibration_records import MISALIGNED_FROM
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.labelling import Triage, TriageVerdict
-from core.projects.run_control import is_imported, judge_run, kept_judge
+from core.projects.start_and_resume import is_imported, judge_run, kept_judge
 from core.records import FloatArray, Item, Scored, ScoreMatrix
 from core.settings import Settings
 from core.store.store import Store, requires

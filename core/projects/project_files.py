@@ -9,7 +9,7 @@ hashed.  Rows are stored in one transaction and read back with the code of the s
 that changes a column raises `VERSION` and converts the rows of earlier ones.
 
 An import changes nothing that is there.  The project gets a new id and a free name; golden sets are shared by hash.
-Golden sets, labels and criteria can be used.  Imported runs are read-only (`run_control.require_made_here`), and
+Golden sets, labels and criteria can be used.  Imported runs are read-only (`start_and_resume.require_made_here`), and
 imported log entries are marked by their role.
 """
 
@@ -47,7 +47,7 @@ from core.files import saving
 from core.project_records import DEMO_PROJECT, FINISHED, ROLES, ProjectSummary
 from core.projects.calibration import CalibrationRequest
 from core.projects.project_list import LONGEST_NAME
-from core.projects.run_control import KINDS, JudgeState, start_run
+from core.projects.start_and_resume import KINDS, JudgeState, start_run
 from core.records import VERSION as CONCORD
 from core.records import visible_name
 from core.settings import Settings

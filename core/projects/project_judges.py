@@ -18,7 +18,7 @@ from core.progress import Stage
 from core.project_records import JUDGES, JudgeEntry
 from core.projects.judge_line import JudgeLine, JudgeVersion, compared_before, judge_line
 from core.projects.project_list import require_aspect
-from core.projects.run_control import KINDS, Kind, RunWork, list_held_out_accesses, load_calibration
+from core.projects.start_and_resume import KINDS, Kind, RunWork, list_held_out_accesses, load_calibration
 from core.records import Alignment, GoldenSet, IntArray, JudgeScores, Measure
 from core.settings import Settings
 from core.store.log import Entry

@@ -26,7 +26,7 @@ from core.projects.project_judges import (
     part_facts,
     unseen_and_asked,
 )
-from core.projects.run_control import list_held_out_accesses, load_calibration
+from core.projects.start_and_resume import list_held_out_accesses, load_calibration
 from core.report.headline import day
 from core.report.report_facts import Report, ReportedJudge, is_simulated, raters_of
 from core.store.database import unpack

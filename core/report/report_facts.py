@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from core.project_records import GoldenSummary, Run
     from core.projects.calibration import CalibrationRequest
     from core.projects.judge_line import JudgeLine, JudgeVersion
-    from core.projects.run_control import HeldOutAccess
+    from core.projects.start_and_resume import HeldOutAccess
 
 _SAMPLE_FOLDER = Path(__file__).parents[2] / "sample_data"
 

@@ -50,9 +50,9 @@ T = TypeVar("T")
 SNAPSHOT = "standing"
 """Document with the latest snapshot: a leaderboard, or a grid of styles."""
 JUDGE = "judge"
-"""Document with the judge made ready (`core.projects.run_control.JudgeState`)."""
+"""Document with the judge made ready (`core.projects.start_and_resume.JudgeState`)."""
 RESULT = "result"
-"""Document with the result of the run (`core.projects.run_control`)."""
+"""Document with the result of the run (`core.projects.start_and_resume`)."""
 WAITING = "waiting for a worker"
 
 

@@ -10,7 +10,7 @@ from core.calibration.calibration_records import Calibration
 from core.findings.agreement import gain_finding, gain_warning
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import JudgeVersion
-from core.projects.run_control import RunDetail
+from core.projects.start_and_resume import RunDetail
 from core.report.figures import describe, measure_name
 from core.wording import VERSION_STATES, change_figures, counted, difference_figures, judge_words
 from pages.calibrate import ablation_view, ranking

@@ -11,7 +11,7 @@ from core import projects
 from core.calibration.calibration_records import BothSides, Calibration, Candidate, LeaderboardSnapshot
 from core.project_records import Run
 from core.projects.calibration import CalibrationRequest
-from core.projects.run_control import RunDetail
+from core.projects.start_and_resume import RunDetail
 from core.report import figures
 from core.report.figures import Drawing, describe, measure_name
 from core.wording import change_figures

@@ -14,7 +14,7 @@ from core import projects
 from core.comparison.style_grid import StyleCell, StylesEstimate, StylesView
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from core.projects.run_control import RunDetail
+from core.projects.start_and_resume import RunDetail
 from core.report.figures import describe, measure_name
 from core.wording import counted, money
 from pages.compare.styles_form import choose_styles

@@ -11,7 +11,7 @@ from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
 from core.projects.criteria import PairedDifference, RescoreRequest, RescoreResult
-from core.projects.run_control import RunDetail
+from core.projects.start_and_resume import RunDetail
 from core.records import Alignment
 from core.report.figures import measure_name
 from core.stats import claim

@@ -9,7 +9,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.fusion.fusion_settings import LONGEST_CRITERIA, LONGEST_PLAN, FusionRequest, FusionRunView
-from core.projects.run_control import RunDetail
+from core.projects.start_and_resume import RunDetail
 from core.report.figures import describe
 from core.wording import money
 from pages.fusion.result import Fused

@@ -10,7 +10,7 @@ import streamlit as st
 from core import projects
 from core.projects.criteria import PairedDifference, RoundRequest
 from core.projects.review import ListedProposal, ProposalState
-from core.projects.run_control import RunDetail
+from core.projects.start_and_resume import RunDetail
 from core.stats import NO_TEST, claim
 from core.word_diff import word_diff
 from core.wording import change_figures, counted

@@ -11,7 +11,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.method_runs import METHOD_NAMES, RepEvalOutcome
-from core.projects.run_control import RunDetail
+from core.projects.start_and_resume import RunDetail
 from core.records import GoldenSet
 from core.repeval import EMBEDDED
 from core.repeval.search import RepEvalResult

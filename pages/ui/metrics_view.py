@@ -9,7 +9,7 @@ from core.errors import ConcordError
 from core.metrics import Metric, make_metric, metrics_for
 from core.project_records import GoldenSummary
 from core.projects.project_judges import MetricsRequest, MetricsResult
-from core.projects.run_control import RunDetail
+from core.projects.start_and_resume import RunDetail
 from core.wording import counted
 from pages.ui import run_panel, state
 from pages.ui.page import Opened

@@ -12,7 +12,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import Run, RunKind, RunStatus
-from core.projects.run_control import RunDetail
+from core.projects.start_and_resume import RunDetail
 from core.wording import counted, duration, money
 from pages.ui import chosen, people, state, tables
 from pages.ui.page import Opened, link_to

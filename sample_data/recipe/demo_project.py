@@ -28,7 +28,7 @@ from core.projects.misaligned_items import ItemScore, TriageRequest
 from core.projects.project_files import ASPECT, CHOSEN, DEFINITION, DEMO_NAME
 from core.projects.project_judges import MetricsRequest
 from core.projects.review import Choice, Point, Verdict
-from core.projects.run_control import do_here
+from core.projects.start_and_resume import do_here
 from core.records import GoldenSet, Scale
 from core.repeval.search import RepEvalSettings
 from core.repeval.states import Extraction

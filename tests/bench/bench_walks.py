@@ -13,8 +13,8 @@ this process count; what a file does when it is imported does not, nor do files 
 `heat map`        texts → hidden states of the embedded encoder → RepEval → the heat map of layer by token
 ================  =====================================================================================================
 
-Runs are done in this process, as a worker does them (`core.projects.run_control.do_here`), and screens are walked below
-their widgets: by the functions they call.
+Runs are done in this process, as a worker does them (`core.projects.start_and_resume.do_here`), and screens are walked
+below their widgets: by the functions they call.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def to_judge_file(settings: Settings) -> Walk:
     from core.calibration.calibration_records import CalibrationSettings
     from core.data import build_golden, propose_mapping
     from core.projects.calibration import CalibrationRequest
-    from core.projects.run_control import do_here
+    from core.projects.start_and_resume import do_here
 
     store, project_id = opened(settings)
     sent = (SAMPLES / "data_to_text.csv").read_bytes()
@@ -174,7 +174,7 @@ def to_heat_map(settings: Settings) -> Walk:
     import core
     from core import projects
     from core.projects.method_runs import RepEvalOutcome, RepEvalRequest
-    from core.projects.run_control import do_here
+    from core.projects.start_and_resume import do_here
     from core.repeval.search import RepEvalSettings
     from core.report.figures import measure_name
     from core.report.figures.heat_maps import Heat, heat_figure

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from core.jobs.queue import Queue
-from core.projects.run_control import do_run
+from core.projects.start_and_resume import do_run
 from core.settings import Settings
 from core.store.store import Store
 

@@ -27,7 +27,7 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.criteria import RoundRequest
 from core.projects.labelling import TriageVerdict
 from core.projects.misaligned_items import TriageRequest
-from core.projects.run_control import KINDS, do_here
+from core.projects.start_and_resume import KINDS, do_here
 from core.records import (
     Alignment,
     AspectLabels,

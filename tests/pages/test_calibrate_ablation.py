@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.projects.run_control import do_here
+from core.projects.start_and_resume import do_here
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Calibrated

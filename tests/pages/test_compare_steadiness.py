@@ -8,7 +8,7 @@ from core.calibration.calibration_records import CalibrationSettings
 from core.data import load_golden
 from core.findings.over_time import steadiness_finding
 from core.projects.calibration import CalibrationRequest
-from core.projects.run_control import do_here
+from core.projects.start_and_resume import do_here
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.project_records import Actor
 from core.projects.criteria import PairedDifference, RescoreRequest, RescoreResult
-from core.projects.run_control import JudgeState
+from core.projects.start_and_resume import JudgeState
 from core.records import Criteria, Interval, Provenance
 from core.store.runs import JUDGE
 from tests.pages.making import Place, aligned, calibration, candidates, standing

@@ -11,7 +11,7 @@ from core import projects
 from core.calibration.calibration_records import CalibrationSettings
 from core.data import load_golden
 from core.findings.over_time import recheck_finding
-from core.projects.run_control import do_here
+from core.projects.start_and_resume import do_here
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store

@@ -20,7 +20,7 @@ from core.judging.scoring_styles import Asking
 from core.project_records import FINISHED
 from core.projects.calibration import CalibrationRequest, VersionRequest, calibration_asked
 from core.projects.criteria import RescoreRequest
-from core.projects.run_control import RunDetail
+from core.projects.start_and_resume import RunDetail
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store

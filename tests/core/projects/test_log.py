@@ -29,7 +29,7 @@ from core.projects.labelling import (
 from core.projects.misaligned_items import TriageRequest
 from core.projects.project_judges import FusionKept
 from core.projects.review import PointDecided, ReviewJoined, ReviewLeft, Vote
-from core.projects.run_control import HeldOutAccess
+from core.projects.start_and_resume import HeldOutAccess
 from core.records import Alignment, Criteria, Interval, Scale
 from core.store.database import events
 from core.store.log import ENTRY_KINDS, Action, Entry

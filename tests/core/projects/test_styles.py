@@ -18,7 +18,7 @@ from core.comparison.style_grid import StyleCell, StylesSettings, StylesView, st
 from core.errors import NotFoundError, UsageError
 from core.judging.scoring_styles import Style
 from core.projects.method_runs import StylesRequest
-from core.projects.run_control import RunDetail
+from core.projects.start_and_resume import RunDetail
 from core.records import GoldenSet, Usage
 from core.settings import Settings
 from core.store.store import Store

@@ -12,7 +12,7 @@ from core import projects
 from core.calibration.calibration_records import Calibration
 from core.comparison.leaderboard import ceiling
 from core.projects.judge_line import used_before
-from core.projects.run_control import EDIT_SCORED
+from core.projects.start_and_resume import EDIT_SCORED
 from core.report.headline import gained
 from core.report.report_facts import is_simulated
 from core.stats import LabelledItems, MeasureSettings, leave_one_out, rater_table
