@@ -501,7 +501,7 @@ def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> Proj
 def start_replay(store: Store, settings: Settings) -> str:
     """Start the recorded calibration in the demo project, and return the id of its run.
 
-    It takes 47 seconds, without key or network.  NotFoundError without a demo project.
+    It takes less than a minute, without key or network.  NotFoundError without a demo project.
     """
     golden_id = next((each.golden_id for each in store.goldens.all(DEMO_PROJECT) if each.name == REPLAYED_ON), None)
     if golden_id is None:
