@@ -37,8 +37,8 @@ def connected(address: str) -> Any:
         import ray
     except ImportError as error:
         raise JobError(
-            f"CONCORD_RAY or --ray names a cluster ({address}), but ray is not installed here. Install it on every "
-            f'node (pip install "ray[data]=={RAY}"), or name no cluster to compute on this machine alone.'
+            f"CONCORD_RAY or --ray specifies a cluster ({address}), but ray is not installed here. Install it on every "
+            f'node (pip install "ray[data]=={RAY}"), or remove that setting to use this machine alone.'
         ) from error
     with _connecting:
         if not ray.is_initialized():

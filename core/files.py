@@ -52,7 +52,7 @@ def saving(path: Path, refused: type[ConcordError] = UsageError) -> Iterator[Pat
         if error.errno in FULL:
             full = ConcordError if issubclass(refused, UsageError) else refused
             raise full(f"{path}: the disk is full; nothing was changed. Free some space and try again.") from error
-        raise refused(f"{path}: cannot be written ({error.strerror or error}). Choose another place.") from error
+        raise refused(f"{path}: can't be written ({error.strerror or error}). Choose another location.") from error
 
 
 def is_folder(path: Path | str) -> bool:
@@ -64,7 +64,7 @@ def require_new(paths: Iterable[Path], *, force: bool, how: str = "add --force t
     """Raise UsageError if a file to be written exists, unless `force` replaces it."""
     for path in paths:
         if not force and os.path.lexists(path):
-            raise UsageError(f"{path} exists already. Choose another place with --out, or {how}.")
+            raise UsageError(f"{path} already exists. Choose another path with --out, or {how}.")
 
 
 def small_text(path: Path, option: str) -> str:
@@ -73,7 +73,7 @@ def small_text(path: Path, option: str) -> str:
         with path.open(encoding="utf-8") as file:
             text = file.read(_LONGEST_TEXT + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{option}: {path} cannot be read as text ({error}).") from error
+        raise UsageError(f"{option}: {path} can't be read as text ({error}). Save it as UTF-8.") from error
     if len(text) > _LONGEST_TEXT:
         raise UsageError(f"{option}: {path} has more than {_LONGEST_TEXT:,} characters.")
     return text

@@ -112,7 +112,7 @@ def run_job(
                 start_new_session=True,
             )
         except OSError as problem:
-            raise RefusedError("The process that reads files cannot be started on this machine.") from problem
+            raise RefusedError("Concord can't start the process that reads files on this machine.") from problem
         with process:
             try:
                 while True:
@@ -149,7 +149,7 @@ def _refusal(kind: bytes, rest: bytes, allowed: Mapping[str, int]) -> RefusedErr
         return RefusedError(
             f"Reading it takes more {spent} than a file of its size is allowed: {limits}. Split the file."
         )
-    return RefusedError(f"It cannot be read within {limits}, or its data are broken. Save the file anew, or split it.")
+    return RefusedError(f"It can't be read within {limits}, or its data are broken. Save the file again, or split it.")
 
 
 # ── in the process that decodes ────────────────────────────────────────────────────────────────────────────────
@@ -243,7 +243,7 @@ def _check_type(column: str, kind: Any, *, inner: bool = False) -> None:
     from pyarrow import types
 
     if types.is_dictionary(kind) and inner:
-        raise GoldenError("Categories within lists are not read; save the column as plain text.", column=column)
+        raise GoldenError("Categories within lists aren't supported; save the column as plain text.", column=column)
     for k in range(getattr(kind, "num_fields", 0)):
         _check_type(column, kind.field(k).type, inner=True)
 
@@ -282,8 +282,8 @@ def xlsx_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[Any]
                 raise GoldenError("The workbook has no sheet with cells.")
             sheet, n_rows, n_cells = sheets[0], 0, 0
             sheet.reset_dimensions()  # what the file says of its size may be wrong
-            first = f"The sheet {sheet.title[:60]!r} was read, the first of {len(book.worksheets)}."
-            yield [f"{first} Save others as files to read them."] if len(book.worksheets) > 1 else []
+            first = f"Concord read the first of {len(book.worksheets)} sheets, {sheet.title[:60]!r}."
+            yield [f"{first} To read another, save it as a file."] if len(book.worksheets) > 1 else []
             for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
                 n_cells += len(cells)
                 if n_cells > options["cells"]:
@@ -296,7 +296,7 @@ def xlsx_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[Any]
     except (GoldenError, MemoryError):
         raise
     except Exception as problem:  # a hostile workbook can make the XML reader raise nearly anything
-        raise GoldenError(f"The workbook cannot be read: {str(problem)[:200]}.") from problem
+        raise GoldenError(f"The workbook can't be read: {str(problem)[:200]}.") from problem
 
 
 def _bound_workbook(file: IO[bytes], limit: int) -> None:

@@ -116,7 +116,7 @@ def _roles(file: str, where: str) -> Mapping[str, Role]:
         ) from error
     for subject, role in roles.items():
         if role not in ROLES:
-            raise UsageError(f"{where}: {path} gives {subject!r} the role {role!r}; it is one of {', '.join(ROLES)}.")
+            raise UsageError(f"{where}: {path} gives {subject!r} the role {role!r}. Use one of: {', '.join(ROLES)}.")
     return {subject.strip().lower(): role for subject, role in roles.items()}
 
 

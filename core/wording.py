@@ -25,11 +25,11 @@ VERSION_STATES: dict[str, str] = {
 """State of a version to words for people."""
 VERSION_ORIGINS: dict[str, str] = {
     "calibration": "proposed by a calibration",
-    "edit": "made of an edit",
-    "proposal": "made of an accepted proposal",
-    "merge": "made of merged criteria",
+    "edit": "made from an edit",
+    "proposal": "made from an accepted proposal",
+    "merge": "made from merged criteria",
     "review": "decided in a review",
-    "criteria": "made of chosen criteria",
+    "criteria": "made from chosen criteria",
 }
 
 # ── statistics ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,7 +16,7 @@ from pages.ui.page import Opened, finding, open_page, stop_with
 from pages.ui.screens import plain
 
 LABEL, PROGRESS, DECIDE, NEW = VIEWS = ("Label", "Progress", "Decide", "New pass")
-ELSEWHERE = "This link names a labelling pass that is not in this project."
+ELSEWHERE = "This link points to a labelling pass that isn't in this project."
 
 
 def show(page: Opened) -> None:
@@ -24,7 +24,7 @@ def show(page: Opened) -> None:
     if state.is_task():  # a rater followed the link of a pass: no menu, no views
         passed = next((passed for passed in passes if passed.pass_id == state.url_id("labelling")), None)
         if passed is None:
-            st.warning(f"{ELSEWHERE} Ask whoever sent it for a new one.", icon=":material/link_off:")
+            st.warning(f"{ELSEWHERE} Ask the sender for a new link.", icon=":material/link_off:")
             return
         st.subheader(plain(passed.name), anchor=False)
         draw_session(page, passed)
@@ -50,10 +50,10 @@ def show(page: Opened) -> None:
     elif view == LABEL:
         draw_session(page, passed)
     elif not people.may(page, "reviewer"):
-        words = "Only reviewers see the labels of all raters: whoever labels should not see them before they are done."
+        words = "Only reviewers see the labels of all raters, so that raters don't see them before they finish."
         st.info(words, icon=":material/visibility_off:")
     elif page.actor.is_unnamed:
-        words = "Labels of others stay hidden until Concord knows that you are not rating the same items."
+        words = "Labels of others stay hidden until Concord knows that you aren't rating the same items."
         st.info(words, icon=":material/visibility_off:")
         if st.button("Enter your name", type="primary", key=state.widget("label_name")):
             people.ask(page)
@@ -64,7 +64,7 @@ def show(page: Opened) -> None:
             elif label_blind.may_see(page, passed.golden_id, passed.aspects, decides=True):
                 label_decide.draw(page.store, passed)
         except ConcordError as error:
-            stop_with("The labels of this pass cannot be shown.", str(error))
+            stop_with("The labels of this pass can't be shown.", str(error))
 
 
 def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
@@ -72,7 +72,7 @@ def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
     by_id, wanted = {passed.pass_id: passed for passed in passes}, state.url_id("labelling")
     if wanted not in by_id:
         if wanted is not None:
-            st.warning(f"{ELSEWHERE} You see the newest.", icon=":material/link_off:")
+            st.warning(f"{ELSEWHERE} The newest pass is shown instead.", icon=":material/link_off:")
         golden_id = state.url_id("golden")
         wanted = next((passed.pass_id for passed in passes if passed.golden_id == golden_id), passes[0].pass_id)
     if len(passes) == 1:
@@ -92,7 +92,7 @@ def draw_session(page: Opened, passed: LabelPass) -> None:
         label_session.draw(Assignment(page.store, passed))
         return
     plan, golden = passed.plan, label_item.kept_golden(passed.golden_id, page.store)
-    act = ("You could not join", projects.join_pass, page.store, passed.project_id, passed.pass_id)
+    act = ("You couldn't join", projects.join_pass, page.store, passed.project_id, passed.pass_id)
     look = {"type": "primary", "icon": ":material/play_arrow:", "on_click": state.attempt, "args": act}
     items, aspects = counted(len(plan.assigned(len(passed.raters))), "item"), ", ".join(passed.aspects)
     finding(
@@ -110,7 +110,7 @@ def draw_session(page: Opened, passed: LabelPass) -> None:
         if plan.instructions:
             label_item.draw_text(plan.instructions)
         st.caption(
-            "Every press is saved at once, and you can stop and return at any time. You don't see other raters' labels."
+            "Every label is saved at once. You can stop and return at any time. You don't see other raters' labels."
         )
 
 

@@ -16,10 +16,10 @@ def show_run(page: Opened, run_id: str) -> None:
     try:
         view = run_panel.read_run(page, run_id)
     except ConcordError as error:
-        stop_with("This run cannot be shown.", str(error))
+        stop_with("This run can't be shown.", str(error))
     if not isinstance(view.request, CalibrationRequest):
         title = run_panel.link_to_result(view) or "Runs"
-        stop_with("This run is not a calibration.", f"{title} shows its result: {view.title}.")
+        stop_with("This run isn't a calibration.", f"{title} shows its result: {view.title}.")
     run_panel.follow_run(page, run_id, lambda now: draw(page, now))
 
 
@@ -49,7 +49,7 @@ def show_form(page: Opened) -> None:
         forms.show_estimate(projects.estimate(page.store, page.settings, request), offline=offline)
         kept = projects.keeping_sides(page.store, request).split_from
     except ConcordError as error:
-        stop_with("This calibration cannot start with these settings.", str(error))
+        stop_with("This calibration can't start with these settings.", str(error))
     if kept:
         st.info(plain(calibration_view.kept_words(page, kept)), icon=":material/call_split:")
     run_panel.draw_start(

@@ -50,7 +50,7 @@ def show(page: Opened) -> None:
         try:
             linked = getattr(run_panel.read_run(page, run_id).request, "criteria_id", None)
         except ConcordError as error:
-            stop_with("This run cannot be shown.", str(error))
+            stop_with("This run can't be shown.", str(error))
         state.put_in_url(criteria=linked)
     entries = criteria_list.choose(page)
     if not entries:
@@ -84,7 +84,7 @@ def show(page: Opened) -> None:
         criteria_effect.draw(page, opened, names, rescore_id)
     criteria_list.draw(page, entries, names)
     key = state.widget("criteria_origin")
-    part = st.expander("Where these criteria come from", icon=":material/history:", key=key, on_change="rerun")
+    part = st.expander("Origin of these criteria", icon=":material/history:", key=key, on_change="rerun")
     if part.open:
         with part:
             criteria_text.draw_origin(page, opened)

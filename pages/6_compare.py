@@ -44,4 +44,4 @@ opened = open_page("compare", intro="Every judge next to the raters, on the same
 try:
     show(opened)
 except ConcordError as error:
-    stop_with("These judges cannot be compared.", str(error))
+    stop_with("These judges can't be compared.", str(error))

@@ -16,10 +16,10 @@ def show_run(page: Opened, run_id: str) -> None:
     try:
         view = run_panel.read_run(page, run_id)
     except ConcordError as error:
-        stop_with("This run cannot be shown.", str(error))
+        stop_with("This run can't be shown.", str(error))
     if not isinstance(view.request, RepEvalRequest):
         link_to("runs", "Open it in Runs", icon=":material/list_alt:", run=run_id)
-        stop_with("This run is not a RepEval.", "Choose a RepEval run, or start one.")
+        stop_with("This run isn't a RepEval.", "Choose a RepEval run, or start one.")
     run_panel.follow_run(page, run_id, lambda now: draw(page, now))
 
 
@@ -44,7 +44,7 @@ def show_form(page: Opened) -> None:
         request = repeval_form.choose(page, golden, aspect)
         repeval_form.draw_estimate(page, request)
     except ConcordError as error:
-        st.warning(f"This cannot start with these settings.  \n{plain(str(error))}", icon=":material/edit:")
+        st.warning(f"This run can't start with these settings.  \n{plain(str(error))}", icon=":material/edit:")
         return
     run_panel.draw_start(
         page,
@@ -54,7 +54,7 @@ def show_form(page: Opened) -> None:
     )
 
 
-page = open_page("repeval", intro="Text quality read out of a model's hidden states. No calls.")
+page = open_page("repeval", intro="Text quality read from a model's hidden states, without calls.")
 if run_id := run_panel.choose_run(page, "repeval", new="New RepEval"):
     show_run(page, run_id)
 else:

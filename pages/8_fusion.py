@@ -22,7 +22,7 @@ def show(page: Opened) -> None:
     try:
         fused = result.fuse(page, golden, aspect, choice)
     except ConcordError as error:
-        finding("These judges cannot be fused.")
+        finding("These judges can't be fused.")
         st.warning(plain(str(error)), icon=":material/block:")
         parts.draw_choice(choice)
         parts.draw_sources(page, golden, aspect)

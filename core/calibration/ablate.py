@@ -149,8 +149,8 @@ class _Asked:
     def __init__(self, calibration: Calibration, golden: GoldenSet, scores: ScoreMatrix | None) -> None:
         if golden.digest != calibration.golden_digest:
             raise UsageError(
-                f"{golden.name} differs from {calibration.golden_name}, which the judge was calibrated on. Name the "
-                "golden set of its calibration."
+                f"{golden.name} differs from {calibration.golden_name}, which the judge was calibrated on. Use that "
+                "golden set."
             )
         self.variants, self.left_out = variants_of(calibration)
         cut = {lost.item_id for lost in calibration.scores.unscored.get("final", ()) if lost.reason == "budget"}
@@ -199,7 +199,7 @@ def ablate(judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | No
     def publish(message: str, phase: str = "held-out") -> None:
         judge.progress.publish(Stage(phase, message, table.calls, expected, table.usage))
 
-    publish("scoring what is missing")
+    publish("scoring the missing items")
     for (without, positions), missing in asked.missing.items():
         size, asker = step_items(len(positions), len(missing)), _asked_without(judge, without)
         for start in range(0, len(positions), size):

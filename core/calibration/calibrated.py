@@ -144,7 +144,7 @@ def _opened(judge: str | Judge, replies: ReplyStore | None, asking: Asking | Non
     if isinstance(judge, str):
         return closing(make_judge(judge, Settings.from_environment(), replies, asking=asking, gate=NAMED))
     if asking is not None and asking.style is not None:
-        raise UsageError("`asking` cannot change your own judge. Set its sampling when you create it, or pass a SPEC.")
+        raise UsageError("`asking` can't change your own judge. Set its sampling when you create it, or pass a SPEC.")
     return nullcontext(judge)
 
 
@@ -184,18 +184,17 @@ def repeated(
     card = read_card(path)
     if (kind := kind_of(card)) != "judge":
         raise UsageError(
-            f"{path}: holds a {'fusion' if kind == 'fusion' else 'RepEval score'}, which has no criteria to take away. "
-            "Name the judge.yaml of a calibration."
+            f"{path} contains a {'fusion' if kind == 'fusion' else 'RepEval score'}, which has no criteria to remove. "
+            "Use the judge.yaml of a calibration."
         )
     if card["golden"]["digest"] != golden.digest:
         raise UsageError(
-            f"{path}: was calibrated on {card['golden']['name']}, and {golden.name} has different items or "
-            "labels. Give "
-            "the golden set that it was calibrated on."
+            f"{path} was calibrated on {card['golden']['name']}, and {golden.name} has different items or "
+            "labels. Use the golden set that it was calibrated on."
         )
     state, task = card["judge"], card["task"]
     if judge and judge != state["spec"]:
-        raise UsageError(f"{path}: was calibrated with {state['spec']}, not {judge}. Name the same judge.")
+        raise UsageError(f"{path} was calibrated with {state['spec']}, not {judge}. Use the same judge.")
     gate = NAMED if judge else CAREFUL
     with closing(restore_judge(state, Settings.from_environment(), replies, gate=gate)) as asked:
         settings = CalibrationSettings.from_json(card["settings"])

@@ -86,16 +86,16 @@ class CalibrationSettings:
     keep: int = setting(4, "Criteria refined in each round (K).", low=1, high=50)
     ensemble: int = setting(3, "Best criteria averaged in the final judge; 1 takes the single best.", low=1, high=25)
     budget: int | None = setting(None, "Maximum number of calls.", low=1)
-    budget_usd: float | None = setting(None, "Most dollars the run may cost.", low=0)
+    budget_usd: float | None = setting(None, "Maximum cost of the run in dollars.", low=0)
     statistic: Statistic = setting("spearman", "Coefficient of agreement.")
     level: Level | None = setting(None, "auto: sample where the groups allow it, else dataset.")
     split: SplitKind = setting("sources", "Hold out sources only, or sources and systems.")
     calibration_share: float = setting(0.5, "Share of the sources to calibrate on.", low=0.05, high=0.95)
-    refine_gate: bool = setting(True, "Accept a refinement only if it also gains on items that it was not shown.")
+    refine_gate: bool = setting(True, "Accept a refinement only if it also gains on items it wasn't shown.")
     seed: int = setting(0, "Seed of every random choice.", low=0)
     fit_strengths: bool = True
-    levels: bool = setting(True, "Show the judge what the levels of the scale mean, where somebody wrote that.")
-    examples: int = setting(0, "Labelled calibration items that the judging prompt shows.", low=0, high=16)
+    levels: bool = setting(True, "Show the judge the level descriptions of the scale, if there are any.")
+    examples: int = setting(0, "Number of labelled calibration items to show in the judging prompt.", low=0, high=16)
     reasons: bool = setting(True, "Show drafts and refinements why raters rated as they did.")
 
     def __post_init__(self) -> None:
@@ -163,7 +163,7 @@ class RoundSettings:
     def __post_init__(self) -> None:
         check_settings(self)
         if not self.sizes or min(self.sizes) < 1 or max(self.sizes) > 16:
-            raise UsageError(f"A refinement is shown 1 to 16 items, not {self.sizes}.")
+            raise UsageError(f"A refinement must be shown 1 to 16 items, not {self.sizes}.")
 
     @property
     def per_parent(self) -> int:

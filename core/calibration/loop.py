@@ -252,7 +252,7 @@ def _refine_round(run: _Run, round_: int) -> bool:
     parents = pool.ranked(pool.with_status("kept"))[: pool.settings.keep]
     requests = refine_requests(pool, train, parents, round_)
     if not requests:
-        why = "judge and raters do not disagree enough on any item" if parents else "no draft could be scored"
+        why = "judge and raters don't disagree enough on any item" if parents else "no draft could be scored"
         run.not_run.append(f"Refinement ended before round {round_}: {why}.")
         return False
     n = len(requests)
@@ -443,7 +443,9 @@ def calls_within(settings: CalibrationSettings, judge: Judge, task: Task, golden
     each = once.cost / max(1, once.calls)
     calls = int(settings.budget_usd / each)
     if not calls:
-        raise UsageError(f"The {settings.budget_words} pays for no call: one costs about {money(each)}.")
+        raise UsageError(
+            f"The {settings.budget_words} doesn't cover one call, which costs about {money(each)}. Raise it."
+        )
     return min(calls, limit)
 
 
@@ -500,8 +502,8 @@ def reasons_words(golden: GoldenSet, aspect: str, split: Split, settings: Calibr
     n = sum(golden.items[position].item_id in reasons for position in split.calibration)
     if not n:
         return ""
-    come = f"{counted(n, 'calibration item')} {'comes' if n == 1 else 'come'} with reasons from raters."
-    return f"{come} Drafting and refining {'use them' if settings.reasons else 'do not use them'}."
+    come = f"{counted(n, 'calibration item')} {'has' if n == 1 else 'have'} reasons from raters."
+    return f"{come} Drafting and refining {'use them' if settings.reasons else 'ignore them'}."
 
 
 # ── strengths fitted to all calibration items, for judges that can write such: the final judge's ──────────────────────
@@ -553,7 +555,7 @@ def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
         return ""
     return (
         "The criteria state strengths that were fitted to labels, so the map to the human scale and the intervals may "
-        "be too optimistic. Calibrate anew to get an honest map and intervals."
+        "be too optimistic. Calibrate again to get an honest map and intervals."
     )
 
 
@@ -563,8 +565,8 @@ def unread_lines_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
     if not lines:
         return ""
     return (
-        f"The {judge.spec} judge cannot read these lines, so they have no effect: {' '.join(lines)}. "
-        "It reads lines such as “Reward texts that are short.”, with the phrases of its feature table."
+        f"The {judge.spec} judge can't read these lines, so they have no effect: {' '.join(lines)}. "
+        "It reads lines such as “Reward texts that are short.” that use phrases from its feature table."
     )
 
 

@@ -154,7 +154,7 @@ def with_examples(judge: Judge, golden: GoldenSet, items: LabelledItems, scale: 
     if not n:
         return judge
     if not isinstance(judge, LLMJudge):
-        raise UsageError(f"The judge {judge.spec} reads no examples: it is no language model. Set examples to 0.")
+        raise UsageError(f"The judge {judge.spec} isn't a language model, so it can't use examples. Set examples to 0.")
     lengths = np.array([len(golden.items[position].target.strip()) for position in items.positions])
     unusual = np.abs(lengths - np.median(lengths))
     usable = {*np.flatnonzero((lengths > 0) & ~np.isnan(items.labels)).tolist()}
@@ -365,7 +365,7 @@ def refinement_round(
     if strange := set(picks) - set(places):
         raise UsageError(
             f"{len(strange)} of the picked items are not labelled calibration items. A round learns from calibration "
-            "items only, so that held-out ones stay held out."
+            "items only, so that held-out items stay held out. Drop the others."
         )
     picked = np.array([places[position] for position in picks], dtype=np.intp)
     train, inner = folds_of(items, chosen.seed)
@@ -373,7 +373,7 @@ def refinement_round(
         shown = np.isin(items.sources[inner], items.sources[picked])
         if shown.all():
             raise UsageError(
-                "The picked items come from every source that could test a proposal. Pick fewer, or from fewer sources."
+                "The picked items come from every source that could test a proposal. Pick items from fewer sources."
             )
         train, inner = np.union1d(train, inner[shown]), inner[~shown]
     table, problems, requests = ScoreTable(golden.item_ids), Counter[str](), list[DraftRequest]()
@@ -398,7 +398,7 @@ def refinement_round(
             seeds = (0, 5, number, rank, trial)
             requests += refinements(parent, seen, sizes=sizes, samples=1, seeds=seeds)
     if not requests:
-        nothing = {"no item on which judge and raters disagree": len(parents)}
+        nothing = {"judge and raters disagree on no item": len(parents)}
         return RoundResult((), table.calls, table.usage, nothing)
     publish("refine", f"asking for {len(requests)} proposals", most)
     children = new_criteria(judge, requests, table, problems, [parent.criteria_id for parent in parents])

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from core.stats.raters import Standing
 
 TURN_ROUND = (
-    "If the lowest label is the best, turn the labels round (--values best=low, or at the upload) and measure again."
+    "If the lowest label is the best, reverse the labels (--values best=low, or at the upload) and measure again."
 )
 
 STANDING_WORDS: dict[Standing, str] = {
@@ -58,12 +58,14 @@ def board_finding(
     the held-out items were seen.
     """
     if board.problem:
-        return Finding("Nothing can be compared yet.", board.problem)
+        return Finding("There is nothing to compare yet.", board.problem)
     at = next((k for k, row in enumerate(board.rows) if row.place == place), 0)
     if board.rows[at].alignment.value is None:
         at, name, baseline = 0, "", None
     row = board.rows[at]
-    undefined = [f"{one.name} has no alignment: {one.alignment.reason}." for one in board.rows if one.undefined]
+    undefined = [
+        f"The agreement of {one.name} is undefined: {one.alignment.reason}." for one in board.rows if one.undefined
+    ]
     if row.undefined:
         return Finding("Agreement with raters is undefined for every judge here.", " ".join(undefined))
     others = [k for k, one in enumerate(board.rows) if k != at and not one.undefined]
@@ -90,12 +92,12 @@ def board_finding(
     few, at_systems = 2 <= board.n_sources < LEAST_SOURCES, board.measure.level == "system"
     by_chance = ends is not None and ends.low <= 0.0 <= ends.high
     cautions = (
-        f"The held-out items were seen {looks} times." if looks > 1 and bare is not None else "",
+        f"The held-out items were opened {looks} times." if looks > 1 and bare is not None else "",
         no_interval_words(row.alignment),
-        "Its interval holds 0, so it may agree with raters only by chance." if by_chance else "",
-        f"Only {board.n_sources} sources: intervals are wide, and nothing is tested ({TOO_FEW})." if few else "",
-        f"System level rests on {row.alignment.n} systems; only large differences show." if at_systems else "",
-        f"The interval holds for these systems, and is {SHORT}."
+        "Its interval includes 0, so it may agree with raters only by chance." if by_chance else "",
+        f"Only {board.n_sources} sources, so intervals are wide and nothing is tested ({TOO_FEW})." if few else "",
+        f"With {row.alignment.n} systems, only large differences show at system level." if at_systems else "",
+        f"The interval applies to these systems only. It is {SHORT}."
         if at_systems and board.n_sources < SHORT_BELOW
         else "",
         *undefined,
@@ -119,7 +121,7 @@ def gain_finding(gain: Difference) -> Finding:
         "higher": f"Calibration raised agreement with raters from {before} to {after}.",
         "lower": f"Calibration lowered agreement with raters from {before} to {after}.",
         "open": f"No significant gain over the baseline: agreement is {after}, and {before} without criteria.",
-        "untested": f"Agreement with raters is {after}, and {before} without criteria; the gain cannot be tested.",
+        "untested": f"Agreement with raters is {after}, and {before} without criteria; the gain can't be tested.",
     }[shown]
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     level = {"sample": "per source", "dataset": "over all items", "system": "over systems"}[gain.a.level]
@@ -149,7 +151,7 @@ def no_interval_words(alignment: Alignment) -> str:
     """Say why a value has no interval; "" where it has one, or where the value is undefined."""
     if alignment.value is None or alignment.interval is not None:
         return ""
-    return f"No interval: {alignment.no_interval or 'none is known'}."
+    return f"No interval: {alignment.no_interval or 'reason unknown'}."
 
 
 def alone_words(interval: Interval | None, p: float | None) -> str:
@@ -162,15 +164,15 @@ def alone_words(interval: Interval | None, p: float | None) -> str:
 def rater_finding(result: BesidePeople, measure: str, judge: str = "The judge") -> Finding:
     """Compare `judge` with one rater, each against the mean of the other raters; `measure` names the axis."""
     if result.difference is None or result.judge.value is None or result.person.value is None:
-        return Finding(f"{judge} cannot be compared with a rater here.", f"{capital(result.reason)}.")
+        return Finding(f"{judge} can't be compared with a rater here.", f"{capital(result.reason)}.")
     how = {
         "above": "agrees with the other raters better than a rater does",
         "below": "agrees with the other raters less well than a rater does",
         "level": "agrees with the other raters as well as a rater does",
-        "open": "does not differ significantly from a rater",
+        "open": "doesn't differ significantly from a rater",
     }[result.standing]
     if result.withheld:
-        how = "is not tested against a rater"
+        how = "isn't tested against a rater"
     corrected = f" corrected for {result.n_judges} judges" if result.n_judges > 1 else ""
     gap = f"{signed(result.difference)} {signed_range(result.interval) if result.interval else '(no interval)'}"
     detail = (
@@ -186,7 +188,7 @@ def rater_finding(result: BesidePeople, measure: str, judge: str = "The judge") 
 
 def margin_words() -> str:
     """State what "as good as a rater" requires."""
-    return f"“As good as” needs the whole interval above {signed(-MARGIN)}."
+    return f"For “as good as”, the whole interval must be above {signed(-MARGIN)}."
 
 
 def annotator_finding(result: AnnotatorTest) -> Finding:
@@ -200,7 +202,7 @@ def annotator_finding(result: AnnotatorTest) -> Finding:
     if result.clustered:
         form = "clustered by source"
     elif result.n_sources < result.n_items:
-        form = "over items, which passes too often where items share sources"
+        form = "over items, which passes too often when items share sources"
     return Finding(
         f"{name}: {verdict}; the judge could stand in for {outdone} of {_raters(result)}.",
         f"ω = {number(result.omega)} ({number(PASSES_AT)} passes), ρ = {number(result.rho)}, ε = {result.epsilon:g}; "
@@ -223,8 +225,8 @@ def bar_words(bar: RegressionBar, judge: int) -> str:
         "better": f"It agrees better than a {bar.name}",
         "worse": f"A {bar.name} agrees better",
         "as well": f"A {bar.name} agrees as well",
-        "open": f"It does not agree significantly better than a {bar.name}",
-        "untested": f"It is not tested against a {bar.name}",
+        "open": f"It doesn't agree significantly better than a {bar.name}",
+        "untested": f"It isn't tested against a {bar.name}",
     }[standing]
     tested = p_figure(gap.p, f"no p ({gap.p_reason})" if gap.p_reason else "no p", limit=HALF_ALPHA)
     figures = f"{estimate(bar.alignment)}, difference {signed(gap.value)} {signed_range(gap.interval)}, {tested}"
@@ -234,29 +236,32 @@ def bar_words(bar: RegressionBar, judge: int) -> str:
 def yes_no_finding(found: YesNo) -> Finding:
     """Say from which score on to say yes, with precision, recall and cost on new items."""
     if found.cost is None or found.cost_of_none is None:
-        return Finding(f"No threshold can be chosen: {found.reason}.")
+        return Finding(f"Concord can't choose a threshold: {found.reason}.")
     auc = f"AUC {rate_words(found.auc)} ({found.n_yes:,} yes) from {counted(found.n_sources, 'source')}, dataset level."
     if found.threshold is None:
-        return Finding("No threshold helps: never saying yes costs least.", f"{found.cost_of_none:.3f} per item. {auc}")
+        return Finding(
+            "No threshold helps: the cheapest answer is always no.", f"{found.cost_of_none:.3f} per item. {auc}"
+        )
     rates = f"precision {rate_words(found.precision)}, recall {rate_words(found.recall)}"
     costs = f"a miss {found.miss_cost:g}, a false alarm {found.alarm_cost:g}"
     detail = (
-        f"On new items: {rates}. Cost per item {found.cost:.3f} ({costs}), {found.cost_of_none:.3f} with the same "
+        f"On new items: {rates}. Cost per item {found.cost:.3f} ({costs}), {found.cost_of_none:.3f} with one "
         f"answer for all items. {auc}"
     )
     helps = found.cost < found.cost_of_none
-    useless = "At these costs the scores do no better than one answer for all items."
-    return Finding(f"Say yes from {found.threshold:.4g} on.", detail, () if helps else (useless,))
+    useless = "At these costs, the scores are no better than one answer for all items."
+    return Finding(f"Say yes from a score of {found.threshold:.4g}.", detail, () if helps else (useless,))
 
 
 def agreement_words(agreement: PreferenceAgreement) -> str:
     """Say how often the judge prefers what raters do."""
     if agreement.always_one is None:
-        return f"The judge cannot be compared with raters: {agreement.reason}."
+        return f"The judge can't be compared with raters: {agreement.reason}."
     ties = f"Raters call {agreement.n_ties:,} of {agreement.n:,} pairs a tie"
     where_preferred = rate_words(agreement.without_ties)
     return (
-        f"The judge prefers what raters prefer in {rate_words(agreement.accuracy)}. {ties}, and the most common answer "
+        f"The judge and the raters prefer the same text at a rate of {rate_words(agreement.accuracy)}. {ties}, "
+        "and the most common answer "
         f"alone reaches {agreement.always_one:.3f}. Where raters have a preference: {where_preferred}."
     )
 

@@ -52,9 +52,9 @@ def recheck_finding(found: Recheck) -> Finding:
         return Finding(headline, f"{detail} A fall of {change.fall:g} or more is ruled out.", found.notes)
     if found.decision == "fallen":
         return Finding(headline, detail, found.notes, "Calibrate again on the newer labels.")
-    step = f"Label about {counted(change.n_needed or 0, 'new item')} to show a fall of {change.fall:g}."
+    step = f"Label about {counted(change.n_needed or 0, 'new item')} to detect a fall of {change.fall:g}."
     if change.n_needed is None:
-        step = f"New labels alone cannot show a fall of {change.fall:g}: the earlier interval is too wide."
+        step = f"New labels alone can't detect a fall of {change.fall:g}: the earlier interval is too wide."
     return Finding(headline, detail, found.notes, step)
 
 
@@ -65,37 +65,37 @@ def monitor_finding(found: Monitored) -> Finding:
     since = f"since the baseline ({baseline[0]}{f' to {baseline[-1]}' if len(baseline) > 1 else ''})"
     aspect = capital(found.aspect)
     headline = {
-        "too few texts": f"Inconclusive: too few texts to show a change in {found.aspect} {since}.",
+        "too few texts": f"Inconclusive: too few texts to detect a change in {found.aspect} {since}.",
         "nobody": f"No significant change in {found.aspect} {since}.",
         "judge": "The judge itself changed: it scores the same anchors differently.",
-        "systems": f"{aspect} moved {since}, but the judge did not.",
-        "inconclusive": f"{aspect} moved {since}; the systems or the judge may have moved.",
+        "systems": f"{aspect} changed {since}, but the judge didn't.",
+        "inconclusive": f"{aspect} changed {since}; the systems or the judge may have changed.",
     }[who]
     details, cautions, step = list[str](), list[str](), ""
     newest = [(period.name, period.change) for period in reversed(found.periods) if period.change]
     if who == "too few texts":
         details += [f"{name}: {change.reason}." for name, change in newest[:1]]
-        step = "Compare by week: its periods have more texts." if found.by == "day" else ""
+        step = "Compare by week, so that each period has more texts." if found.by == "day" else ""
     elif who == "nobody":
         least = next((f"{change.reach:.2f}" for _, change in newest if change.reach is not None), "")
-        details.append(f"A change of less than {least} would not show.")
+        details.append(f"A change of less than {least} wouldn't be detected.")
     elif who != "judge":
         last = found.moved[-1]
         details += [f"{name}: {movement_words(change)}." for name, change in newest if change.moved][:MOST_NAMED]
         if last.corrected is not None and last.corrected.interval is not None:
-            details.append(f"Corrected by raters' labels, {last.name} is at {estimate(last.corrected)}.")
+            details.append(f"Corrected with raters' labels, the mean of {last.name} is {estimate(last.corrected)}.")
     if look is not None:
         details.append(anchor_words(look))
     if who == "judge" and found.moved:
-        cautions.append("Changes of the texts may come from the judge.")
+        cautions.append("The change may come from the judge rather than the texts.")
     if who == "inconclusive":
-        step = "Score the same anchors at every look: they show whether the judge moved."
+        step = "Score the same anchors each time to see whether the judge changed."
     return Finding(headline, " ".join(details), tuple(cautions), step)
 
 
 def anchor_words(look: AnchorLook) -> str:
     """Say how the scores of the anchors changed."""
-    lost = f" {counted(look.n_lost, 'anchor')} could not be read now." if look.n_lost else ""
+    lost = f" {counted(look.n_lost, 'anchor')} couldn't be read this time." if look.n_lost else ""
     if look.change is None or look.interval is None:
         return f"{counted(look.n_items, 'anchor')}, look {look.n}: {look.reason}.{lost}"
     change = f"{number(look.change).replace('−', '')} {signed_range(look.interval)}"
@@ -126,11 +126,13 @@ def steadiness_finding(found: Steadiness) -> Finding:
     ends += "" if found.interval is None else number(found.interval.high)
     why = f" ({found.reason})" if found.reason else ""
     detail = f"Reliability of one score: {number(found.reliability)}{ends}{why} (ICC). {asked}."
-    cautions = [f"{counted(found.n_unread, 'score')} could not be read and are left out."] if found.n_unread else []
+    cautions = [f"{counted(found.n_unread, 'score')} couldn't be read and are left out."] if found.n_unread else []
     if found.temperature == 0:
-        cautions.insert(0, "At temperature 0 a server may still answer differently each time.")
+        cautions.insert(0, "Even at temperature 0, a server may answer differently each time.")
     if found.changed_share is None:
-        return Finding("Steadiness is unknown: too few scores could be read.", detail, tuple(cautions))
+        return Finding(
+            "The judge's steadiness is unknown, because too few scores could be read.", detail, tuple(cautions)
+        )
     step, expected = "", found.forecasts[1]
     if found.alignment is not None and expected.alignment is not None:
         rise = f"from {number(found.alignment)} to about {number(expected.alignment)}"

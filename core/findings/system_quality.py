@@ -73,7 +73,7 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
         details.append(f"95 % interval {range_words(ranked[0].corrected.interval)}.")
     elif not differences:
         headline = f"{ranked[0].name} has the highest mean {aspect}, {number(ranked[0].corrected.value)}."
-        details.append("No pair of systems is compared.")
+        details.append("No two systems can be compared.")
     elif not shown:
         whom = f"{ranked[0].name} and {ranked[1].name}" if len(ranked) == 2 else f"these {len(ranked)} systems"
         headline, named = f"No clear difference between {whom} in {aspect}.", differences[0]
@@ -91,12 +91,12 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
         details.append(f"{len(shown)} of {counted(len(differences), 'pair')} differ significantly.")
         alike = [pair.b for pair in differences if pair.a == ranked[0].name and not is_shown(pair)]
         if alike and shown:
-            details.append(f"{ranked[0].name} does not differ significantly from {in_short(alike)}.")
+            details.append(f"{ranked[0].name} doesn't differ significantly from {in_short(alike)}.")
     details.append(worth_words(means))
     n_judged, n_labels = (sum(getattr(system, name) for system in means.systems) for name in ("n_judged", "n_labelled"))
     mapped = ", mapped to the human scale" if means.mapped else ""
     over = f", corrected over {counted(len(differences), 'pair')} (Holm)" if len(differences) > 1 else ""
-    pairs = f"; a claim takes p ≤ {SHOWN_AT:g}{over}" if differences else ""
+    pairs = f"; a claim requires p ≤ {SHOWN_AT:g}{over}" if differences else ""
     details.append(
         f"{counted(n_labels, 'label')} and {counted(n_judged, 'verdict')}{mapped}, scale {means.scale}, 95 % intervals "
         f"over sources{pairs}. Labels must be a random draw of the judged items."
@@ -107,7 +107,7 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
     ]
     cautions += [f"{note}." for note in means.notes]
     if lopsided := [system.name for system in ranked if LOPSIDED in system.note]:
-        cautions.append(f"{in_short(lopsided)}: most labels are alike, so the intervals are wider.")
+        cautions.append(f"{in_short(lopsided)}: most labels are identical, so the intervals are wider.")
     if missing := [system for system in means.systems if system.corrected.value is None]:
         reasons = {system.corrected.reason for system in missing}
         why = reasons.pop() if len(reasons) == 1 else "too few labels on judged items, or no verdicts"
@@ -125,7 +125,7 @@ def worth_words(means: SystemMeans) -> str:
         return "Every judged item has a label; verdicts on other items would narrow the intervals."
     times, p = float(np.median(known)), means.p_correlation
     if p is None or p > WORTH_AT or times < 1.05:
-        return "The verdicts add nothing significant to these labels."
+        return "The verdicts add no significant information to these labels."
     return f"With the verdicts, each label counts as about {times:.1f}."
 
 
@@ -159,7 +159,7 @@ def preferences_finding(found: Preferences) -> Finding:
     # one-sided, times the systems that could have been first
     p = two_sided(first.value / error, raters.n_sources - 1) / 2.0 if error > 0 else 1.0
     if len(raters.systems) * p >= 1.0 - CONFIDENCE:
-        cautions.insert(0, f"Among {len(raters.systems)} systems, chance alone may put one first.")
+        cautions.insert(0, f"With {len(raters.systems)} systems, one may come first by chance alone.")
     known = "(no interval)" if ends is None else signed_range(ends)
     strength = f"Strength {signed(first.value)} {known} over an average system (log-odds)."
     headline = f"Raters prefer {first.system} most: {percent(first.wins)} of {first.n:,} pairs."

@@ -39,7 +39,7 @@ def examination_finding(found: Examination) -> Finding:
     """Say where the judge errs more than elsewhere, and its biases, each beyond chance."""
     name = capital(found.name)
     if not found.n:
-        return Finding(f"{name} scored no labelled item that it has not seen.")
+        return Finding(f"{name} has no scores for labelled items that it hasn't seen.")
     measure = f"{found.overall.statistic.capitalize()} over all items {estimate(found.overall)}"
     detail = (
         f"{measure}, on {counted(found.n, 'unseen item')} of {counted(found.n_sources, 'source')}. "
@@ -64,7 +64,7 @@ def controls_finding(controls: Sequence[Control]) -> Finding:
     """Say whether the judge prefers texts that were spoiled on purpose."""
     known = [control for control in controls if control.preferred is not None]
     if not known:
-        return Finding("No text could be spoiled and scored.")
+        return Finding("No spoiled text could be scored.")
     lines = [
         f"{capital(control.kind)}: {percent(control.preferred)} of {counted(control.n, 'pair')}"
         + (f" [{percent(ends.low)}, {percent(ends.high)}]" if (ends := control.interval) else "")
@@ -72,11 +72,14 @@ def controls_finding(controls: Sequence[Control]) -> Finding:
     ]
     detail = f"{'; '.join(lines)}. Equal scores count half; 95 % intervals over sources."
     n_unread = sum(control.n_unscored for control in controls)
-    cautions = (f"{counted(n_unread, 'pair')} could not be scored and are left out.",) if n_unread else ()
+    cautions = (f"{counted(n_unread, 'pair')} couldn't be scored and are left out.",) if n_unread else ()
     worst = max(known, key=lambda control: 1.0 if control.interval is None else control.interval.high)
     if worst.interval is not None and worst.interval.high < 0.5:
         return Finding("The judge prefers the original over every kind of spoiled text.", detail, cautions)
-    said = f"The judge may not notice spoiled texts ({worst.kind}): it prefers {percent(worst.preferred)} of them."
+    said = (
+        f"The judge may not notice spoiled texts ({worst.kind}): it prefers {percent(worst.preferred)} of them to the "
+        "originals."
+    )
     return Finding(said, detail, cautions)
 
 
@@ -92,21 +95,21 @@ def bias_finding(bias: Bias) -> Finding:
     surely = own is not None and (own.low > 0 if longer else own.high < 0)
     name = {
         "length": "Length",
-        "position": "Place in a pair",
-        "own family": "Systems of its own family",
+        "position": "Position in a pair",
+        "own family": "Systems of its own model family",
     }[bias.kind]
     if not bias.shown:
         return Finding(f"{name}: no bias shown.", f"{bias_figures(bias)}.")
     match bias.kind:
         case "length":
-            leaning = f"favours {'longer' if longer else 'shorter'} texts beyond the labels"
+            leaning = f"favours {'longer' if longer else 'shorter'} texts more than raters do"
             if not surely:  # its own correlation may be 0: it only differs from that of the raters
-                leaning = f"{'penalizes' if longer else 'rewards'} length less than the raters do"
+                leaning = f"{'penalizes' if longer else 'rewards'} length less than raters do"
             headline = f"It {leaning}."
         case "position":
-            headline = f"It prefers the {'second' if longer else 'first'} text of a pair, whatever the quality."
+            headline = f"It prefers the {'second' if longer else 'first'} text of a pair, regardless of quality."
         case _:
-            headline = f"It favours texts of {bias.name} systems, its own family, beyond the labels."
+            headline = f"It favours texts by {bias.name} systems, its own model family, more than raters do."
     return Finding(headline, f"{bias_figures(bias)}.")
 
 
@@ -118,7 +121,7 @@ def bias_figures(bias: Bias) -> str:
     excess = f"{signed(bias.difference)} {signed_range(bias.interval)}"
     if bias.flips is not None:
         flips = f"{percent(bias.flips)} of {counted(bias.n, 'verdict')} change with the order"
-        return f"excess share for the second place {excess}, {tested}; {flips}"
+        return f"excess share for the second position {excess}, {tested}; {flips}"
     if bias.judge is None or bias.expected is None:
         return f"{excess}, {tested}"
     low, high = (number(end) for end in bias.expected)
@@ -131,12 +134,14 @@ def bias_figures(bias: Bias) -> str:
 def sureness_finding(sure: Sureness) -> Finding:
     """Say whether the intervals around verdicts hold as many labels as they should."""
     if sure.held is None or sure.width is None:
-        headline = f"No intervals of {percent(sure.coverage)} around verdicts: {sure.reason}."
+        headline = f"No {percent(sure.coverage)} intervals for verdicts: {sure.reason}."
     else:
-        headline = f"Intervals meant to hold {percent(sure.coverage)} of the labels hold {percent(sure.held)}."
+        headline = (
+            f"The intervals should contain {percent(sure.coverage)} of the labels and contain {percent(sure.held)}."
+        )
     size = f"{number(sure.width)} points wide on average"
     if sure.two_answers:
-        size = f"{percent(sure.width)} of them hold both answers"
+        size = f"{percent(sure.width)} of them contain both answers"
     details = [f"{counted(sure.n, 'unseen item')} of {counted(sure.n_sources, 'source')}"]
     details += [] if sure.width is None else [size]
     return Finding(headline, "; ".join(details) + ".")

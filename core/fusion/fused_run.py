@@ -43,8 +43,8 @@ MODEL_WRITES = "model"
 __all__ = ["MODEL_WRITES", "FusedRun", "FusionSettings", "fuse"]
 
 NOTE = (
-    "A judge fused with Concord from several parts. Its weights belong to the data they were fitted on: on other data "
-    "check the alignment again before trusting the scores. A part that cannot be computed counts as its mean."
+    "Concord fused this judge from several parts and fitted its weights to one data set. On other data, check the "
+    "agreement again before you trust the scores. If a part can't be computed, its mean is used."
 )
 
 
@@ -121,7 +121,7 @@ def fuse(
     """
     how = settings or FusionSettings()
     if (how.method == "llm") != bool(judge):
-        raise UsageError("--method llm needs --judge (judge= in Python), and no other method takes one.")
+        raise UsageError("--method llm requires --judge (judge= in Python). Other methods don't accept one.")
     task_of(golden, aspect)
     how = replace(how, level=how.level or usual_level(golden, aspect))
     made = _Parts(golden, aspect, how, Settings.from_environment(), replies, progress)
@@ -257,7 +257,7 @@ class _Parts:
         card = read_card(path)
         kind = kind_of(card)
         if kind == "fusion":
-            raise UsageError(f"{path}: is a fused judge itself; name its parts instead.")
+            raise UsageError(f"{path} is a fused judge. Use its parts instead.")
         if (own_aspect := card["task"]["aspect"]) != self.aspect:
             self.notes.append(f"{name} was calibrated on {own_aspect}, not on {self.aspect}.")
         with closing(load_judge(path, replies=self.replies)) as judge:
@@ -272,7 +272,7 @@ class _Parts:
             verdicts.unscored,
             self.calibrated_on(card),
             on_scale=kind == "judge",
-            note=f"The judge of {path.name}.",
+            note=f"The judge in {path.name}.",
         )
         content = {"judge": dict(card)} if kind == "judge" else {"repeval": card["scorer"]}
         return part, {"higher_is_better": True} | content

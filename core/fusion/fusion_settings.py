@@ -31,18 +31,18 @@ class FusionSettings:
     """
 
     method: Literal["average", "ridge", "nnls", "llm"] = setting(
-        "ridge", "llm: a model rates by a plan; needs --judge."
+        "ridge", "llm: a language model follows a plan; requires --judge."
     )
     statistic: Statistic = setting("spearman", "Coefficient of agreement.")
-    level: Level | None = setting(None, "auto: sample where the groups allow it, else dataset.")
+    level: Level | None = setting(None, "auto: sample if the groups allow it, else dataset.")
     split: SplitKind = setting("sources", "Hold out sources only, or sources and systems.")
     fit_share: float = setting(
-        0.5, "Share of the sources to fit on; the others measure it.", low=0.1, high=0.9, flag="--calibration-share"
+        0.5, "Share of the sources to fit on; the rest measure it.", low=0.1, high=0.9, flag="--calibration-share"
     )
     seed: int = setting(0, "Seed of every random choice.", low=0)
-    plan: str = setting("", "For llm: a file with a plan, 'model' to let it write one, or 'none'; else measured.")
-    criteria: str = setting("", "For llm: a file with criteria, or 'none'; else the model writes them.")
-    budget: int | None = setting(None, "For llm: most calls.", low=1)
+    plan: str = setting("", "For llm: a file with a plan, 'model' to let the model write one, or 'none'.")
+    criteria: str = setting("", "For llm: a file with criteria, or 'none'. By default the model writes them.")
+    budget: int | None = setting(None, "For llm: maximum number of calls.", low=1)
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -52,7 +52,7 @@ class FusionSettings:
                 f"{len(self.plan):,} and {len(self.criteria):,}. Shorten them."
             )
         if self.method != "llm" and (self.plan or self.criteria or self.budget):
-            raise UsageError(f"--plan, --criteria and --budget are for the method llm, not for {self.method}.")
+            raise UsageError(f"--plan, --criteria and --budget require --method llm, not {self.method}.")
 
     @property
     def measure(self) -> Measure:

@@ -198,8 +198,8 @@ def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) ->
     sources = np.unique(codes)
     if sources.size < PART_FOLDS:
         raise UsageError(
-            f"A part that learns needs at least {PART_FOLDS} calibration sources, so that no source teaches its "
-            f"own score; there are {sources.size}."
+            f"A part that learns from labels needs at least {PART_FOLDS} calibration sources; there are "
+            f"{sources.size}. Label items from more sources."
         )
     scores = np.array(fit_and_score(split), dtype=np.float64)
     fold = np.random.default_rng([split.seed, 4]).permutation(sources.size) % PART_FOLDS
@@ -385,7 +385,7 @@ def _choose_parts(
         elif averaged and few and interval is not None and interval.high < 0:
             left_out[name] = f"it disagrees with raters beyond chance {where}"
         elif averaged and not few and not beats_chance(alignment):
-            left_out[name] = f"it does not beat chance {where}"
+            left_out[name] = f"it doesn't beat chance {where}"
     if (n_usable := len(names) - len(left_out)) < 2:
         why = [f"{name}: {reason}." for name, reason in left_out.items()]
         raise UsageError(" ".join([f"A fusion needs at least two usable parts; got {n_usable}.", *why]))

@@ -26,7 +26,7 @@ VERSION = 1
 
 BLOCK = 200
 """Items cached together: what a killed process may have to score again."""
-NO_TEXT = "The target holds no text."
+NO_TEXT = "The target is empty."
 FIELDS: tuple[Field, ...] = ("source", "references", "context")
 
 
@@ -86,7 +86,7 @@ class Metric:
             blank = is_blank(item.target)
             if blank or not np.isfinite(values[k]):
                 values[k] = np.nan
-                lost = Unscored(item.item_id, "no verdict", "No finite number came out.")
+                lost = Unscored(item.item_id, "no verdict", "The metric returned no finite number.")
                 if item.item_id not in known:
                     added.append(replace(lost, reason="missing input", detail=NO_TEXT) if blank else lost)
         return replace(scores, values=values, unscored=(*scores.unscored, *added))

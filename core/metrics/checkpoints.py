@@ -78,7 +78,7 @@ def nli(name: str, model: str) -> Metric:
         meant = [index for index, label in labels.items() if label.startswith(("entail", "support"))]
         if len(meant) != 1 or len(labels) < 2:
             raise JudgeError(
-                f"One label of the model has to be called entailment; this one has {', '.join(labels.values())[:200]}. "
+                f"One label of the model must be named entailment; its labels are {', '.join(labels.values())[:200]}. "
                 "Choose a checkpoint made for this metric, or set id2label in its config.json."
             )
         chunked: dict[str, list[str]] = {}
@@ -115,7 +115,7 @@ def regression(name: str, model: str, *, against: Against = "source") -> Metric:
             )
         return _outputs(checkpoint, pairs, on_progress)[:, 0]
 
-    measures = f"Score that a model trained on human ratings gives to the target next to its {against}."
+    measures = f"Score that a model trained on human ratings gives to the target, compared with its {against}."
     return _of_pairs(name, measures, (model, "classification"), against, rate)
 
 
@@ -388,7 +388,7 @@ class ModelCheckpoint:
         """Say how many inputs were cut; "" when none was."""
         if not self.n_cut:
             return ""
-        return f"{self.n_cut} inputs were longer than the {self.limit} tokens that {self.name} reads and were cut."
+        return f"{self.n_cut} inputs exceeded the limit of {self.name} ({self.limit} tokens) and were cut."
 
 
 def in_batches(
@@ -448,8 +448,7 @@ def load(name: str, head: Head) -> ModelCheckpoint:
         fits = is_encoder(config) or writes_from or is_decoder(config)
     if not fits:
         raise JudgeError(
-            f"The model {name} ({called(config)}) is not of the kind that this metric reads. Choose one of "
-            f"this kind: {called_kind}."
+            f"The model {name} ({called(config)}) doesn't suit this metric. Choose a model of this kind: {called_kind}."
         )
     tokenizer = load_tokenizer(spec, head=called_kind)
     model, missing = load_weights(spec, auto, device, called_kind)

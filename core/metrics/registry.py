@@ -76,7 +76,7 @@ def make_metric(name: str, *, golden: GoldenSet | None = None) -> Metric:
     given = name.strip()
     if given.startswith(PREFIX):
         if golden is None:
-            raise UsageError(f"{given[:60]} is a column of a golden set; name that golden set.")
+            raise UsageError(f"{given[:60]} is a column of a golden set; specify that golden set.")
         return metric_column(golden, given)
     if golden is not None and golden.kind == "pair":
         raise UsageError(f"{given[:60]} rates one text, and the items of {golden.name} are pairs of texts.")
@@ -86,7 +86,7 @@ def make_metric(name: str, *, golden: GoldenSet | None = None) -> Metric:
         return _WITH_MODEL[given.partition(":")[0]][1](given, model)
     kinds = ", ".join(f"{kind}:MODEL" for kind in _WITH_MODEL)
     raise UsageError(
-        f"No assistant is called {given[:60]!r}. Known: {', '.join(_PLAIN)}, metric_<column>; with a model: "
+        f"There is no metric named {given[:60]!r}. Choose from: {', '.join(_PLAIN)}, metric_<column>; with a model: "
         f"{kinds} (MODEL is a Hugging Face id or a folder)."
     )
 
@@ -137,11 +137,11 @@ def metric_column(golden: GoldenSet, name: str) -> Metric:
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
         values = np.array([numbers.get(item.item_id) for item in items], dtype=np.float64)
-        reason = f"{PREFIX}{column} holds no number for this item."
+        reason = f"{PREFIX}{column} has no number for this item."
         on_progress(len(items), len(items))
         return scores_of(items, values, dict.fromkeys(np.flatnonzero(np.isnan(values)).tolist(), reason))
 
-    measures, cost = f"The uploaded column {PREFIX}{column}.", "none: the numbers are there"
+    measures, cost = f"The uploaded column {PREFIX}{column}.", "none: the file has the numbers"
     return Metric(PREFIX + column, measures, frozenset(), cost, scorer, not lower_is_better(column))
 
 

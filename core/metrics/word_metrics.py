@@ -57,7 +57,7 @@ def overlap(name: str, *, pairs: bool = False) -> Metric:
         def measure(item: Item) -> float | str:
             there, written = known(texts_of(item, "source")[0]), runs(item.target)
             if not written:
-                return f"The target holds fewer than {size} words."
+                return f"The target has fewer than {size} words."
             return sum(run in there for run in written) / len(written)
 
         return measure
@@ -123,10 +123,10 @@ def rouge(name: str, kind: str, *, source: bool = False) -> Metric:
 
         def measure(item: Item) -> float | str:
             if not tokens.tokenize(item.target):
-                return "The target holds no words."
+                return "The target has no words."
             texts = [text for text in texts_of(item, against) if tokens.tokenize(text)]
             if not texts:
-                return f"The {'source' if source else 'reference'} holds no words."
+                return f"The {'source' if source else 'reference'} has no words."
             return sum(compared(item.target, text) for text in texts) / len(texts)
 
         return measure

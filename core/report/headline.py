@@ -94,15 +94,15 @@ def headline(report: Report) -> Finding:
         return Finding(f"Agreement of {report.judge_name} with {whom} is undefined.", f"{capital(held.reason)}.")
     if shown == "none":
         chance = f"{judge} may agree with {whom} only by chance: {number(held.value)}."
-        return Finding(chance, f"The interval holds 0. {detail}")
+        return Finding(chance, f"The interval includes 0. {detail}")
     if held.interval is None:
         return Finding(agrees, f"{no_interval_words(held)} {detail}")
     if people is None or shown == "alone":
         if people is not None and people.withheld:
             return Finding(agrees, f"{detail} There is no comparison with a rater, because {people.withheld}.")
         reason = report.raters.ceiling.reason if people is None else people.reason
-        reason = bounded(reason, 300) or "no single ratings"
-        return Finding(agrees, f"{detail} Agreement between raters is not known, {NO_SINGLE_RATINGS}: {reason}.")
+        reason = bounded(reason, 300) or "there are no individual ratings"
+        return Finding(agrees, f"{detail} Agreement between raters is unknown, {NO_SINGLE_RATINGS}: {reason}.")
     how = {
         "above": f"{judge} agrees with {whom} better than they agree with each other",
         "level": f"{judge} agrees with {whom} as well as they agree with each other",
@@ -175,7 +175,7 @@ def asides(report: Report) -> tuple[str, ...]:
 def gained(report: Report) -> Finding:
     """Report what the criteria add to the baseline, and how often the held-out items were seen."""
     said, looks = gain_finding(report.gain), len(report.openings)
-    seen = f"The held-out items were seen {times(looks)}." if looks else ""
+    seen = f"The held-out items were opened {times(looks)}." if looks else ""
     detail = " ".join(filter(None, (said.detail, seen, steady(report))))
     return Finding(said.headline, detail, said.cautions, said.next_step)
 
@@ -204,7 +204,7 @@ def sign_off(report: Report) -> str:
     """Say who approved which version of the judge, when, why, and on which evidence."""
     version = report.version
     if version is None:
-        return "Nobody here has approved this judge: it is older than the record of versions."
+        return "This judge has no approval here, because it is older than the version history."
     approval = version.approval
     if approval is None:
         return f"Nobody here has approved {report.judge_name}."
@@ -215,7 +215,7 @@ def sign_off(report: Report) -> str:
     if (measured := version.evidence_of(approval)) is not None:
         side, alignment = measured.evidence
         rests = f"{estimate(alignment)} on {side} items ({measure(alignment)}, {basis_words(alignment)})"
-        words += f" The approval rests on {rests}."
+        words += f" The approval is based on {rests}."
     return f"{words} It is the current version." if version.state == "current" else words
 
 
@@ -233,33 +233,37 @@ def limits(report: Report) -> tuple[Finding, ...]:
         if warning != gain_warning(c.gain):  # the report says it under "What the criteria add"
             add("From the calibration", warning)
     if not raters.n_rated:
-        add("One label per item", "Agreement between raters is not known, so neither is the ceiling of a judge.")
+        add(
+            "One label per item",
+            "Agreement between raters is unknown, so the highest agreement that a judge can reach is unknown too.",
+        )
     elif len(raters.n_rated) == 1:
-        add("One rater", "The judge follows one rater, and nobody knows whether others agree with that rater.")
+        add("One rater", "The judge follows a single rater. Concord can't tell whether others agree with that rater.")
     elif raters.alpha.value is not None and raters.alpha.value < LOW_ALPHA:
         add(
             "Raters agree little",
             f"Krippendorff's alpha is {number(raters.alpha.value)} ({raters.alpha.metric}, "
-            f"{counted(raters.alpha.n_items, 'item')} rated twice or more); below {LOW_ALPHA} conclusions are "
-            "doubtful. Define the aspect more clearly.",
+            f"{counted(raters.alpha.n_items, 'item')} rated twice or more); below {LOW_ALPHA}, conclusions are "
+            "unreliable. Define the aspect more clearly.",
         )
     if notice := c.judge_state.get("notice"):
-        add("What the judge is", str(notice))
+        add("About the judge", str(notice))
     if c.work.left_out:
         add("Stopped early", *c.work.left_out)
     if version is None or version.approval is None:
-        add("Not signed off", sign_off(report))
+        add("Not approved", sign_off(report))
     if len(report.openings) >= MANY_OPENINGS:
         add(
-            "Held-out seen often",
-            f"The held-out items were opened {times(len(report.openings))}. If someone used them to choose, the "
+            "Held-out set opened often",
+            f"The held-out items were opened {times(len(report.openings))}. If someone used them to choose a "
+            "version, the "
             "figures are optimistic. Measure on new labels.",
         )
     if report.golden.n_systems > 1 and c.split.kind == "sources":
         add(
-            "The same systems on both sides",
-            "Held-out items come from new sources but the same systems. Agreement on a new system is not known.",
+            "The same systems in both sets",
+            "Held-out items come from new sources but the same systems. Agreement on a new system is unknown.",
         )
     if n := report.n_doubted:
-        add("Doubted labels", f"Reviewers called {counted(n, 'label')} wrong; they still count here.")
+        add("Doubted labels", f"Reviewers called {counted(n, 'label')} wrong; they still count in this report.")
     return tuple(found)

@@ -80,11 +80,11 @@ def answer_from_files(
                     else:
                         found.setdefault(custom_id, reply)
         except OSError as error:
-            raise UsageError(f"--batch-read: {path} cannot be read ({error.strerror}).") from error
+            raise UsageError(f"--batch-read: {path} can't be read ({error.strerror}). Check the path.") from error
     if foreign and not found:
         raise JobError(
-            f"None of the {foreign:,} lines answers a request of this judge. Score with the judge file, --judge and "
-            "items that the requests were written with."
+            f"None of the {foreign:,} lines matches a request of this judge. Use the same judge file, --judge and "
+            "items as when you wrote the requests."
         )
     model.provider = CachedProvider(_Results(inner.endpoint, found), cache)
     reasons = Counter(reason for key, reason in failed.items() if key not in found)
@@ -120,7 +120,7 @@ class _Results:
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """As `Provider.complete`."""
-        missing = Failure("No result that was read answers this request.")
+        missing = Failure("The batch results have no reply to this request.")
         replies = [self.found.get(request.key(self.endpoint), missing) for request in requests]
         for index, reply in enumerate(replies):
             if on_reply is not None:
@@ -153,6 +153,6 @@ def _endpoint_of(judge: LoadedJudge, replies: ReplyStore | None) -> tuple[LLMJud
     """Return the judge's model and the reply cache.  UsageError for a judge without an endpoint."""
     if not isinstance(judge, CalibratedJudge) or not judge.spec.startswith("openai:") or replies is None:
         raise UsageError(
-            f"The judge {judge.spec} uses no endpoint, and a batch needs one: name --judge openai:MODEL[@BASE_URL]."
+            f"A batch needs an endpoint, and {judge.spec} doesn't use one. Use --judge openai:MODEL[@BASE_URL]."
         )
     return judge.models[0], replies

@@ -70,13 +70,13 @@ def score_on_ray(
     """
     started = time.perf_counter()
     if (request.budget, request.budget_usd) != (None, None) or request.batch_read:
-        raise UsageError("--ray takes no --budget and no batch.")
+        raise UsageError("--ray doesn't work with --budget or batches. Leave one out.")
     files, folder = input_files(source), Folder(out)
     ray = connected(address)
     progress.publish(Stage("reading", "reading", 0, 0))
     with closing(open_judge(request, alone=True)) as judge, plain_errors(address):
         if not isinstance(judge, RowJudge):
-            raise UsageError(f"{request.judge_file}: is a fused judge, which is not scored with --ray.")
+            raise UsageError(f"{request.judge_file} is a fused judge. Score it without --ray.")
         read = ray.data.read_text if next(iter(files)).lower().endswith(LINES) else ray.data.read_parquet
         rows = read(list(files), **READING)
         mapping = _columns_of(rows.take(HEAD_ROWS), request, judge, source)
@@ -104,7 +104,7 @@ def score_on_ray(
                 check_unread(judge, counts - before)
             progress.publish(Stage("scoring", "scoring", counts.total(), n_items))
         if len(np.unique(np.concatenate(ids))) < n_items:
-            raise JobError(f"{source}: rows have changed, or two share an id. Correct that and delete {out}.")
+            raise JobError(f"{source}: rows have changed, or two share an id. Fix the file and delete {out}.")
     calls = (counts.total() - before.total()) * judge.calls_an_item
     return ScoredFile(n_items, counts, before.total(), calls, time.perf_counter() - started, judge.marks)
 
@@ -114,7 +114,7 @@ def _actors(ray: Any, judge: RowJudge) -> tuple[dict[str, Any], int]:
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     cpus, gpus = (int(sum(node.get(kind, 0) for node in nodes)) for kind in ("CPU", "GPU"))
     if not cpus:
-        raise JobError("The Ray cluster has no processors to offer; start nodes with some (ray start --num-cpus).")
+        raise JobError("The Ray cluster has no processors. Start nodes that have some (ray start --num-cpus).")
     if judge.spec.startswith(("hf:", "repeval:")):
         if gpus:
             return {"num_gpus": 1, "num_cpus": 0}, gpus
@@ -133,7 +133,7 @@ def _columns_of(head: Sequence[dict[str, Any]], request: ScoreRequest, judge: Ro
     rows = [_row_of(cells, paths) for cells in head]
     mapping = mapping_of(list(dict.fromkeys(name for row in rows for name in row)), rows, request.mapping, kept)
     if mapping.layout == "long" or "item_id" not in mapping.roles:
-        raise GoldenError(f"{source}: scoring on Ray needs one row for each item, and a column item_id.")
+        raise GoldenError(f"{source}: scoring on Ray requires one row per item and an item_id column.")
     log = FindingLog()
     check_mapping(mapping, mapping.columns, log, labels_needed=False)
     if has_errors(log.sorted()):
@@ -271,7 +271,7 @@ class Folder:
                 file_system, path = fs.FileSystem.from_uri(self.address)
         except (ValueError, NotImplementedError) as error:  # pyarrow's errors are ValueErrors
             raise UsageError(
-                f"{self.address}: cannot be read ({_first_line(error)}). Give a path, or an address such as "
+                f"{self.address}: can't be read ({_first_line(error)}). Give a path or an address such as "
                 "s3://BUCKET/FOLDER or gs://BUCKET/FOLDER."
             ) from error
         return file_system, path
@@ -320,8 +320,8 @@ class Folder:
             yield
         except OSError as error:
             raise JobError(
-                f"{self.address}: cannot be {done} ({_first_line(error)}). Check that it exists and has space, and "
-                "that every node may use it with the credentials in its own environment. Finished parts stay."
+                f"{self.address}: can't be {done} ({_first_line(error)}). Check that it exists and has space, and "
+                "that every node can access it with its own credentials. Finished parts are kept."
             ) from error
 
 
@@ -339,8 +339,8 @@ def input_files(address: str) -> dict[str, int]:
     }
     if not files or len({name.lower().endswith(TABLES) for name in files}) > 1:
         raise GoldenError(
-            f"{address}: on Ray, items are JSONL or Parquet, one file or a folder of one kind of them. "
-            f"{'No such file is there' if not files else 'Both kinds are there'}. Convert or move the files."
+            f"{address}: on Ray, items must be one JSONL or Parquet file, or a folder of one kind. "
+            f"{'There is no such file' if not files else 'There are files of both kinds'}. Convert or move the files."
         )
     return files
 

@@ -34,7 +34,7 @@ from core.wording import in_short
 
 INTERVAL_COLUMNS = ("low", "high", "width", "expected_error")
 ABSTAINED = "abstained"
-BEFORE_INTERVALS = "The judge file is too old to hold what intervals need; calibrate again, or score without intervals."
+BEFORE_INTERVALS = "The judge file is too old for intervals; calibrate again, or score without intervals."
 _ORIGIN = ("system_id", "source_id")
 COLUMNS = "item_id score calibrated n_read n_unread reason detail explanation mark".split()
 SCORED = "scored"
@@ -48,14 +48,14 @@ class ScoreSettings:
     """Options of a scoring: reasons, budgets, and intervals of verdicts."""
 
     explain: bool = setting(False, "Add the reasons to each verdict.")
-    batch_read: tuple[Path, ...] = setting((), "Score from this file of batch results, without calls; may be repeated.")
+    batch_read: tuple[Path, ...] = setting((), "Score from this file of batch results, without calls; can be repeated.")
     budget: int | None = setting(None, "Maximum number of calls now; the same command resumes.", low=1)
-    budget_usd: float | None = setting(None, "Most dollars to spend now; the same command resumes.", low=0)
+    budget_usd: float | None = setting(None, "Maximum dollars to spend now; the same command resumes.", low=0)
     intervals: bool = setting(
-        False, "Add the expected error and an interval meant to hold 90 % of labels to each verdict."
+        False, "Add to each verdict its expected error and an interval that should contain 90 % of labels."
     )
     abstain_over: float | None = setting(
-        None, "Mark the least sure verdicts, so that the others are expected to err by at most this.", low=0
+        None, "Mark the least certain verdicts; the expected error of the others is at most this.", low=0
     )
 
     @property
@@ -168,14 +168,14 @@ def abstention_of(judge: LoadedJudge, request: ScoreRequest) -> Abstention | Non
     if request.coverage is None:
         return None
     if not isinstance(judge, CalibratedJudge):
-        raise UsageError("Only the verdicts of a calibrated judge come with intervals.")
+        raise UsageError("Only a calibrated judge has intervals. Use one, or score without them.")
     if judge.intervals is None:
         raise JudgeError(BEFORE_INTERVALS)
     if request.abstain_over is None:
         return None
     if not judge.intervals.kept:
         reason = judge.intervals.why_none
-        raise JudgeError(f"The judge cannot tell which verdicts are unsure: {reason}.")
+        raise JudgeError(f"The judge can't tell which verdicts are uncertain: {reason}.")
     return abstain_over(judge.intervals.kept, request.abstain_over)
 
 
@@ -207,9 +207,9 @@ def other_scoring(place: str, n: int, kept: Mapping[str, Any], now: Mapping[str,
     """The error for an output of `n` verdicts by another scoring; it names the differences."""
     names = [name for name in {**now, **kept} if kept.get(name) != now.get(name)]
     return JobError(
-        f"{place} holds {n:,} verdicts of another scoring, which cannot be resumed: {in_short(names, 9)} "
-        f"{'differs' if len(names) == 1 else 'differ'}. Restore what it was started with, name another --out, or "
-        "delete it to score from the start."
+        f"{place} has {n:,} verdicts of another scoring, which can't be resumed: {in_short(names, 9)} "
+        f"{'differs' if len(names) == 1 else 'differ'}. Use the original inputs, choose another --out, or "
+        "delete it to start over."
     )
 
 
@@ -229,11 +229,11 @@ class Output:
             self._file: IO[bytes] = self.part.open("r+b" if self.part.exists() else "w+b")
         except OSError as error:
             raise UsageError(
-                f"{self.part}: cannot be written ({error.strerror}). Choose another place with --out."
+                f"{self.part} can't be written ({error.strerror}). Choose another path with --out."
             ) from error
         try:
             if not _locked(self._file):
-                raise JobError(f"{self.part}: another scoring is writing to it. Wait for it, or give another --out.")
+                raise JobError(f"{self.part}: another scoring is writing to it. Wait for it, or choose another --out.")
             if identity is not None and begun:
                 self._resume(identity)
             else:
@@ -257,9 +257,7 @@ class Output:
             if kept != identity:
                 raise other_scoring(str(self.part), self.counts.total(), kept, identity)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise JobError(
-                f"{self.part}: it is damaged, or {self.note.name} is. Delete it to score from the start."
-            ) from error
+            raise JobError(f"{self.part} or {self.note.name} is damaged. Delete both to start over.") from error
         with self._on_disk():
             self._file.seek(size)
             self._file.truncate()
@@ -324,11 +322,11 @@ class Output:
             yield
         except OSError as error:
             full = error.errno in FULL
-            why = "the disk is full" if full else f"the disk cannot be written ({error.strerror or error})"
-            before = f" {self.out.name} is as it was." if self.out.exists() else ""
+            why = "the disk is full" if full else f"the disk can't be written ({error.strerror or error})"
+            before = f" {self.out.name} is unchanged." if self.out.exists() else ""
             raise ConcordError(
-                f"{self.part}: {why}. {self.counts.total():,} items are scored and kept.{before} "
-                f"{'Free some space' if full else 'Correct that'} and run the same command again to resume."
+                f"{self.part}: {why}. {self.counts.total():,} items are scored and saved.{before} "
+                f"{'Free some space' if full else 'Fix this'} and run the same command again to resume."
             ) from error
 
 

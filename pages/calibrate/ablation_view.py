@@ -23,7 +23,7 @@ from pages.ui.screens import plain
 
 COLUMNS = {
     "calibration": Column(help="on the items that chose the criteria (optimistic)"),
-    "held-out": Column(help="on items that chose nothing: report this figure"),
+    "held-out": Column(help="on items that didn't choose the criteria: report this figure"),
     "n": Column(help="held-out items"),
     "unread": Column(help="items without a readable score, counted, never guessed"),
     "minus final": Column(digits=2, signed=True),
@@ -51,11 +51,11 @@ def draw(page: Opened, run: Run) -> None:
             ("ablation", run.run_id), lambda: projects.estimate_ablation(page.store, page.settings, request)
         )
     except ConcordError as error:
-        st.warning(plain(str(error)), title="No ablation can be run now", icon=":material/warning:")
+        st.warning(plain(str(error)), title="You can't run an ablation now", icon=":material/warning:")
         return
     st.caption(
-        "The judge next to its baseline, without refinement, with its single best criteria, and without each thing "
-        "that its prompt shows besides. This opens the held-out items, and the openings are counted."
+        "The judge next to its baseline, without refinement, with its single best criteria, and without each "
+        "optional part of its prompt. This opens the held-out items, and Concord counts each opening."
     )
     forms.show_estimate(estimate)
     run_panel.draw_start(

@@ -20,9 +20,9 @@ from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 
 FOLLOWS, RANKING, SEARCH, FIGURES = SECTIONS = (
-    "What the judge follows",
+    "The judge's criteria",
     "Ranking",
-    "How the search went",
+    "Search",
     "All figures",
 )
 DIFFER = "Where judge and raters disagree"
@@ -72,7 +72,7 @@ def kept_words(page: Opened, split_from: str) -> str:
     """Explain in a sentence that sources keep their set from an earlier golden set."""
     earlier = run_panel.read_run(page, split_from)
     old = page.store.goldens.get(earlier.golden_id).name
-    return f"Sources known from {old} stay in their set, so held-out sources stay held out. Only new ones are divided."
+    return f"Sources from {old} stay in their set, so held-out sources stay held out. Only new sources are split."
 
 
 def _draw_next(view: RunDetail, version: JudgeVersion | None) -> None:
@@ -89,7 +89,7 @@ def _measured(view: RunDetail, result: Calibration, version: JudgeVersion | None
     held, gain = result.held_out, result.gain
     change = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     offline = view.judge_spec == "offline"
-    judge = "The offline judge, which is not an LLM" if offline else f"Judge: {judge_words(view.judge_spec)}"
+    judge = "The offline judge, which isn't an LLM" if offline else f"Judge: {judge_words(view.judge_spec)}"
     made = f"Version {version.number}: {VERSION_STATES[version.state]}. " if version else ""
     return (
         f"{made}{result.task.aspect} of {result.golden_name}. Agreement {describe(held)}; gain {change}. "
@@ -100,7 +100,7 @@ def _measured(view: RunDetail, result: Calibration, version: JudgeVersion | None
 def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: JudgeVersion | None) -> None:
     """Draw the criteria of the final judge by name."""
     if not result.chosen:
-        st.info("No criteria did better than none, so none were chosen.", icon=":material/rule:")
+        st.info("No criteria beat the baseline, so none were chosen.", icon=":material/rule:")
         return
     names = ranking.names_of(page, view, result.candidates)
     best = result.chosen[0].criteria_id
@@ -130,13 +130,13 @@ def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: 
 def _draw_shown(result: Calibration) -> None:
     """Draw what else the prompt shows: the meaning of levels, and rated examples."""
     if levels := result.task.levels:
-        with st.expander("What the levels of the scale mean", icon=":material/anchor:"):
+        with st.expander("Descriptions of the scale's levels", icon=":material/anchor:"):
             st.text("\n".join(f"{level.value:g}: {level.text}" for level in levels))
     examples = [each for each in (result.judge_state.get("sampling") or {}).get("examples", ()) if not each["spare"]]
     if examples:
         with st.expander(counted(len(examples), "rated example"), icon=":material/format_list_numbered:"):
             for each in examples:
-                st.caption(f"Rating by people: {each['label']:.3g}")
+                st.caption(f"Raters' label: {each['label']:.3g}")
                 st.text(each["item"]["target"])
 
 

@@ -56,14 +56,14 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
     """Draw the candidates, best first, and the text of the selected one."""
     known = next((c.alignment for c in snapshot.candidates if c.alignment is not None), None)
     if known is None:
-        st.caption("No candidate has been scored yet.")
+        st.caption("No candidates have been scored yet.")
         return
     names, heading = names_of(page, view, snapshot.candidates), tables.measure_heading(known)
     method = f" by {known.interval.method}" if known.interval else ""
     st.caption(
         plain(
             f"Ranking on calibration items, which choose the criteria: {measure_name(known.statistic, known.level)}, "
-            f"95 % intervals{method}. Select a row to read it whole."
+            f"95 % intervals{method}. Select a row to read the full criteria."
         )
     )
     ids = [c.criteria.criteria_id for c in snapshot.candidates]
@@ -86,11 +86,12 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
             st.text(f"{tables.name_of(criteria, names)} · {candidate.status} · {measured}")
             st.space("stretch")
             link_to("criteria", "Open in Criteria", icon=":material/rule:", run=view.run_id, criteria=picked)
-        st.text(criteria.text or "No criteria: the judge is asked for a rating without any.")
+        st.text(criteria.text or "No criteria: the judge rates without any.")
         if candidate.inner_gain is not None:
             gain = change_figures(candidate.inner_gain, None)
             st.caption(
-                f"{gain} against its parent on the inner fold, by which refinements are accepted; this is not tested."
+                f"{gain} against its parent on the inner fold, which decides whether a refinement is accepted; "
+                "not tested."
             )
 
 

@@ -28,14 +28,14 @@ ROLE_WORDS: dict[Role, str] = {
     "sample": "sample number",
     "aspect": "aspect of each row",
 }
-HOW_WORDS = {"exact": "by its name", "alias": "by another usual name", "corrected": "chosen here"}
+HOW_WORDS = {"exact": "by its name", "alias": "by another common name", "corrected": "chosen here"}
 MOST_NAMED = 30
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """Draw the upload, its columns, what matched and what did not, and the press that adds the judge; for reviewers."""
     if not people.may(page, "reviewer"):
-        st.info(f"Importing judges needs the role reviewer. Your role is {page.actor.role}.", icon=":material/lock:")
+        st.info(f"Importing judges requires the reviewer role. Your role is {page.actor.role}.", icon=":material/lock:")
         return
     upload = st.file_uploader(
         f"A file with a judge's replies or scores for {plain(golden.name)}",
@@ -46,8 +46,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     )
     if upload is None:
         st.caption(
-            "One row per item: item_id and responses, or item_id and score. Other usual names are recognised, and you "
-            "can correct them before anything is stored."
+            "One row per item: item_id and responses, or item_id and score. Concord also "
+            "recognises other common names. You can correct them before anything is stored."
         )
         return
     data, store, max_mb = upload.getvalue(), page.store, page.settings.max_upload_mb
@@ -60,7 +60,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             lambda: judge_results.preview(results, store.goldens.load(golden.golden_id), aspect, corrected),
         )
     except ConcordError as error:
-        st.error(f"This file cannot be imported with these columns.  \n{plain(str(error))}", icon=":material/error:")
+        st.error(f"This file can't be imported with these columns.  \n{plain(str(error))}", icon=":material/error:")
         return
     _show(preview)
     _add(page, preview, key[0][:12])
@@ -115,7 +115,7 @@ def _show(preview: ImportPreview) -> None:
         for item_id, row, text in unread
     ]
     if examples:
-        st.markdown("**Examples of what could not be read**")
+        st.markdown("**Examples of unreadable values**")
         grid.draw(pd.DataFrame(examples), alt="Unread replies or scores", rows=6)
 
 
@@ -131,14 +131,14 @@ def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
         entries = page.store.judges.all(project_id, preview.golden_id)
         judge_id = projects.import_judge(page.store, project_id, preview, name)
     except ConcordError as error:
-        st.error(f"The judge was not added.  \n{plain(str(error))}", icon=":material/error:")
+        st.error(f"The judge wasn't added.  \n{plain(str(error))}", icon=":material/error:")
         return
     st.session_state[state.IMPORTED] = st.session_state.get(state.IMPORTED, 0) + 1
-    words = f"{name.strip()} is among the judges: "
+    words = f"{name.strip()} is now a judge: "
     words += f"{preview.n_scored:,} of {preview.judge.values.size:,} items scored on {preview.judge.aspect}."
     known = {entry.judge_id: entry.name for entry in entries}
     if judge_id in known:
-        words = f"This file was imported before. The judge {known[judge_id]} stays as it is."
+        words = f"This file was already imported. The judge {known[judge_id]} is unchanged."
     if n_seen := len(page.store.judges.get(project_id, judge_id).judge.seen):
         words += f" It is a judge of this project, which has seen {counted(n_seen, 'label')} of these."
     state.leave_notice(words, good=True)

@@ -87,7 +87,7 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
         return
     why = "; ".join(f"{DIVISIONS[division].lower()}: {reason}" for division, reason in examination.left_out.items())
     if why:
-        st.caption(plain(f"Not divided by {why}."))
+        st.caption(plain(f"No breakdown by {why}."))
     rows = [
         {
             "divided by": DIVISIONS[part.division],
@@ -105,18 +105,16 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
         for part in examination.parts
     ]
     columns = {
-        "alignment": Column(digits=2, help="Lower in parts with a narrow range, so it is not tested."),
+        "alignment": Column(digits=2, help="Lower in subgroups with a narrow range, so it isn't tested."),
         "error": Column(digits=2, help="Mean error of the judge in points of the labels' scale."),
         "expected error": Column(digits=2, help="Mean error of a judge that is equally good everywhere."),
     }
     grid.draw(pd.DataFrame(rows), columns, alt="Alignment and errors of the judge in every part of the items", rows=12)
-    with st.expander("Biases: what it leans on beyond the labels", icon=":material/balance:"):
+    with st.expander("Biases: what it favours more than raters do", icon=":material/balance:"):
         for bias in examination.biases:
             said = bias_finding(bias)
             st.markdown(f"- {plain(said.headline)} {plain(said.detail)}")
-        st.caption(
-            "Correlations are Spearman's. The excess is what noise of the judge and of the labels does not explain."
-        )
+        st.caption("Correlations are Spearman's. The excess is what noise in the scores and labels doesn't explain.")
 
 
 # ── item by item ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -127,7 +125,7 @@ def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -
     key = (*compared.key, entry.judge_id)
     frame = cached(("gaps", *key), lambda: _gaps(compared, entry))
     if frame.empty:
-        st.info("This judge has no item here with a score and a label.", icon=":material/scatter_plot:")
+        st.info("This judge has no items here with both a score and a label.", icon=":material/scatter_plot:")
         return
     known = frame.index[frame["item"] == state.url_id("item")]
     picked = int(known[0]) if len(known) else None
@@ -204,7 +202,7 @@ def _draw_item(page: Opened, compared: Compared, row: Row, position: int) -> Non
                 words = "The reasons of its criteria, item by item"
                 link_to("criteria", words, icon=":material/rule:", run=entry.judge.run_id)
             else:
-                st.caption("This judge gave no words, only a score.")
+                st.caption("This judge gave only a score, without reasons.")
             for reply in own[:MOST_REPLIES]:
                 st.text(reply)
 
@@ -242,7 +240,7 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
         scale = compared.leaderboard.scale
         words = [f"Measured on {curve.n:,} unseen items with score and label, in points of the scale {scale}."]
         if curve.score_map is not None:
-            words.append(f"The map is fitted on {curve.fitted_on}. It changes no rank.")
+            words.append(f"The map is fitted on {curve.fitted_on}. It doesn't change the ranking.")
         if curve.before is None:
             words.append("This judge uses its own scale, so its scores must be mapped first.")
         elif curve.before.bias is not None and abs(curve.before.bias) >= NOTED_BIAS:
@@ -254,4 +252,4 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
         return
     said = sureness_finding(sure)
     st.markdown(f"**{plain(said.headline)}** {plain(said.detail)}")
-    st.caption("The share is that of all verdicts; among high or low scores alone it may differ.")
+    st.caption("The share is over all verdicts; it may differ among high or low scores alone.")

@@ -19,7 +19,7 @@ KINDS = {
     "no criteria": "baseline: the same judge without criteria",
     "style": "asked in another style",
     "imported": "imported",
-    "metric": "a metric, which does not judge meaning",
+    "metric": "a metric, which doesn't judge meaning",
     "repeval": "read from hidden states",
     "fused": "several judges fused",
 }
@@ -46,7 +46,7 @@ def draw_empty(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 def draw(page: Opened, golden: GoldenSummary, shown: JudgesShown) -> None:
     """Draw the list of judges with removal, or a way to add more, as chosen."""
     key = state.widget("compare_add")
-    part = st.segmented_control("Add judges, or change those here", (HERE, *WAYS), default=HERE, required=True, key=key)
+    part = st.segmented_control("Add or change judges", (HERE, *WAYS), default=HERE, required=True, key=key)
     if part != HERE:
         WAYS[part](page, golden, shown.line.aspect)
         return
@@ -57,7 +57,7 @@ def draw(page: Opened, golden: GoldenSummary, shown: JudgesShown) -> None:
         {
             "judge": list(names.values()),
             "kind": [KINDS[entry.judge.kind] for entry in judges],
-            "what it is": [entry.judge.note for entry in judges],
+            "description": [entry.judge.note for entry in judges],
             "scored": [entry.judge.n_scored for entry in judges],
             "labels seen": [len(entry.judge.seen) for entry in judges],
             "added": [tables.when(entry.created_at) for entry in judges],
@@ -76,7 +76,7 @@ def _draw_changes(page: Opened, names: dict[str, str]) -> None:
 
     def remove() -> None:
         projects.remove_judge(page.store, project_id, judge_id)
-        state.leave_notice("The judge is removed. The run that made it stays.", good=True)
+        state.leave_notice("The judge is deleted. Its run is kept.", good=True)
 
     sure = st.checkbox("Delete this judge and its scores", key=state.widget(f"compare_sure_{judge_id}"))
     people.button(page, "reviewer", "Remove", disabled=not sure, on_click=state.attempt, args=("Not removed", remove))

@@ -44,10 +44,10 @@ def draw(compared: Compared) -> None:
         heading: Column(digits=2, help=f"alignment with raters: {compared.measure}"),
         "95 % interval": Column(help=next(methods, "over sources")),
         f"compared with {against}": Column(
-            help=f"paired test over sources, Holm-corrected; none under {LEAST_SOURCES} sources"
+            help=f"paired test over sources, Holm-corrected; not below {LEAST_SOURCES} sources"
         ),
         "compared with a rater": Column(help="judge minus one rater, each against the other raters' mean"),
-        "n": Column(help="items (systems at system level) it rests on"),
+        "n": Column(help="number of items (of systems at system level)"),
         "no score": Column(help="labelled items without a score; never counted as 0"),
     }
     frame = judges_frame(compared, heading, f"compared with {against}")

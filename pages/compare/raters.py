@@ -18,7 +18,7 @@ from pages.ui.screens import plain
 Tests = tuple[AnnotatorTest | None, ...]
 VERDICTS = {True: "passed", False: "not passed", None: "no verdict"}
 READING = (
-    "These figures hold for these raters. Annotator test: Calderon, Reichart and Dror (2025), clustered by "
+    "These figures apply to these raters only. Annotator test: Calderon, Reichart and Dror (2025), clustered by "
     "source if items share sources. The share of raters that the judge could stand in for, ω, passes at 0.50 "
     "(Benjamini–Yekutieli at 0.05). How often it does as well or better is ρ."
 )
@@ -28,7 +28,7 @@ def draw(compared: Compared) -> None:
     """Draw every judge compared with a rater, and one judge rater by rater."""
     board, version = compared.leaderboard, compared.version
     if board.problem or all(row.people is None for row in board.rows):
-        unknown = f"How well raters agree is not known, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"
+        unknown = f"Agreement between raters is unknown, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"
         st.info(plain(board.problem or unknown), icon=":material/group:")
         return
     if (people := board.rows[compared.subject].people) is not None:

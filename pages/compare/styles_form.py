@@ -40,7 +40,7 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
     with middle:
         style = setting_form.draw(Style, {"samples": "Samples", "temperature": "Temperature"}, prefix="styles_")
         if style["samples"] > 1 and not style["temperature"]:
-            st.caption("At temperature 0 all samples of an item are much the same. Raise it to about 1.")
+            st.caption("At temperature 0 all samples of an item are nearly identical. Raise it to about 1.")
     with right:
         n_items = _choose_items(golden, labels.n_labelled)
     local = spec.startswith("hf:")
@@ -59,14 +59,14 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
             words = {"persona": PERSONA_NAMES}
             style |= setting_form.draw(Style, labelled, prefix="styles_", words=words)
             meaning = "Adds score only with the probability-weighted score, where the endpoint gives logprobs."
-            weighted = st.checkbox("Weigh the bare score by probability", key=widget("styles_weighted"), help=meaning)
+            weighted = st.checkbox("Weight the bare score by probability", key=widget("styles_weighted"), help=meaning)
         with right:
             measure = setting_form.draw(StylesSettings, LABELS, prefix="styles_")
         with_steps = st.checkbox(
-            "With evaluation steps", key=widget("styles_steps"), persist_state="session", help="Written by the model."
+            "With evaluation steps", key=widget("styles_steps"), persist_state="session", help="The model writes them."
         )
     if not spec:
-        return StylesChoice(None, "Name the model that the endpoint serves.")
+        return StylesChoice(None, "Enter the name of the model that the endpoint serves.")
     if not chosen and not weighted:
         return StylesChoice(None, "Choose at least one output form.")
     try:
@@ -89,14 +89,18 @@ def _styles(chosen: list[StyleForm], style: Mapping[str, Any], *, weighted: bool
 
 def _choose_items(golden: GoldenSummary, n_labelled: int) -> int | None:
     """How many items are asked; None for all that are labelled."""
-    words = {"pilot": "a pilot: few items first", "all": f"all {n_labelled:,} labelled items"}
+    words = {"pilot": "a pilot: a few items first", "all": f"all {n_labelled:,} labelled items"}
     key = widget("styles_extent")
     extent = st.radio(
-        "How much of the golden set", list(words), key=key, persist_state="session", format_func=words.__getitem__
+        "How much of the golden set to use",
+        list(words),
+        key=key,
+        persist_state="session",
+        format_func=words.__getitem__,
     )
     if extent == "all":
         return None
     key, most = widget(f"styles_items_{golden.golden_id[-10:]}"), max(2, n_labelled)
-    drawn = "Whole sources are drawn until there are this many items."
+    drawn = "Concord draws whole sources until it has this many items."
     n = st.number_input("Items of the pilot", 2, most, min(50, most), key=key, persist_state="session", help=drawn)
     return int(n)

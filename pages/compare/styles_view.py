@@ -127,7 +127,7 @@ def _offer(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             ("styles", repr(request)), lambda: projects.estimate_styles(page.store, page.settings, request)
         )
     except ConcordError as error:
-        st.warning(plain(str(error)), title="These styles cannot run with these settings", icon=":material/warning:")
+        st.warning(plain(str(error)), title="These styles can't run with these settings", icon=":material/warning:")
         return
     tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)
     about = "" if tokens is None else f", about {tokens:,} tokens"

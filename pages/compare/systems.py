@@ -35,7 +35,7 @@ def draw(page: Opened, compared: Compared) -> None:
     """Draw which system is better by one judge and the labels."""
     golden, aspect = compared.golden, compared.aspect
     if golden.kind != "pair" and compared.view.n_systems < 1:
-        st.info("The items have no column system_id, so there are no systems to compare.", icon=":material/hub:")
+        st.info("The items have no system_id column, so there are no systems to compare.", icon=":material/hub:")
         return
     entry = compared.judge_of(choose_row(compared))
     judge, key = entry.judge, (golden.digest, aspect, entry.judge_id)
@@ -79,8 +79,8 @@ def _draw_means(means: SystemMeans) -> None:
     )
     columns = {
         "corrected": Column(help="The judge's mean, corrected with the labels; 95 % interval"),
-        "judge alone": Column(help="Naive: its interval says nothing about the judge's bias"),
-        "worth in labels": Column(digits=0, help="How many labels alone would give as narrow an interval"),
+        "judge alone": Column(help="Naive: its interval ignores the judge's bias"),
+        "worth in labels": Column(digits=0, help="Number of labels that would give the same interval on their own"),
     }
     grid.draw(frame, columns, alt="Mean of each system: corrected, by labels alone, by the judge alone", rows=12)
     if notes := notes_of_systems(means):

@@ -33,7 +33,7 @@ def draw_way_in(page: Opened, entry: CriteriaEntry) -> None:
     if entry.head != entry.criteria_id:
         link_to("criteria", f"Newest edit ({len(entry.edits)})", icon=":material/edit:", criteria=entry.head)
     if unsaved and draft is not None:
-        st.caption(f"You have unsaved text of {plain(drafts.clock(draft.kept_at))}.")
+        st.caption(f"You have unsaved text from {plain(drafts.clock(draft.kept_at))}.")
 
 
 def draw_form(page: Opened, entry: CriteriaEntry) -> None:
@@ -79,7 +79,9 @@ def _draw_conflict(
     page: Opened, entry: CriteriaEntry, editing: drafts.Editing, both: tuple[str, str], save: Callable[[str], None]
 ) -> None:
     """Draw both texts with their difference, so that the user decides which to save."""
-    st.warning("Somebody saved another version of these criteria first. You see both.", icon=":material/call_split:")
+    st.warning(
+        "Someone else saved another version of these criteria first. Both are shown.", icon=":material/call_split:"
+    )
     for column, heading, shown in zip(st.columns(2), ("Theirs (saved)", "Yours (not saved yet)"), both, strict=True):
         with column:
             st.markdown(f"**{heading}**")
@@ -99,7 +101,7 @@ def _rescore(page: Opened, parent: CriteriaEntry, edited: str) -> str | None:
     """Score an edit and its parent with the judge that scored the parent; without one, leave a notice."""
     run_id = min(parent.runs, key=lambda run_id: run_id != state.url_id("run"), default=None)
     if run_id is None:
-        state.leave_notice("Saved. It was not re-scored, because no run has scored its parent yet.", good=True)
+        state.leave_notice("Saved. It wasn't re-scored, because no run has scored its parent yet.", good=True)
         return None
     where = (page.project.project_id, parent.golden_id, parent.aspect)
     try:

@@ -75,7 +75,7 @@ def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_i
     try:
         run_panel.read_run(page, rescore_id)
     except ConcordError as error:
-        st.error(plain(str(error)), title="This re-scoring cannot be shown", icon=":material/error:")
+        st.error(plain(str(error)), title="This re-scoring can't be shown", icon=":material/error:")
         return
 
     def show(now: RunDetail) -> None:
@@ -137,7 +137,7 @@ def _draw_known(
         try:
             parent = page.store.criteria.get(page.project.project_id, parent_id)
         except ConcordError:
-            st.caption("The parent is not in this project.")
+            st.caption("The parent isn't in this project.")
             return
         diff_view.draw(word_diff(parent.text, entry.text), changed_only=True)
     with st.container(horizontal=True):

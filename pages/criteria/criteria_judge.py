@@ -59,14 +59,17 @@ def _draw_form(page: Opened, entry: CriteriaEntry, key: str, origin: VersionOrig
     together = projects.in_place_of_parent(page.store, page.project.project_id, entry.aspect, entry.criteria_id)
     if together:
         others = counted(len(together) - 1, "other set of criteria", "other sets of criteria")
-        ways = {tuple(together): f"in place of its parent, next to {others}", criteria_ids: "alone"}
-        chosen = st.radio("The judge follows it", list(ways), format_func=ways.__getitem__, key=f"{key}_way")
+        ways = {tuple(together): f"instead of its parent, with {others}", criteria_ids: "alone"}
+        chosen = st.radio("Use these criteria", list(ways), format_func=ways.__getitem__, key=f"{key}_way")
         criteria_ids = chosen or criteria_ids
     held_out = st.checkbox(
-        "Also on held-out items",
+        "Also measure on held-out items",
         value=True,
         key=f"{key}_held_out",
-        help="Each look makes their figure a little more optimistic. The first comparison of two versions is a test.",
+        help=(
+            "Each look makes the held-out figure a little more optimistic. The first comparison of two versions is a "
+            "test."
+        ),
     )
     request = VersionRequest(page.project.project_id, entry.aspect, criteria_ids, held_out=held_out)
     try:

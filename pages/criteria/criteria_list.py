@@ -86,7 +86,7 @@ def finding(entry: CriteriaEntry, names: Mapping[str, str], worse: RescoreResult
         return f"This edit lowers agreement from {number(worse.parent.value)} to {number(worse.new.value)}."
     name, newest = names[entry.criteria_id], tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
-        return f"“{name}” has not been measured on {entry.aspect} yet"
+        return f"“{name}” hasn't been measured on {entry.aspect} yet"
     return f"Agreement of “{name}” with raters: {number(newest.alignment.value)}."
 
 

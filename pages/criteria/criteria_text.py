@@ -62,8 +62,8 @@ def origin_words(entry: CriteriaEntry) -> str:
     shown = origin.size or len(origin.item_ids)  # drafts fitted to all labels have no size of their own
     note = f" Note: {origin.note}" if origin.note else ""
     return {
-        "none": "No criteria were given.",
-        "given": f"Given from outside.{note}",
+        "none": "There are no criteria.",
+        "given": f"Imported.{note}",
         "draft": f"Drafted from {counted(shown, 'labelled item')}.",
         "refine": f"Refined in round {origin.round} from {counted(shown, 'misaligned item')}.",
         "edit": f"Edited by {origin.author or 'somebody'}.{note}",

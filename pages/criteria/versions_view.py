@@ -86,7 +86,7 @@ def _draw_pair(
         on_click=state.attempt,
         args=("Not measured", measure),
         disabled=not runs,
-        help="Scores both with the same judge on the same calibration items. Held-out items are not used.",
+        help="Scores both with the same judge on the same calibration items. Held-out items aren't used.",
     )
 
 
@@ -98,13 +98,13 @@ def _draw_table(page: Opened, family: list[CriteriaEntry], names: Mapping[str, s
     if not shown or (
         len(shown) < len(family)
         and st.toggle(
-            f"Also the {len(family) - len(shown)} that were not measured in full", key=state.widget("lineage_all")
+            f"Also the {len(family) - len(shown)} that weren't measured in full", key=state.widget("lineage_all")
         )
     ):
         shown = family
     st.caption(
         "Agreement on the calibration set in the newest run that scored each version. "
-        "Figures on other or fewer items (see n) are not strictly comparable."
+        "Figures on other or fewer items (see n) aren't strictly comparable."
     )
     newest = [tables.newest_calibration(entry) for entry in shown]
     alignments = [None if each is None else each.alignment for each in newest]

@@ -18,8 +18,8 @@ from pages.ui.page import Opened
 from pages.ui.screens import plain
 
 EXPLAINED = (
-    "A language model reads each item with the numbers of the parts, and rates it by a plan for their use. The scores "
-    "join the judges."
+    "A language model reads each item with the scores of the parts, and rates it by following a plan. "
+    "Its scores become a judge."
 )
 
 
@@ -48,12 +48,12 @@ def draw(page: Opened, fused: Fused) -> None:
             "Items to rate (0: all)", min_value=0, value=0, step=20, key=state.widget("fusion_items_limit"), width=220
         )
         budget = st.number_input(
-            "Most calls (0: no limit)", min_value=0, value=0, step=50, key=state.widget("fusion_budget"), width=220
+            "Maximum calls (0: no limit)", min_value=0, value=0, step=50, key=state.widget("fusion_budget"), width=220
         )
     settings = replace(request.settings, budget=int(budget) or None)
     request = replace(request, settings=settings, n_items=int(limit) or None)
     if not spec:
-        st.caption("Name the model to see what the fusion would cost.")
+        st.caption("Enter a model to see the cost of the fusion.")
         return
     try:
         estimate = projects.estimate_fusion(page.store, page.settings, request)
@@ -77,7 +77,7 @@ def _edit_texts(request: FusionRequest, newest: FusionRunView | None) -> FusionR
         key=f"{box}_criteria",
         height=200,
         max_chars=LONGEST_CRITERIA,
-        placeholder="What earns a high number. If empty, the model writes the criteria.",
+        placeholder="Describes what deserves a high rating. If empty, the model writes the criteria.",
         help="Write 'none' to rate without criteria.",
     )
     plan = right.text_area(
@@ -85,7 +85,7 @@ def _edit_texts(request: FusionRequest, newest: FusionRunView | None) -> FusionR
         key=box,
         height=200,
         max_chars=LONGEST_PLAN,
-        placeholder="Which parts to use, and how to read their numbers. If empty, the model writes the plan.",
+        placeholder="Which parts to use, and how to read their scores. If empty, the model writes the plan.",
         help="Write 'none' to rate without a plan.",
     )
     return replace(request, settings=replace(request.settings, plan=plan.strip(), criteria=criteria.strip()))
@@ -99,7 +99,7 @@ def _draw_run(page: Opened, view: RunDetail) -> None:
     used = view.usage
     calls = f"{outcome.calls:,} calls ({used.requests:,} sent, {used.cached:,} cached)"
     price = f"{used.prompt_tokens + used.completion_tokens:,} tokens, {money(used.cost)}"
-    words = f"{view.title}: {calls}, {price}. Its scores are among the judges. {outcome.stopped_early}"
+    words = f"{view.title}: {calls}, {price}. Its scores are now a judge. {outcome.stopped_early}"
     st.success(plain(words), icon=":material/check:")
     with st.popover("Plan and criteria of this run", icon=":material/description:"):
         st.caption("Plan")

@@ -28,7 +28,7 @@ METHOD_WORDS: dict[FusionMethod, str] = {
 }
 METHOD_HELP = (
     "Average: the mean of the standardised scores of the parts that beat chance; no weights to learn. Ridge: weights "
-    "learnt from the labels, shrunk. Non-negative weights: learnt too, and no part may count against itself."
+    "learnt from the labels, with shrinkage. Non-negative weights: learnt too, but never below 0."
 )
 KINDS: dict[JudgeKind, str] = {
     "calibrated": "calibrated judge",
@@ -124,12 +124,12 @@ def draw_kinds(choice: Choice) -> None:
             "calls per item": pd.Series([entry.judge.calls_per_item for entry in judges], dtype="float64"),
             "scored": [entry.judge.n_scored for entry in judges],
             "labels seen": [len(entry.judge.seen) for entry in judges],
-            "what it is": [entry.judge.note for entry in judges],
+            "description": [entry.judge.note for entry in judges],
         }
     )
     columns = {
         "judge": Column(width=250),
-        "calls per item": Column(help="what one score costs; — is not known"),
+        "calls per item": Column(help="calls for one score; — means unknown"),
         "labels seen": Column(help="labels that chose or fitted it; their sources are left out for every part"),
     }
     grid.draw(frame, columns, alt="The judges that can be parts", rows=12)

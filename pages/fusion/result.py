@@ -33,9 +33,9 @@ TABLE_COLUMNS = {
     "judge": Column(width=210),
     "interval": Column(
         "95 % interval",
-        help="over sources: t at sample level, jackknife at dataset level, bootstrap error at system level",
+        help="over sources: t interval at sample level, jackknife at dataset level, bootstrap error at system level",
     ),
-    "fusion loses without it": Column(help="the whole fusion minus the fusion of the other parts, tested likewise"),
+    "fusion loses without it": Column(help="the whole fusion minus the fusion of the other parts, tested the same way"),
     "weight": Column(digits=2, help="points of the label for one standard deviation of the part"),
     "no score": Column(help="labelled items without a score; never counted as 0"),
 }
@@ -78,7 +78,7 @@ def headline(fused: Fused) -> str:
     how = {
         "higher": "The fusion agrees better with raters than its best part",
         "lower": "The fusion agrees less well with raters than its best part",
-        "untested": "The fusion is not tested against its best part",
+        "untested": "The fusion isn't tested against its best part",
     }.get(claim(against.value, against.interval, against.p), "No clear difference between the fusion and its best part")
     return f"{how}: {number(shown.fused.value)} and {number(shown.parts[shown.best_part].value)}."
 
@@ -126,9 +126,9 @@ def _draw_notes(fused: Fused) -> None:
         untested = f" ({against.p_reason or NO_TEST})" if against.p is None else ""
         words.append(f"Fusion minus that part: {difference_words(against)}{untested}.")
     if system and ends:
-        words.append(f"The interval holds for these systems alone; it is that of a {ends.method}.")
+        words.append(f"The interval applies to these systems only (method: {ends.method}).")
     words += shown.notes
-    words += [f"{name} takes no part: {why}." for name, why in shown.left_out.items()]
+    words += [f"{name} is left out: {why}." for name, why in shown.left_out.items()]
     st.caption(plain(" ".join(words)))
 
 
@@ -182,13 +182,13 @@ def _whiskers(fused: Fused) -> Drawing:
 def draw_keep(page: Opened, fused: Fused) -> None:
     """Draw the button that keeps the shown fusion as a judge."""
     shown = fused.fusion
-    with st.popover("Keep as a judge", icon=":material/bookmark_add:", key=state.closing("fusion_keep")):
-        st.markdown("The fused score joins the judges: on Compare next to the others, and as a file for other items.")
+    with st.popover("Save as a judge", icon=":material/bookmark_add:", key=state.closing("fusion_keep")):
+        st.markdown("The fused score becomes a judge: you can compare it, and download it to score other items.")
         name = st.text_input(
             "Name", value=shown.judge.name, max_chars=120, key=state.widget(f"fusion_name_{shown.method}")
         )
         if not people.button(
-            page, "reviewer", "Keep", disabled=not name.strip(), type="primary", icon=":material/save:"
+            page, "reviewer", "Save", disabled=not name.strip(), type="primary", icon=":material/save:"
         ):
             return
         try:
@@ -203,8 +203,8 @@ def draw_keep(page: Opened, fused: Fused) -> None:
             )
             kept = page.store.judges.get(page.project.project_id, kept_id).judge.name
             new = kept == name.strip()
-            said = f"{kept} is among the judges now" if new else f"This fusion was kept before, as {kept}"
-            state.leave_notice(f"{said}: on Compare, and below as a file.", good=True)
+            said = f"{kept} is now a judge" if new else f"This fusion is already saved as {kept}"
+            state.leave_notice(f"{said}. See Compare, or download the file below.", good=True)
         except ConcordError as error:
-            state.leave_notice(f"The fusion was not kept: {error}", good=False)
+            state.leave_notice(f"The fusion wasn't saved: {error}", good=False)
         st.rerun()

@@ -49,12 +49,12 @@ def _build(
 def draw_upload(page: Opened, *, empty: bool = False) -> None:
     """Draw the drop zone, then how the file is read, for those who may.  `empty`: the project has no set yet."""
     if not people.may(page, "reviewer"):
-        st.info(f"Uploading needs the role reviewer. Your role is {page.actor.role}.", icon=":material/lock:")
+        st.info(f"Uploading requires the reviewer role. Your role is {page.actor.role}.", icon=":material/lock:")
         return
     if empty and st.session_state.get(state.UPLOAD) is None:
         st.markdown(
             "#### This project has no golden set yet\n"
-            "A judge is calibrated on items with human labels, and measured against them. Begin with yours."
+            "Concord calibrates a judge on items with human labels and measures it against them. Start with yours."
         )
     upload = st.file_uploader(
         "A file with items and human labels",
@@ -69,9 +69,9 @@ def draw_upload(page: Opened, *, empty: bool = False) -> None:
         try:
             _draw_file(page, digest, _read_upload(digest, upload.name, page, data))
         except AccessError as error:
-            stop_with("The file was not frozen.", str(error))
+            stop_with("The golden set wasn't frozen.", str(error))
         except ConcordError as error:
-            stop_with("This file cannot be used.", str(error))
+            stop_with("This file can't be used.", str(error))
         return
     st.markdown(
         "One row per item: the judged text and at least one column of human labels. Columns are "
@@ -99,10 +99,10 @@ def offer_sample(page: Opened) -> None:
 
 
 def offer_demo(page: Opened) -> None:
-    st.markdown("**Only looking?** The demo is a finished project, from labels to a calibrated judge.")
+    st.markdown("**Just looking?** The demo is a finished project, from labels to a calibrated judge.")
     demo = next((one for one in page.store.projects.all() if is_demo(one.project_id)), None)
     if demo is None:
-        st.caption("The demo is switched off in this installation.")
+        st.caption("The demo is disabled in this installation.")
     elif st.button("Open the demo", icon=":material/science:", key=state.widget("open_demo")):
         state.leave_project()
         state.remember_project(demo.project_id)
@@ -153,11 +153,11 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
             grid.draw(tables.items_frame(draft, 0, PREVIEW_ROWS), alt="First items", rows=8)
     with findings:
         if not built.findings:
-            st.markdown("Nothing was found.")
+            st.markdown("There are no findings.")
             return
         frame = tables.findings_frame([found for found in built.findings if not _is_asked(found.message)])
-        long = bool(frame["what and what to do"].str.len().max() > 90)
-        grid.draw(frame, {"what and what to do": Column(width=900)}, alt="Findings", rows=12, tall=long, undefined="")
+        long = bool(frame["finding"].str.len().max() > 90)
+        grid.draw(frame, {"finding": Column(width=900)}, alt="Findings", rows=12, tall=long, undefined="")
 
 
 def _is_asked(message: str) -> bool:
@@ -176,7 +176,7 @@ def _draw_finding(built: BuiltGolden, n_open: int) -> None:
         st.info(f"{read} Answer {counted(n_open, 'question')} below, then freeze it.", icon=":material/help:")
     elif errors:
         first = next(error for error in errors if not _is_asked(error.message))
-        st.error(f"This cannot be used yet. {plain(first.message)}  \n{read}", icon=":material/error:")
+        st.error(f"This file can't be used yet. {plain(first.message)}  \n{read}", icon=":material/error:")
     elif n_warnings:
         words = counted(n_warnings, "warning")
         st.warning(f"{read} It can be used, with {words} under “What was found”.", icon=":material/warning:")

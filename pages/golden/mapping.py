@@ -33,9 +33,9 @@ OTHER_ROLES = {
     "context": "Context",
     "references": "References",
     "split": "Split",
-    "annotator_id": "Rater (one row a rating)",
-    "aspect": "Aspect (one row a rating)",
-    "value": "Label (one row a rating)",
+    "annotator_id": "Rater (one row per rating)",
+    "aspect": "Aspect (one row per rating)",
+    "value": "Label (one row per rating)",
     "reason": "Reason of the raters",
 }
 KIND_WORDS: dict[ItemKind, str] = {
@@ -48,7 +48,7 @@ KIND_WORDS: dict[ItemKind, str] = {
 }
 HOW_WORDS: dict[How | None, str] = {
     "exact": "by its name",
-    "alias": "by another usual name",
+    "alias": "by another common name",
     "corrected": "chosen here",
     None: "",
 }
@@ -84,7 +84,7 @@ def confirm_raters(table: Table, upload: str) -> tuple[Table, list[str], int]:
     n_open, alone = 0, list[str]()
     for ratings, columns in table.joined.items():
         names = ", ".join(map(plain, columns))
-        options = ["Raters of one aspect: use their mean", "An aspect each"]
+        options = ["Raters of one aspect: use their mean", "One aspect each"]
         with st.container(border=True):
             words = f"{names} look like {len(columns)} raters of **{plain(ratings.removeprefix(ANN))}**. What are they?"
             chosen = st.radio(words, options, index=None, key=widget(f"raters_{upload}_{ratings}"))
@@ -101,9 +101,9 @@ def correct_mapping(table: Table, upload: str, labels: Sequence[str]) -> tuple[M
     mapping = replace(mapping, kind=detect_kind(table.rows, mapping.roles))
     kinds = list(get_args(ItemKind))
     label, box, beside = st.columns(_WIDTHS, vertical_alignment="center")
-    label.markdown("**An item is**")
+    label.markdown("**Each item is**")
     kind = box.selectbox(
-        "What an item is",
+        "Kind of item",
         kinds,
         index=kinds.index(mapping.kind),
         key=_kind_key(upload, mapping.kind),
@@ -144,7 +144,7 @@ def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
         named = texts | named | texts
     usual = [role for role in named if role in MAIN_ROLES or role in guess.roles]
     more = st.container()
-    rest = st.expander("More parts that a column can play", icon=":material/view_column:")
+    rest = st.expander("More column roles", icon=":material/view_column:")
     options = [None, *table.columns]
     for role in sorted(named, key=lambda role: role not in usual):
         with more if role in usual else rest:
@@ -209,7 +209,7 @@ def _correct_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str)
             raters = table.joined.get(column, ())
             said = f"{len(raters)} raters" if raters else f"column {plain(column)}, {HOW_WORDS[how]}"
             if among:
-                st.caption(f"called {plain(aspect)} in the file")
+                st.caption(f"named {plain(aspect)} in the file")
             else:
                 _draw_samples(table, column, said)
         rows.append(AspectRow(" ".join(name.split()), column, scaling))
@@ -244,7 +244,9 @@ def _choose_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str) 
             name = plain_name(column)
             mapping = mapping.with_role(HUMAN + (column if HUMAN + name in mapping.roles else name), column)
     if not mapping.aspects:
-        words = "No column of human labels was found. Choose one above, or say below that there are no labels yet."
+        words = (
+            "Concord found no column of human labels. Choose one above, or confirm below that there are no labels yet."
+        )
         st.warning(words, icon=":material/warning:")
     return mapping
 
@@ -264,7 +266,9 @@ def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> d
             )
             for place, name, end in ((low, "Lowest", scale.low), (high, "Highest", scale.high))
         )
-        confirmed = sure.checkbox("confirmed", key=f"{key}_sure", help="Found in the labels. Confirm that it is right.")
+        confirmed = sure.checkbox(
+            "confirmed", key=f"{key}_sure", help="Detected from the labels. Confirm that it's correct."
+        )
         if confirmed or (bottom, top) != (scale.low, scale.high):
             scales[row.aspect] = Scale(bottom, top, scale.step, given=True)
     return scales
@@ -282,7 +286,7 @@ def answer_questions(questions: Sequence[Question], values: Values, upload: str)
             }
         else:
             where = f"{numbers} in {rows_words(question.rows)}"
-            words = f"**{plain(aspect)}**: {where} lies far from the other labels. What does it mean?"
+            words = f"**{plain(aspect)}**: {where} is far from the other labels. What does it mean?"
             lost = tuple((aspect, number) for number in question.numbers)
             options = {
                 "No label: leave it out": replace(values, missing=(*values.missing, *lost)),

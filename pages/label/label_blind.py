@@ -27,8 +27,8 @@ def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None, 
     first, n_open = rating[0]
     st.info(
         plain(
-            f"You still rate: {counted(n_open, 'item')} left in {first.name}. The labels of these items are "
-            "hidden, so that yours are your own."
+            f"You're still rating: {counted(n_open, 'item')} left in {first.name}. The labels of these items are "
+            "hidden, so that they don't influence yours."
         ),
         icon=":material/visibility_off:",
     )
@@ -41,8 +41,8 @@ def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None, 
                 on_click=_rate,
                 args=(first.pass_id,),
             )
-            with st.popover("I am done with it", icon=":material/done_all:"):
-                st.markdown(plain(f"Stop rating in {first.name}: your labels count, but you cannot add more."))
+            with st.popover("I'm done", icon=":material/done_all:"):
+                st.markdown(plain(f"Stop rating in {first.name}: your labels count, but you can't add more."))
                 st.button(
                     "Stop rating",
                     on_click=state.attempt,
@@ -50,7 +50,7 @@ def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None, 
                 )
         else:
             link_to("label", "Continue rating", icon=":material/edit_note:", labelling=first.pass_id)
-            st.button("Show them all the same", key=f"{key}_press", on_click=_show, args=(key,))
+            st.button("Show them anyway", key=f"{key}_press", on_click=_show, args=(key,))
     return False
 
 

@@ -34,7 +34,7 @@ def draw(store: Store, passed: LabelPass) -> None:
         )
         _draw_one(store, passed, seen)
     elif seen.decided:
-        finding("Everything is decided. Freeze the labels below.")
+        finding("All items are decided. Freeze the labels below.")
     else:
         finding("Nothing to decide: no two raters differ by more than a step, and triage called no label wrong")
     if seen.decided:
@@ -71,9 +71,9 @@ def _draw_one(store: Store, passed: LabelPass, seen: PassSummary) -> None:
                 aspect: [label.value for label in labels],
                 "comment": [label.comment for label in labels],
             }
-            grid.draw(frame, alt="Who said what", rows=8, undefined="")
+            grid.draw(frame, alt="Labels by rater", rows=8, undefined="")
         else:
-            st.caption("Nobody has rated this item in this pass.")
+            st.caption("No one has rated this item in this pass.")
         marked = projects.item_highlights(store, passed.project_id, passed.pass_id, item_id)
         for rater, spans in marked.items():
             st.text(f"{rater} marked: {'; '.join(span.words for span in spans)}")
@@ -114,7 +114,7 @@ def _decide(store: Store, passed: LabelPass, which: Which, key: str, form: str) 
     aspect, item_id = which
     value, reason = st.session_state[f"{key}_value"], st.session_state[f"{key}_reason"]
     if value is None:
-        state.leave_notice("Choose a label to decide on.", good=False)
+        state.leave_notice("Choose a label first.", good=False)
         return
     where = (store, passed.project_id, passed.pass_id, item_id)
     try:
@@ -134,19 +134,19 @@ def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
     golden = label_item.kept_golden(passed.golden_id, store)
     st.markdown(
         f"**{seen.n_touched:,} of {len(passed.plan.positions):,} items** have a label, {len(seen.decided):,} are "
-        "decided. An item gets the decided label, else the mean of its raters. Single ratings and comments are kept. "
-        "The golden set that was labelled stays as it is."
+        "decided. An item gets the decided label, else the mean of its raters' labels. "
+        "Individual ratings and comments are kept. The original golden set doesn't change."
     )
     if seen.queue:
         words = (
-            f"{counted(len(seen.queue), 'item')} still to decide. If you freeze now, they get the mean of their raters."
+            f"{counted(len(seen.queue), 'item')} still to decide. If you freeze now, they get the mean of their labels."
         )
         st.warning(words, icon=":material/balance:")
     where = (store, passed.project_id, passed.pass_id)
     combine: Combine = "fill"
     if any(aspect in golden.aspects for aspect in passed.aspects):
         key = state.widget(f"label_combine_{passed.pass_id}")
-        words = "Golden labels that these items have already"
+        words = "Existing golden labels of these items"
         combine = st.radio(words, list(COMBINE_WORDS), format_func=COMBINE_WORDS.__getitem__, key=key)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         key = state.widget(f"label_frozen_{passed.pass_id}")
@@ -163,5 +163,5 @@ def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
     counts_words = ", ".join(f"{aspect.aspect} on {aspect.n_labelled:,}" for aspect in view.aspects)
     st.success(plain(f"{view.name} is frozen: {view.n_items:,} items with labels of {counts_words}."))
     with st.container(horizontal=True):
-        link_to("golden_set", "Look at it", icon=":material/dataset:", golden=golden_id)
+        link_to("golden_set", "Open it", icon=":material/dataset:", golden=golden_id)
         link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", golden=golden_id)

@@ -39,13 +39,13 @@ _KEYS = st.components.v2.component(
 )
 _CURSOR = st.components.v2.component("concord_cursor", js=(_HERE / "label_number.js").read_text("utf-8"))
 _SHEET_ROWS = """
-| **X** | cannot tell |
+| **X** | can't tell |
 | **Enter**, or **Ctrl + Enter** from a comment | save and go to the next |
-| **← →** | the item before, the item after; also out of an empty comment, or from its end |
+| **← →** | previous item, next item; also from either end of a comment |
 | **U** | the first unfinished item |
 | **Z** | undo the last label |
 | **Backspace** | rate all aspects of the item again |
-| **H** | mark the selected words; with none selected, choose them: ← → a word, Shift + ← → more, H |
+| **H** | mark the selected words. If none are selected, choose them: ← → a word, Shift + ← → more, H |
 | **Esc** | leave the comment |
 | **?** | this list |"""
 
@@ -57,13 +57,13 @@ def draw(assignment: Assignment) -> None:
     try:
         session = projects.join_pass(store, passed.project_id, passed.pass_id)
     except ConcordError as error:
-        st.error(plain(f"Labelling cannot continue: {error}"), icon=":material/error:")
+        st.error(plain(f"Labelling can't continue: {error}"), icon=":material/error:")
         return
     st.session_state[state.LABEL_SESSION] = session
     shown = label_shown.settle(assignment, session)
     _draw_head(assignment, session, shown)
     if shown.problem:
-        st.error(plain(f"This was not saved: {shown.problem}"), icon=":material/error:")
+        st.error(plain(f"This wasn't saved: {shown.problem}"), icon=":material/error:")
     if shown.item_id is None:
         finding(f"All {len(session.assigned)} of your items are labelled. Thank you.")
         st.caption("Your labels are saved. You can close this page.")
@@ -86,16 +86,16 @@ def draw(assignment: Assignment) -> None:
             value=shown.comment,
             key=comment_key(shown),
             max_chars=LONGEST_COMMENT,
-            placeholder="A comment; saved as you type. Esc leaves it.",
+            placeholder="Comment. Saved as you type; Esc leaves the field.",
             label_visibility="collapsed",
             live=PAUSE,
             on_change=label_shown.comment_on,
             args=(assignment, shown.item_id),
         )
         st.session_state.setdefault(label_shown.AUTO, st.session_state.get(state.LABEL_AUTO, remembered.label_auto()))
-        words = "The next item comes as soon as this one is rated."
+        words = "The next item opens as soon as you rate this one."
         auto = st.session_state[state.LABEL_AUTO] = st.toggle(
-            "Open the next item by itself", key=label_shown.AUTO, help=words
+            "Open the next item automatically", key=label_shown.AUTO, help=words
         )
         remembered.draw_label_auto(auto)
 

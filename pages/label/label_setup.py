@@ -57,7 +57,7 @@ def draw(page: Opened) -> None:
             placeholder="Choose, or type a new one and press Enter",
         )
         raters = _number(golden, "raters", "Raters", (1, MOST_RATERS, 1), "More may join later.")
-        items = _number(golden, "items", "Items", (1, golden.n_items, USUAL_ITEMS), "The first in the order.")
+        items = _number(golden, "items", "Items", (1, golden.n_items, USUAL_ITEMS), "The first items in the order.")
     with st.expander("Scale, order, instructions, name", icon=":material/tune:"):
         names = dict.fromkeys(" ".join(visible_name(name).split()) for name in chosen)
         passes = projects.list_passes(page.store, page.project.project_id)
@@ -133,9 +133,9 @@ def _choose_rest(
     shared, overlap = items, 1
     if raters > 1:
         with st.container(horizontal=True, gap="medium"):
-            words = "Rated by all, so that agreement shows early."
+            words = "Everyone rates these, so that you see agreement early."
             shared = _number(golden, "shared", "Items for all raters first", (0, items, USUAL_SHARED), words)
-            words = "1 covers most items for the same work."
+            words = "With 1, the same effort covers the most items."
             overlap = _number(golden, "overlap", "Raters per item afterwards", (1, raters, 1), words)
     n_begun = len(projects.list_passes(store, project_id))
     order = st.segmented_control(
@@ -170,7 +170,7 @@ def _begin(page: Opened, golden_id: str, name: str, plan: LabelPlan, items: int)
         if plan.n_raters == 1:  # whoever begins the pass is the one who labels
             projects.join_pass(page.store, project_id, pass_id)
     except ConcordError as error:
-        state.leave_notice(f"The pass was not begun: {error}", good=False)
+        state.leave_notice(f"The pass didn't begin: {error}", good=False)
         return
     drafts.done(page, _instructions(page))
     where = "" if plan.n_raters == 1 else " Progress shows the address to send to raters."

@@ -186,7 +186,7 @@ def _asks_why(assignment: Assignment, shown: ShownItem) -> str:
     others = [item_id for item_id in session.done if item_id != shown.item_id and not session.comments.get(item_id)]
     if sum(extreme(session.values(item_id)) is not None for item_id in others) >= MOST_SKIPPED:
         return ""
-    return f"Why {value:g}? A sentence in the comment teaches the judge. Enter skips it."
+    return f"Why {value:g}? A one-sentence comment helps the judge learn. Press Enter to skip."
 
 
 def _on_if_complete(assignment: Assignment, shown: ShownItem) -> ShownItem:
@@ -218,12 +218,12 @@ def read_number(typed: str, aspect: LabelAspect) -> tuple[float | None, str]:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        what = f"“{text}” is not a number. " if text else ""
+        what = f"“{text}” isn't a number. " if text else ""
         point = " (with a point: 3.5)" if "," in text else ""
         return None, f"{what}Rate this item first: type a number {ends}{point}, then Enter."
     if not aspect.takes(value):
         steps = f" in steps of {aspect.scale.step:g}" if aspect.scale.step else ""
-        return None, f"{text} is not on the scale. Type a number {ends}{steps}."
+        return None, f"{text} isn't on the scale. Type a number {ends}{steps}."
     return value, ""
 
 

@@ -27,9 +27,9 @@ LONGEST = 60
 
 def draw(store: Store, passed: LabelPass) -> None:
     _draw_progress(store, passed)
-    with st.expander("What each level of the scale means", icon=":material/anchor:"):
+    with st.expander("Meaning of each level", icon=":material/anchor:"):
         st.markdown(
-            "Write a sentence for each level. Raters see it at the buttons, in this pass and in later ones. "
+            "Write a sentence for each level. Raters see it next to the buttons, in this pass and later ones. "
             "Judges that you calibrate from now on see it too."
         )
         for aspect in passed.plan.aspects:
@@ -67,7 +67,7 @@ def _draw_agreement(passed: LabelPass, agreement: AspectAgreement) -> None:
     about = f"on {shortened(agreement.aspect, LONGEST)}"
     if agreement.alpha is None:
         finding(f"Agreement {about} is unknown so far")
-        st.caption("Krippendorff's alpha needs items rated by two raters, and labels that are not all the same.")
+        st.caption("Krippendorff's alpha needs items rated by two raters, and labels that differ.")
         return
     if agreement.alpha >= RELIABLE:
         finding(f"Raters agree well {about}")
@@ -85,12 +85,12 @@ def _draw_address(passed: LabelPass) -> None:
     """Draw the address to send to raters, which opens the task alone and names nobody."""
     if auth_section() is None:
         st.caption(
-            "Raters can label at this computer. To let them in from theirs, set up signing in: "
+            "Raters can label on this computer. To let them use theirs, set up sign-in: "
             "core/jobs/README.md explains how."
         )
     elif st.context.url:
         ids = urlencode({"project": passed.project_id, "labelling": passed.pass_id, "task": "1"})
-        st.markdown("The address to send to raters. It shows the task and nothing else:")
+        st.markdown("Send this address to raters. It shows only the task:")
         st.code(f"{st.context.url.split('?')[0]}?{ids}", language=None)
 
 
@@ -110,7 +110,7 @@ def _draw_anchors(store: Store, passed: LabelPass, aspect: LabelAspect) -> None:
                 value=anchors.texts.get(level, ""),
                 key=f"{key}_{level:g}",
                 max_chars=LONGEST_ANCHOR,
-                placeholder="What an item of this level is like",
+                placeholder="Describe a typical item at this level",
             )
         people.submit(
             store,
@@ -135,4 +135,4 @@ def _save(store: Store, passed: LabelPass, aspect: LabelAspect, boxes: Mapping[f
     except ConcordError as error:
         state.leave_notice(f"Nothing was saved: {error}", good=False)
     else:
-        state.leave_notice(f"The levels of {aspect.aspect} are saved. Raters see them at the buttons.", good=True)
+        state.leave_notice(f"The levels of {aspect.aspect} are saved. Raters see them next to the buttons.", good=True)

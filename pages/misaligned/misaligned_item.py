@@ -43,7 +43,7 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
     try:
         explanation, raw = _explained(run.run_id, criteria_id, score.item_id, page)
     except ConcordError as error:
-        st.warning(plain(str(error)), title="The judge's reasons cannot be shown", icon=":material/error:")
+        st.warning(plain(str(error)), title="The judge's reasons can't be shown", icon=":material/error:")
         explanation, raw = "", ()
     item = score.item
     kind = label_item.kind_of(run.golden_id, page.store)
@@ -55,7 +55,7 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
         with st.container(border=True, key=state.widget("misaligned_text")):
             label_item.draw_text(item.target)
         draw_note()
-        st.markdown("**Why it was not read**" if score.score is None else "**What moved the score**")
+        st.markdown("**Why it wasn't read**" if score.score is None else "**What moved the score**")
         st.text(explanation or tables.gap_words(score))
         for said in raw:
             if said.strip() != explanation.strip():

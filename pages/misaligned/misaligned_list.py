@@ -77,7 +77,7 @@ def draw_list(selection: Selection) -> None:
         }
     )
     number = st.column_config.NumberColumn(format="%.2f", width="small")
-    gap_help = "in standard deviations of each side; above 0: too lenient"
+    gap_help = "in standard deviations of judge and raters; above 0: too lenient"
     st.dataframe(
         frame,
         key=table_key(ids),

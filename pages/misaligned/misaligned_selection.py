@@ -79,7 +79,7 @@ def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
     with row.popover("Run and criteria", icon=":material/rule:", key=state.widget("misaligned_what")):
         choose_in_url("Run", "run", run.run_id, words)
         if not by_id:
-            st.info("This run did not finish scoring any criteria. Choose another run.", icon=":material/difference:")
+            st.info("This run didn't finish scoring any criteria. Choose another run.", icon=":material/difference:")
             return None
         version = projects.judge_line(page.store, page.project.project_id, run.aspect).of_run(run.run_id)
         followed = () if version is None else version.criteria_ids
@@ -90,7 +90,10 @@ def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
         criteria = by_id[choose_in_url("Criteria", "criteria", chosen_id, words)]
         st.text(criteria.text or "No criteria: the baseline.")
     if linked not in by_id:
-        st.warning("This run did not score the linked criteria. You see its best instead.", icon=":material/link_off:")
+        st.warning(
+            "This run didn't score the linked criteria. Its best criteria are shown instead.",
+            icon=":material/link_off:",
+        )
     calibration_id = run.run_id
     if run.kind != "calibration":  # a re-scoring, a round or a version names the calibration of its judge
         calibration_id = str(getattr(projects.run_view(page.store, run.run_id).request, "run_id", ""))
@@ -111,7 +114,7 @@ def _wanted_run(page: Opened, runs: Mapping[str, Run]) -> str:
     if linked in runs:
         return str(linked)
     if linked:
-        st.warning("The linked run was not found or has not finished. You see another one.", icon=":material/link_off:")
+        st.warning("The linked run wasn't found or hasn't finished. Another one is shown.", icon=":material/link_off:")
     elif criteria_id:
         for entry in page.store.criteria.all(page.project.project_id):
             for aligned in entry.alignments:
@@ -174,7 +177,7 @@ def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
             f"{sum(known.picked for known in found)} picked",
         ]
     if scored.counts["unread"]:
-        facts.append(f"{scored.counts['unread']} could not be read")
+        facts.append(f"{scored.counts['unread']} couldn't be read")
     with place.container(gap="xsmall"):
         if n:
             finding(f"Judge and raters disagree on {n} of {len(scored):,} items")

@@ -57,7 +57,7 @@ def save(selection: Selection, item_ids: Sequence[str], words: str, form: str, *
         )
     else:
         done = f"{counted(len(numbers), 'item')}: {words}."
-        refused = " ".join(f"{item_id} was not changed: {why}" for item_id, why in left_alone.items())
+        refused = " ".join(f"{item_id} wasn't changed: {why}" for item_id, why in left_alone.items())
     said = f"{done} {refused}".strip() if numbers else refused
     _remember(selection, said, numbers, before, good=not refused)
     return not refused
@@ -91,7 +91,7 @@ def draw_last(selection: Selection) -> bool:
             except ConcordError as error:  # somebody else has changed it since
                 kept.append(f"{item_id}: {error}")
         n = len(last.numbers) - len(kept)
-        said = f"Undone: {last.said}" if len(last.numbers) == 1 else f"Undone on {counted(n, 'item')}."
+        said = f"Undone: {last.said}" if len(last.numbers) == 1 else f"Undone for {counted(n, 'item')}."
         _remember(selection, " ".join(["Not undone:", *kept]) if kept else said, good=not kept)
         if len(last.numbers) == 1:
             state.put_in_url(item=next(iter(last.numbers)))

@@ -31,7 +31,7 @@ _KEYS = st.components.v2.component(
     isolate_styles=False,
 )
 MEANINGS: dict[TriageVerdict, str] = {
-    "judge wrong": "The criteria should lead the judge closer to the raters.",
+    "judge wrong": "The criteria should bring the judge closer to the raters.",
     "label wrong": "Raters should decide the label again.",
     "ambiguous": "The criteria need a rule for items like this one.",
 }
@@ -56,7 +56,7 @@ def draw(selection: Selection, sentence: DeltaGenerator) -> None:
     listed = misaligned_filters.listed(selection)
     item = _opened(selection, listed)
     if item is None:
-        st.info("No item passes these filters. Loosen one under Filter.", icon=":material/filter_alt_off:")
+        st.info("No items match these filters. Change one under Filter.", icon=":material/filter_alt_off:")
         return
     page, form = selection.page, uuid.uuid4().hex
     known, ids = selection.triage.get(item.item_id), [each.item_id for each in listed]
@@ -173,7 +173,7 @@ def _opened(selection: Selection, listed: tuple[ItemScore, ...]) -> ItemScore | 
         return item
     if wanted:
         st.warning(
-            "The linked item is not a calibration item of this run: it is held out, unlabelled or unknown.",
+            "The linked item isn't a calibration item of this run. It is held out, unlabelled or unknown.",
             icon=":material/link_off:",
         )
     first = next((item for item in listed if _waits(selection, item.item_id)), next(iter(listed), None))

@@ -30,7 +30,7 @@ COLUMNS = {
     "inner fold": Column(digits=2, signed=True, help="proposal minus parent on items that no proposal was made from"),
     "interval": Column("95 % interval"),
     "n": Column(help="items of the inner fold"),
-    "p": Column("p (Holm)", digits=3, help="on the inner fold, corrected over the proposals; — is no test"),
+    "p": Column("p (Holm)", digits=3, help="on the inner fold, corrected over the proposals; — means not tested"),
     "calibration": Column(digits=2, signed=True, help="proposal minus parent on all calibration items (optimistic)"),
     NOW_ALIGNED: Column(help=CHANGED_HELP),
     NOW_MISALIGNED: Column(help=CHANGED_HELP),
@@ -120,7 +120,7 @@ def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal, na
         st.text(f"All calibration items (optimistic): {difference_words(proposal.calibration)}")
         st.caption(
             "No proposal of this round was made from the inner fold. 95 % intervals, paired over sources; p "
-            "Holm-corrected over the round's proposals. Held-out items were not touched."
+            "Holm-corrected over the round's proposals. Held-out items weren't used."
         )
         _draw_decision(selection, proposal)
 

@@ -72,7 +72,7 @@ def _draw_done(selection: Selection, run: Run) -> None:
         proposals_view.draw(selection, view)
     else:
         st.info(
-            "The round made no proposal. Pick other items, or ask for more trials.",
+            "The round produced no proposals. Pick other items, or increase the trials.",
             icon=":material/lightbulb:",
         )
 
@@ -104,7 +104,7 @@ def _draw_form(selection: Selection) -> None:
             default=[here] if here in by_id else list(by_id)[:1],
             format_func=lambda criteria_id: criteria_words(by_id[criteria_id]),
             key=state.widget(f"round_parents_{here}"),
-            help="Each gets its own proposals. The figure is its newest agreement on the calibration set.",
+            help="Each gets its own proposals. The number is its latest agreement on the calibration set.",
         )
     with right:
         sizes = st.pills(

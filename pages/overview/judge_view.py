@@ -70,7 +70,7 @@ def finding_of(version: JudgeVersion) -> str:
     """Return the measured agreement of a version in a sentence."""
     measured = version.newest
     if measured is None:
-        return f"Version {version.number} has not been measured yet"
+        return f"Version {version.number} hasn't been measured yet"
     return f"Agreement of version {version.number} with raters: {number(measured.evidence[1].value)}"
 
 
@@ -94,7 +94,7 @@ def gain_of(page: Opened, version: JudgeVersion) -> Finding | None:
     if measured.held_out_gain is not None:
         gain, where = measured.held_out_gain, "held-out items"
         looks = projects.list_held_out_accesses(page.store, page.project.project_id, measured.golden_id, version.aspect)
-        seen = f" The held-out items were seen {times(len(looks))}."
+        seen = f" The held-out items were opened {times(len(looks))}."
     if gain is None or gain.value is None:
         return Finding(f"The difference to version {measured.beside} is undefined.", "")
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
@@ -183,7 +183,7 @@ def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion, *, at_wo
                     draw_reasoned("proposed", "Withdraw the approval")
                 draw_reasoned("retired", "Retire it")
         if version.state == "retired":
-            draw_reasoned("proposed", "Put it up again")
+            draw_reasoned("proposed", "Propose again")
         if version.in_force and (measured := version.newest) is not None:
             at = {"aspect": line.aspect, "golden": measured.golden_id, "run": measured.run_id}
             link_to("report", "Judge file", icon=":material/download:", section="export", **at)
@@ -217,7 +217,7 @@ def _draw_texts(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
         try:
             return page.store.criteria.get(page.project.project_id, criteria_id).text
         except ConcordError:
-            return "These criteria are not kept in this project."
+            return "These criteria aren't stored in this project."
 
     ids = version.criteria_ids
     parent = line.get(version.made.parent).criteria_ids if 0 < version.made.parent < version.number else ()
@@ -233,7 +233,7 @@ def _draw_texts(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
     names = projects.criteria_names(page.store, page.project.project_id, line.aspect)
     changed = new[0] if len(new) == 1 and before else ""
     if changed:
-        st.caption(plain(f"What changed against “{names.get(before, 'its parent')}”"))
+        st.caption(plain(f"Changes from “{names.get(before, 'its parent')}”"))
         diff_view.draw(word_diff(text_of(before), text_of(changed)), changed_only=True)
     for criteria_id in ids:
         if criteria_id != changed:

@@ -57,7 +57,7 @@ def finding_of(now: Overview, report: Report | None) -> Finding:
     aspect = shortened(now.line.aspect, 2 * LONGEST)
     if version is not None and version.newest is not None:
         figure = f"{judge_view.finding_of(version)}. {judge_view.measured_on(version)}."
-        return Finding(f"Not yet: version {version.number} was not measured on held-out items.", figure)
+        return Finding(f"Not yet: version {version.number} wasn't measured on held-out items.", figure)
     if not now.line.aspect:
         return Finding(
             f"{name} has {counted(now.golden.n_items, 'item')} and no labels yet. "
@@ -133,7 +133,7 @@ def draw_waiting(page: Opened, now: Overview, shown: JudgeVersion | None) -> Non
     """Draw the to-do list of the user, each task with a link; version `shown` is already in view."""
     st.subheader("To do", anchor=False)
     if not now.waiting:
-        st.caption("Nothing. Edit criteria, look at misaligned items, or label more to make the judge better.")
+        st.caption("Nothing. To improve the judge, edit criteria, look at misaligned items, or label more.")
     for waiting in now.waiting:
         with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
             st.markdown(plain(waiting.words[:1].upper() + waiting.words[1:]), width="stretch")
@@ -172,10 +172,10 @@ def draw_beginning(page: Opened) -> None:
     """Draw three ways to begin an empty project, one button each."""
     from pages.golden import golden_upload
 
-    finding("A judge begins with texts that raters have rated.")
+    finding("Start with texts that raters have rated.")
     with st.container(key="ways"):
         with st.container(border=True, height="stretch"):
-            st.markdown("**Your own data.** A table of texts, with human labels, or to label here by keyboard.")
+            st.markdown("**Your own data.** A table of texts. If it has no human labels, add them here by keyboard.")
             icon = ":material/upload_file:"
             link_to("golden_set", "Upload a file", icon=icon, section=state.UPLOAD_SECTION)
         with st.container(border=True, height="stretch"):

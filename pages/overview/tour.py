@@ -57,7 +57,7 @@ STEPS = (
     Step(
         "overview",
         "This is the judge of a newsroom's house style. Version 2 came from an edit that was accepted in a "
-        "review. It is better than version 1 on items it has never seen, so somebody approved it.",
+        "review. It is better than version 1 on items it has never seen, so a reviewer approved it.",
     ),
     Step(
         "golden_set",
@@ -121,7 +121,7 @@ def draw_demo(settings: Settings, store: Store, project_id: str) -> None:
             if again:
                 projects.reset_demo(store, settings)
                 state.leave_project()
-                state.leave_notice("The demo is as it was.", good=True)
+                state.leave_notice("The demo is reset.", good=True)
                 go("overview")
         except ConcordError as error:
             st.warning(plain(str(error)), icon=":material/warning:")
@@ -150,7 +150,7 @@ def _draw_step(store: Store, place: int) -> None:
     step, last = STEPS[place], place == len(STEPS) - 1
     here = step.screen == st.session_state.get(state.SCREEN)
     with st.container(border=True):
-        words = step.words if here else "You left the tour. Continue when you like."
+        words = step.words if here else "You left the tour. You can continue at any time."
         st.markdown(f":blue-badge[Tour {place + 1} of {len(STEPS)}] {words}")
         with st.container(horizontal=True):
             if place and st.button("Back", icon=":material/arrow_back:", key=state.widget("tour_back")):

@@ -31,10 +31,11 @@ HYPOTHESIS, TEMPLATE = "the text alone", "in a prompt"
 COMPARED = "text, and distance from its source"
 METHOD_HELP = (
     "Ridge learns from all labels outside the test and averages the twenty cells that do best in cross-validation; it "
-    "agrees best on most data. The other two are the paper's: one cell, a few pairs of a good and a bad text."
+    "agrees best on most data. The other two follow the paper: one cell, and a few pairs of a good and a bad text."
 )
 TEXT_HELP = (
-    "MiniLM agrees best with raters if it also reads source and context apart: their distance from the text adds cells."
+    "MiniLM agrees best with raters if it also reads source and context separately: their distance from the text "
+    "adds cells."
 )
 SLOW, FAST = 1_000, 6_000  # tokens a second with MiniLM on two processor cores, under load and at rest
 TOKENS_A_WORD = 1.4
@@ -71,7 +72,7 @@ def _model() -> ModelSpec:
         "Hugging Face id, or folder on the worker's machine",
         key=widget("repeval_model_name"),
         placeholder="mistralai/Mistral-7B-v0.1",
-        help="A causal language model or an encoder with safetensors. The worker reads it, on a GPU where it has one.",
+        help="A causal language model or an encoder with safetensors. The worker loads it, on a GPU if it has one.",
     )
     revision = st.text_input("Revision (branch, tag or commit)", key=widget("repeval_revision"))
     return ModelSpec(name.strip(), revision.strip() or None)
@@ -81,7 +82,7 @@ def _texts(golden: GoldenSummary, aspect: str, model: ModelSpec) -> Extraction:
     modes = [HYPOTHESIS, TEMPLATE]
     if golden.kind != "single":
         modes.insert(0 if usual_texts(model.name) == "compared" else 2, COMPARED)  # the usual one first
-    mode = st.selectbox("What is read", modes, key=widget("repeval_texts"), help=TEXT_HELP)
+    mode = st.selectbox("Texts to read", modes, key=widget("repeval_texts"), help=TEXT_HELP)
     if mode == COMPARED:
         return Extraction(texts="compared")
     if mode == HYPOTHESIS:
@@ -112,7 +113,7 @@ def _split(page: Opened, request: RepEvalRequest) -> str:
         list(words),
         format_func=lambda run_id: words[run_id],
         key=widget(f"repeval_split_{request.golden_id[-12:]}_{request.aspect}"),
-        help="Like a calibration: evaluated on the same held-out items as that judge, and learnt only from the others.",
+        help="Like a calibration: evaluated on the same held-out items as that judge, and trained only on the others.",
     )
     return chosen
 
@@ -128,7 +129,7 @@ def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
     if settings.model.name == EMBEDDED:
         tokens = estimate.n_words * TOKENS_A_WORD
         low, high = duration(tokens / FAST + 5), duration(tokens / SLOW + 15)
-        took = f"About {low} to {high} on a processor; cached texts take no time."
+        took = f"About {low} to {high} on a CPU; cached texts take no time."
     st.markdown(
         plain(
             f"{counted(estimate.n_texts, 'text')} of {estimate.n_words:,} words to read. {estimate.n_train} labels to "

@@ -90,7 +90,7 @@ def _draw_file(page: Opened, view: RunDetail, result: RepEvalResult) -> None:
             mime="application/yaml",
             icon=":material/download:",
             on_click="ignore",
-            help="Rates other items. Compare takes it as a judge on another golden set.",
+            help="Scores other items. You can also add it as a judge of another golden set on Compare.",
         )
         st.code(
             f"python -m core score ITEMS --judge-file repeval.yaml{named} --out verdicts.jsonl", "bash", wrap_lines=True
@@ -149,12 +149,12 @@ def _draw_random(result: RepEvalResult, measure: str) -> None:
         st.info("This run drew no random directions.", icon=":material/casino:")
         return
     if random.percentile is None:
-        st.markdown("The projection has no defined test alignment in the best cell, so it cannot be ranked among them.")
+        st.markdown("The projection has no defined test alignment in the best cell, so it can't be ranked among them.")
         return
     median = number(float(np.nanmedian(random.values)))
     st.markdown(
         plain(
-            f"In the best cell, the projection lies above {random.percentile:.1f} % of {random.values.size:,} random "
+            f"In the best cell, the projection is above {random.percentile:.1f} % of {random.values.size:,} random "
             f"directions, whose median is {median}. Test items, n = {result.test.n}."
         )
     )

@@ -34,7 +34,9 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
     own = [each for each in history if each.judged_id == run.run_id or (number_of and each.version == number_of)]
     name = "The judge" if judge.version is None else judge.version.name.capitalize()
     with above:
-        finding(recheck_finding(own[-1].outcome).headline if own else f"{name} was not rechecked on newer labels yet.")
+        finding(
+            recheck_finding(own[-1].outcome).headline if own else f"{name} hasn't been rechecked on newer labels yet."
+        )
     runs = page.store.runs.all(page.project.project_id)
     last = next((past for past in runs if past.kind == "recheck" and past.aspect == run.aspect), None)
     if last is not None and last.status != "done":

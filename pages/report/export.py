@@ -18,10 +18,10 @@ from pages.ui.screens import plain
 _MOST = 60_000
 _LANGUAGES = {"text/x-python": "python", "application/yaml": "yaml", "application/x-ipynb+json": "json"}
 _CONTENTS = """
-- **All that scoring needs**: the criteria, how their scores are combined, the model with its prompts and sampling, and
-  the map to the human scale.
-- **All that trust needs**: agreement with interval, who approved it on which evidence, and warnings.
-- **Never a key**: whoever scores with it uses their own.
+- **Everything needed to score**: the criteria, how their scores are combined, the model with its prompts and sampling,
+  and the map to the human scale.
+- **Everything needed to trust it**: agreement with interval, who approved it on which evidence, and warnings.
+- **Never a key**: each user scores with their own.
 """
 
 
@@ -31,7 +31,7 @@ def draw_finding(page: Opened, judge: MeasuredJudge) -> None:
     approval = None if version is None else version.approval
     signed = f"approved by {approval.actor or 'somebody'}" if approval else "which nobody here has approved"
     name = "the judge of a calibration" if version is None else version.name
-    finding(f"judge.yaml holds {name}, {signed}", step=lambda: draw_download(page, judge.run.run_id, first=True))
+    finding(f"judge.yaml contains {name}, {signed}", step=lambda: draw_download(page, judge.run.run_id, first=True))
 
 
 def draw_download(page: Opened, run_id: str, *, first: bool = False) -> None:
@@ -69,7 +69,7 @@ def draw(page: Opened, golden_id: str, aspect: str, judge: MeasuredJudge) -> Non
             lambda: projects.judge_adapters(page.store, run_id),
         )
     except ConcordError as error:
-        st.warning(f"The judge cannot be exported to other tools: {plain(str(error))}")
+        st.warning(f"The judge can't be exported to other tools: {plain(str(error))}")
         return
     by_name = {adapter.name: adapter for adapter in adapters}
     chosen = st.segmented_control(
@@ -105,17 +105,17 @@ def draw_project(page: Opened) -> None:
     st.subheader("The whole project", anchor=False)
     st.markdown(
         "One zip with golden sets, runs, criteria, judges, labels, decisions and the log, to keep or to import in "
-        "another installation. It holds the texts and the names of people, and never a key."
+        "another installation. It contains the texts and people's names, but never a key."
     )
     key, project_id = state.widget("transfer_prepared"), page.project.project_id
-    why = "The log is part of it, so only an admin exports a project."
+    why = "It includes the log, so only an admin can export a project."
     if people.button(page, "admin", "Prepare the file", help=why, icon=":material/package_2:"):
         path = page.settings.home / "exports" / f"{project_id}.zip"
         try:
             with st.spinner("Writing the file …"):
                 made = projects.export_project(page.store, page.settings, project_id, path)
         except ConcordError as error:
-            stop_with("The project was not exported.", str(error))
+            stop_with("The project wasn't exported.", str(error))
         st.session_state[key] = (project_id, path, made)
     prepared = st.session_state.get(key)
     if prepared is None or prepared[0] != project_id or not prepared[1].is_file():

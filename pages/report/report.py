@@ -55,7 +55,7 @@ def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """Offer to measure the current version on this golden set, or to calibrate."""
     version, where = judge_view.line_of(page, aspect).default, {"golden": golden.golden_id, "aspect": aspect}
     if version is not None:
-        words = f"{version.name.capitalize()} has not been measured on this golden set"
+        words = f"{version.name.capitalize()} hasn't been measured on this golden set"
         draw_measuring(page, golden, version, words)
         return
     about = "calibration", golden.golden_id, aspect
@@ -68,7 +68,7 @@ def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         )
         return
     finding(
-        f"There is no judge of {aspect} yet: no calibration on this golden set has come to a result",
+        f"There is no judge of {aspect} yet: no calibration on this golden set has a result",
         step=lambda: link_to("calibrate", "Start a calibration", icon=":material/tune:", **where),
     )
     judges = page.store.judges.all(page.project.project_id, golden.golden_id, aspect)
@@ -137,7 +137,7 @@ def draw(page: Opened, report: Report) -> None:
     left, right = st.columns([2, 1], gap="large")
     with left:
         charts.place(sides_plot(report), key="report_sides", alt="Held-out next to calibration")
-        st.caption("Filled: held-out. Hollow: the items that chose the judge (optimistic). Lines: 95 % intervals.")
+        st.caption("Filled: held-out set. Hollow: calibration set (optimistic). Lines: 95 % intervals.")
         st.markdown(plain(sign_off(report)))
     with right:
         said = gained(report)
@@ -151,7 +151,7 @@ def draw(page: Opened, report: Report) -> None:
 
 def draw_evidence(report: Report) -> None:
     """Show what to keep in mind, the tests behind the finding, and the figures as files."""
-    st.subheader("What to keep in mind", anchor=False)
+    st.subheader("Limitations", anchor=False)
     known = [f"- **{plain(limit.headline)}.** {plain(limit.detail)}" for limit in limits(report)]
     st.markdown("\n".join(known) or "No cautions beyond what the intervals show.")
     st.subheader("The tests behind the finding", anchor=False)

@@ -15,12 +15,12 @@ from pages.ui.page import Opened, stop_with
 def bring_in_project(page: Opened) -> None:
     """Import an uploaded project file as a new project."""
     st.subheader("Import a project", anchor=False)
-    st.markdown("A zip exported from another installation. It becomes a project of its own. Nothing here changes.")
+    st.markdown("A zip exported from another installation. It becomes a new project. Your other projects don't change.")
     if not people.may(page, "admin"):
-        st.info(f"Importing a project needs the role admin. Your role is {page.actor.role}.", icon=":material/lock:")
+        st.info(f"Importing a project requires the admin role. Your role is {page.actor.role}.", icon=":material/lock:")
         return
     upload = st.file_uploader(
-        "The file of a project",
+        "Project file",
         type=["zip"],
         key=state.widget("transfer_upload"),
         max_upload_size=page.settings.max_upload_mb,

@@ -29,7 +29,7 @@ def draw(page: Opened, where: tuple[str, str, str], point: Point) -> None:
         about = page.store.criteria.get(page.project.project_id, point.subject_id)
     except ConcordError as error:  # an item may have been triaged under a judge without criteria
         if not point.item_id:
-            st.caption(plain(f"The text cannot be shown: {error}"))
+            st.caption(plain(f"The text can't be shown: {error}"))
             return
         about = None
     if about is None or point.item_id:
@@ -38,7 +38,7 @@ def draw(page: Opened, where: tuple[str, str, str], point: Point) -> None:
     old = page.store.criteria.get(page.project.project_id, point.parent_id)
     diff_view.draw(word_diff(old.text, about.text), large=len(about.text) <= LARGE)
     st.text(point.text)
-    part = st.expander("The whole text, and what it was made from", on_change="rerun")
+    part = st.expander("Full text and its source", on_change="rerun")
     if part.open:
         with part:
             criteria_text.draw_lines(about.text)
@@ -81,7 +81,7 @@ def _draw_disagreement(page: Opened, where: tuple[str, str, str], point: Point, 
     label_item.draw_beside(item, golden.kind)
     part = st.expander("The judge's reasons", on_change="rerun", key=state.widget(f"reasons_{point.key}"))
     if part.open and not run_id:
-        part.caption("No run has this judge's reasons.")
+        part.caption("No run recorded this judge's reasons.")
     elif part.open:
         try:
             explanation, _ = projects.explain_item(page.store, page.settings, run_id, point.subject_id, item.item_id)

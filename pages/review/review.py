@@ -58,7 +58,7 @@ def draw(page: Opened) -> None:
         st.caption(f"In the review now: {plain(', '.join(review.joined))}")
     if not review.points:
         st.info(
-            "Review proposals of a refinement round, edited criteria, and misaligned items that somebody picked or "
+            "Review proposals of a refinement round, edited criteria, and misaligned items that someone picked, or "
             "called ambiguous or wrongly labelled.",
             icon=":material/event_available:",
         )
@@ -142,7 +142,7 @@ def _draw_votes(page: Opened, where: Where, review: OpenReview, point: Point) ->
                 st.markdown(f"**{len(names)} {ENDINGS[choice]}**: {plain(', '.join(names))}")
     elif review.joined:
         n = len(voted) + len(point.waiting)
-        st.markdown(f"**{len(voted)} of {n} votes are in.** They are shown once all are.")
+        st.markdown(f"**{len(voted)} of {n} votes are in.** You see them once all are in.")
         with st.container(horizontal=True, gap="small"):
             for name in review.joined:
                 icon = ":material/check:" if name in voted else ":material/hourglass_empty:"
@@ -165,7 +165,7 @@ def _draw_votes(page: Opened, where: Where, review: OpenReview, point: Point) ->
                 width=150,
                 key=state.widget(f"vote_{point.key}_{point.seen}_{choice}"),
                 on_click=state.attempt,
-                args=("Your vote was not saved", vote, choice),
+                args=("Your vote wasn't saved", vote, choice),
             )
 
 
@@ -196,7 +196,7 @@ def _draw_decision_form(page: Opened, where: Where, point: Point) -> None:
             key=f"{key}_reason",
             height=80,
             max_chars=2_000,
-            placeholder="Optional where the decision follows the votes" if voted else "Why, for later readers",
+            placeholder="Optional if the decision follows the votes" if voted else "Why, for later readers",
         )
 
 
@@ -213,6 +213,6 @@ def _draw_decision(page: Opened, decision: PointDecided) -> None:
             try:
                 criteria = page.store.criteria.get(page.project.project_id, decision.criteria_id)
             except ConcordError as error:
-                st.caption(plain(f"It cannot be made the judge: {error}"))
+                st.caption(plain(f"It can't become the judge: {error}"))
             else:
                 criteria_judge.draw(page, criteria, "review")

@@ -18,7 +18,7 @@ COLUMNS = {
     "progress": Column(digits=0, unit=" %"),
     "golden set": Column(width=180),
     "judge": Column(width=160),
-    "by": Column(help="who started it, as the log says", width=140),
+    "by": Column(help="who started it, according to the log", width=140),
     "calls": Column(help="requests sent to a model"),
     "error": Column(width=260),
 }

@@ -20,9 +20,10 @@ def check_accounts(settings: Settings) -> None:
     """Raise UsageError if roles are configured but nobody can sign in, because then everybody would be admin."""
     if settings.roles_file and auth_section() is None:
         raise UsageError(
-            "CONCORD_ROLES gives people roles, but nobody can sign in: .streamlit/secrets.toml has no section [auth] "
-            "that can be read, and without accounts everybody would be admin. Add that section (the README says how "
-            "under A team), or unset CONCORD_ROLES to use Concord on this machine alone."
+            "CONCORD_ROLES assigns roles, but no one can sign in because .streamlit/secrets.toml has no readable "
+            "[auth] "
+            "section. Add that section (see A team in the README), or unset CONCORD_ROLES to use Concord on this "
+            "machine alone."
         )
 
 

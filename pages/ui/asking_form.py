@@ -38,7 +38,7 @@ EFFORTS = ("", "none", "minimal", "low", "medium", "high", "xhigh", "max")
 def choose_asking(spec: str) -> Asking:
     """Draw how the model `spec` is asked, folded under one line. Raises UsageError for settings that conflict."""
     local = spec.startswith("hf:")
-    with st.expander("How the judge is asked: form, samples, temperature, thinking", icon=":material/tune:"):
+    with st.expander("Prompting: form, samples, temperature, thinking", icon=":material/tune:"):
         first, second, third = st.columns(3, gap="medium")
         with first:
             key = widget("form_hf" if local else MODEL_FORM)
@@ -55,7 +55,7 @@ def choose_asking(spec: str) -> Asking:
             weighted = form == AT_ONCE or (
                 form == "score_only"
                 and st.checkbox(
-                    "Weigh by probability",
+                    "Weight by probability",
                     key=widget("weighted"),
                     help="Where the endpoint returns the probabilities of tokens.",
                 )
@@ -63,17 +63,17 @@ def choose_asking(spec: str) -> Asking:
             references = st.checkbox(
                 "Show references",
                 key=widget("references"),
-                help="Adds each item's references to the prompt. Items without one are not scored.",
+                help="Adds each item's references to the prompt. Items without one aren't scored.",
             )
             persona = st.selectbox("Persona", PERSONAS, key=widget("persona"), format_func=PERSONA_NAMES.__getitem__)
         with second:
             samples = st.number_input(
-                "Replies a score",
+                "Replies per score",
                 1,
                 MOST_SAMPLES,
                 1,
                 key=widget("samples"),
-                help="Their mean is the score. At temperature 0 they are much the same.",
+                help="Their mean is the score. At temperature 0 they are nearly identical.",
             )
             usual = 1.0 if samples > 1 else 0.0
             own = st.checkbox("Leave the temperature to the model", key=widget("own_temperature"))
@@ -82,7 +82,7 @@ def choose_asking(spec: str) -> Asking:
         more: dict[str, Any] = {}
         with third:
             tokens = st.number_input(
-                "Longest reply in tokens",
+                "Maximum reply length in tokens",
                 1,
                 MOST_TOKENS,
                 None,

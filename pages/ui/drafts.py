@@ -81,7 +81,7 @@ def draw_kept(page: Opened, editing: Editing, head: str = "") -> None:
         return
     moved = " Somebody has saved another version since; saving yours will show both." if head != editing.base else ""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        words = f"Your unsaved text of {clock(editing.opened_at)} was kept.{moved if head else ''}"
+        words = f"Your unsaved text from {clock(editing.opened_at)} was kept.{moved if head else ''}"
         st.markdown(f":material/history: {plain(words)}", width="content")
         st.button(
             "Start again from the version",

@@ -19,7 +19,7 @@ def say_waiting() -> None:
     """Report a wait for the store on the screen of the waiting thread and in the log."""
     say_in_log()
     if get_script_run_ctx(suppress_warning=True) is not None:
-        words = f"The database does not answer. Waiting for it, for up to {PATIENCE:.0f} s …"
+        words = f"The database isn't responding. Waiting for up to {PATIENCE:.0f} s …"
         st.toast(words, icon=":material/hourglass_top:", duration="long")
 
 

@@ -26,7 +26,7 @@ from pages.ui.state import widget
 JUDGES = {
     "offline": "Offline judge: free, takes seconds, needs no key; not an LLM",
     "openai": "LLM over an OpenAI-compatible endpoint",
-    "hf": "LLM in the worker, from the list of this installation",
+    "hf": "LLM in the worker, from this installation's list",
     "scripted": "Scripted demo: a stand-in that follows a script",
 }
 WORDS: Mapping[str, Mapping[Any, str]] = {
@@ -51,7 +51,7 @@ GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
         "Search": {
             "preset": "Preset",
             "revisit": "Revisit",
-            "rounds": "Rounds of refining",
+            "rounds": "Refinement rounds",
             "ensemble": "Average the best …",
         },
         PROMPT: {"levels": "Show level descriptions", "examples": "Examples shown"},
@@ -63,7 +63,7 @@ GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
     {
         "Refining": {
             "refine_gate": "Refinements must gain on unseen items",
-            "keep": "Criteria refined a round (K)",
+            "keep": "Criteria refined per round (K)",
         },
         "Drafting": {"reasons": "Show the raters' reasons"},
     },
@@ -218,7 +218,7 @@ def choose_judge(page: Opened, prefix: str = "", *, models_only: bool = False) -
         return f"hf:{st.selectbox('Model in the worker', settings.local_models, key=key, format_func=plain)}"
     if kind != "openai":
         return str(kind)
-    placeholder = "the name under which the endpoint serves it"
+    placeholder = "the model's name at the endpoint"
     model = st.text_input("Model", key=widget(f"{prefix}model"), placeholder=placeholder, **look).strip()
     base = st.text_input(
         "Base URL (empty: OpenAI's own)",
@@ -234,7 +234,7 @@ def choose_judge(page: Opened, prefix: str = "", *, models_only: bool = False) -
     st.caption(
         f"A key is set in the environment ({key_name}). Concord reads it there and never stores or shows it."
         if key_name
-        else "No key in the environment. If the endpoint asks for one, set OPENAI_API_KEY where the worker runs. Never "
+        else "No key in the environment. If the endpoint requires one, set OPENAI_API_KEY where the worker runs. Never "
         "type a key here."
     )
     spec = "" if not model else f"openai:{model}@{base}" if base else f"openai:{model}"

@@ -40,7 +40,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     places = st.columns(ACROSS, gap="medium")
     for place, metric in enumerate(possible):
         with places[place % ACROSS], st.container(gap="xxsmall"):
-            needs = ", ".join(sorted(metric.needs)) or "nothing but the target"
+            needs = ", ".join(sorted(metric.needs)) or "only the target"
             name = f"{metric.name} (among the judges)" if metric.name in there else metric.name
             help_words = plain(f"Needs: {needs}. Cost: {metric.cost}.")
             if st.checkbox(plain(name), key=f"{prefix}_{metric.name}", help=help_words):
@@ -62,7 +62,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             "likelihood:.",
         )
     chosen += [name.strip() for name in typed.split(",") if name.strip()]
-    problem = "A metric was named twice." if len(set(chosen)) < len(chosen) else ""
+    problem = "A metric is listed twice." if len(set(chosen)) < len(chosen) else ""
     try:
         for name in chosen:
             if not name.startswith(COLUMN_PREFIX):
@@ -110,7 +110,7 @@ def draw_run(page: Opened, golden: GoldenSummary) -> None:
             run_panel.draw_status(page, view)
             return
         if outcome.judges:
-            words = f"Among the judges now on {', '.join(outcome.aspects)}: {', '.join(outcome.judges)}."
+            words = f"Added as judges of {', '.join(outcome.aspects)}: {', '.join(outcome.judges)}."
             st.success(plain(words), icon=":material/check:")
         if outcome.left_out:
             left_out = outcome.left_out.items()

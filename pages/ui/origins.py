@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _NO_HOST = (
-    "Concord does not answer under this host name. On its own machine, open it as localhost. Behind a proxy, "
+    "Concord doesn't accept this host name. On the machine that runs Concord, open localhost. Behind a proxy, "
     "add the proxy's name to server.allowedHosts in .streamlit/config.toml.\n"
 )
 _NO_ORIGIN = (
-    "Concord does not answer pages of another address. Behind a proxy, add its address to "
+    "Concord doesn't accept requests from pages at another address. Behind a proxy, add its address to "
     "server.corsAllowedOrigins in .streamlit/config.toml.\n"
 )
 SAFE_HEADERS = {

@@ -71,7 +71,7 @@ def open_store(settings: Settings) -> Store:
         if settings.demo:
             projects.welcome(store, settings)
     except ConcordError as error:  # Concord works without the demo: a damaged file stops nobody
-        logging.getLogger("concord").error("the demo project was not brought in: %s", error)
+        logging.getLogger("concord").error("the demo project was not imported: %s", error)
     projects.ensure_sample_project(store)
     return store
 
@@ -96,7 +96,7 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
         offered = store.projects.all()
     except ConcordError as error:
         st.title(title, anchor=False)
-        stop_with("Concord cannot start with these settings.", str(error))
+        stop_with("Concord can't start with these settings.", str(error))
     head = _draw_head(title, intro, store)  # first, for it is looked for first
     project = _choose_project(store, offered)
     if not state.is_bare():
@@ -182,7 +182,7 @@ def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSumma
         wanted = next(filter(is_demo, known), next(iter(known)))
     if named is not None and named not in known:
         state.leave_project()  # whatever else the link names is of that project
-        words = f"This link names a project that is not here. You see “{known[wanted].name}” instead."
+        words = f"This link points to a project that isn't here. “{known[wanted].name}” is shown instead."
         state.leave_notice(words, good=False)
     state.remember_project(wanted)
     return known[wanted]

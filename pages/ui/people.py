@@ -33,8 +33,8 @@ LONGEST = 60
 _LONGEST_CLAIM = 120
 _JOINERS = "\u200c\u200d"  # part of how some scripts and emoji are written
 ALLOWED: dict[Role, str] = {
-    "viewer": "You can read everything here. Buttons that change something are off.",
-    "annotator": "You can read, label, comment and vote. Buttons that change anything else are off.",
+    "viewer": "You can read everything here. Buttons that change something are disabled.",
+    "annotator": "You can read, label, comment and vote. Buttons that change anything else are disabled.",
 }
 _log = logging.getLogger("concord")
 
@@ -64,13 +64,13 @@ def let_in() -> Account | None:
         if not st.secrets.load_if_toml_exists() and any(
             Path(file).is_file() for file in st.get_option("secrets.files")
         ):
-            _stop("The file secrets.toml cannot be read, so nobody can sign in. See the server's log.")
+            _stop("The file secrets.toml can't be read, so no one can sign in. See the server's log.")
         address = st.context.ip_address
         # Without accounts nothing tells people apart, so only this machine gets in.  None is this very machine.
         if isinstance(address, str) and not is_loopback(address):
             _stop(
-                "Concord has no accounts, so it opens on its own machine only. To let a team in, add a section [auth] "
-                "to .streamlit/secrets.toml. The README explains how under A team."
+                "Concord has no accounts, so it works only on its own machine. To let a team in, add an [auth] "
+                "section to .streamlit/secrets.toml (see A team in the README)."
             )
         return None
     if not st.user.get("is_logged_in"):
@@ -78,9 +78,9 @@ def let_in() -> Account | None:
     account = Account(*(tidy(str(st.user.get(claim) or ""), _LONGEST_CLAIM) for claim in ("name", "email")))
     refusal = ""
     if not account.email:
-        refusal = "Your account came without an e-mail address, and roles are given by address."
+        refusal = "Your account has no e-mail address, which Concord needs to find your role."
     elif str(st.user.get("email_verified", True)).lower() == "false":
-        refusal = "The e-mail address of this account has not been verified. Verify it there, then sign in again."
+        refusal = "The e-mail address of this account isn't verified. Verify it with the provider, then sign in again."
     if refusal:
         st.title("Concord", anchor=False)
         st.error(refusal, icon=":material/block:")
@@ -106,7 +106,7 @@ def _ask_to_sign_in(section: Any) -> NoReturn:
         named = [str(name) for name, value in section.items() if isinstance(value, Mapping) and "client_id" in value]
         offered = [None, *named] if "client_id" in section else [*named]
     if not offered:
-        _stop("Signing in is switched on, but the section [auth] of secrets.toml names no provider.")
+        _stop("Sign-in is enabled, but the [auth] section of secrets.toml doesn't name a provider.")
     st.text("Sign in to continue.")
     for provider in offered:
         label = f"Sign in with {plain(provider)}" if provider else "Sign in"
@@ -121,7 +121,7 @@ def _log_in(provider: str | None) -> None:
         st.login(provider)
     except (StreamlitAuthError, StreamlitMissingAuthlibError) as error:
         _log.error("signing in with %s: %s", provider or "the only provider", error)
-        state.leave_notice("Signing in is not set up completely. The server's log says what is missing.", good=False)
+        state.leave_notice("Sign-in isn't fully set up. See the server's log for the missing part.", good=False)
 
 
 def _draw_sign_out() -> None:
@@ -333,4 +333,4 @@ def gate(page: Acting, role: Role, *, disabled: bool = False, help: str | None =
     """Return `disabled` and `help` of a widget: disabled, with the reason, if the role is too low."""
     if may(page, role):
         return {"disabled": disabled, "help": help}
-    return {"disabled": True, "help": f"This needs the role {role}; yours is {page.actor.role}."}
+    return {"disabled": True, "help": f"This requires the role {role}. Your role is {page.actor.role}."}

@@ -87,7 +87,7 @@ def draw_start(
     try:
         run_id = start()
     except ConcordError as error:
-        st.error(f"The run was not started.  \n{plain(str(error))}", icon=":material/error:")
+        st.error(f"The run didn't start.  \n{plain(str(error))}", icon=":material/error:")
         return
     if shown is not None:
         shown(run_id)
@@ -155,7 +155,7 @@ def draw_status(page: Opened, run: Run) -> None:
         elif run.resumable and not page.project.came_with(run):
             look |= {"icon": ":material/resume:", "type": "primary"}
             resume = ("Not resumed", projects.resume_run, page.store, page.settings, run.run_id)
-            words = "Continues where it stopped. Replies and texts that were read are cached."
+            words = "Continues where it stopped. Replies and hidden states are cached."
             people.button(page, "reviewer", "Resume", args=resume, help=words, **look)
     note_imported(page, run)
     asks = makes_calls(run)
@@ -199,7 +199,7 @@ def note_imported(page: Opened, run: Run) -> bool:
 def draw_unread(page: Opened, run: Run) -> None:
     """Draw how many replies could not be read, and how to ask again."""
     if n := projects.unread_replies(page.store, run.run_id):
-        st.text(f"{counted(n, 'reply', 'replies')} could not be read. Start the run again: only these cost anything.")
+        st.text(f"{counted(n, 'reply', 'replies')} couldn't be read. Start the run again; only these cost anything.")
 
 
 def run_words(run: Run) -> str:

@@ -33,7 +33,7 @@ def check_settings() -> None:
     try:
         check_accounts(Settings.from_environment())
     except UsageError as error:
-        raise SystemExit(f"Concord does not start. {error}") from None
+        raise SystemExit(f"Concord can't start. {error}") from None
 
 
 @asynccontextmanager
@@ -44,7 +44,7 @@ async def getting_ready(_: Any) -> AsyncIterator[None]:
     opens no browser for an app that it imports.
     """
     faults.log_no_messages()
-    _say("Concord is getting ready …")
+    _say("Concord is starting …")
     secure_home(home_of())
     with owner_only():
         get_ready()

@@ -116,7 +116,7 @@ def findings_frame(findings: Sequence[FileProblem]) -> pd.DataFrame:
     """Return the findings of a file, errors first."""
     ranked = sorted(findings, key=lambda finding: ("error", "warning", "note").index(finding.severity))
     rows = [(found.severity, found.row, found.column or "", found.message) for found in ranked]
-    frame = pd.DataFrame(rows, columns=["severity", "row", "column", "what and what to do"])
+    frame = pd.DataFrame(rows, columns=["severity", "row", "column", "finding"])
     return frame.astype({"row": "Int64"})
 
 
@@ -229,7 +229,7 @@ def alignment_columns(heading: str) -> dict[str, Column]:
         heading: Column(digits=2),
         "interval": Column("95 % interval"),
         "n": Column(help="number of items (of systems at system level)"),
-        "unread": Column(help="items whose replies held no rating; never counted as a score"),
+        "unread": Column(help="items whose replies had no rating; never counted as a score"),
     }
 
 

@@ -99,7 +99,7 @@ def test_bursts_are_kept_in_order_a_reload_brings_them_back_and_saving_ends_the_
         page.reload()
         area = opened(page, settle)
         expect(area).to_have_value(whole)
-        expect(page.get_by_text("Your unsaved text of")).to_be_visible()
+        expect(page.get_by_text("Your unsaved text from")).to_be_visible()
 
         types(page, area, " Five.")
         page.close()  # before typing has rested
@@ -117,7 +117,7 @@ def test_bursts_are_kept_in_order_a_reload_brings_them_back_and_saving_ends_the_
         assert place.draft() is None
         page.goto(place.form(url))
         expect(opened(page, settle)).to_have_value(TEXT)
-        assert not page.get_by_text("Your unsaved text of").count()
+        assert not page.get_by_text("Your unsaved text from").count()
         assert not page.get_by_test_id("stException").count()
 
 

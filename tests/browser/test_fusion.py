@@ -92,10 +92,10 @@ def test_four_assistants_one_left_out_kept_and_applied(
     expect(rows(page).first).to_be_visible(timeout=60_000)
     expect(rows(page).filter(has_text=SHOWN[3])).to_have_count(0)
 
-    page.get_by_role("button", name="Keep as a judge").click()
+    page.get_by_role("button", name="Save as a judge").click()
     enter(page.get_by_label("Name", exact=True), "Three in one")
-    page.get_by_role("button", name="Keep", exact=True).click()
-    settle("is among the judges now")
+    page.get_by_role("button", name="Save", exact=True).click()
+    settle("is now a judge")
     with page.expect_download() as download:
         page.get_by_role("button", name="File of Three in one").click()
     file = tmp_path / "fused.yaml"

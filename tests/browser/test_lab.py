@@ -39,7 +39,7 @@ def bring_in(page: Page, settle: Settle, enter: Settle, file: Path, name: str) -
     expect(page.get_by_text("1 of 144").first).to_be_visible(timeout=MS)  # unread replies, beside the 143 scored
     enter(page.get_by_label("Name of the judge"), name)
     page.get_by_role("button", name="Add this judge").click()
-    settle(f"{name} is among the judges: 143 of 144 items scored on coherence")
+    settle(f"{name} is now a judge: 143 of 144 items scored on coherence")
 
 
 @pytest.fixture

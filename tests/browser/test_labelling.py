@@ -184,7 +184,7 @@ def test_a_typed_number_is_of_its_item_alone(
     pass_id = place.begin("numbers", LabelAspect("clarity", Scale(1, 5)))
     sit_down(page, place, pass_id, "Ann")
     typed(page, "150", "1 of 4 · 0 done")
-    told(page, "150 is not on the scale. Type a number from 1 to 5.")
+    told(page, "150 isn't on the scale. Type a number from 1 to 5.")
     box(page).fill("3.5")
     with standing_still(place.url):  # in one breath: nobody has seen the item that the 1 would be of
         for key in ("Enter", "1", "Enter"):
@@ -247,7 +247,7 @@ def test_two_raters_in_two_passes_on_one_aspect(page: Page, browser: Browser, pl
         for k, (hers, his) in enumerate(((2, 2), (4, 5), (3, 3))):
             strike(page, str(hers), "Enter", then=f"{k + 2} of 4 · {k + 1} done")
             strike(bo, str(his), "Enter", then=f"{k + 2} of 4 · {k + 1} done")
-        view(page, "Decide", "You still rate: 1 item left in First look.")
+        view(page, "Decide", "You're still rating: 1 item left in First look.")
         assert "2.67" not in page.content()  # neither golden labels nor the other's ratings
         page.get_by_role("button", name="Continue rating").click()
         stands(page, "4 of 4 · 3 done")

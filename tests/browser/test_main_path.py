@@ -23,8 +23,8 @@ def start_calibration(page: Page, url: str, settle: Settle, enter: Settle, choos
     settle("Before the start")
     page.get_by_text("Advanced: search").click()
     choose("Revisit", "full: every draft on every item")
-    enter(page.get_by_role("spinbutton", name="Rounds of refining"), "20")
-    enter(page.get_by_role("spinbutton", name="Criteria refined a round (K)"), "50")
+    enter(page.get_by_role("spinbutton", name="Refinement rounds"), "20")
+    enter(page.get_by_role("spinbutton", name="Criteria refined per round (K)"), "50")
     page.get_by_role("button", name="Start the calibration").click()
     page.wait_for_url(re.compile(r"run=r\w+"))
     return re.search(r"run=(\w+)", page.url)[1]  # type: ignore[index]

@@ -53,7 +53,7 @@ def test_pages_of_other_addresses_are_refused(app_url: str) -> None:
     for origin in ("http://evil.example", "http://localhost:3000", "http://localhost", "null", f"ftp://{host}"):
         answer = get(app_url, "/", host, origin)
         assert (answer.status_code, opens(app_url, host, origin)) == (403, 403), origin
-        assert "pages of another address" in answer.text
+        assert "pages at another address" in answer.text
 
 
 def test_every_answer_says_that_it_is_not_to_be_framed(app_url: str) -> None:

@@ -28,9 +28,9 @@ def test_folders_are_made_and_nothing_else_stays(tmp_path: Path) -> None:
 def test_a_folder_that_is_a_file_is_refused_in_words(tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.write_text("mine", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"summary\.json: cannot be written .*Choose another place"):
+    with pytest.raises(UsageError, match=r"summary\.json: can't be written .*Choose another location"):
         write_text(taken / "summary.json", "new")
-    with pytest.raises(ArchiveError, match="cannot be written"), saving(taken / "p.zip", ArchiveError):
+    with pytest.raises(ArchiveError, match="can't be written"), saving(taken / "p.zip", ArchiveError):
         pass
     assert taken.read_text("utf-8") == "mine"
 

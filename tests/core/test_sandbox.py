@@ -56,11 +56,11 @@ def test_values_come_back(ask: Ask) -> None:
     [
         ("memory", "more memory than", {}),
         ("python", "more time than", {}),
-        ("native", "cannot be read within 200 MB of memory and 1 s|more time", {}),
-        ("crash", "cannot be read within 200 MB of memory and 1 s", {}),
-        ("fault", "cannot be read within 200 MB of memory and 1 s", {}),
+        ("native", "can't be read within 200 MB of memory and 1 s|more time", {}),
+        ("crash", "can't be read within 200 MB of memory and 1 s", {}),
+        ("fault", "can't be read within 200 MB of memory and 1 s", {}),
         ("flood", "larger than 3 MB", {"most": 3 << 20}),
-        ("sleep", "cannot be read", {}),
+        ("sleep", "can't be read", {}),
     ],
 )
 def test_what_a_file_may_not_bring_is_refused_and_the_next_is_read(

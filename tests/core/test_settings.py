@@ -27,8 +27,8 @@ def test_roles_by_identity(tmp_path: Path) -> None:
     [
         ("{", "must be a JSON object"),
         ("[1]", "must be a JSON object"),
-        ('{"a": "boss"}', "the role 'boss'; it is one of viewer"),
-        ('{"a": ["admin"]}', "it is one of viewer"),
+        ('{"a": "boss"}', "the role 'boss'. Use one of: viewer"),
+        ('{"a": ["admin"]}', "Use one of: viewer"),
     ],
 )
 def test_a_bad_file_of_roles(tmp_path: Path, text: str, words: str) -> None:

@@ -18,7 +18,7 @@ def test_nothing_is_replaced_without_force(concord: Concord, repository: Path, t
     before = file.read_bytes()
     refused = concord("adapt", judge, "--to", "mlflow", "--out", file)
     assert refused.code == 2
-    assert "exists already" in refused.body["error"]["message"]
+    assert "already exists" in refused.body["error"]["message"]
     assert "--force" in refused.body["error"]["message"]
     assert file.read_bytes() == before
     assert concord("adapt", judge, "--to", "mlflow", "--out", file, "--force").code == 0
@@ -34,7 +34,7 @@ def test_score_replaces_no_other_file(concord: Concord, repository: Path, tmp_pa
         before = Path(out).read_bytes()
         refused = concord("score", items, "--judge-file", repository / JUDGE, "--out", out)
         assert refused.code == 2
-        assert "exists already" in refused.body["error"]["message"]
+        assert "already exists" in refused.body["error"]["message"]
         assert Path(out).read_bytes() == before
     assert concord("score", items, "--judge-file", repository / JUDGE, "--out", other, "--force").code == 0
     assert len(other.read_text(encoding="utf-8").splitlines()) == 144
@@ -55,5 +55,5 @@ def test_report_and_export_project(concord: Concord, tmp_path: Path) -> None:
             assert concord(*command).code == 0
         refused = concord(*command)
         assert refused.code == 2
-        assert "exists already" in refused.body["error"]["message"]
+        assert "already exists" in refused.body["error"]["message"]
         assert concord(*command, "--force").code == 0

@@ -40,7 +40,7 @@ def test_a_screen_waits_for_the_database_and_saves_what_was_pressed_once(server:
     back = server.be_away_meanwhile(1.0)
     press(screen, "Create project")
     back.join()
-    assert "The database does not answer. Waiting for it" in screen.toast[0].value
+    assert "The database isn't responding. Waiting for up to" in screen.toast[0].value
     store = projects.open_store(Settings.from_environment())
     assert [project.name for project in store.projects.all()].count("mine") == 1
 

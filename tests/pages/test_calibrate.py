@@ -207,7 +207,7 @@ def test_a_finished_run_opens_with_what_it_found(place: Place) -> None:
     assert "Calibration raised agreement with raters from 0.21 to 0.52." in page_text
     assert "Agreement 0.52 [0.42, 0.62]; gain " in page_text
     assert "Spearman rho, sample level, held-out items, n = 72" in page_text
-    assert "offline judge, which is not an LLM" in page_text
+    assert "offline judge, which isn't an LLM" in page_text
     assert "Only 80 labels on calibration" in page_text
     assert not [widget for widget in screen.button if widget.label in ("Cancel", "Resume")]
     assert [widget.label for widget in screen.download_button] == ["Download judge.yaml (not approved)"]
@@ -272,13 +272,13 @@ def test_on_newer_labels_known_sources_keep_their_side_and_the_form_says_so(plac
     calibrate(place, CalibrationSettings(preset="quick", rounds=0))
     place.add_golden(golden_of(30, 6, name="more summaries"))
     screen = open_screen(SCREEN, project=place.project_id, golden=place.golden_id)
-    assert "Sources known from summaries stay in their set" in texts(screen)
+    assert "Sources from summaries stay in their set" in texts(screen)
     press(screen, "Start the calibration")
     kept = candidates(2, "kept")
     split_from = place.request_of(place.newest("calibration")).split_from
     request = CalibrationRequest(place.project_id, place.golden_id, "coherence", split_from=split_from)
     screen = shown(place.add_run("done", request, shown=standing(kept), outcome=calibration(kept)))
-    assert "Sources known from summaries stay in their set" in texts(screen)
+    assert "Sources from summaries stay in their set" in texts(screen)
 
 
 def test_an_undefined_result_is_said_with_its_reason(place: Place) -> None:
@@ -326,7 +326,7 @@ def test_an_unchanged_run_is_read_once_however_often_the_screen_is_drawn(
 
 
 def test_how_the_judge_is_asked_reaches_the_request_and_the_estimate(place: Place, form: AppTest) -> None:
-    assert "Replies a score" not in [box.label for box in form.number_input], "the offline judge takes no prompt"
+    assert "Replies per score" not in [box.label for box in form.number_input], "the offline judge takes no prompt"
     form.radio(key="form_judge").set_value("openai").run()
     form.text_input(key="form_model").set_value("m")
     form.text_input(key="form_base_url").set_value("http://127.0.0.1:1/v1").run()

@@ -30,7 +30,7 @@ def screen(store: Store, settings: Settings) -> AppTest:
 def test_only_reviewers_see_the_uploader(store: Store, settings: Settings) -> None:
     screen = draw(settings, "compare.import_view", "wit", role="annotator")
     assert not screen.get("file_uploader")
-    assert "needs the role reviewer. Your role is annotator" in screen.info[0].value
+    assert "requires the reviewer role. Your role is annotator" in screen.info[0].value
 
 
 def bring(screen: AppTest, rows: list[Any] | bytes, name: str = "judge.jsonl") -> AppTest:
@@ -58,18 +58,18 @@ def test_a_file_is_understood_shown_and_added(screen: AppTest, store: Store) -> 
     assert "1 item id of the file is not in the golden set and left out: x" in (shown)
     columns, unread = grids(screen)[0], grids(screen)[1]
     assert list(columns["column"]) == ["id", "reply"]
-    assert set(columns["found"]) == {"by another usual name"}
+    assert set(columns["found"]) == {"by another common name"}
     assert list(unread["begins"]) == ["?"]
     screen.text_input[0].set_value("GPT").run()
     press(screen, "Add this judge")
     (view,) = judges(store)
     np.testing.assert_array_equal(view.judge.values, [2, np.nan, np.nan, np.nan])
     assert view.name == "GPT"
-    assert "GPT is among the judges: 1 of 4 items scored on wit" in told(screen)
+    assert "GPT is now a judge: 1 of 4 items scored on wit" in told(screen)
     assert not screen.button, "the upload is empty again"
     bring(screen, [{"id": "i0", "reply": "Score: 2"}, {"id": "i1", "reply": "?"}, {"id": "x", "reply": "Score: 1"}])
     press(screen, "Add this judge")
-    assert "was imported before. The judge GPT stays as it is" in told(screen)
+    assert "was already imported. The judge GPT is unchanged" in told(screen)
     assert len(judges(store)) == 1
 
 

@@ -64,7 +64,7 @@ def test_on_pairs_it_says_who_wins_most_with_interval(store: Store, settings: Se
     screen = opened(place)
     assert not screen.exception
     assert "Raters prefer new most:" in texts(screen)
-    assert "The judge prefers what raters prefer in" in texts(screen)
+    assert "The judge and the raters prefer the same text at a rate of" in texts(screen)
     assert "do not say which two systems" not in texts(screen)
 
 
@@ -78,4 +78,4 @@ def test_pairs_without_systems_tell_how_often_the_judge_agrees_and_what_is_missi
     projects.add_judge(store, place.project_id, place.golden_id, JudgeScores("judge", "imported", "preference", chosen))
     said = texts(opened(place))
     assert "no pair names its two systems (columns model_a and model_b)" in said
-    assert "The judge prefers what raters prefer in 1.000" in said
+    assert "The judge and the raters prefer the same text at a rate of 1.000" in said

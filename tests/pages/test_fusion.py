@@ -78,7 +78,7 @@ def test_a_part_is_left_out_and_the_figures_follow(full: Place) -> None:
     frame = table(choose_section(screen, "Result"))
     assert set(frame.loc[frame["role"] != "fusion", "judge"]) == {"one", "two"}
     labelled(choose_section(screen, "Set up").multiselect, "Parts of the fusion").set_value(["one"]).run()
-    assert "These judges cannot be fused" in texts(screen)
+    assert "These judges can't be fused" in texts(screen)
 
 
 def test_every_section_draws_and_shows_markup_as_letters(full: Place) -> None:
@@ -93,15 +93,15 @@ def test_every_section_draws_and_shows_markup_as_letters(full: Place) -> None:
 def test_a_fusion_is_kept_as_a_judge(full: Place) -> None:
     screen = open_screen(SCREEN, **full.ids)
     choose(screen, "Name", "Three in one")
-    press(screen, "Keep")
-    assert "Three in one is among the judges now" in texts(screen).replace("\\", "")
+    press(screen, "Save")
+    assert "Three in one is now a judge" in texts(screen).replace("\\", "")
     kept = [judge for judge in full.store.judges.all(full.project_id) if judge.judge.kind == "fused"]
     assert [judge.name for judge in kept] == ["Three in one"]
     parts = labelled(choose_section(screen, "Set up").multiselect, "Parts of the fusion")
     assert "Three in one" in parts.options and "Three in one" not in parts.value  # no part of itself
     choose(screen, "Name", "Another name")
-    press(screen, "Keep")
-    assert "This fusion was kept before, as Three in one" in texts(screen).replace("\\", "")
+    press(screen, "Save")
+    assert "This fusion is already saved as Three in one" in texts(screen).replace("\\", "")
 
 
 def test_without_judges_it_says_what_to_do(shelf: Place) -> None:
@@ -116,7 +116,7 @@ def test_parts_that_saw_nearly_everything_are_refused_in_words(shelf: Place) -> 
     add(shelf, "one", 1.0)
     add(shelf, "cheat", 0.1, kind="calibrated", seen=tuple(range(110)))
     page_text = texts(open_screen(SCREEN, **shelf.ids))
-    assert "These judges cannot be fused" in page_text
+    assert "These judges can't be fused" in page_text
     assert "no part has seen" in page_text
 
 

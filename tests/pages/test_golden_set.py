@@ -75,7 +75,7 @@ def test_an_empty_project_has_the_drop_zone_and_three_ways_to_begin(empty: Place
     screen = open_screen(SCREEN, project=empty.project_id)
     assert "no golden set yet" in texts(screen)
     assert len(screen.file_uploader) == 1
-    assert "The demo is switched off in this installation." in texts(screen)
+    assert "The demo is disabled in this installation." in texts(screen)
     press(screen, "Add the sample summaries")
     assert "144 items from 6 systems over 24 sources" in texts(screen)
     assert empty.store.events.all(empty.project_id, Entry)[-1].sentence == "added the sample summaries"
@@ -108,7 +108,7 @@ def test_a_file_is_mapped_by_alias_checked_and_frozen_after_a_name_is_given(
     monkeypatch.setattr(remembered, "name", lambda settings: "")
     screen = bring(place, "mine.csv", rows())
     assert value_of(screen, "Judged text") == "summary"
-    assert "by another usual name: :small[Summary 0 of 0. · Summary 1 of 0. · Summary 2 of 0.]" in plainly(screen)
+    assert "by another common name: :small[Summary 0 of 0. · Summary 1 of 0. · Summary 2 of 0.]" in plainly(screen)
     assert "by its name: :small[0-0 · 0-1 · 0-2]" in plainly(screen)
     assert "60 items from 3 systems over 20 sources" in texts(screen)
     assert "a source and a text about it" in texts(screen)
@@ -125,9 +125,9 @@ def test_a_wrong_column_can_be_corrected_and_leaves_its_other_part(place: Place)
     screen = bring(place, "mine.csv", rows())
     choose(screen, "Judged text", "document")
     assert value_of(screen, "Source") is None
-    assert value_of(screen, "What an item is") == "single"
+    assert value_of(screen, "Kind of item") == "single"
     choose(screen, "Context", "summary")
-    assert value_of(screen, "What an item is") == "source_context_target"
+    assert value_of(screen, "Kind of item") == "source_context_target"
     assert "chosen here: :small[The source of 0." in plainly(screen)
     press(screen, FREEZE)
     item = frozen(place).items[0]
@@ -140,13 +140,13 @@ def test_both_texts_of_a_pair_are_called_what_they_are(place: Place) -> None:
         for k in range(6)
     ]
     screen = bring(place, "mine.csv", pairs)
-    assert value_of(screen, "What an item is") == "pair"
+    assert value_of(screen, "Kind of item") == "pair"
     names = [box.label for box in screen.selectbox]
     assert names[names.index("Text A") + 1] == "Text B"
     assert not {"Judged text", "Context"} & set(names)
     assert [value_of(screen, name) for name in ("Text A", "Text B")] == ["response_a", "response_b"]
     assert frame_with(screen, "text A")["text B"][0] == "Second 0"
-    choose(screen, "What an item is", "source_context_target")
+    choose(screen, "Kind of item", "source_context_target")
     assert value_of(screen, "Context") == "response_b"
 
 
@@ -184,10 +184,10 @@ def test_broken_rows_are_listed_and_freezing_is_off(place: Place) -> None:
     for row in listed[:33]:
         row["human_clarity"] = "excellent"
     screen = bring(place, "mine.csv", listed)
-    assert "This cannot be used yet. Expected a number, got 'excellent'" in texts(screen)
+    assert "This file can't be used yet. Expected a number, got 'excellent'" in texts(screen)
     errors = frame_with(screen, "severity").query("severity == 'error'")
     assert (errors["row"].iloc[0], errors["column"].iloc[0]) == (2, "human_clarity")
-    (cause,) = errors["what and what to do"]  # one message per cause
+    (cause,) = errors["finding"]  # one message per cause
     assert cause.endswith("The same in rows 3, 4, 5, 6, 7, 8, 9, 10 and 24 more.")
     assert button(screen, FREEZE).disabled
 
@@ -195,7 +195,7 @@ def test_broken_rows_are_listed_and_freezing_is_off(place: Place) -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "This file cannot be used."),
+        (b"", "This file can't be used."),
         (b"only\nshort\n", "No column of human labels was found"),
         (b"target,human_x\n\xff\xfe\x00bad,1\nb,2\n", "1 warning under"),
         (",".join(f"human_a{k}" for k in range(300)).encode() + b",target\n" + b"1," * 300 + b"t\n", "200 aspects"),
@@ -227,7 +227,7 @@ RATED = "id,text,score_anna,score_ben\n" + "".join(
 
 @pytest.mark.parametrize(
     ("answer", "aspects"),
-    [("Raters of one aspect: use their mean", ["overall"]), ("An aspect each", ["anna", "ben"])],
+    [("Raters of one aspect: use their mean", ["overall"]), ("One aspect each", ["anna", "ben"])],
 )
 def test_columns_that_look_like_raters_are_confirmed_by_a_press(place: Place, answer: str, aspects: list[str]) -> None:
     screen = bring(place, "rated.csv", RATED)

@@ -184,7 +184,10 @@ def test_a_scale_is_rated_in_whole_steps_unless_somebody_says_otherwise(scale: S
 def test_a_link_to_an_unknown_pass_says_so(store: Store, asked: Asked, open_label: Open) -> None:
     known = asked.begin(store)
     screen = open_label(labelling="<b>gone</b>")
-    assert "This link names a labelling pass that is not in this project. You see the newest." in texts(screen)
+    assert (
+        "This link points to a labelling pass that isn't in this project. The newest pass is shown instead."
+        in texts(screen)
+    )
     assert screen.query_params["labelling"] == known
 
 
@@ -213,7 +216,7 @@ def test_a_link_to_the_task_shows_the_task_alone(store: Store, asked: Asked, ope
     assert not screen.sidebar.children
     assert not [*screen.selectbox, *screen.button_group]
     gone = open_label(labelling="gone", task="1")
-    assert "Ask whoever sent it for a new one." in texts(gone)
+    assert "Ask the sender for a new link." in texts(gone)
     assert [button.label for button in gone.button] == ["Ann", "Menu"]  # for a reviewer, who may leave the task
 
 
@@ -263,7 +266,7 @@ def test_the_next_item_comes_by_itself_until_the_switch_is_off(store: Store, ask
     strike(screen, "5", "0")
     assert (shown(screen).item_id, shown(screen).note[:6]) == ("i1", "Why 5?"), "it waits for a reason"
     strike(screen, "enter")
-    strike(choose(screen, "Open the next item by itself", value=False), "4", "0")
+    strike(choose(screen, "Open the next item automatically", value=False), "4", "0")
     assert shown(screen).item_id == "i2"
 
 
@@ -279,7 +282,7 @@ def test_the_lowest_and_the_highest_label_ask_why_and_enter_skips(sit: Open) -> 
     strike(screen, "4")
     assert "Why" not in shown(screen).note
     strike(screen, "1")
-    assert "Why 1? A sentence in the comment teaches the judge. Enter skips it." in texts(screen)
+    assert "Why 1? A one-sentence comment helps the judge learn. Press Enter to skip." in texts(screen)
     strike(screen, "enter")
     assert shown(screen).item_id == "i1"
     assert "Why" not in shown(screen).note
@@ -377,9 +380,9 @@ def test_what_cannot_be_saved_is_said_and_nothing_goes_on(sit: Open, monkeypatch
     screen = sit()
     with monkeypatch.context() as patched:
         patched.setattr(projects, "save_label", fails)
-        assert "This was not saved: The database is locked." in texts(strike(screen, "4"))
+        assert "This wasn't saved: The database is locked." in texts(strike(screen, "4"))
     strike(screen, "4")
-    assert "This was not saved" not in texts(screen)
+    assert "This wasn't saved" not in texts(screen)
     assert place_of(screen) == "1 of 6 · 1 done"
 
 
@@ -407,9 +410,9 @@ def test_all_done(sit: Open) -> None:
     [
         (" 3.5 ", None, 3.5, ""),
         ("X", None, None, ""),
-        ("3.5", 1.0, None, "3.5 is not on the scale. Type a number from 0 to 100 in steps of 1."),
-        ("101", None, None, "101 is not on the scale. Type a number from 0 to 100."),
-        ("nan", None, None, "“nan” is not a number. Rate this item first: type a number from 0 to 100, then Enter."),
+        ("3.5", 1.0, None, "3.5 isn't on the scale. Type a number from 0 to 100 in steps of 1."),
+        ("101", None, None, "101 isn't on the scale. Type a number from 0 to 100."),
+        ("nan", None, None, "“nan” isn't a number. Rate this item first: type a number from 0 to 100, then Enter."),
         ("", None, None, "Rate this item first: type a number from 0 to 100, then Enter."),
     ],
 )
@@ -486,7 +489,7 @@ def test_nobody_has_joined_yet(store: Store, asked: Asked, open_label: Open) -> 
 
 def test_whoever_still_rates_sees_no_labels_until_they_stop(rated: str, open_label: Open) -> None:
     screen = view(open_label(labelling=rated), "Decide")
-    assert "You still rate: 3 items left in first." in texts(screen)
+    assert "You're still rating: 3 items left in first." in texts(screen)
     assert not grids(screen)
     press(screen, "Stop rating")
     assert "1 item to decide" in finding_of(screen)
@@ -499,12 +502,12 @@ def test_other_screens_show_labels_to_whoever_still_rates_only_when_asked(asked:
     def parts() -> bool:
         return "Part" in [control.label for control in screen.segmented_control]
 
-    assert "You still rate: 3 items left in first." in texts(screen)
+    assert "You're still rating: 3 items left in first." in texts(screen)
     assert not parts()
-    press(screen, "Show them all the same")
+    press(screen, "Show them anyway")
     assert parts()
     screen.session_state[state.RATER] = "Bo"
-    assert "You still rate" in texts(screen.run())
+    assert "You're still rating" in texts(screen.run())
 
 
 def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_label: Open) -> None:
@@ -532,7 +535,7 @@ def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_
     ]
     press(screen, "Freeze these labels")  # keeps them, which is the usual choice
     assert "so freezing would change nothing" in texts(screen)
-    choose(screen, "Golden labels", "replace")
+    choose(screen, "Existing golden labels", "replace")
     press(screen, "Freeze these labels")
     frozen = store.goldens.load(store.goldens.all(asked.project_id)[0].golden_id)
     # the old label of every item is 3; a decision and the means of new labels take its place

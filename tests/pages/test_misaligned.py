@@ -86,7 +86,7 @@ def test_no_held_out_item_is_listed_or_opened(real: Any, opened: Open) -> None:
     assert shown == {real.golden.item_ids[k] for k in split.calibration}
     assert not shown & held_out
     page_text = texts(opened(item=secret))
-    assert "it is held out, unlabelled or unknown" in page_text
+    assert "It is held out, unlabelled or unknown" in page_text
     assert secret not in page_text
     assert "held-out items stay closed. This held-out set has been opened 1 time." in page_text
 
@@ -107,8 +107,8 @@ def test_a_link_opens_its_item_under_its_criteria(real: Any, opened: Open, liste
 @pytest.mark.parametrize(
     ("ids", "words"),
     [
-        ({"run": "r-none"}, "linked run was not found"),
-        ({"criteria": "c-none"}, "This run did not score the linked criteria"),
+        ({"run": "r-none"}, "linked run wasn't found"),
+        ({"criteria": "c-none"}, "This run didn't score the linked criteria"),
     ],
 )
 def test_a_link_to_what_is_not_there_is_told(opened: Open, ids: dict[str, str], words: str) -> None:
@@ -132,7 +132,7 @@ def test_filters_stand_in_the_link(opened: Open, scored: tuple[ItemScore, ...]) 
 def test_a_link_that_makes_no_sense_filters_nothing_and_a_system_may_have_any_name(opened: Open) -> None:
     nonsense = "sides=purple&from=inf&order=<b>&changed=&found=maybe&systems=a%2Cb%26c%3Dd"
     screen = opened(filter=nonsense)
-    assert "No item passes these filters" in texts(screen)
+    assert "No items match these filters" in texts(screen)
     screen.pills(key="form_misaligned_sides").set_value(["aligned"]).run()
     assert screen.query_params["filter"] == "sides=aligned&systems=a%2Cb%26c%3Dd"
 
@@ -242,5 +242,5 @@ def test_who_may_not_triage_reads_everything_and_is_told_why(opened: Open, monke
     monkeypatch.setattr(people, "actor_of", lambda account, settings: Actor("Vi", "viewer", at_screen=True))
     screen = opened()
     assert button(screen, "Judge wrong").disabled
-    assert "This needs the role annotator; yours is viewer." in texts(screen)
+    assert "This requires the role annotator. Your role is viewer." in texts(screen)
     assert "What moved the score" in texts(screen)

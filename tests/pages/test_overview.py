@@ -58,7 +58,7 @@ def test_what_a_calibration_proposed_is_signed_off_and_in_use(store: Store, line
 def test_an_edit_is_seen_beside_the_version_before(second: None, line: Callable[[], JudgeLine]) -> None:
     screen = open_screen("0_overview", aspect=ASPECT)
     assert re.search(r"(better than|worse than|difference from|Not tested against) version 1\.", texts(screen))
-    assert "What changed against" in texts(screen)
+    assert "Changes from" in texts(screen)
     press(screen, "Approve and use it")
     assert [version.state for version in line().versions] == ["proposed", "current"]
     assert "waits for approval" not in texts(screen)  # a version that a newer one replaced nags nobody

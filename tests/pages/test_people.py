@@ -181,7 +181,7 @@ def test_without_accounts_only_this_machine_gets_in(
     monkeypatch.setattr(ContextProxy, "ip_address", property(lambda self: address))
     screen = run(prepared("10_runs", project=project))
     assert (SECRET in everything(screen)) is inside
-    assert ("opens on its own machine only" in texts(screen)) is not inside
+    assert ("works only on its own machine" in texts(screen)) is not inside
 
 
 @pytest.mark.parametrize("name", SCREENS)
@@ -190,7 +190,7 @@ def test_roles_without_accounts_open_no_screen(
 ) -> None:
     monkeypatch.setenv("CONCORD_ROLES", str(tmp_path / "roles.json"))
     screen = run(prepared(name, project=project))
-    assert "has no section [auth]" in texts(screen)
+    assert "no readable [auth] section" in texts(screen)
     assert SECRET not in everything(screen)
     assert not screen.button
 
@@ -227,14 +227,14 @@ def test_signing_in_that_is_set_up_badly_is_told_without_details(store: Store, m
 
     monkeypatch.setattr(st, "login", refuses)
     screen = press(sign_in_screen("10_runs", AUTH), "Sign in")
-    assert "Signing in is not set up completely" in texts(screen)
+    assert "Sign-in isn't fully set up" in texts(screen)
     assert "client_secret" not in texts(screen)
 
 
 @pytest.mark.parametrize("section", [{}, "yes", {"redirect_uri": "x"}])
 def test_a_section_without_a_provider_lets_nobody_in(store: Store, project: str, section: Any) -> None:
     screen = sign_in_screen("10_runs", section, project=project)
-    assert "names no provider" in texts(screen)
+    assert "doesn't name a provider" in texts(screen)
     assert SECRET not in everything(screen)
 
 
@@ -247,16 +247,16 @@ def test_a_file_of_secrets_that_cannot_be_read_lets_nobody_in(
     monkeypatch.setattr(st, "get_option", lambda name: [str(broken)] if name == "secrets.files" else found(name))
     monkeypatch.setattr(Secrets, "load_if_toml_exists", lambda self: False)
     screen = run(prepared("10_runs", project=project))
-    assert "secrets.toml cannot be read" in texts(screen)
+    assert "secrets.toml can't be read" in texts(screen)
     assert SECRET not in everything(screen)
 
 
 @pytest.mark.parametrize(
     ("claims", "why"),
     [
-        ({"name": "Vi", "email": "boss@example.org", "email_verified": False}, "has not been verified"),
-        ({"name": "Vi", "email": "boss@example.org", "email_verified": "False"}, "has not been verified"),
-        ({"name": "Vi", "email": None}, "without an e-mail address"),
+        ({"name": "Vi", "email": "boss@example.org", "email_verified": False}, "isn't verified"),
+        ({"name": "Vi", "email": "boss@example.org", "email_verified": "False"}, "isn't verified"),
+        ({"name": "Vi", "email": None}, "no e-mail address"),
     ],
 )
 def test_an_account_that_cannot_be_told_apart_is_refused(
@@ -314,7 +314,7 @@ def test_a_start_is_off_with_the_reason_where_the_role_is_too_low(
     role = {"vi": "viewer", "ann": "annotator"}[who]
     assert f"Your role is {role}" in texts(screen)
     assert button(screen, label).disabled
-    assert button(screen, label).help == f"This needs the role reviewer; yours is {role}."
+    assert button(screen, label).help == f"This requires the role reviewer. Your role is {role}."
     assert button(screen, "New project").disabled
 
 

@@ -96,7 +96,7 @@ def test_the_empty_screen_says_what_to_do_and_starts_with_its_defaults(bench: Be
 def test_choices_reach_the_request(bench: Bench) -> None:
     screen = open_screen(SCREEN, **bench.ids)
     choose(screen, "Method", "paper-pca")
-    choose(screen, "What is read", "in a prompt")
+    choose(screen, "Texts to read", "in a prompt")
     choose(screen, "Model", "own")
     choose(screen, "Hugging Face id", "some/model")
     press(screen, "Read the hidden states")
@@ -113,7 +113,7 @@ def test_choices_reach_the_request(bench: Bench) -> None:
 
 def test_what_cannot_start_is_told_before_the_button(bench: Bench) -> None:
     screen = open_screen(SCREEN, **{**bench.ids, "aspect": "flat"})
-    assert "This cannot start with these settings" in texts(screen)
+    assert "This run can't start with these settings" in texts(screen)
     assert not has_button(screen, "Read the hidden states")
 
 
@@ -179,4 +179,4 @@ def test_statistic_and_level_follow_the_judge_in_use(bench: Bench) -> None:
 
 def test_a_run_of_another_kind_is_not_shown_here(bench: Bench) -> None:
     run_id = bench.add_run("queued", MetricsRequest(bench.project_id, bench.golden_id, "wit", ("overlap",)))
-    assert "This run is not a RepEval" in texts(open_screen(SCREEN, project=bench.project_id, run=run_id))
+    assert "This run isn't a RepEval" in texts(open_screen(SCREEN, project=bench.project_id, run=run_id))

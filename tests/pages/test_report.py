@@ -98,16 +98,16 @@ def test_report_appendix_and_judge_file_are_offered(whole: Callable[..., AppTest
 def test_a_sign_off_is_there_at_once(
     whole: Callable[..., AppTest], store: Store, calibrated: Any, line: Callable[[], JudgeLine]
 ) -> None:
-    assert "Not signed off" in texts(whole(section="evidence"))
+    assert "Not approved" in texts(whole(section="evidence"))
     project_id = store.projects.all()[0].project_id
     projects.decide_version(store, project_id, "coherence", 1, "current", reason=HOSTILE_ASPECT, decided=line().decided)
-    assert "Not signed off" not in texts(whole(section="evidence"))
+    assert "Not approved" not in texts(whole(section="evidence"))
     again = whole()
     assert "approved version 1" in texts(again)
     assert "It is the current version." in texts(again)
     assert "<b>wit" not in as_sent(again)
     assert labelled(again.selectbox, "Judge").options == ["version 1 (current)"]
-    assert "judge.yaml holds version 1, approved by" in texts(whole(section="export"))
+    assert "judge.yaml contains version 1, approved by" in texts(whole(section="export"))
 
 
 def test_the_version_in_use_is_shown_unless_another_is_chosen(
@@ -148,7 +148,7 @@ def test_a_version_without_held_out_figures_says_so_and_can_be_measured(
     run_id = projects.make_version(store, settings, request)
     drive(store, settings, run_id)
     screen = whole(version="2")
-    assert "Version 2 was not measured on held-out items" in texts(screen)
+    assert "Version 2 wasn't measured on held-out items" in texts(screen)
     assert "not measured on held-out items)" in labelled(screen.selectbox, "Judge").options[0]
     press(screen, "Measure it")
     assert "Version 2 is being measured" in texts(whole(version="2"))
@@ -174,4 +174,4 @@ def test_it_opens_with_the_report_and_a_link_opens_its_section(whole: Callable[.
     choose(screen, "Section", "export")
     assert screen.query_params["section"] == "export"
     assert {"For other tools", "The whole project"} <= {part.value for part in screen.subheader}
-    assert "was not rechecked on newer labels yet" in texts(whole(section="drift"))
+    assert "hasn't been rechecked on newer labels yet" in texts(whole(section="drift"))

@@ -49,7 +49,7 @@ def test_newer_labels_are_asked_for_then_a_recheck_is_started_and_its_answer_dra
     assert not has_button(shown, "Recheck")
     add_newer(place)
     shown = screen(place)
-    assert "was not rechecked on newer labels yet" in texts(shown)
+    assert "hasn't been rechecked on newer labels yet" in texts(shown)
     press(shown, "Recheck")
     assert do_here(place.store, place.settings, place.newest("recheck")) == "done"
     shown = screen(place)

@@ -91,4 +91,4 @@ def test_the_golden_set_screen_offers_the_import_and_uploads_only_to_who_may_fre
     for role in ("viewer", "annotator"):
         screen = draw(settings, "golden.golden_upload", "", role=role, how="draw_upload")
         assert not screen.get("file_uploader")
-        assert f"the role reviewer. Your role is {role}" in texts(screen)
+        assert f"the reviewer role. Your role is {role}" in texts(screen)

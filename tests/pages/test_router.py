@@ -75,16 +75,16 @@ def test_a_store_that_cannot_be_opened_is_told_in_words(place: Place, monkeypatc
 
 def test_a_link_to_a_project_that_is_not_here_says_so(place: Place) -> None:
     screen = open_screen("10_runs", project="nowhere", golden="g")
-    assert "This link names a project that is not here." in texts(screen)
+    assert "This link points to a project that isn't here." in texts(screen)
     assert screen.sidebar.selectbox[0].value == place.project_id
     assert "golden" not in screen.query_params
-    assert "names a project" not in texts(open_screen("10_runs"))
+    assert "points to a project" not in texts(open_screen("10_runs"))
 
 
 def test_a_link_to_a_golden_set_that_is_not_here_says_so(place: Place) -> None:
     place.add_golden(place.golden)
-    assert "names a golden set that is not in this project" in texts(open_screen("7_repeval", golden="nowhere"))
-    assert "names a golden set" not in texts(open_screen("7_repeval"))
+    assert "points to a golden set that isn't in this project" in texts(open_screen("7_repeval", golden="nowhere"))
+    assert "points to a golden set" not in texts(open_screen("7_repeval"))
 
 
 def test_a_bare_screen_has_no_menu_until_it_is_asked_for(place: Place, empty: Place) -> None:

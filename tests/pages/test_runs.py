@@ -193,8 +193,8 @@ def test_what_could_not_be_read_is_counted(place: Place) -> None:
     run_id = projects.start_run(place.store, place.settings, request)
     place.store.runs.claim(run_id, 1, "w")
     place.store.runs.finish(run_id, 1, "done")
-    assert "could not be read" not in texts(open_screen(SCREEN, run=run_id))
+    assert "couldn't be read" not in texts(open_screen(SCREEN, run=run_id))
     cut_off = '{"text": "Sc", "finish": "length"}'
     place.store.replies.of_run(run_id).put_replies([("reply:1", cut_off), ("reply:2", cut_off)])
     screen = open_screen(SCREEN, run=run_id)
-    assert "2 replies could not be read." in texts(screen)
+    assert "2 replies couldn't be read." in texts(screen)

@@ -61,7 +61,7 @@ def curve_figure(
     near = [f"scores near {number(own.mean_score)}: mean label {number(own.mean_label)} ({own.n:,})" for own in bins]
     return chart(
         "scores",
-        "What scores mean in labels",
+        "Mean label at each score",
         f"{'; '.join(near)}.",
         series,
         x=("judge's score", low - aside, high + aside),

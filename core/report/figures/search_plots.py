@@ -43,7 +43,7 @@ def candidates_figure(
         points, intervals = [(place, value) for place, _, value in own], [found.interval for _, found, _ in own]
         shape, size = _SHAPES.get(group, "dot"), 2.5 if quiet else 4
         series += [Series(group, PALE if quiet else colour, points, shape, size, intervals=intervals)] if own else []
-    says = "No candidate is measured yet."
+    says = "No candidate has been measured yet."
     if known:
         _, best, _, highest, _ = max(known, key=lambda own: own[-1])
         says = f"{len(known):,} of {counted(len(candidates), 'candidate')} measured. Highest: {best}, "

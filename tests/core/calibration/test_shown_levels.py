@@ -201,7 +201,7 @@ def test_a_measurement_drops_examples_whose_source_is_held_out_by_now() -> None:
 
 
 def test_a_judge_that_reads_no_prompt_refuses_examples_and_ignores_levels() -> None:
-    with pytest.raises(UsageError, match="no language model"):
+    with pytest.raises(UsageError, match="isn't a language model"):
         core.calibrate(GOLDEN, "quality", settings=replace(SETTINGS, examples=2))
     assert core.calibrate(GOLDEN, replace(TASK, levels=LEVELS), settings=SETTINGS).task.levels == ()
 

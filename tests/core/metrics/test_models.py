@@ -122,7 +122,7 @@ def test_long_inputs_are_cut_and_counted(nli_model, regression_model):
     long = Item("a", "the cat ran", "s", source="the dog sat on the mat and " * 8)
     verdicts = make_metric(f"regression:{regression_model}").score([long, Item("b", "it", "s", source="the cat")])
     assert np.isfinite(verdicts.values).all()
-    assert verdicts.note == f"1 inputs were longer than the 32 tokens that {regression_model} reads and were cut."
+    assert verdicts.note == f"1 inputs exceeded the limit of {regression_model} (32 tokens) and were cut."
     many = Item("a", "the cat ran", "s", source="the dog sat on the mat and ran . " * 90)
     assert "only the first 64 chunks" in make_metric(f"nli:{nli_model}").score([many]).note
 
@@ -134,7 +134,10 @@ def test_long_inputs_are_cut_and_counted(nli_model, regression_model):
         ("nli:nobody/no-such-model", r"could not be read: .*Give a Hugging Face id that exists and can be reached"),
         ("nli:{encoder}", "no trained weights for .*its scores would be random"),
         ("regression:{nli}", "A regression model has one output; .* has 3"),
-        ("likelihood:{nli}", r"\(BertForSequenceClassification\) is not of the kind .* language model that writes"),
+        (
+            "likelihood:{nli}",
+            r"\(BertForSequenceClassification\) doesn't suit this metric.* language model that writes",
+        ),
     ],
 )
 def test_what_cannot_be_loaded_is_left_out_in_words(nli_model, encoder_model, items, tmp_path, name, reason):
@@ -185,7 +188,7 @@ def test_a_checkpoint_of_another_architecture_is_refused(kind, checkpoints, item
     for called, folder in checkpoints.items():
         words = score_or_reason(make_metric(f"{kind}:{folder}"), items)
         refused = isinstance(words, str) and re.search(
-            r"is not of the kind|reads .*Choose|no trained weights for|has to be called|has one output", words
+            r"doesn't suit this metric|reads .*Choose|no trained weights for|must be named|has one output", words
         )
         assert bool(refused) == (called not in READ_BY[kind]), (called, words)
         assert "it failed" not in str(words), (called, words)

@@ -30,7 +30,7 @@ def test_columns_keep_holes_and_direction():
     np.testing.assert_array_equal(some, [3.0, np.nan, 1.0])
     with pytest.raises(UsageError, match=r"no column 'metric_rouge'; it has metric_ter, metric_bleu_1"):
         make_metric("metric_rouge", golden=golden)
-    with pytest.raises(UsageError, match="name that golden set"):
+    with pytest.raises(UsageError, match="specify that golden set"):
         make_metric("metric_ter")
 
 

@@ -74,8 +74,8 @@ def test_texts_without_words_are_unscored_not_zero():
     verdicts = make_metric("rouge1").score(items)
     assert verdicts.values[2] == 1.0  # the readable reference counts
     assert [u.item_id for u in verdicts.unscored] == ["signs", "dots", "none", "empty", "alone"]
-    assert "holds no words" in verdicts.unscored[0].detail
-    assert verdicts.unscored[3].detail == "The target holds no text."
+    assert "has no words" in verdicts.unscored[0].detail
+    assert verdicts.unscored[3].detail == "The target is empty."
     assert verdicts.unscored[4].detail == "The item has no references."
 
 
@@ -130,7 +130,7 @@ def test_overlap_counts_every_occurrence_and_any_script():
     other = Item("b", "Größe zählt", source="Die Größe ist egal")
     assert make_metric("overlap").score([other]).values[0] == pytest.approx(1 / 2)
     verdicts = make_metric("overlap_pairs").score([Item("c", "cat", source="a cat"), Item("d", "!?", source="a cat")])
-    assert [u.detail for u in verdicts.unscored] == ["The target holds fewer than 2 words."] * 2
+    assert [u.detail for u in verdicts.unscored] == ["The target has fewer than 2 words."] * 2
     assert np.isnan(verdicts.values).all()
 
 

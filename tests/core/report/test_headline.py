@@ -97,9 +97,9 @@ def test_each_fact_brings_its_limit_and_takes_it_away(report):
     (version,) = report.line.versions
     cases = {
         "One rater": replace(report, raters=replace(raters, n_rated={"r1": 3})),
-        "Held-out seen often": replace(report, openings=report.openings * 3),
+        "Held-out set opened often": replace(report, openings=report.openings * 3),
         "Stopped early": with_calibration(report, work=replace(c.work, left_out=("The budget was used up.",))),
-        "Not signed off": replace(report, line=replace(report.line, versions=(replace(version, state="proposed"),))),
+        "Not approved": replace(report, line=replace(report.line, versions=(replace(version, state="proposed"),))),
     }
     calm = with_calibration(
         replace(
@@ -116,7 +116,7 @@ def test_each_fact_brings_its_limit_and_takes_it_away(report):
     assert titles(calm) == []
     own = titles(report)
     assert own[0] == "Nobody rated these texts"
-    said = {"From the calibration", "What the judge is", "The same systems on both sides", "Doubted labels"}
+    said = {"From the calibration", "About the judge", "The same systems in both sets", "Doubted labels"}
     assert said <= set(own) and "One rater" not in own
     for title, changed in cases.items():
         assert title in titles(changed), title

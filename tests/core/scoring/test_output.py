@@ -64,7 +64,7 @@ def test_another_input_judge_or_option_is_refused(out: Path, part: str) -> None:
     first = opened(out, SCORED)
     first.close()
     kept, other = first.part.read_bytes(), IDENTITY | {part: "z"}
-    with pytest.raises(JobError, match=rf"v.jsonl.part holds 1 verdicts of .*{part} differs.*delete it"):
+    with pytest.raises(JobError, match=rf"v.jsonl.part has 1 verdicts of .*{part} differs.*delete it"):
         Output(out, other)
     assert first.part.read_bytes() == kept
     first.part.unlink()
@@ -110,7 +110,7 @@ def test_a_full_disk_keeps_the_old_file_and_what_is_done(out: Path, monkeypatch:
 
     with monkeypatch.context() as patch:
         patch.setattr("core.scoring.output.os.fsync", full)
-        with pytest.raises(ConcordError, match=r"v.jsonl.part: the disk is full. 1 items .* v.jsonl is as it was. Fr"):
+        with pytest.raises(ConcordError, match=r"v.jsonl.part: the disk is full. 1 items .* v.jsonl is unchanged. Fr"):
             output.add([UNREAD])
     output.close()
     assert out.read_text() == "the old file"

@@ -125,7 +125,7 @@ def test_a_budget_ends_in_order_and_the_same_call_goes_on(request_: ScoreRequest
         (100, 130, True),
     ]
     assert request_.out.read_bytes() == undisturbed
-    with pytest.raises(UsageError, match="pays for no item"):
+    with pytest.raises(UsageError, match="doesn't cover one item"):
         score_file(replace(request_, budget=n_criteria - 1))
 
 

@@ -58,9 +58,9 @@ def test_too_many_unread_stop_it_in_order_and_again_asks_for_no_cached_reply(
 ) -> None:
     monkeypatch.setattr("core.judging.llm_judge.FIRST_RATINGS", 10_000)  # whichever replies come first
     sick.fake.share = 0.65
-    with pytest.raises(JudgeError, match=r"items could not be read \(\d+ truncated\); at most 50 % may") as raised:
+    with pytest.raises(JudgeError, match=r"items couldn't be read \(\d+ truncated\); at most 50 % is") as raised:
         score_file(request_, replies=store.replies)
-    assert "items are scored and kept" in raised.value.__notes__[0]
+    assert "items are scored and saved" in raised.value.__notes__[0]
     sick.fake.share = 0.0
     resumed = score_file(request_, replies=store.replies)
     assert (resumed.n_done, list(resumed.reasons)) == (N_ITEMS, ["truncated"])  # unread stays unread

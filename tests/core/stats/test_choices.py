@@ -80,7 +80,7 @@ def test_shares_cover_and_know_their_sources():
 def test_what_cannot_be_told_says_why():
     same = yes_no([1, 2], [1, 1], np.arange(2))
     assert same.auc.value is None
-    assert yes_no_finding(same).lines == ("No threshold can be chosen: all 2 labels are the same.",)
+    assert yes_no_finding(same).lines == ("Concord can't choose a threshold: all 2 labels are the same.",)
     few = yes_no([1, 2, 3], [0, 1, 1], np.arange(3))
     assert few.auc.value == 1.0
     assert few.auc.interval is None

@@ -48,8 +48,8 @@ def test_an_edit_of_one_of_several_takes_its_place_unless_it_is_to_be_alone(
     screen = open_criteria("Ann", criteria=edit)
     screen.session_state[f"form_make_{edit}"] = True
     run(screen)
-    (way,) = [radio for radio in screen.radio if radio.label == "The judge follows it"]
-    assert way.options == ["in place of its parent, next to 2 other sets of criteria", "alone"]
+    (way,) = [radio for radio in screen.radio if radio.label == "Use these criteria"]
+    assert way.options == ["instead of its parent, with 2 other sets of criteria", "alone"]
     assert way.value == tuple(edit if known == reviewed.best else known for known in first)
     way.set_value((edit,)).run()
     press(screen, "Measure it")

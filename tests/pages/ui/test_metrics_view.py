@@ -72,7 +72,7 @@ def test_a_choice_is_computed_and_texts(
     assert button(screen, "Compute").disabled, "the choice is empty again"
     drive(store, settings, run.run_id)
     screen.run()
-    assert "Among the judges now on wit: overlap, metric_ter." in texts(screen)
+    assert "Added as judges of wit: overlap, metric_ter." in texts(screen)
     assert f"metric_{HOSTILE} was left out: it gave the same number, 1, to all 4 items it scored." in texts(screen)
     assert box(screen, "overlap").label == "overlap \\(among the judges\\)"
     assert len(store.judges.all(run.project_id)) == 2
@@ -85,11 +85,11 @@ def test_another_session_sees_a_running_one_but_no_old_result(
     press(screen, "Compute")
     assert button(draw(settings, "metrics_view", "wit"), "Cancel")
     drive(store, settings, store.runs.all()[0].run_id)
-    assert "Among the judges now" not in texts(draw(settings, "metrics_view", "wit"))
+    assert "Added as judges" not in texts(draw(settings, "metrics_view", "wit"))
 
 
 @pytest.mark.parametrize(
-    ("typed", "says"), [("magic", "No assistant is called 'magic'"), ("nli:a, nli:a", "named twice")]
+    ("typed", "says"), [("magic", "There is no metric named 'magic'"), ("nli:a, nli:a", "listed twice")]
 )
 def test_a_wrong_name_is_told_at_once(screen: AppTest, typed: str, says: str) -> None:
     screen.text_input[0].set_value(typed).run()
