@@ -121,7 +121,8 @@ def test_the_key_is_neither_in_the_job_settings_nor_in_what_nodes_are_sent(
     monkeypatch.setitem(sys.modules, "ray.data", context)
     connected("h:1")
     judged = replace(plan[0], judge="openai:m@http://127.0.0.1:9/v1")
-    assert open_judge(judged, alone=True).judge.provider._api_key == "sk-never-in-ray-4711"  # type: ignore[union-attr]
+    provider = open_judge(judged, alone=True).judge.provider  # type: ignore[union-attr]
+    assert provider.headers["Authorization"] == "Bearer sk-never-in-ray-4711"
     assert list(settings["runtime_env"]) == ["py_modules"]
     for sent in (settings, judged, plan, Scorer):
         assert b"sk-never-in-ray" not in cloudpickle.dumps(sent)
