@@ -130,7 +130,7 @@ class FittedRepEval:
 def _heat_page(result: RepEvalResult) -> str:
     """Return one HTML page that needs no network: the heat map."""
     from core.report.figures import describe, measure_name
-    from core.report.figures.heat_maps import Heat, heat_figure
+    from core.report.figures.heat_map import Heat, heat_figure
 
     measure, heat = measure_name(result.settings.measure.statistic, result.settings.measure.level), Heat.of(result)
     title = html.escape(f"RepEval: {result.aspect}, {result.settings.method}, {result.model}")

@@ -1,4 +1,4 @@
-"""Standard errors over sources, behind every interval and every test.
+"""Standard errors over sources, for the intervals and tests of agreement.
 
 Items of one source share a text and its raters' reading of it, so the *source* is the unit (cluster).  With few sources
 the percentile bootstrap is too short; these forms keep their level in simulation (`tests/bench/bench_coverage.py`):

@@ -17,7 +17,7 @@ from core.repeval import EMBEDDED
 from core.repeval.search import RepEvalResult
 from core.report.figures import describe, measure_name
 from core.report.figures.curves import scatter_figure
-from core.report.figures.heat_maps import Heat, heat_figure
+from core.report.figures.heat_map import Heat, heat_figure
 from core.wording import capital, number
 from pages.ui import charts, grid, run_panel, state
 from pages.ui.grid import Column

@@ -177,7 +177,7 @@ def to_heat_map(settings: Settings) -> Walk:
     from core.projects.start_and_resume import do_here
     from core.repeval.search import RepEvalSettings
     from core.report.figures import measure_name
-    from core.report.figures.heat_maps import Heat, heat_figure
+    from core.report.figures.heat_map import Heat, heat_figure
 
     whole = core.load_golden(SAMPLES / "summaries.jsonl")
     sources = list(dict.fromkeys(item.source_id for item in whole.items))[:N_SOURCES]

@@ -1,6 +1,6 @@
 """Figures from records, as SVG, the same on screens and in the report.
 
-`svg` writes elements and drawings.  `chart`, `whiskers` and `heat_maps` are the forms.  `search_plots` draws
+`svg` writes elements and drawings.  `chart`, `whiskers` and `heat_map` are the forms.  `search_plots` draws
 calibrations; `curves` draws scores and labels.
 """
 

@@ -12,7 +12,7 @@ from core.calibration.calibration_records import BothSides
 from core.records import Scale
 from core.report import figures
 from core.report.figures.curves import scatter_figure
-from core.report.figures.heat_maps import Heat, heat_figure
+from core.report.figures.heat_map import Heat, heat_figure
 from core.report.figures.svg import (
     ALIKE,
     AMBER,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from core.records import AspectLabels, Scale
 from core.report import figures
 from core.report.figures.curves import label_bars
-from core.report.figures.heat_maps import Heat, heat_figure
+from core.report.figures.heat_map import Heat, heat_figure
 from core.report.figures.whiskers import leaderboard_figure
 from tests.core.report.figures.conftest import Drawn, aligned
 
