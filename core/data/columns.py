@@ -276,7 +276,7 @@ class Mapping(ColumnRoles):
             raise UsageError(f"The name of an aspect has 1 to {LONGEST_ASPECT} characters; {came}.")
         taken = (*self.aspects, *among, *(new for _, new in self.values.names))
         if trimmed in taken and (trimmed in self.gold_columns or aspect not in self.gold_columns):
-            raise UsageError(f"An aspect {trimmed!r} exists already; rename {aspect[:100]!r}.")
+            raise UsageError(f"An aspect {trimmed!r} already exists; rename {aspect[:100]!r}.")
         if aspect in among:
             names = (*self.values.names, (aspect, trimmed))
             return replace(self, values=replace(self.values, names=names))

@@ -282,7 +282,7 @@ def score_in(cell: Any, *, pairs: bool = False) -> Reading:
 
 def out_of_range(number: float, scale: Scale) -> Reading:
     """Make the reading of a number outside the scale."""
-    return Reading(None, "out of range", detail=f"The score {number:g} lies outside {scale}.")
+    return Reading(None, "out of range", detail=f"The score {number:g} is outside {scale}.")
 
 
 def readings_of(row: ResultRow, task: Task) -> list[Reading]:

@@ -89,7 +89,7 @@ def fetch_benchmark(benchmark: Benchmark, out: Path, *, force: bool = False) -> 
     if out.suffix != ".jsonl":
         raise UsageError(f"--out names the golden file to write, ending in .jsonl; got {str(out)!r}.")
     if out.exists() and not force:
-        raise UsageError(f"{out} exists already: name another file with --out, or overwrite it with --force.")
+        raise UsageError(f"{out} already exists: choose another file with --out, or overwrite it with --force.")
     parts: dict[str, Sequence[Mapping[str, Any]]] = {}
     origins = []
     with tempfile.TemporaryDirectory(prefix="concord-fetch-") as folder:

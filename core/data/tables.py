@@ -289,7 +289,7 @@ class Rows:
                 self._columns |= dict.fromkeys(found)
                 yield {**row, **found} if found else row
         if not place:
-            raise file.refuse("The file holds no data rows.")
+            raise file.refuse("The file has no data rows.")
 
     def _plain_rows(self) -> abc.Generator[tuple[int, Row], None, None]:
         file = self.file

@@ -169,7 +169,7 @@ def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
             "rests on the few others."
         )
     if len({rating.rater_id for rating in golden.ratings if rating.aspect == aspect}) < 2:
-        warnings.append("The golden set holds no ratings by several raters, so their agreement is unknown.")
+        warnings.append("The golden set has no items rated by several raters, so their agreement is unknown.")
     return warnings
 
 

@@ -305,7 +305,7 @@ class Database:
                 make_private(self.folder)
             except OSError as error:
                 raise StoreError(
-                    f"The folder {self.folder} cannot be made: {error.strerror}. Set CONCORD_HOME."
+                    f"The folder {self.folder} can't be created: {error.strerror}. Set CONCORD_HOME to another folder."
                 ) from error
             self.engine = sa.create_engine(parsed, connect_args={"timeout": _BUSY_MS / 1000}, max_overflow=10)
             sa.event.listen(self.engine, "connect", _set_up_sqlite)

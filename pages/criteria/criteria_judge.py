@@ -87,7 +87,7 @@ def _draw_form(page: Opened, entry: CriteriaEntry, key: str, origin: VersionOrig
     try:
         run_id = projects.make_version(page.store, page.settings, request, **said)
     except ConcordError as error:
-        st.warning(plain(f"No version was made: {error}"), icon=":material/error:")
+        st.warning(plain(f"No version was created: {error}"), icon=":material/error:")
         return
     del st.session_state[key]
     number = str(judge_view.line_of(page, entry.aspect).versions[-1].number)

@@ -84,7 +84,7 @@ def draw_kept(page: Opened, editing: Editing, head: str = "") -> None:
         words = f"Your unsaved text from {clock(editing.opened_at)} was kept.{moved if head else ''}"
         st.markdown(f":material/history: {plain(words)}", width="content")
         st.button(
-            "Start again from the version",
+            "Start over from the saved version",
             key=state.widget(f"again_{editing.key}"),
             type="tertiary",
             icon=":material/undo:",

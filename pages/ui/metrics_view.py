@@ -73,7 +73,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         st.warning(plain(problem), icon=":material/edit:")
     costs = {metric.name: metric.cost for metric in possible}
     known = dict.fromkeys(costs.get(name, "a model of your own: slow without a GPU") for name in chosen)
-    words = "Nothing is chosen yet. No metric calls a judge."
+    words = "Nothing is chosen yet. Metrics make no judge calls."
     if chosen:
         words = f"{golden.n_items:,} items each, no calls. " + " ".join(
             f"{cost[0].upper()}{cost[1:]}." for cost in known

@@ -105,6 +105,6 @@ def test_roles_without_accounts_start_no_server(tmp_path: Path, repository: Path
         command, cwd=repository, env=environment, capture_output=True, text=True, timeout=60, check=False
     )
     assert ended.returncode == 1
-    assert "nobody can sign in" in ended.stderr
+    assert "no one can sign in" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert not (tmp_path / "home").exists()

@@ -263,7 +263,7 @@ def test_aspects_and_scales_of_a_long_file_can_be_changed(place: Place) -> None:
     screen = bring(place, "long.csv", LONG)
     assert value_of(screen, "Name of aspect 1") == "Clarity, overall"
     choose(screen, "Name of aspect 1", "Tone")
-    assert "An aspect 'Tone' exists already" in texts(screen)
+    assert "An aspect 'Tone' already exists" in texts(screen)
     choose(screen, "Name of aspect 1", "clarity")
     choose(screen, "Highest label of aspect 1", 5.0)
     press(screen, FREEZE)

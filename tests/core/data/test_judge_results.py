@@ -245,7 +245,7 @@ def test_scores_on_another_scale_stay_as_they_are_and_codes_are_unread() -> None
     coded = match(scores(a=1, b=99, c=3, d=5))
     np.testing.assert_array_equal(coded.judge.values, [1, NAN, 3, 5])
     assert coded.unread == {"out of range": 1}
-    assert "Not used: 1 of 4 scores. The score 99 lies outside 1-5." in words(coded, "warning")
+    assert "Not used: 1 of 4 scores. The score 99 is outside 1-5." in words(coded, "warning")
 
 
 def test_a_choice_between_two_texts_is_a_preference() -> None:

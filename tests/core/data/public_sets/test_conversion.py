@@ -82,7 +82,7 @@ def test_a_set_that_has_changed_is_refused_and_the_old_file_stays(name: str, web
     benchmark, file, old, new, words = EDITS[name]
     offered, out = web.offer(benchmark), tmp_path / "golden.jsonl"
     out.write_text("mine")
-    with pytest.raises(UsageError, match="exists already: name another file with --out"):
+    with pytest.raises(UsageError, match="already exists: choose another file with --out"):
         fetch_benchmark(offered, out)
     assert web.asked == []
     text = web.bodies[file].decode()
