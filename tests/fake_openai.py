@@ -150,7 +150,10 @@ class FakeOpenAI:
 
     async def _answer(self, body: dict[str, Any], fault: str) -> web.Response:
         if fault.isdecimal():
-            return _error(int(fault), "This server answers so on purpose.")
+            refused = _error(int(fault), "This server answers so on purpose.")
+            if self.retry_after:
+                refused.headers["retry-after"] = self.retry_after
+            return refused
         match fault:
             case "hang":
                 await asyncio.sleep(3600)

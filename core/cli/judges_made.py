@@ -269,6 +269,11 @@ def _calibration_words(run: CalibratedRun, body: dict[str, Any]) -> list[str]:
     return [*lines, *written_to(body["out"]), f"Next: {score}"]
 
 
+def _descending(value: float | None) -> float:
+    """Return a sort key: the highest value first, an undefined one last."""
+    return 2.0 if value is None else -value
+
+
 def _fusion_words(body: dict[str, Any]) -> list[str]:
     fused = body["fused"]
     lines = [
@@ -276,7 +281,7 @@ def _fusion_words(body: dict[str, Any]) -> list[str]:
         f"{body['n_fit']} calibration items",
         alignment_line(f"fusion, {body['method']}", fused),
     ]
-    for name, part in sorted(body["parts"].items(), key=lambda pair: -(pair[1]["value"] or -2)):
+    for name, part in sorted(body["parts"].items(), key=lambda pair: _descending(pair[1]["value"])):
         lines.append(alignment_line(name, part, ", left out" if name in body["left_out"] else ""))
     if (test := body["against_best"]) is not None:
         lines.append(f"fusion minus {body['best_part']}, the best part on calibration: {_minus(test)}")

@@ -162,7 +162,9 @@ def clean_text(text: str) -> str:
 def aspect_key(name: str) -> str:
     """Return a name in the form in which aspects are compared: without case, spaces and marks, in any script."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", unicodedata.normalize("NFKC", name))
-    return re.sub(r"[\W_]+", "_", spaced.casefold()).strip("_")
+    # vowel signs are combining marks, and tell names apart in the scripts that have them
+    known = (each if each.isalnum() or unicodedata.category(each)[0] == "M" else "_" for each in spaced.casefold())
+    return re.sub("_+", "_", "".join(known)).strip("_")
 
 
 def folded(column: str) -> str:
@@ -173,6 +175,7 @@ def folded(column: str) -> str:
 
 # ── texts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
+_MESSAGES = re.compile(r"\s*\[\s*\{")
 _SPEAKER_KEYS = ("role", "speaker", "from", "author", "name")
 _TEXT_KEYS = ("content", "text", "value", "utterance", "message")
 
@@ -204,7 +207,7 @@ def source_text(cell: Any) -> str:
 
 def target_text(cell: Any) -> str:
     """Return the text of a target as `source_text` does, except that an object stays JSON."""
-    value = parse_json(cell) if isinstance(cell, str) and cell.lstrip()[:2] == "[{" else cell
+    value = parse_json(cell) if isinstance(cell, str) and _MESSAGES.match(cell) else cell
     if read_turns(value) or not isinstance(cell, (str, abc.Mapping, list, tuple)):
         return source_text(value)
     return clean_text(cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False))

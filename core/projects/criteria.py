@@ -106,7 +106,7 @@ def save_edit(
     parent.  The author is the user, or `author` for a user who is not signed in.
     """
     parent = store.criteria.get(project_id, parent_id).criteria
-    trimmed = text.strip()
+    trimmed = _storable(text).strip()
     if not trimmed:
         raise CriteriaError("Criteria need a text. To judge without criteria, choose the baseline.")
     if len(trimmed) > LONGEST_TEXT:
@@ -125,8 +125,12 @@ def save_edit(
 @requires("reviewer")
 def keep_draft(store: Store, project_id: str, subject: str, text: str, *, base: str = "") -> Draft:
     """Save the unfinished text of the user on `subject`, in place of their earlier draft."""
-    readable = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair could not be shown again
-    return store.drafts.keep(project_id, subject, store.actor.name, readable, base)
+    return store.drafts.keep(project_id, subject, store.actor.name, _storable(text), base)
+
+
+def _storable(text: str) -> str:
+    """Replace halves of surrogate pairs, which no store can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def draft_of(store: Store, project_id: str, subject: str) -> Draft | None:

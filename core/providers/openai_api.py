@@ -65,8 +65,8 @@ FAILURES_IN_A_ROW = 8
 MOST_BYTES = 8 << 20
 """Bytes of a decompressed body that are read; a completion has a few thousand."""
 
-FIRST_WAIT, LONGEST_BACKOFF = 0.5, 8.0
-"""Seconds before a request is sent again, doubled each time."""
+FIRST_WAIT, LONGEST_BACKOFF, LONGEST_NAMED = 0.5, 8.0, 60.0
+"""Seconds before a request is sent again, doubled each time; the most that a server in trouble can ask for."""
 
 _CONNECT_SECONDS = 10.0
 _PATH = "/chat/completions"
@@ -287,7 +287,8 @@ class OpenAIProvider:
                 wait = error.wait
             finally:
                 pace.end()
-            await asyncio.sleep(wait or min(LONGEST_BACKOFF, FIRST_WAIT * 2.0**failed) * random.uniform(0.75, 1.0))
+            usual = min(LONGEST_BACKOFF, FIRST_WAIT * 2.0**failed) * random.uniform(0.75, 1.0)
+            await asyncio.sleep(min(wait, LONGEST_NAMED) if wait else usual)
             failed += 1
 
     async def _reply_body(self, body: Mapping[str, Any]) -> bytes:

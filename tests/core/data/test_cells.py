@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from core.data.cells import (
     CellError,
+    aspect_key,
     cell_at,
     clean_text,
     read_list,
@@ -124,6 +125,17 @@ def test_plain_text_is_left_as_it_is_even_when_it_looks_like_code() -> None:
     for text in ("  spaced ", "[1] a footnote", "{not json", "{}", "=SUM(A1)"):
         assert source_text(text) == text
         assert target_text(text) == text
+
+
+def test_messages_are_read_however_they_are_indented() -> None:
+    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    for indent in (None, 1, 4):
+        assert target_text(json.dumps(turns, indent=indent)) == source_text(turns) == "user: hi\nassistant: hello"
+
+
+def test_vowel_signs_tell_aspects_apart() -> None:
+    assert len({aspect_key(name) for name in ("कला", "कली", "กิน", "กุน")}) == 4
+    assert aspect_key("Fact Check!") == aspect_key("fact_check") == "fact_check"
 
 
 def kind(**columns: Any) -> str:

@@ -102,3 +102,9 @@ def test_a_draft_with_half_a_character_can_be_shown_again(store: Store, there: s
     kept = projects.keep_draft(store, there, SUBJECT, "<b>\x00 🙂 half \ud83d one")
     assert kept.text == "<b>\x00 🙂 half ? one"  # what cannot be sent back is replaced
     assert projects.draft_of(store, there, SUBJECT) == kept
+
+
+def test_an_edit_with_half_a_character_is_saved(store: Store, there: str) -> None:
+    (parent, *_) = store.criteria.all(there)
+    saved = projects.save_edit(store, there, parent.criteria_id, "Reward order \ud83d here.", "Ann")
+    assert store.criteria.get(there, saved).text == "Reward order ? here."

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from core.errors import RateLimitError
+from core.errors import ProviderError, RateLimitError
 from core.providers.completions import Completion, Message, Request
-from core.providers.openai_api import LONGEST_WAIT, wait_asked_for
+from core.providers.openai_api import LONGEST_NAMED, LONGEST_WAIT, wait_asked_for
 from tests.core.providers.conftest import Make
 from tests.fake_openai import RunningServer
 
@@ -49,6 +49,22 @@ def test_a_longer_wait_than_an_hour_is_told_and_not_slept_through(make: Make, se
     server.fake.per_second, server.fake.retry_after = 1, str(int(LONGEST_WAIT) + 60)
     with pytest.raises(RateLimitError, match="wait of 3,660 s"):
         make(patience=60.0).complete(asked(3))
+
+
+def test_a_server_in_trouble_cannot_stall_a_run_for_days(
+    make: Make, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept = list[float]()
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    make(retries=2).complete(asked(1))  # the endpoint is known to answer
+    monkeypatch.setattr("core.providers.openai_api.asyncio.sleep", sleep)
+    server.fake.fault, server.fake.retry_after = "503", "86400"
+    with pytest.raises(ProviderError):
+        make(retries=2).complete(asked(1))
+    assert max(slept) == LONGEST_NAMED
 
 
 def test_settings_bound_requests_a_minute(make: Make) -> None:
