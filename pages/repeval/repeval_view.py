@@ -69,7 +69,7 @@ def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
         return
     figure = heat_figure(Heat.of(result), measure=measure)
     charts.place(figure, key="repeval_heat", alt="Validation alignment by layer and token")
-    st.caption("Agreement on validation. Thick frame: the best cell. Dashed: in the mean. Gray: undefined.")
+    st.caption("Agreement on validation. Thick frame: the best cell. Gray: undefined.")
     if result.scorer is not None:
         _draw_file(page, view, result)
 
