@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
         words = f"{error.format_message()} Try 'python -m core --help'."
         return _fail(UsageError.__name__, words, UsageError.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("Interrupted", "interrupted; what was paid for is cached, and the same command resumes", 1)
+        return _fail("Interrupted", "interrupted. Paid replies are cached. Run the same command to resume.", 1)
     except Exception as error:  # a fault of ours: the trace goes to a file, the user gets a sentence
         return _fail("InternalError", f"{type(error).__name__} is a fault in Concord; {_keep_trace(error)}", 1)
     finally:

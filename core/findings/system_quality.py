@@ -57,7 +57,7 @@ def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Fi
     else:
         said = f"No, {first} is worse than {second} in {aspect}."
     n_pairs = len(means.differences)
-    over = f" corrected over {n_pairs:,} pairs (Holm); the interval is for this pair alone" if n_pairs > 1 else ""
+    over = f" corrected over {n_pairs:,} pairs (Holm), the interval uncorrected" if n_pairs > 1 else ""
     return Finding(said, f"{pair.a} minus {pair.b}: {difference_words(pair)}{over}.")
 
 

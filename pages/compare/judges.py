@@ -46,7 +46,7 @@ def draw_empty(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 def draw(page: Opened, golden: GoldenSummary, shown: JudgesShown) -> None:
     """Draw the list of judges with removal, or a way to add more, as chosen."""
     key = state.widget("compare_add")
-    part = st.segmented_control("Add or change judges", (HERE, *WAYS), default=HERE, required=True, key=key)
+    part = st.segmented_control("Add judges", (HERE, *WAYS), default=HERE, required=True, key=key)
     if part != HERE:
         WAYS[part](page, golden, shown.line.aspect)
         return

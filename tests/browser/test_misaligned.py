@@ -97,7 +97,7 @@ def test_triage_refine_and_accept(
     page.get_by_role("button", name="Ambiguous").click()
     settle("2 items: ambiguous.")
     page.keyboard.press("u")
-    settle("Undone on 2 items.")
+    settle("Undone for 2 items.")
 
     page.get_by_text("Rounds", exact=True).click()
     settle("Items shown at a time")

@@ -64,5 +64,5 @@ def test_claims_are_corrected_over_the_pairs_whichever_is_asked_for() -> None:
         wanted = ("Yes, ", "No, ") if claimed else ("No clear difference", "No clear difference")
         assert all(one.headline.startswith(begin) for one, begin in zip(said, wanted, strict=True))
         assert {one.detail for one in said} == {
-            f"{pair.a} minus {pair.b}: {difference_words(pair)} {OVER_SIX}; the interval is for this pair alone."
+            f"{pair.a} minus {pair.b}: {difference_words(pair)} {OVER_SIX}, the interval uncorrected."
         }
