@@ -195,6 +195,14 @@ def small_screens(source: Source) -> Iterator[str]:
         yield f"{source.path}: {lines} lines, under 150"
 
 
+def few_parameters(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            if sum(each.arg not in ("self", "cls") for each in given) > 8:
+                yield f"{source.path}:{node.lineno}: {node.name} has over 8 parameters"
+
+
 def telling_names(source: Source) -> Iterator[str]:
     for part in PurePosixPath(source.path).with_suffix("").parts:
         if part.lower() in NAMES_THAT_SAY_NOTHING:
@@ -216,6 +224,7 @@ RULES: tuple[Rule, ...] = (
     no_unsafe_calls,
     no_swallowing,
     small_screens,
+    few_parameters,
     telling_names,
     module_docstrings,
 )
@@ -232,6 +241,7 @@ BREAKS: list[tuple[Rule, str, str]] = [
     (no_unsafe_calls, "pages/ui/page.py", "st.markdown(x, unsafe_allow_html=True)"),
     (no_swallowing, "core/data/golden.py", "try:\n    f()\nexcept Exception:\n    pass\n"),
     (small_screens, "pages/1_golden_set.py", "x = 1\n" * 151),
+    (few_parameters, "core/cli/main.py", "def f(a, b, c, d, e, *, f, g, h, i): ..."),
     (telling_names, "core/data/utils.py", ""),
     (module_docstrings, "core/data/golden.py", ""),
 ]

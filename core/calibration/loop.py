@@ -46,7 +46,7 @@ from core.data.split import ENOUGH, LEAST, KnownTexts, few_held_out, few_labels,
 from core.errors import AspectError, JudgeError, UsageError
 from core.findings.agreement import contradiction_words, gain_warning
 from core.judging.judge_protocol import Judge, judge_state
-from core.judging.llm_judge import LLMJudge, require_references
+from core.judging.llm_judge import LLMJudge, added_prompt_words, require_references
 from core.judging.scoring_styles import STEPS_LIKE, Asking
 from core.progress import SILENT, Progress
 from core.records import Criteria, FloatArray, GoldenSet, Provenance, ScoreMatrix, Split, Task, Unscored
@@ -484,6 +484,7 @@ def estimate(
         notes.append(reasons_words(golden, task.aspect, split, settings))
         if (samples := judge.sampling.samples) > 1:
             notes.append(f"Each score is the mean of {samples} replies: up to {samples * calls:,} in all.")
+        notes.append(added_prompt_words(judge, task, shown, calls))
     if limit < most:
         notes.append(f"The {settings.budget_words} may end the search early: all of it takes up to {most:,} calls.")
     return Estimate(

@@ -106,7 +106,8 @@ class EstimatedMeans:
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON of `estimate-means`."""
-        return {"aspect": self.aspect, **self.means.as_json(), "left_out": dict(self.left_out)}
+        kept = {"n_calibration_kept": self.n_calibration_kept} if self.n_calibration_kept else {}
+        return {"aspect": self.aspect, **self.means.as_json(), "left_out": dict(self.left_out)} | kept
 
 
 def estimate_means(

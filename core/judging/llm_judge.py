@@ -49,6 +49,7 @@ from core.providers.budget import BudgetSpentError, ProviderWithinBudget
 from core.providers.completions import OFF_SCALE, Completion, Failure, Message, OnReply, Provider, Reply, Request
 from core.records import Criteria, Item, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.verdicts import Reading, Scores, mean_verdict
+from core.wording import counted
 
 CHARACTERS_PER_TOKEN = 4
 CHARACTERS_PER_WORD = 6
@@ -419,6 +420,19 @@ def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
         raise UsageError("A pair is judged without references: leave --with-references out.")
     if not any(item.references for item in items):
         raise UsageError("No item has a reference to show. Leave --with-references out, or add a column 'reference'.")
+
+
+def added_prompt_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: int) -> str:
+    """Say how many prompt tokens references, level descriptions and examples add; "" if the judge shows none."""
+    how, shown = judge.sampling, [item for item in items if not judge.lacking(task, item)]
+    what = ["level descriptions"] * bool(task.levels) + [counted(how.n_examples, "example")] * bool(how.n_examples)
+    what += ["references"] * how.references
+    if not what or not shown:
+        return ""
+    bare, bare_task = judge.with_sampling(replace(how, references=False, examples=())), replace(task, levels=())
+    tokens = [one.prompt_tokens or 0 for one in (judge.estimate(task, shown, 0), bare.estimate(bare_task, shown, 0))]
+    added, listed = (tokens[0] - tokens[1]) / len(shown), " and ".join(what)
+    return f"{listed[0].upper()}{listed[1:]} add about {added:,.0f} prompt tokens a call ({added * calls:,.0f} in all)."
 
 
 # ── replies → verdict ────────────────────────────────────────────────────────────────────────────────────────

@@ -203,7 +203,8 @@ def save_triage(
             theirs=before.verdict,
             yours=triage.verdict,
         )
-    return store.events.add(project_id, triage, store.actor, form=form)
+    read = said[-1].number if said else 0  # so that nobody writes between this reading and the writing
+    return store.events.add(project_id, triage, store.actor, form=form, expected=read)
 
 
 @requires("annotator")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.calibration.calibration_records import Calibration
+from core.data.split import text_digest
 from core.errors import NotFoundError, UsageError
 from core.fusion.fusion_settings import FusionEstimate, FusionRequest, FusionRunView, FusionSettings
 from core.fusion.stack import seen_sources
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from core.data.judge_results import ImportPreview
     from core.fusion.model_rating import FusionJudge
     from core.fusion.stack import Fusion
+
+LEAST_ALIKE = 10
+"""Texts on which verdicts have to equal those of a judge before they count as its own."""
 
 
 @requires("reviewer", "added a judge")
@@ -157,10 +161,24 @@ def calibration_behind(store: Store, project_id: str, judge_id: str) -> Calibrat
 def import_judge(store: Store, project_id: str, preview: ImportPreview, name: str) -> str:
     """Add a previewed file as a judge called `name`, with its replies, and return the id of the judge.
 
-    The same file makes the same judge again, whatever the name.  UsageError for a preview with problems or an empty
-    name.
+    The same file makes the same judge again, whatever the name.  Verdicts that equal those of a judge of this project
+    have seen the labels that it has.  UsageError for a preview with problems or an empty name.
     """
     judge = preview.as_judge(name)
+    digests = [text_digest(item) for item in store.goldens.load(preview.golden_id).items]
+    for entry in reversed(store.judges.all(project_id, None, judge.aspect)):
+        if entry.judge.kind == "imported" or not entry.judge.seen:
+            continue
+        theirs = [text_digest(item) for item in store.goldens.load(entry.golden_id).items]
+        scores = dict(zip(theirs, entry.judge.upward.tolist(), strict=True))
+        known = np.array([scores.get(digest, np.nan) for digest in digests])
+        both = ~np.isnan(known) & ~np.isnan(judge.upward)
+        varied = both.sum() >= LEAST_ALIKE and np.ptp(known[both]) > 0
+        if varied and np.allclose(known[both], judge.upward[both]):
+            met = {theirs[k] for k in entry.judge.seen}
+            seen = tuple(k for k, digest in enumerate(digests) if digest in met)
+            judge = replace(judge, seen=seen, note=f"{judge.note} These are the verdicts of {entry.name}.".strip())
+            break
     return add_judge(store, project_id, preview.golden_id, judge, preview.replies)
 
 

@@ -136,6 +136,8 @@ def look_at(
             repeats.add(n_rows)
             message = f"{repeated_id(item.item_id, before, number)} {_REPEATS[ids]}"
             severity: Severity = "error" if ids is None else "note"
+            if ids == "number" and row_of.setdefault(hash(numbered_id(item, number).item_id), number) != number:
+                severity = "error"  # an earlier row has the numbered id itself
             log.add(severity, message, row=number, column=mapping.roles.get("item_id"), kind="duplicate")
         if n_rows not in repeats or ids != "first":
             filled.update(_filled(item))

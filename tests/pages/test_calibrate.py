@@ -99,11 +99,14 @@ def test_advanced_choices_reach_the_request(place: Place, form: AppTest) -> None
     assert request.scale is None
 
 
-def test_levels_and_examples_are_for_judges_that_read_prompts(place: Place, form: AppTest) -> None:
+def test_levels_and_examples_are_for_judges_that_read_prompts_and_the_estimate_prices_them(
+    place: Place, form: AppTest
+) -> None:
     assert "form_examples" not in {field.key for field in form.number_input}
     projects.set_anchors(place.store, place.project_id, place.golden_id, "coherence", {1: "Poor.", 5: "Good."})
     form.radio(key="form_judge").set_value("scripted").run()
     form.number_input(key="form_examples").set_value(4).run()
+    assert "Level descriptions and 4 examples add about" in texts(form)
     form.checkbox(key="form_levels").uncheck().run()
     press(form, "Start the calibration")
     asked = place.request_of(place.newest("calibration"))

@@ -181,7 +181,7 @@ def test_bad_rows_name_their_place(tmp_path: Path, rows: list[dict[str, Any]], w
         read_verdicts(write(tmp_path / "v.jsonl", rows), TASK)
 
 
-# ── an import beside a golden set ────────────────────────────────────────────────────────────────────────────
+# ── an import next to a golden set ────────────────────────────────────────────────────────────────────────────
 
 IDS = ("a", "b", "c", "d")
 GOLDEN = GoldenSet(

@@ -88,3 +88,21 @@ def test_several_items_at_once_leave_out_what_somebody_else_has_changed(
     assert "Bo changed the triage of this item while you were looking at it: label wrong" in refused["i2"]
     triage = projects.list_triage(store, project, golden_id, "a")
     assert {item_id: found.verdict for item_id, found in triage.items()} == {"i1": "judge wrong", "i2": "label wrong"}
+
+
+def test_nobody_writes_between_the_look_at_a_triage_and_the_next_one(
+    store: Store, project: str, golden_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
+    read, requests = store.events.all, [TriageRequest(golden_id, "a", "c1", "label wrong")]
+
+    def slipped_in(*asked: Any) -> Any:
+        said = read(*asked)
+        if requests:
+            projects.save_triage(bo, project, "i1", requests.pop())
+        return said
+
+    monkeypatch.setattr(store.events, "all", slipped_in)
+    with pytest.raises(ConflictError):
+        projects.save_triage(ann, project, "i1", TriageRequest(golden_id, "a", "c1", "judge wrong"), seen=0)
+    assert projects.list_triage(store, project, golden_id, "a")["i1"].verdict == "label wrong"

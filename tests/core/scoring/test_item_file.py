@@ -79,3 +79,12 @@ def test_parts_of_repeated_rows_that_are_left_out_do_not_count(tmp_path: Path) -
     rows = [{"item_id": "a", "target": "t"}, {"item_id": "a", "target": "u", "source": "s"}]
     looked = validate_items(write(tmp_path / "f.jsonl", rows), kept={KEPT_VALUES: json.dumps({"ids": "first"})})
     assert (looked.n_items, dict(looked.filled)) == (1, {})
+
+
+def test_a_numbered_id_that_is_taken_is_refused(tmp_path: Path) -> None:
+    rows = [{"item_id": item_id, "target": "t"} for item_id in ("a (row 3)", "a", "a")]
+    with pytest.raises(GoldenError, match="have the same id"):
+        validate_items(write(tmp_path / "f.jsonl", rows), kept={KEPT_VALUES: json.dumps({"ids": "number"})})
+    later = [rows[1], rows[2], {"item_id": "a (row 2)", "target": "t"}]
+    looked = validate_items(write(tmp_path / "g.jsonl", later), kept={KEPT_VALUES: json.dumps({"ids": "number"})})
+    assert len({item.item_id for batch in looked.batches(9) for item in batch}) == 3
