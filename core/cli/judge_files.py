@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,7 +24,6 @@ from core.comparison.recheck import RecheckSettings
 from core.comparison.steadiness import RepeatSettings
 from core.errors import ConcordError, UsageError
 from core.files import require_new
-from core.records import setting
 from core.scoring.output import ScoreSettings
 from core.wording import counted, difference_figures, estimate, money, number, percent, price_words
 
@@ -39,18 +38,6 @@ NOTHING_READ = (
 )
 
 
-@dataclass(frozen=True)
-class ScoringWay:
-    """Options of `score` for a cluster and for a batch endpoint."""
-
-    ray: str = setting(
-        "",
-        "Score on the Ray cluster at HOST:PORT, or auto. ITEMS are then JSONL or Parquet: a file, a folder or an "
-        "address such as s3://…; --out is a folder of JSONL parts.",
-    )
-    batch_write: Path | None = setting(None, "Only write the requests to a batch file for `vllm run-batch`.")
-
-
 @command("Judge")
 def score(
     source: Annotated[
@@ -63,7 +50,13 @@ def score(
     *,
     settings: ScoreSettings,
     opened: JudgeFileOptions,
-    way: ScoringWay,
+    ray: Annotated[
+        str,
+        typer.Option(
+            help="Score on the Ray cluster at HOST:PORT, or auto. ITEMS are then JSONL or Parquet: a file, a folder "
+            "or an address such as s3://…; --out is a folder of JSONL parts."
+        ),
+    ] = "",
     mapped: MapOption = None,
     force: ForceFlag = False,
 ) -> None:
@@ -75,7 +68,7 @@ def score(
     request = ScoreRequest(
         Path(source), judge_file, out, **asdict(opened), **asdict(settings), mapping=read_map(mapped)
     )
-    if way.ray:
+    if ray:
         from core.cluster import output_kept_clean
         from core.scoring.on_ray import score_on_ray
         from core.settings import ray_address
@@ -83,12 +76,12 @@ def score(
         if force:
             raise UsageError("--ray takes no --force: delete the folder of --out.")
         with output_kept_clean(), stages_shown("items") as progress:
-            scored = score_on_ray(ray_address(way.ray, "--ray"), request, source, target, progress=progress)
+            scored = score_on_ray(ray_address(ray, "--ray"), request, source, target, progress=progress)
         _tell_scored(scored, target)
         return
     cache = opened.replies(judge_file)
-    if way.batch_write is not None:
-        n_requests, files = write_batch(request, way.batch_write, replies=cache)
+    if request.batch_write is not None:
+        n_requests, files = write_batch(request, replies=cache)
         lines = ["All requests are cached already; nothing was written."]
         if files:
             lines = [

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from core.repeval import RepEvalResult
 
 WITH = (
-    "Names, parted by commas: offline, repeval, overlap, rouge1_source_p, rougeL, chrf, similarity, metric_<name>, "
+    "Names, separated by commas: offline, repeval, overlap, rouge1_source_p, rougeL, chrf, similarity, metric_<name>, "
     "judge:FILE, nli:MODEL, …"
 )
 

@@ -289,7 +289,7 @@ def read_ratings(
     ],
     *,
     scale: Annotated[str, typer.Option("--scale", help="The scale that the judge was given, as LO-HI.")],
-    aspect: Annotated[str, typer.Option("--aspect", help="Its name may stand before a rating.")] = "",
+    aspect: Annotated[str, typer.Option("--aspect", help="Its name may precede a rating.")] = "",
     out: Annotated[Path | None, typer.Option(help="Ratings, one JSON object per line.")] = None,
     force: ForceFlag = False,
 ) -> None:

@@ -26,8 +26,8 @@ UNSCORED = "items without a score"
 OFF_SCALE = "scores off the scale of the labels"
 
 PAIRS = (
-    "{name} holds pairs of texts, which have no mean per system. Run `preferences GOLDEN VERDICTS --aspect {aspect}` "
-    "to rank systems by how often they are preferred."
+    "{name} contains pairs of texts, which have no mean per system. Run `preferences GOLDEN VERDICTS "
+    "--aspect {aspect}` to rank systems by how often they are preferred."
 )
 
 

@@ -279,7 +279,7 @@ def preferences(
     task_of(golden, aspect)
     if golden.kind != "pair":
         raise UsageError(
-            f"{golden.name} holds no pairs. Name the texts text_a and text_b, the systems model_a and model_b, "
+            f"{golden.name} contains no pairs. Name the texts text_a and text_b, the systems model_a and model_b, "
             "and the preferred side winner (A, B or tie)."
         )
     if verdicts is None:

@@ -431,8 +431,8 @@ def read_traffic(
         mapping = mapping_of(columns, head, own, kept)
         if "target" not in mapping.roles or mapping.layout == "long":
             raise GoldenError(
-                f"No column holds the text to judge. There are: {', '.join(columns)[:300]}. Name it with --map "
-                "target=COLUMN; --map target=output.text names a field within an object.",
+                f"No column contains the text to judge. The columns are: {', '.join(columns)[:300]}. Name it with "
+                "--map target=COLUMN; --map target=output.text names a field within an object.",
                 file=path.name,
             )
         log = FindingLog()
@@ -445,7 +445,7 @@ def read_traffic(
                 left_out["rows without a text"] += 1
                 continue
             if item.item_id in read:
-                left_out["rows whose id came before"] += 1
+                left_out["rows with a repeated id"] += 1
             else:
                 read[item.item_id] = item, time_in(row.get(time))
             try:
@@ -458,7 +458,7 @@ def read_traffic(
     if lacking := [column for column in given.values() if column not in all_columns]:
         raise UsageError(f"No file has a column {lacking[0][:60]!r}. There are: {', '.join(all_columns)[:400]}.")
     if not read:
-        raise GoldenError(f"There is no text to judge in {', '.join(path.name for path in paths)}.")
+        raise GoldenError(f"No text to judge in {', '.join(path.name for path in paths)}.")
     items, times = map(list, zip(*read.values(), strict=True))
     means = np.array([fmean(labels[item.item_id]) if item.item_id in labels else np.nan for item in items])
     return items, times, means, dict(left_out)
@@ -492,7 +492,7 @@ def _claim(folder: Path, judge_file: Path, model: str) -> None:
         raise UsageError(f"{state}: cannot be used ({error}). Use another --out.") from error
     if known != own:
         raise JobError(
-            f"{folder} holds verdicts of another judge file or model, which cannot be compared with those of "
+            f"{folder} contains verdicts of another judge file or model, which can't be compared with those of "
             f"{judge_file.name}. Use another --out, or the judge that it was started with."
         )
 

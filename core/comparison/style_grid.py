@@ -248,7 +248,7 @@ def styles(
             view = replace(view, calls=cost.requests + cost.cached, usage=cost)
             if problem:
                 chosen = [style for style in chosen if style.steps.strip()]
-                reason = f"no evaluation steps came back: {problem}"
+                reason = f"the model returned no evaluation steps: {problem}"
                 unfinished += [Unfinished(style.name, reason) for style in settings.styles if style not in chosen]
             else:
                 chosen, view = settings.with_steps(steps), replace(view, steps={aspect: steps})

@@ -48,7 +48,7 @@ def plain_regression(golden: GoldenSet, aspect: str, *, seed: int = 0) -> PlainR
         return PlainRegression(values, 0, "all labels are equal")
     x = _standardised(features.feature_matrix([golden.items[int(k)] for k in at], golden.kind))
     if not x.shape[1]:
-        return PlainRegression(values, 0, "the texts hold no words, or are all alike")
+        return PlainRegression(values, 0, "the texts contain no words or are identical")
     values[at] = y.mean() + _cross_fitted(x, y - y.mean(), folds)
     n_folds = int(folds.max()) + 1
     return PlainRegression(values, round(at.size * (n_folds - 1) / n_folds))

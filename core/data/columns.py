@@ -462,7 +462,7 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
         _, refused = read_numbers(read_list(next(filled, None)) if column.startswith(ANN) else ())
         if refused:
             notes.append(
-                f"Column {column!r} is left out: it does not hold one list of ratings per item ({refused[0]})."
+                f"Column {column!r} is left out: it doesn't contain one list of ratings per item ({refused[0]})."
             )
         return not refused
 
@@ -484,7 +484,7 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
         if holds_texts(rows, name) or named == ["target"]:  # called so on purpose
             give("target", [name])
             break
-        notes.append(f"Column {name!r} is not read as target: it holds numbers or codes, not texts.")
+        notes.append(f"Column {name!r} is not read as target: it contains numbers or codes, not texts.")
     for column in free():
         name = folded(column)
         if name != column and name not in ("target", *LABEL_ROLES) and is_role(name) and holds_ratings(column):

@@ -217,7 +217,7 @@ def rows_of(results: ResultFile, columns: Columns, aspect: str = "") -> Iterator
         raise GoldenError(f"There is no item_id: no column has this or a similar name. {listed}", file=name, row=1)
     if not roles.keys() & {"replies", "score"}:
         wanted = "replies (responses, reply, output …) or scores (score, rating, value …)"
-        raise GoldenError(f"No column holds {wanted}. {listed}", file=name)
+        raise GoldenError(f"No column contains {wanted}. {listed}", file=name)
     replies, score, reason, sample = (roles.get(role, "") for role in ("replies", "score", "reason", "sample"))
     of_aspect = roles.get("aspect", "") if aspect else ""
     first: dict[tuple[str, str], int] = {}
@@ -386,7 +386,7 @@ def in_records(verdicts: AnyVerdicts, task: Task) -> Verdicts:
     given: Any = verdicts
     if hasattr(given, "to_dict") and hasattr(given, "index"):  # pandas, which need not be loaded
         if not given.index.is_unique:
-            raise UsageError(f"The index of the Series must hold each item id once. {FORMS}")
+            raise UsageError(f"The index of the Series must contain each item id once. {FORMS}")
         given = given.to_dict()
     if isinstance(given, Mapping):
         numbers: dict[str, float] = {}
@@ -582,8 +582,7 @@ def _import_findings(
     if verdicts and not scored.size:
         found.append(("error", "No item got a score, so there is nothing to compare. See the reasons and examples."))
     elif scored.size > 1 and scored.min() == scored.max():
-        message = f"All {scored.size:,} scores are {scored[0]:g}: a judge that gives everything the same number has no"
-        found.append(("warning", f"{message} correlation with anybody."))
+        found.append(("warning", f"All {scored.size:,} scores are {scored[0]:g}, so no correlation is defined."))
     if judge.seen:
         message = f"The file says that the judge was calibrated on {counted(len(judge.seen), 'item')}."
         found.append(("note", f"{message} Comparisons leave them out."))

@@ -152,7 +152,7 @@ def _check_limits(table: Table, mapping: Mapping, n_labels: int, n_aspects: int)
         message = f"There are labels of more than {MAX_ASPECTS} aspects: is this the right column?"
         raise GoldenError(message, file=table.name, column=mapping.roles.get("aspect"))
     if n_labels > LIMITS.labels:
-        message = f"The file holds too many labels: a golden set holds at most {LIMITS.labels:,}. Split it."
+        message = f"The file contains too many labels: a golden set has at most {LIMITS.labels:,}. Split it."
         raise GoldenError(message, file=table.name)
 
 
@@ -352,7 +352,7 @@ def settle(
             fix = "Correct the label or the scale."
             if not scale.given:
                 fix = f"If it means no label, add --values missing={number}; if it is right, add --values missing=none."
-            message = f"{number}{by} lies outside the scale {scale}{fitted}. {fix}"
+            message = f"{number}{by} is outside the scale {scale}{fitted}. {fix}"
             log.add("error", message, row=label.row, column=label.column, kind="scale")
     if values.best_of(aspect) == "low" and not pairs:
         cells.change(lambda label: scale.low + scale.high - label.value)

@@ -283,7 +283,7 @@ class Rows:
                     raise file.refuse(message, row=number)
                 n_held += held
                 if file.most_rows is not None and n_held > file.most_values:
-                    message = f"The file holds too many values; at most {file.most_values:,} are read. Split it."
+                    message = f"The file contains too many values; at most {file.most_values:,} are read. Split it."
                     raise file.refuse(message)
                 found = {path: cell for path in file.paths if (cell := cell_at(row, path)) is not None}
                 self._columns |= dict.fromkeys(found)
@@ -533,7 +533,7 @@ def _with_sheet(file: TableFile) -> TableFile:
             if not columns:
                 columns = _column_names(cells, file)
             elif any(cell not in (None, "") for cell in cells[len(columns) :]):
-                raise file.refuse(f"A cell stands right of the {len(columns)} named columns.", row=number)
+                raise file.refuse(f"A cell is to the right of the {len(columns)} named columns.", row=number)
             else:
                 rows.append((number, dict(zip(columns, cells, strict=False))))
     if not columns:

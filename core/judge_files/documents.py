@@ -76,7 +76,7 @@ def _usable_map(body: Mapping[str, Any]) -> IsotonicMap:
     """Apply the map once, since points that lie too close together would overflow."""
     score_map = IsotonicMap.from_json(body)
     if max(map(abs, (*score_map.x, score_map.low, score_map.high))) > 1e9:
-        raise ValueError("a point lies beyond 1e9")
+        raise ValueError("a point is beyond 1e9")
     try:
         with np.errstate(all="raise", under="ignore"):
             score_map.apply([score_map.x[0] - 1.0, *score_map.x, score_map.x[-1] + 1.0])
@@ -92,7 +92,7 @@ def alignment_of(body: Mapping[str, Any]) -> Alignment:
         known["interval"] = {"low": ends[0], "high": ends[1], "method": body.get("interval_method") or ""}
     alignment = TypeAdapter(Alignment).validate_json(json.dumps(known), strict=True)
     if abs(alignment.value or 0.0) > 1.000001:
-        raise ValueError("value: a correlation lies from -1 to 1")
+        raise ValueError("value: a correlation must be between -1 and 1")
     return alignment
 
 
@@ -498,7 +498,7 @@ def _check_events(text: str) -> None:
     for event in yaml.parse(text, Loader=_BaseLoader):
         if isinstance(event, yaml.AliasEvent):
             line = "" if event.start_mark is None else f" in line {event.start_mark.line + 1}"
-            raise ValueError(f"it holds an alias, *{event.anchor}{line}; judge files have none")
+            raise ValueError(f"it contains an alias, *{event.anchor}{line}; judge files have none")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         values += isinstance(event, yaml.NodeEvent)
         if depth > MOST_DEPTH or values > MOST_VALUES:

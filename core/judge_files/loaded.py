@@ -570,7 +570,7 @@ def load_judge(
     card = read_card(path, accept_edited=accept_edited)
     kind, marks = kind_of(card), () if is_as_exported(card) else (EDITED,)
     if kind == "fusion" and judge is not None:
-        raise UsageError(f"{path}: is a fused judge, which holds its own judges; load it without judge=.")
+        raise UsageError(f"{path}: is a fused judge, which contains its own judges; load it without judge=.")
     if kind == "fusion":
         from core.judge_files.fused_judge import FusedJudge
 

@@ -591,8 +591,8 @@ class Asking:
         fields = json.loads(told.extra).keys() if told.extra else set()
         if not named and (beyond := sorted(fields - HARMLESS_FIELDS)):
             raise JudgeError(
-                f"The judge comes out of a file, and each request would hold {', '.join(beyond)}, which may cost, keep "
-                f"or fetch something. Nothing was sent. If you want that, name the judge: --judge {state['spec']}"
+                f"The judge comes from a file, and each request would contain {', '.join(beyond)}, which may cost "
+                f"money, or store or fetch data. Nothing was sent. To allow it, name the judge: --judge {state['spec']}"
             )
         return told
 
@@ -626,7 +626,7 @@ def checked_extra(text: str) -> str:
     if not isinstance(fields, dict) or len(text) > MOST_EXTRA:
         raise UsageError(f"The extra body is one JSON object of at most {MOST_EXTRA:,} characters.")
     if own := sorted(OWN_FIELDS & fields.keys()):
-        raise UsageError(f"The extra body may not hold {', '.join(own)}: use the options for these fields.")
+        raise UsageError(f"The extra body must not contain {', '.join(own)}: use the options for these fields.")
     return json.dumps(fields, sort_keys=True, ensure_ascii=False) if fields else ""
 
 

@@ -276,7 +276,7 @@ class Archive:
                 where = f"{name}, line {n}"
                 try:
                     if line.count(b"[") + line.count(b"{") > _MOST_VALUES:
-                        raise ValueError(f"it holds over {_MOST_VALUES:,} values")
+                        raise ValueError(f"it has over {_MOST_VALUES:,} values")
                     row = json.loads(line, parse_constant=_finite, parse_float=_finite)
                 except (ValueError, RecursionError) as error:
                     raise ArchiveError(f"{where}: is not JSON ({str(error)[:120]}).") from error
@@ -316,7 +316,7 @@ def _checked_end(file: IO[bytes], max_mb: int) -> int:
     directory, n = int.from_bytes(end[12:16], "little"), int.from_bytes(end[10:12], "little")
     zip64 = len(tail) == 42 and tail.startswith(b"PK\x06\x07")
     if directory > _DIRECTORY or n > _MOST_FILES or zip64:
-        raise ArchiveError(f"The zip holds {n:,} files or more; a project has at most {_MOST_FILES}.")
+        raise ArchiveError(f"The zip contains {n:,} files or more; a project has at most {_MOST_FILES}.")
     file.seek(0)
     return size
 
@@ -396,13 +396,13 @@ def _fault(table: str, row: Any) -> str:
         return f"{min(odd) if isinstance(row, dict) else 'it'}: it is missing, or not of a row"
     for name, value in row.items():
         if not _fits(kinds[name], columns[name], value) and not (value is None and columns[name].nullable):
-            return f"{name}: it is not of the kind of this column; {str(value)[:60]!r} came"
+            return f"{name}: wrong type for this column: got {str(value)[:60]!r}"
     if table == "runs" and row["status"] not in FINISHED:  # a run that leaves is over
         return f"status: {row['status']!r} is not a final status"
     if table == "events" and (
         row["kind"] not in {*ENTRY_KINDS, *RETIRED} or row["role"].removesuffix(IMPORTED) not in ROLES
     ):
-        return f"there is no entry of kind {row['kind']!r} by the role {row['role']!r}"
+        return f"unknown entry kind {row['kind']!r} or role {row['role']!r}"
     if table == "run_replies" and isinstance(reply := row["body"], dict):
         return "" if isinstance(reply.get("text", reply.get("failure")), str) else "body: it is not a reply"
     return ""

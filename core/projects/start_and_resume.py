@@ -97,7 +97,9 @@ def start_run(store: Store, settings: Settings, request: RunRequest) -> str:
     name, kind = next((name, kind) for name, kind in KINDS.items() if kind.request is type(request))
     request, title, judge_spec = kind.check(store, settings, request)
     if re.search(r"://[^/\s]*@", judge_spec):
-        raise UsageError("The judge's URL holds a user name or password. Leave it out; the key goes in OPENAI_API_KEY.")
+        raise UsageError(
+            "The judge's URL contains a user name or password. Leave it out; the key goes in OPENAI_API_KEY."
+        )
     project_id, golden_id, aspect = request.project_id, request.golden_id, request.aspect
     store.projects.get(project_id)
     if judge_run_id := getattr(request, "run_id", ""):

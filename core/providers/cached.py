@@ -213,7 +213,7 @@ class RecordedProvider:
             stored = self.replies.get(request.key(self.endpoint))
             if stored is None:
                 raise ProviderError(
-                    f"{self.name} holds no reply to request {index + 1} of {len(requests)}.",
+                    f"{self.name} contains no reply to request {index + 1} of {len(requests)}.",
                     hint="A recording answers only what was asked when it was made: "
                     "same items, criteria, prompts and settings. Use a live judge for anything else.",
                 )

@@ -196,7 +196,7 @@ def _headers(headers: dict[str, str]) -> dict[str, str]:
 
 def _extra_body(body: dict[str, Any]) -> dict[str, Any]:
     if _SECRET_FIELD.search(json.dumps(body)):
-        raise ValueError("is saved with the judge, so it may hold no secret: use a header for that")
+        raise ValueError("is saved with the judge, so it must not contain a secret; use a header instead")
     return body
 
 

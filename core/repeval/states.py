@@ -184,7 +184,7 @@ class States:
         said = (
             (self.n_truncated, "of {} texts were longer than the model takes and were cut."),
             (self.n_lacking, f"of {{}} items have no {part}; their text was compared with an empty one."),
-            (self.n_not_finite, "cells hold states that are not finite numbers; they are undefined."),
+            (self.n_not_finite, "cells contain non-finite states; they are undefined."),
         )
         return tuple(f"{count} {text.format(n)}" for count, text in said if count)
 
@@ -243,8 +243,8 @@ def template_text(template: str) -> str:
     if "{hypothesis}" not in text or unknown:
         fields, got = ", ".join(f"{{{name}}}" for name in FIELDS), f"{{{unknown[0]}}}" if unknown else repr(text[:80])
         raise UsageError(
-            f"The template must hold {{hypothesis}} and no other fields than {fields}; got {got}. Leave it empty for "
-            f"the hypothesis only, or name one of: {', '.join(templates())}."
+            f"The template must contain {{hypothesis}} and no other fields than {fields}; got {got}. Leave it empty "
+            f"for the hypothesis only, or name one of: {', '.join(templates())}."
         )
     return text
 

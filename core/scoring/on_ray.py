@@ -69,7 +69,7 @@ def score_on_ray(
         JudgeError: As the judge raises it on a node.
     """
     started = time.perf_counter()
-    if (request.budget, request.budget_usd) != (None, None) or request.batch_read:
+    if (request.budget, request.budget_usd) != (None, None) or request.batch_write or request.batch_read:
         raise UsageError("--ray doesn't work with --budget or batches. Leave one out.")
     files, folder = input_files(source), Folder(out)
     ray = connected(address)

@@ -48,6 +48,7 @@ class ScoreSettings:
     """Options of a scoring: reasons, budgets, and intervals of verdicts."""
 
     explain: bool = setting(False, "Add the reasons to each verdict.")
+    batch_write: Path | None = setting(None, "Only write the requests to a batch file for `vllm run-batch`.")
     batch_read: tuple[Path, ...] = setting((), "Score from this file of batch results, without calls; can be repeated.")
     budget: int | None = setting(None, "Maximum number of calls now; the same command resumes.", low=1)
     budget_usd: float | None = setting(None, "Maximum dollars to spend now; the same command resumes.", low=0)

@@ -187,15 +187,15 @@ def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
         return CallEstimate(n_items * judge.calls_an_item, *one.scaled(n_items / max(1, len(sample))))
 
 
-def write_batch(request: ScoreRequest, path: Path, *, replies: ReplyStore | None = None) -> tuple[int, list[Path]]:
-    """Write the requests of a scoring into batch files, `path` the first; send nothing.
+def write_batch(request: ScoreRequest, *, replies: ReplyStore | None = None) -> tuple[int, list[Path]]:
+    """Write the requests of a scoring into batch files, `request.batch_write` the first; send nothing.
 
     Returns the number of requests and the files.  UsageError for a judge without an endpoint; GoldenError as
     `score_file`.
     """
-    with closing(open_judge(replace(request, batch_read=(path,)), replies)) as judge:
-        assert isinstance(judge, RowJudge)
-        return write_requests(judge, _items(request, judge), path, replies)
+    with closing(open_judge(request, replies)) as judge:
+        assert isinstance(judge, RowJudge) and request.batch_write is not None
+        return write_requests(judge, _items(request, judge), request.batch_write, replies)
 
 
 # ── the judge ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -215,7 +215,7 @@ def open_judge(request: ScoreRequest, replies: ReplyStore | None = None, *, alon
     )
     abstention_of(judge, request)
     budgeted = request.budget is not None or request.budget_usd is not None
-    if isinstance(judge, FusedJudge) and (budgeted or request.batch_read):
+    if isinstance(judge, FusedJudge) and (budgeted or request.batch_write or request.batch_read):
         raise UsageError(f"{request.judge_file} is a fused judge. Score it without --budget or batches.")
     if isinstance(judge, CalibratedJudge) and request.budget_usd is not None:
         return replace(judge, judge=judge.judge.within(request.budget_usd))

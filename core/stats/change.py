@@ -65,7 +65,7 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
         raise UsageError(f"fall must lie between 0 and 1, not {fall:g}.")
     undefined = Change(None, None, None, fall, alpha)
     if now.measure != then.measure:
-        return replace(undefined, reason=f"the judge file holds {then.measure}, not {now.measure}")
+        return replace(undefined, reason=f"the judge file contains {then.measure}, not {now.measure}")
     known = []
     for name, side in (("now", now), ("in the judge file", then)):
         if side.value is None or side.interval is None:

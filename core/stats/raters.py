@@ -588,7 +588,7 @@ def annotator_test(
     from scipy.stats import false_discovery_control
 
     if not 0 <= epsilon < 1:
-        raise UsageError(f"Epsilon, what the judge may be worse by, lies from 0 to under 1; got {epsilon:g}.")
+        raise UsageError(f"Epsilon (how much worse the judge may be) must be at least 0 and below 1; got {epsilon:g}.")
     judge = np.asarray(scores, dtype=np.float64)
     usable = (table.n_ratings >= 2) & ~np.isnan(judge)
     clustered = np.unique(items.sources[usable]).size < int(usable.sum())

@@ -165,7 +165,7 @@ ALL_EQUAL = "no interval: all of its labels are equal or from one source, so the
 REPEATED = "items whose text comes under another id too (they count as one source)"
 ALL_LABELLED = "every judged item has a label, so the labels alone are enough"
 CONSTANT = "the judge gives all of its items one score, which adds nothing to the labels"
-LOPSIDED = "most of its labels are alike, so its intervals are widened as if half a label more were at the far end"
+LOPSIDED = "most of its labels are identical, so its intervals are widened as if half a label more were at the far end"
 LABELS_ALONE = "here the verdicts would widen the interval, so only the labels count"
 
 

@@ -99,7 +99,7 @@ class OfflineJudge(Judge):
         scores = squash(product(weights, np.ascontiguousarray(values.T)), task.scale)
         scores[:, ~written] = np.nan
         missing = {
-            item.item_id: Unscored(item.item_id, "missing input", "The text to judge holds no words.")
+            item.item_id: Unscored(item.item_id, "missing input", "The text to judge contains no words.")
             for item, has_words in zip(items, written, strict=True)
             if not has_words
         }

@@ -35,7 +35,7 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"{FUSE} overlap,overlap_pairs --method llm", USAGE, "requires --judge"),
     (f"{FUSE} overlap,overlap_pairs --budget 3", USAGE, "require --method llm"),
     (f"{FUSE} overlap,overlap_pairs --method llm --judge scripted --plan none.txt", USAGE, "none.txt can't be read"),
-    (f"{REPEVAL} --template 'Rate this.'", USAGE, "must hold {hypothesis}"),
+    (f"{REPEVAL} --template 'Rate this.'", USAGE, "must contain {hypothesis}"),
     (f"{REPEVAL} --model ./nothing", (1, "ModelNotFoundError"), "Model folder not found"),
     (f"{REPEVAL} --aspect flat", ASPECT, "are 3"),
     (f"styles {ON} --judge offline", USAGE, "not a language model"),

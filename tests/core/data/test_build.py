@@ -180,4 +180,4 @@ def test_given_scales_are_kept_and_enforced_on_labels_and_ratings(
         (1, "ann_coherence"),  # 1 and 1
     ]
     assert [message[-18:] for _, _, message in errors(result)] == ["The same in row 4."] * 2  # 1.5; 2 and 1
-    assert "1 lies outside the scale 2-5" in errors(result)[0][2]
+    assert "1 is outside the scale 2-5" in errors(result)[0][2]

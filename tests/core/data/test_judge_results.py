@@ -173,7 +173,7 @@ def test_replies_are_averaged_over_the_readable_ones(tmp_path: Path) -> None:
         ([{"item_id": "a", "score": 1}, {"score": 1}], "row 2, column 'item_id'"),
         ([{"item_id": ["a"], "score": 1}], "row 1, column 'item_id'"),
         ([{"item_id": "a", "score": "1,234"}], "row 1: '1,234' is not a number"),
-        ([{"item_id": "a", "words": 1}], "No column holds replies"),
+        ([{"item_id": "a", "words": 1}], "No column contains replies"),
     ],
 )
 def test_bad_rows_name_their_place(tmp_path: Path, rows: list[dict[str, Any]], words: str) -> None:

@@ -37,7 +37,7 @@ def errors(path: Path, **how: object) -> list[str]:
 
 def test_a_code_for_missing_is_asked_about_and_can_be_left_out() -> None:
     path = FILES / "g99.csv"
-    with pytest.raises(GoldenError, match=r"99 lies outside the scale 1-5 .* --values missing=99.* missing=none"):
+    with pytest.raises(GoldenError, match=r"99 is outside the scale 1-5 .* --values missing=99.* missing=none"):
         load_golden(path)
     golden = load_golden(path, values="missing=99")
     assert golden.aspects["q"].scale == Scale(1, 5, 1)

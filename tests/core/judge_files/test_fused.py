@@ -87,7 +87,7 @@ def test_a_real_file_scores_like_its_parts_joined(fused_card: Card, write_card: 
     assert judge.score([]) == ()
     judge.close()
     judge.close()
-    with pytest.raises(UsageError, match="a fused judge, which holds its own judges"):
+    with pytest.raises(UsageError, match="a fused judge, which contains its own judges"):
         load_judge(path, judge="offline")
 
 

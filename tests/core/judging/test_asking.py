@@ -73,7 +73,7 @@ def test_what_was_not_chosen_goes_with_what_was() -> None:
         ({"effort": "Very high"}, "a word such as"),
         ({"extra": "[1]"}, "one JSON object"),
         ({"extra": '{"a": NaN}'}, "cannot be parsed"),
-        ({"extra": '{"messages": []}'}, "may not hold messages"),
+        ({"extra": '{"messages": []}'}, "must not contain messages"),
         ({"form": "rate_explain", "weighted": True}, "score_only"),
         ({"temperature": 3.0}, "between 0 and 2"),
     ],

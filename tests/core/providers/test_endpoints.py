@@ -142,7 +142,7 @@ ENTRY = f"endpoints:\n  {HOST}:\n    "
         (ENTRY + f"headers: {{Authorization: Bearer {SECRET}}}", "Authorization looks like a secret"),
         (ENTRY + f"headers: {{x-note: {SECRET}}}", "x-note looks like a secret"),
         (ENTRY + f'headers: {{x-note: "a\\r\\nx-key: {SECRET}"}}', "x-note must be plain ASCII on one line"),
-        (ENTRY + f"extra_body: {{nested: [{{api_key: {SECRET}}}]}}", "it may hold no secret"),
+        (ENTRY + f"extra_body: {{nested: [{{api_key: {SECRET}}}]}}", "must not contain a secret"),
         (ENTRY + "timeout: -1", "timeout: .*greater than 0"),
         (ENTRY + "concurrency: 0", "concurrency: .*greater than or equal to 1"),
         (f"endpoints:\n  https://user:{SECRET}@models.example.org/v1: {{}}", "endpoints: .*user name or pass"),

@@ -93,7 +93,7 @@ def test_constant_and_broken_cells_are_undefined_not_zero(golden: GoldenSet, sta
     assert shown["cells"][0][0] is None
     assert shown["cells"][1][0] is None
     assert shown["states"]["n_not_finite"] == 1
-    assert any("not finite numbers" in warning for warning in result.warnings)
+    assert any("non-finite states" in warning for warning in result.warnings)
     assert len(result.members) == 4  # six cells, two undefined
 
 

@@ -88,7 +88,7 @@ def test_written_answered_and_read_back_as_directly(
     request_: ScoreRequest, expected: bytes, fake: FakeOpenAI, store: Store
 ) -> None:
     place, answers = request_.out.with_name("requests.jsonl"), request_.out.with_name("answers.jsonl")
-    assert write_batch(request_, place, replies=store.replies) == (n_calls(request_), [place])
+    assert write_batch(replace(request_, batch_write=place), replies=store.replies) == (n_calls(request_), [place])
     assert fake.requests == 0
     body = json.loads(place.read_text("utf-8").splitlines()[0])["body"]
     run_batch(fake, place, answers)
@@ -102,7 +102,7 @@ def test_written_answered_and_read_back_as_directly(
 
 def test_results_of_another_judge_are_refused(request_: ScoreRequest, fake: FakeOpenAI, store: Store) -> None:
     place, answers = request_.out.with_name("requests.jsonl"), request_.out.with_name("answers.jsonl")
-    write_batch(replace(request_, judge=f"{request_.judge}/other"), place, replies=store.replies)
+    write_batch(replace(request_, judge=f"{request_.judge}/other", batch_write=place), replies=store.replies)
     run_batch(fake, place, answers)
     with pytest.raises(JobError, match="None of the 120 lines matches a request of this judge"):
         score(replace(request_, batch_read=(answers,)), store)
@@ -114,7 +114,7 @@ def test_results_of_another_judge_are_refused(request_: ScoreRequest, fake: Fake
 def test_odd_results_change_nothing(request_: ScoreRequest, expected: bytes, fake: FakeOpenAI, store: Store) -> None:
     """Lines in any order, twice, of other judges or failed: each request has one answer, the failed ones none."""
     place, answers = request_.out.with_name("requests.jsonl"), request_.out.with_name("answers.jsonl")
-    write_batch(request_, place, replies=store.replies)
+    write_batch(replace(request_, batch_write=place), replies=store.replies)
     run_batch(fake, place, answers)
     lines = answers.read_text("utf-8").splitlines()
     failed = json.loads(lines[0])["custom_id"]

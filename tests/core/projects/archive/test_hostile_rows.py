@@ -47,7 +47,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "a column more": (lambda t: t["runs"][0].update(worker_id="w"), "runs.jsonl, line 1: worker_id"),
     "a column less": (lambda t: t["labels"][0].pop("form"), "labels.jsonl, line 1: form"),
     "not a row": (lambda t: t["runs"].__setitem__(0, [1]), "runs.jsonl, line 1"),
-    "text for a number": (_put("runs", "calls", "5"), "calls: .*'5' came"),
+    "text for a number": (_put("runs", "calls", "5"), "calls: .*got '5'"),
     "too large for Postgres": (_put("runs", "attempt", 2**31), "attempt: "),
     "a moment beyond the calendar": (_put("runs", "created_at", 1e300), "created_at: "),
     "not base64": (_put("run_scores", "blob", "????"), "Only base64 data"),
@@ -60,7 +60,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
         "A pass has 1 to 100 raters",
     ),
     "an entry of no kind": (_put("events", "kind", "made up"), "'made up'"),
-    "a role that does not exist": (_put("events", "role", "owner"), "by the role 'owner'"),
+    "a role that does not exist": (_put("events", "role", "owner"), "or role 'owner'"),
     # arrays
     "an array beyond its blob": (lambda t: t["judges"][0]["body"]["values"].update(shape=[10**12]), "within its blob"),
     "a judge of another length": (lambda t: t["judges"][0]["body"]["values"].update(shape=[2]), "scores of a judge"),
