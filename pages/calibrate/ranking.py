@@ -21,6 +21,8 @@ from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 from pages.ui.tables import value_of
 
+ALONG = ("Order found", "Exemplars", "Length")
+"""What the candidates of the chart are arranged by."""
 WORDS = {"waiting": "not finished", "running": "not finished", "stopped": "stopped", "kept": "kept"}
 
 
@@ -96,15 +98,20 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
 
 
 def draw_search(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
-    """Draw a chart of every candidate with its interval, in the order found."""
+    """Draw a chart of every candidate with its interval: in the order found, by exemplars shown, or by length."""
     names = names_of(page, view, snapshot.candidates)
-    key = ("search", view.run_id, view.version, *names.items())
-    drawn = cached(key, lambda: _search_figure(view, snapshot, names))
-    st.markdown("**Every candidate** on calibration items, with its 95 % interval")
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        st.markdown("**Every candidate** on calibration items, with its 95 % interval")
+        st.space("stretch")
+        along = st.segmented_control(
+            "Arrange by", ALONG, default=ALONG[0], required=True, key=state.ALONG, label_visibility="collapsed"
+        )
+    key = ("search", view.run_id, view.version, along, *names.items())
+    drawn = cached(key, lambda: _search_figure(view, snapshot, names, along))
     charts.place(drawn, key="candidates_figure", alt="Alignment of each candidate with its interval")
 
 
-def _search_figure(view: RunDetail, snapshot: LeaderboardSnapshot, names: Mapping[str, str]) -> Drawing:
+def _search_figure(view: RunDetail, snapshot: LeaderboardSnapshot, names: Mapping[str, str], along: str) -> Drawing:
     candidates = snapshot.candidates
     known = next((c.alignment for c in candidates if c.alignment is not None), None)
     measure = "alignment" if known is None else measure_name(known.statistic, known.level)
@@ -113,6 +120,16 @@ def _search_figure(view: RunDetail, snapshot: LeaderboardSnapshot, names: Mappin
         (c for c in candidates if c.status != "baseline"), key=lambda candidate: tables.origin_order(candidate.criteria)
     )
     marks = [(tables.name_of(c.criteria, names), WORDS.get(c.status, c.status), c.alignment) for c in made]
+    if along == "Length":
+        lengths = [len(c.criteria.text.split()) for c in made]
+        title = "words of the criteria"
+        return figures.candidates_figure(marks, bare and bare.alignment, measure=measure, along=title, places=lengths)
+    if along == "Exemplars":
+        shown = [c.criteria.provenance.size for c in made]
+        # candidates of the same number stand side by side
+        places = [n + 0.7 * (shown[:k].count(n) + 0.5) / shown.count(n) - 0.35 for k, n in enumerate(shown)]
+        title = "items shown to the model that wrote the criteria"
+        return figures.candidates_figure(marks, bare and bare.alignment, measure=measure, along=title, places=places)
     # room for all drafts from the start, then widened by twenties as rounds add more
     drafts = view.request.settings.plan.n_drafts if isinstance(view.request, CalibrationRequest) else 0
     slots = max(drafts, 20 * math.ceil(len(made) / 20))

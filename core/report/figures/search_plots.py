@@ -1,4 +1,4 @@
-"""Chart of the candidates of a calibration as they are found.
+"""Chart of the candidates of a calibration: as they are found, by exemplars shown, or by length.
 
 Axes stay as they are while a run grows.  An undefined alignment is not drawn, and never drawn as 0.
 """
@@ -25,17 +25,21 @@ def candidates_figure(
     *,
     measure: str,
     slots: int = 0,
+    along: str = "candidates, in the order they were drafted",
+    places: Sequence[float] = (),
 ) -> Drawing:
-    """Draw the alignment of every candidate (name, group, alignment) in the order they were made.
+    """Draw the alignment of every candidate (name, group, alignment) in the order they were made, or at its place.
 
-    `slots` is how many candidates are expected in all, which fixes the horizontal axis from the start.
+    `along` is the title of the horizontal axis. `places` are the candidates' positions there, 1, 2, … without them.
+    `slots` is how many candidates are expected in all, which fixes the axis from the start.
     """
+    at = places or range(1, len(candidates) + 1)
     known = [
         (place, name, group, alignment, alignment.value)
-        for place, (name, group, alignment) in enumerate(candidates, 1)
+        for place, (name, group, alignment) in zip(at, candidates, strict=True)
         if alignment is not None and alignment.value is not None
     ]
-    x = ("candidates, in the order they were drafted", 0.0, max(slots, len(candidates), 1) + 1.0)
+    x = (along, 0.0, max(slots, 1, *at) + 1.0)
     series, held = [], ends_of(baseline)
     for group, colour in _COLOURS.items():
         own = [(place, alignment, value) for place, _, of, alignment, value in known if of == group]

@@ -24,6 +24,14 @@ def test_an_undefined_candidate_keeps_its_place_but_is_not_drawn_as_zero():
     assert drawn.says == "2 of 3 candidates measured. Highest: a, 0.40 (no interval)."
 
 
+def test_candidates_stand_at_the_length_of_their_criteria():
+    marks = [("a", "kept", aligned(0.4)), ("b", "kept", aligned(None)), ("c", "kept", aligned(0.0))]
+    drawn = Drawn(figures.candidates_figure(marks, None, measure="m", along="words", places=[30, 10, 15]))
+    first, last = (float(dot.get("cx")) for dot in drawn.all("circle", r="4"))
+    assert first > last
+    assert "words" in drawn.texts
+
+
 def test_an_undefined_judge_is_a_dash_with_its_reason_and_no_point():
     marks = [("a", "imported", aligned(0.6)), ("b", "imported", aligned(None, reason="all equal"))]
     drawn = Drawn(leaderboard_figure(marks, None, measure="rho"))
