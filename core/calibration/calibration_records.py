@@ -212,18 +212,18 @@ class WorkDone:
     or an item with one set of criteria, cached or not; `calls_planned` is the most that could be needed.
     """
 
-    drafts_asked: int
-    drafts_made: int
-    drafts_ranked: int
-    rounds_asked: int
-    rounds_done: int
-    refined_asked: int
-    refined_made: int
-    refined_accepted: int
-    held_out_asked: int
-    held_out_scored: int
-    calls_planned: int
-    calls_used: int
+    drafts_asked: int = 0
+    drafts_made: int = 0
+    drafts_ranked: int = 0
+    rounds_asked: int = 0
+    rounds_done: int = 0
+    refined_asked: int = 0
+    refined_made: int = 0
+    refined_accepted: int = 0
+    held_out_asked: int = 0
+    held_out_scored: int = 0
+    calls_planned: int = 0
+    calls_used: int = 0
     budget: int | None = None
     left_out: tuple[str, ...] = ()
 

@@ -215,7 +215,8 @@ def measure(
     run.warnings += filter(None, [unread_lines_warning(judge.judge, criteria), seen])
     result = _report(run)
     n, asked = run.held_out.n, len(split.held_out)
-    return replace(result, work=WorkDone(0, 0, 0, 0, 0, 0, 0, 0, asked, n, calls, pool.table.calls))
+    work = WorkDone(held_out_asked=asked, held_out_scored=n, calls_planned=calls, calls_used=pool.table.calls)
+    return replace(result, work=work)
 
 
 def _start(
