@@ -302,7 +302,7 @@ def _asked_without(judge: AskedJudge, without: tuple[Part, ...]) -> AskedJudge:
         return judge
     model, task = judge.judge, judge.task
     if "examples" in without and isinstance(model, LLMJudge):
-        model = model.with_sampling(replace(model.sampling, examples=()))
+        model = model.with_sampling(replace(model.sampling, examples=(), nearest=0))
     if "levels" in without:
         task = replace(task, levels=())
     return replace(judge, judge=model, task=task, keeper=Keeper())

@@ -28,6 +28,7 @@ from core.wording import counted
 
 Phase = Literal["baseline", "draft", "revisit", "refine", "held-out", "done"]
 Status = Literal["waiting", "running", "stopped", "kept", "rejected", "chosen", "baseline"]
+ExamplesBy = Literal["scale", "similarity"]
 RevisitMode = Literal["racing", "full"]
 PresetName = Literal["summarisation", "data-to-text", "hallucination", "quick"]
 
@@ -96,6 +97,10 @@ class CalibrationSettings:
     fit_strengths: bool = True
     levels: bool = setting(True, "Show the judge the level descriptions of the scale, if there are any.")
     examples: int = setting(0, "Number of labelled calibration items to show in the judging prompt.", low=0, high=16)
+    examples_by: ExamplesBy = setting(
+        "scale",
+        "How to choose the examples: spread over the scale (the same for every item), or most similar to the item.",
+    )
     reasons: bool = setting(True, "Show drafts and refinements why raters rated as they did.")
 
     def __post_init__(self) -> None:
@@ -135,7 +140,8 @@ class CalibrationSettings:
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings by name; newer ones only where they differ from their defaults, as older files do."""
-        later = {"fit_strengths": True, "levels": True, "examples": 0, "budget_usd": None, "reasons": True}
+        later: dict[str, Any] = {"fit_strengths": True, "levels": True, "examples": 0, "examples_by": "scale"}
+        later |= {"budget_usd": None, "reasons": True}
         return {name: value for name, value in asdict(self).items() if later.get(name, ...) != value}
 
     @property

@@ -163,7 +163,7 @@ def _prepared(
         task = replace(task, levels=())
     split = split or settings.split_of(golden, task.aspect)
     items = _usable_items(golden, task, split)
-    return task, split, items, with_examples(judge, golden, items, task.scale, settings.examples)
+    return task, split, items, with_examples(judge, golden, items, task.scale, settings)
 
 
 def _usable_items(golden: GoldenSet, task: Task, split: Split) -> LabelledItems:

@@ -24,7 +24,7 @@ from core.data.split import inner_fold
 from core.errors import UsageError
 from core.judging.judge_protocol import DraftRequest, Exemplar, Judge
 from core.judging.llm_judge import LLMJudge
-from core.judging.scoring_styles import examples_for, shown_item
+from core.judging.scoring_styles import MOST_EXAMPLES, examples_for, shown_item
 from core.progress import Stage
 from core.providers.budget import BudgetSpentError
 from core.records import (
@@ -142,17 +142,22 @@ def _exemplars(golden: GoldenSet, items: LabelledItems, reasons: Mapping[str, tu
 # ── examples in the judging prompt ────────────────────────────────────────────────────────────────────────────────────
 
 
-def with_examples(judge: Judge, golden: GoldenSet, items: LabelledItems, scale: Scale, n: int) -> Judge:
-    """Show `n` of the calibration `items` as examples in the judge's prompt, with as many spares behind them.
+def with_examples(
+    judge: Judge, golden: GoldenSet, items: LabelledItems, scale: Scale, settings: CalibrationSettings
+) -> Judge:
+    """Show `settings.examples` of the calibration `items` as examples in the judge's prompt.
 
-    Their labels lie nearest to `n` evenly spaced points of the scale, each from another source if there are enough.
-    Of equally near items the one of usual length is taken, so the choice needs no seed.
+    Their labels lie nearest to evenly spaced points of the scale, each from another source if there are enough.  Of
+    equally near items the one of usual length is taken, so the choice needs no seed.  As many spares follow.  By
+    similarity, each item is shown the nearest of `MOST_EXAMPLES` such items.
 
     Raises:
         UsageError: The judge reads no prompt.
     """
-    if not n:
+    if not settings.examples:
         return judge
+    nearest = settings.examples if settings.examples_by == "similarity" else 0
+    n = MOST_EXAMPLES // 2 if nearest else settings.examples
     if not isinstance(judge, LLMJudge):
         raise UsageError(f"The judge {judge.spec} isn't a language model, so it can't use examples. Set examples to 0.")
     lengths = np.array([len(golden.items[position].target.strip()) for position in items.positions])
@@ -168,11 +173,11 @@ def with_examples(judge: Judge, golden: GoldenSet, items: LabelledItems, scale: 
         RatedExample(
             replace(shown_item(golden.items[items.positions[k]], references=references), system_id=""),
             float(items.labels[k]),
-            spare=number >= n,
+            spare=number >= n and not nearest,
         )
         for number, k in enumerate(chosen)
     )
-    return judge.with_sampling(replace(judge.sampling, examples=examples))
+    return judge.with_sampling(replace(judge.sampling, examples=examples, nearest=nearest))
 
 
 def without_examples_of(judge: Judge, held_out: Iterable[Item]) -> Judge:

@@ -227,7 +227,9 @@ class LLMJudge(Judge):
 
     def _frame(self, task: Task, item: Item) -> ScoreFrame:
         how, item = self.sampling, shown_item(item, references=self.sampling.references)
-        return score_frame(task, item, how.prompt, steps=how.steps, persona=how.persona, examples=how.examples)
+        return score_frame(
+            task, item, how.prompt, steps=how.steps, persona=how.persona, examples=how.examples, nearest=how.nearest
+        )
 
     def lacking(self, task: Task, item: Item) -> str:
         """Say why an item cannot be judged; "" if it can."""
@@ -312,6 +314,9 @@ class LLMJudge(Judge):
         """Estimate tokens by length (about 4 characters each), and the price if known."""
         self.require_askable(task)
         how, criteria = self.sampling, "x" * (criteria_words * CHARACTERS_PER_WORD)
+        if how.nearest:  # any examples of these are about as long
+            how = replace(how, examples=how.examples[: how.nearest], nearest=0)
+            return self.with_sampling(how).estimate(task, items, criteria_words)
         judged = [shown for item in items if not self.lacking(task, item) for shown in orders_of(task, item)]
         prompts = (self._frame(task, item).messages(criteria) for item in judged)
         characters = how.samples * sum(len(message.content) for prompt in prompts for message in prompt)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
 from core.errors import JudgeError, UsageError
 from core.judging.judge_protocol import DraftRequest
 from core.providers.completions import Message
-from core.records import Item, ItemKind, RatedExample, Scale, Task, check_settings, setting
+from core.records import FloatArray, Item, ItemKind, RatedExample, Scale, Task, check_settings, setting
 from core.wording import counted
 
 if TYPE_CHECKING:
@@ -128,10 +128,12 @@ def score_frame(
     steps: str = "",
     persona: Persona = "none",
     examples: tuple[RatedExample, ...] = (),
+    nearest: int = 0,
 ) -> ScoreFrame:
     """Fill the scoring prompt named `prompt` (see `score_prompt`) with everything but the criteria.
 
-    Empty `steps`, levels of the task and `examples` leave no section. Examples of the item's own source are replaced.
+    Empty `steps`, levels of the task and `examples` leave no section. `examples` and `nearest` are as in
+    `examples_for`.
     JudgeError if `prompt`, which a file may name, is not a scoring prompt.
     """
     if not prompt.startswith("score_"):
@@ -141,7 +143,7 @@ def score_frame(
         "item": item_block(task.kind, item, SCORING),
         "steps": neutral(steps),
         "levels": levels_block(task),
-        "examples": _examples_block(task.kind, task.scale, examples_for(item, examples)),
+        "examples": _examples_block(task.kind, task.scale, examples_for(item, examples, nearest)),
     }
     before, after = filled(prompt, {**values, "criteria": _CRITERIA_HERE}).split(_CRITERIA_HERE)
     leading = () if persona == "none" else (Message("system", filled(f"persona_{persona}.v1", {})),)
@@ -154,10 +156,11 @@ def levels_block(task: Task) -> str:
     return "\n".join(f"- {_number(value)}: {text}" for value, text in texts if text)
 
 
-def examples_for(item: Item, examples: Sequence[RatedExample]) -> tuple[RatedExample, ...]:
+def examples_for(item: Item, examples: Sequence[RatedExample], nearest: int = 0) -> tuple[RatedExample, ...]:
     """Choose the examples to show with `item`, in order: none from its own source.
 
-    The spare with the nearest label replaces one that is. Without a spare left, the prompt shows fewer.
+    The spare with the nearest label replaces one that is. Without a spare left, the prompt shows fewer.  With
+    `nearest`, these are the so many examples whose texts are most similar to the item's, the most similar one last.
     """
     spares, shown = [each for each in examples if each.spare], list[RatedExample]()
     # one source text for all says nothing about where an item comes from
@@ -169,12 +172,24 @@ def examples_for(item: Item, examples: Sequence[RatedExample]) -> tuple[RatedExa
         same_source = texts_differ and other.source == item.source != ""
         return same_id or same_source or other.target in (item.target, item.context)  # a pair is shown both ways round
 
+    if nearest:
+        usable = [each for each in examples if not own(each)]
+        likeness = [float(_vector_of(each.item.target) @ _vector_of(item.target)) for each in usable]
+        return tuple(usable[k] for k in sorted(range(len(usable)), key=likeness.__getitem__)[-nearest:])
     for example in (each for each in examples if not each.spare):
         if not own(example):
             shown.append(example)
         elif left := [spare for spare in spares if spare not in shown and not own(spare)]:
             shown.append(min(left, key=lambda spare: abs(spare.label - example.label)))
     return tuple(shown)
+
+
+@lru_cache(maxsize=4096)
+def _vector_of(text: str) -> FloatArray:
+    from core.metrics.checkpoints import sentence_vectors
+
+    vector: FloatArray = sentence_vectors([text])[0]
+    return vector
 
 
 @lru_cache(maxsize=256)
@@ -398,6 +413,7 @@ class Style:
         structured: Ask for JSON if the endpoint takes a schema.
         references: Show an item's references.  Items without any are then left unscored.
         examples: Labelled items that every prompt shows, spares after them (`core.calibration.proposals`).
+        nearest: Show only so many of the examples: those most similar to the item; 0 shows the same with every item.
 
     Raises:
         UsageError: A value is out of range, or settings do not go together.
@@ -417,6 +433,7 @@ class Style:
     structured: bool = False
     references: bool = False
     examples: tuple[RatedExample, ...] = ()
+    nearest: int = setting(0, low=0, high=16)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_tokens", self.max_tokens or self._usual_tokens)
@@ -451,7 +468,8 @@ class Style:
         parts += ["weighted"] * self.weighted
         parts += ["JSON"] * self.structured
         parts += ["references"] * self.references
-        parts += [counted(self.n_examples, "example")] * bool(self.n_examples)
+        example = "similar example" if self.nearest else "example"
+        parts += [counted(self.n_examples, example)] * bool(self.n_examples)
         parts += [self.persona] * (self.persona != "none")
         parts += [f"up to {self.max_tokens} tokens"] * (self.max_tokens != self._usual_tokens)
         return " · ".join(parts)
@@ -459,7 +477,7 @@ class Style:
     @property
     def n_examples(self) -> int:
         """Examples that a prompt shows."""
-        return sum(not each.spare for each in self.examples)
+        return self.nearest or sum(not each.spare for each in self.examples)
 
     @property
     def schema(self) -> str:
@@ -469,6 +487,8 @@ class Style:
     def as_json(self) -> dict[str, Any]:
         """Return all fields by name, JSON-able; examples only if there are any."""
         body = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "examples"}
+        if not self.nearest:
+            del body["nearest"]
         shown = [
             {"item": {name: text for name, text in asdict(each.item).items() if text}}
             | {"label": each.label, "spare": each.spare}

@@ -132,9 +132,12 @@ def _draw_shown(result: Calibration) -> None:
     if levels := result.task.levels:
         with st.expander("Descriptions of the scale's levels", icon=":material/anchor:"):
             st.text("\n".join(f"{level.value:g}: {level.text}" for level in levels))
-    examples = [each for each in (result.judge_state.get("sampling") or {}).get("examples", ()) if not each["spare"]]
-    if examples:
-        with st.expander(counted(len(examples), "rated example"), icon=":material/format_list_numbered:"):
+    sampling = result.judge_state.get("sampling") or {}
+    if examples := [each for each in sampling.get("examples", ()) if not each["spare"]]:
+        nearest = sampling.get("nearest", 0)
+        chosen = f"; each item is shown the {nearest} most similar" if nearest else ""
+        title = counted(len(examples), "rated example") + chosen
+        with st.expander(title, icon=":material/format_list_numbered:"):
             for each in examples:
                 st.caption(f"Raters' label: {each['label']:.3g}")
                 st.text(each["item"]["target"])

@@ -35,6 +35,7 @@ WORDS: Mapping[str, Mapping[Any, str]] = {
         "racing": "racing: about a seventh of the calls, more with few items",
         "full": "full: every draft on every item",
     },
+    "examples_by": {"scale": "the scale, the same for all", "similarity": "similarity to the item"},
     "split": {"sources": "other sources", "sources+systems": "other sources and other systems"},
 }
 
@@ -54,7 +55,11 @@ GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
             "rounds": "Refinement rounds",
             "ensemble": "Average the best …",
         },
-        PROMPT: {"levels": "Show level descriptions", "examples": "Examples shown"},
+        PROMPT: {
+            "levels": "Show level descriptions",
+            "examples": "Examples shown",
+            "examples_by": "Examples chosen by",
+        },
     },
     {
         "Measure": {"statistic": "Statistic", "level": "Level", "split": "Held-out"},

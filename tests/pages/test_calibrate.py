@@ -106,11 +106,13 @@ def test_levels_and_examples_are_for_judges_that_read_prompts_and_the_estimate_p
     projects.set_anchors(place.store, place.project_id, place.golden_id, "coherence", {1: "Poor.", 5: "Good."})
     form.radio(key="form_judge").set_value("scripted").run()
     form.number_input(key="form_examples").set_value(4).run()
+    choose(form, "Examples chosen by", "similarity")
     assert "Level descriptions and 4 examples add about" in texts(form)
     form.checkbox(key="form_levels").uncheck().run()
     press(form, "Start the calibration")
     asked = place.request_of(place.newest("calibration"))
     assert (asked.settings.examples, asked.settings.levels, asked.levels) == (4, False, ())
+    assert asked.settings.examples_by == "similarity"
 
 
 def test_one_press_sets_the_search_as_in_the_paper(place: Place, form: AppTest) -> None:

@@ -6,7 +6,7 @@ import json
 import re
 import textwrap
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 from pprint import pformat
@@ -141,6 +141,8 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
     except UsageError as error:
         raise JudgeError(f"The judge of this file cannot be asked: {error}") from error
     sampling = judge.sampling if judge.sampling and model else Style()
+    if sampling.nearest:  # a file cannot tell which examples are most similar to an item
+        sampling = replace(sampling, examples=(), nearest=0)
     named = document.task.needs or _PARTS.get(task.kind, ("target",))
     parts = [part for part in named if part != "references"] + ["references"] * sampling.references
     return JudgeFacts(

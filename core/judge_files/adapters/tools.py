@@ -80,6 +80,8 @@ def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
         lost += ["The fit of the score map: it was fitted on scores of Concord's prompt."] * bool(facts.isotonic)
     elif how.examples:
         lost.append("The exchange of an example that has the source of the judged item: each item is shown the same.")
+    if facts.model and judge.sampling and judge.sampling.nearest:
+        lost.append("Its rated examples, which are chosen for each item. The alignment above was measured with them.")
     fields = [judge.extra[:200]] * bool(judge.extra)
     if own_prompt:
         fields += [f"reasoning effort {judge.effort}"] * bool(judge.effort)

@@ -86,6 +86,9 @@ def test_levels_and_examples_go_along_or_the_file_says_that_they_cannot(card: Ca
         assert "alas" in made.text
         assert "Seen Rule" not in made.text
         assert any(line.startswith("Its 1 rated example:") for line in made.lost)
+    similar = adapter(card(sampling={"examples": [example], "nearest": 1}), name)
+    assert "Seen Rule" not in similar.text
+    assert any("examples, which are chosen for each item" in line for line in similar.lost)
 
 
 # ── reading of replies in generated code ──────────────────────────────────────────────────────────────────────
