@@ -26,9 +26,9 @@ def check(golden: GoldenFile) -> None:
 
 @command("Data")
 def fetch(
-    name: Annotated[str, typer.Argument(help="The set, such as summeval; without it, list all sets.")] = "",
+    name: Annotated[str, typer.Argument(help="Name of the set, such as summeval. Omit it to list all sets.")] = "",
     *,
-    out: Annotated[Path | None, typer.Option(help="Golden file to write; NAME.jsonl in this folder.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Golden file to write (default: NAME.jsonl in this folder).")] = None,
     force: ForceFlag = False,
 ) -> None:
     """Download a public set of human ratings and convert it to a golden set."""
@@ -47,7 +47,9 @@ def fetch(
     lines = [f"{body['title']}: {counted(body['n_items'], 'item')}, written to {body['out']}"]
     lines += [f"  {aspect}: {counted(facts['n_labelled'], 'label')}" for aspect, facts in body["aspects"].items()]
     if body["warnings"]:
-        lines.append(f"{counted(len(body['warnings']), 'warning')}: python -m core check {body['out']} shows them.")
+        lines.append(
+            f"{counted(len(body['warnings']), 'warning')}. To see them, run: python -m core check {body['out']}"
+        )
     tell(body, [*lines, f"Licence: {body['licence']}", f"Cite: {body['citation']}"])
 
 
@@ -68,9 +70,9 @@ def _check_words(report: dict[str, Any], file: str) -> list[str]:
     shown = others if wants_verbose.get() else others[:MOST_FINDINGS]
     lines += [*errors, *shown]
     if len(shown) < len(others):
-        lines.append(f"{len(others) - len(shown)} more: --verbose shows them.")
+        lines.append(f"{len(others) - len(shown)} more. Add --verbose to see them.")
     if errors or not report["aspects"]:
-        return [*lines, "Next: correct the file and check it again."] if errors else lines
+        return [*lines, "Next: correct the file, then check it again."] if errors else lines
     named = file if " " not in file else f"'{file}'"
     return [*lines, f"Next: python -m core calibrate {named} --aspect {next(iter(report['aspects']))} --out out"]
 

@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 FINDINGS_SHOWN = 5
 NOTHING_READ = (
-    "No item has a score: no reply could be read. {out} holds the replies and the reasons. Correct the cause and run "
-    "the command with --force, which asks these items once more."
+    "No item has a score because no reply could be read. {out} contains the replies and the reasons. Fix the cause, "
+    "then run the command with --force to score these items again."
 )
 
 
 @command("Judge")
 def score(
     source: Annotated[
-        str, typer.Argument(metavar="ITEMS", help="CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")
+        str, typer.Argument(metavar="ITEMS", help="CSV, JSONL (.gz), Parquet or XLSX file. Labels aren't needed.")
     ],
     judge_file: Annotated[Path, typer.Option(help="A judge.yaml, fused.yaml or repeval.yaml.")],
     target: Annotated[
-        str, typer.Option("--out", help="Verdicts, one JSON object per line; CSV where the name ends in .csv.")
+        str, typer.Option("--out", help="Verdict file to write: JSON Lines, or CSV if the name ends in .csv.")
     ],
     *,
     settings: ScoreSettings,
@@ -53,14 +53,14 @@ def score(
     ray: Annotated[
         str,
         typer.Option(
-            help="Score on the Ray cluster at HOST:PORT, or auto. ITEMS are then JSONL or Parquet: a file, a folder "
-            "or an address such as s3://…; --out is a folder of JSONL parts."
+            help="Score on the Ray cluster at HOST:PORT, or auto. ITEMS must then be JSONL or Parquet: a file, a "
+            "folder or an address such as s3://…. --out is a folder of JSONL parts."
         ),
     ] = "",
     mapped: MapOption = None,
     force: ForceFlag = False,
 ) -> None:
-    """Rate texts with a judge file; a stopped run resumes."""
+    """Rate texts with a judge file. To resume a stopped run, run the same command again."""
     from core.data.columns import read_map
     from core.scoring import ScoreRequest, estimate_scoring, score_file, write_batch
 
@@ -74,7 +74,7 @@ def score(
         from core.settings import ray_address
 
         if force:
-            raise UsageError("--ray takes no --force: delete the folder of --out.")
+            raise UsageError("--ray can't be combined with --force. Delete the --out folder instead.")
         with output_kept_clean(), stages_shown("items") as progress:
             scored = score_on_ray(ray_address(ray, "--ray"), request, source, target, progress=progress)
         _tell_scored(scored, target)
@@ -82,7 +82,7 @@ def score(
     cache = opened.replies(judge_file)
     if request.batch_write is not None:
         n_requests, files = write_batch(request, replies=cache)
-        lines = ["All requests are cached already; nothing was written."]
+        lines = ["All requests are already cached, so nothing was written."]
         if files:
             lines = [
                 f"{counted(n_requests, 'request')}: {', '.join(map(str, files))}",
@@ -112,7 +112,7 @@ def _tell_scored(scored: ScoredFile, out: str) -> None:
     for finding in warnings[:FINDINGS_SHOWN]:
         typer.echo(f"warning: {finding.message}{place(finding.row, finding.column)}", err=True)
     if (rest := len(warnings) - FINDINGS_SHOWN) > 0:
-        typer.echo(f"{rest} more warnings; `check` lists them.", err=True)
+        typer.echo(f"{rest} more warnings. Run `check` to see them all.", err=True)
     body = scored.as_json() | {"out": out}
     tell(body, _score_words(body))
     if scored.nothing_read:
@@ -127,14 +127,16 @@ def recheck(
     *,
     aspect: AspectOption,
     verdicts: Annotated[
-        Path | None, typer.Option(help="The judge's verdicts on these items; without them, it scores now.")
+        Path | None,
+        typer.Option(help="The judge's verdicts on these items. Without this option, the judge scores them now."),
     ] = None,
     settings: RecheckSettings,
     opened: JudgeFileOptions,
 ) -> None:
-    """Test whether a judge still agrees with newer labels. Exit code 1: agreement fell, or no newer labels.
+    """Test whether a judge still agrees with newer labels.
 
-    Newer labels are those of texts that the judge was neither calibrated with nor evaluated on, whatever ids say.
+    Exit code 1 means that agreement fell or that no labels are newer. A label is newer if the judge was neither
+    calibrated nor evaluated on its text. Item ids don't matter.
     """
     from core.comparison.recheck import recheck as look_again
     from core.findings.over_time import recheck_finding
@@ -164,7 +166,8 @@ def repeat(
 ) -> None:
     """Ask a judge again, and measure how much its scores change.
 
-    No cached reply is used and none is kept. GOLDEN holds the items that the judge was calibrated on.
+    Replies are neither read from the cache nor added to it. GOLDEN must contain the items that the judge was
+    calibrated on.
     """
     from core.comparison.steadiness import items_to_repeat, steadiness
     from core.findings.over_time import steadiness_finding
@@ -187,7 +190,9 @@ def switch(
     judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="A judge.yaml.")],
     golden: GoldenFile,
     *,
-    judge: Annotated[list[str], typer.Option("--judge", help="SPEC of another model; up to five.")],
+    judge: Annotated[
+        list[str], typer.Option("--judge", help="SPEC of another model. Repeat the option for up to five models.")
+    ],
 ) -> None:
     """Try other models with a judge's criteria: agreement, paired difference, price and unread replies."""
     from core.comparison.switching import switch as switched
@@ -213,23 +218,23 @@ def switch(
 def monitor(
     traffic: Annotated[
         list[Path],
-        typer.Argument(help="Outputs of systems: tables (CSV, JSON, JSONL, Parquet), some rows with labels."),
+        typer.Argument(help="System outputs as tables (CSV, JSON, JSONL, Parquet). Some rows need labels."),
     ],
     judge_file: Annotated[Path, typer.Option("--judge-file", help="A judge.yaml, fused.yaml or repeval.yaml.")],
-    out: Annotated[Path, typer.Option(help="Folder for the verdicts; the next call continues from it.")],
+    out: Annotated[Path, typer.Option(help="Folder for the verdicts. The next call continues from there.")],
     *,
-    by: Annotated[Literal["day", "week", "version"], typer.Option(help="What is compared.")] = "day",
+    by: Annotated[Literal["day", "week", "version"], typer.Option(help="Periods to compare.")] = "day",
     anchors: Annotated[
         Path | None,
-        typer.Option(help="Golden set to score again at each call; it shows whether the judge itself changed."),
+        typer.Option(help="Golden set to score again at each call, to see whether the judge itself changed."),
     ] = None,
     opened: JudgeFileOptions,
     mapped: MapOption = None,
 ) -> None:
     """Test whether quality changed in production, and whether the systems or the judge changed.
 
-    Exit code 1: it changed. Call it as often as you like, with all files or only the newest: no text is scored twice.
-    The chance of any false alarm, ever, is at most 5 %. --map time=COLUMN names the column of times.
+    Exit code 1 means a change. Run it as often as you like, with all files or only the newest: no text is scored twice.
+    The probability of any false alarm, over all calls, is at most 5 %. Use --map time=COLUMN for the column of times.
     """
     from core.comparison.monitoring import MonitorSettings
     from core.comparison.monitoring import monitor as watched
@@ -247,8 +252,8 @@ def monitor(
         name = shortened(legible(period.name), 16)
         rows.append(f"{name:<16} {counts} {judged:>8}  {estimate(period.corrected):<18} {moved}")
     rows.append(
-        f"{counted(monitored.n_new, 'text')} scored now, {monitored.n_known:,} before; {monitored.n_labelled:,} with "
-        f"raters' labels; judged by {monitored.judge}."
+        f"{counted(monitored.n_new, 'text')} scored now and {monitored.n_known:,} before; {monitored.n_labelled:,} "
+        f"have raters' labels. Judge: {monitored.judge}."
     )
     rows += [f"left out: {n:,} {why}" for why, n in monitored.left_out.items()]
     tell(monitored.as_json() | {"out": str(out)}, finding_lines(monitor_finding(monitored), rows, monitored.notes))
@@ -260,14 +265,17 @@ def monitor(
 def adapt(
     judge: Annotated[Path, typer.Argument(help="A judge.yaml.")],
     *,
-    to: Annotated[str, typer.Option("--to", help="The tool; without it, list all tools.")] = "",
+    to: Annotated[str, typer.Option("--to", help="Tool to export to. Omit it to list all tools.")] = "",
     out: Annotated[
-        str, typer.Option(help="File to write, or a folder (an existing one, or a name that ends in /); else printed.")
+        str,
+        typer.Option(
+            help="File or folder to write. A folder must exist or end in /. Without this option, the result is printed."
+        ),
     ] = "",
     force: ForceFlag = False,
     accept_edited: AcceptEdited = False,
 ) -> None:
-    """Write a judge for another tool, and list what that tool cannot hold."""
+    """Export a judge to another tool, and list what is lost."""
     from core.files import is_folder, write_text
     from core.judge_files import read_card
     from core.judge_files.adapters import adapter, adapters
@@ -312,11 +320,11 @@ def _score_words(body: dict[str, Any]) -> list[str]:
     if body["resumed_from"]:
         lines.append(f"Resumed after {body['resumed_from']:,} items of an earlier run.")
     if batch := body.get("batch"):
-        failed = f", {sum(batch['failed'].values()):,} failed there" if batch["failed"] else ""
-        lines.append(f"{batch['answered']:,} requests answered by batch{failed}.")
+        failed = f", {sum(batch['failed'].values()):,} failed" if batch["failed"] else ""
+        lines.append(f"{batch['answered']:,} requests answered by the batch{failed}.")
     if "used" in body:
         lines.append(f"computed: {', '.join(body['used'])}")
-        lines += [f"missing (counts as its mean): {name}: {reason}" for name, reason in body["missing"].items()]
+        lines += [f"{name} is missing and counts as its mean: {reason}" for name, reason in body["missing"].items()]
     else:
         lines += notes(*body["marks"], *body["remarks"])
     lines += _sure_words(body) if "intervals" in body else []
@@ -331,8 +339,8 @@ def _sure_words(body: dict[str, Any]) -> list[str]:
     if made["reason"]:
         return [f"No intervals: {made['reason']}."]
     width = f"{number(made['mean_width'])} points wide on average"
-    lines = [f"Intervals of {percent(made['coverage'])} around {made['n']:,} verdicts, {width}."]
+    lines = [f"{percent(made['coverage'])} intervals around {made['n']:,} verdicts, {width}."]
     if gone is not None:
-        marked = f"{gone['n_abstained']:,} verdicts are marked as unsure, {percent(gone['share_kept'])} remain"
-        lines.append(f"For an error of {gone['wanted']:g}: {marked} ({percent(gone['share'])} on calibration).")
+        marked = f"{gone['n_abstained']:,} verdicts are marked as unsure and {percent(gone['share_kept'])} remain"
+        lines.append(f"For an error of {gone['wanted']:g}: {marked} ({percent(gone['share'])} on calibration items).")
     return lines

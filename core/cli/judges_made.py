@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from core.repeval import RepEvalResult
 
 WITH = (
-    "Names, separated by commas: offline, repeval, overlap, rouge1_source_p, rougeL, chrf, similarity, metric_<name>, "
+    "Comma-separated names: offline, repeval, overlap, rouge1_source_p, rougeL, chrf, similarity, metric_<name>, "
     "judge:FILE, nli:MODEL, …"
 )
 
@@ -59,14 +59,15 @@ def calibrate(
     as_in_paper: Annotated[
         bool,
         typer.Option(
-            "--as-in-paper", help="--revisit full --no-refine-gate --ensemble 1 --form score_only, as in the paper."
+            "--as-in-paper",
+            help="Use the paper's settings: --revisit full --no-refine-gate --ensemble 1 --form score_only.",
         ),
     ] = False,
-    scale: Annotated[str, typer.Option(help="The scale as LO-HI, if the labels do not cover all of it.")] = "",
+    scale: Annotated[str, typer.Option(help="The scale as LO-HI, if the labels don't cover all of it.")] = "",
     asked: AskingOptions,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the files.")] = None,
 ) -> None:
-    """Find criteria that agree with the raters, and write the judge."""
+    """Find criteria that make a judge agree with raters, and write the judge file."""
     from core.calibration.calibrated import calibrate as run
     from core.calibration.calibrated import estimate
     from core.calibration.calibration_records import AS_IN_PAPER
@@ -94,17 +95,17 @@ def calibrate(
 
 @command("Methods")
 def ablate(
-    judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="The judge.yaml of a calibration.")],
+    judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="The judge.yaml file of a calibration.")],
     golden: GoldenFile,
     *,
     judge: Annotated[
-        str, typer.Option("--judge", help="The judge in the file; name it again if it needs a key or a model.")
+        str, typer.Option("--judge", help="The judge in the file. Repeat its name if it needs a key or a model.")
     ] = "",
     out: Annotated[Path | None, typer.Option(help="Folder for summary.json.")] = None,
 ) -> None:
     """Measure what each part of a calibration adds.
 
-    This repeats the calibration with the settings in its file; cached replies cost nothing.
+    This repeats the calibration with the settings in its file. Cached replies cost nothing.
     """
     from core.calibration.calibrated import ablate as take_away
     from core.calibration.calibrated import repeated
@@ -127,7 +128,7 @@ def ablate(
         lines.append(alignment_line(row["variant"], row["held_out"]))
         if (less := row["difference"]) is not None:
             figures = difference_figures(less["value"], less["interval"], less["p_holm"])
-            lines.append(f"    minus the final judge: {figures} after Holm, n = {less['n']}")
+            lines.append(f"    variant minus final judge: {figures} after Holm, n = {less['n']}")
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
     tell(body, [*lines, *notes(result.opening, *said), *written_to(body["out"])])
 
@@ -139,7 +140,9 @@ def fuse(
     aspect: AspectOption,
     with_: Annotated[str, typer.Option("--with", help=WITH)],
     out: Annotated[Path, typer.Option(help="Folder for fused.yaml, verdicts.jsonl and summary.json.")],
-    judge: Annotated[str, typer.Option(help="For llm: openai:MODEL, openai:MODEL@URL, scripted[:SEED].")] = "",
+    judge: Annotated[
+        str, typer.Option(help="Model for --method llm: openai:MODEL, openai:MODEL@URL, scripted[:SEED].")
+    ] = "",
     settings: FusionSettings,
 ) -> None:
     """Combine several judges and metrics into one, and measure it next to its parts."""
@@ -175,19 +178,19 @@ def fuse(
 class ReadingOptions:
     """Options of `repeval`: the model, the texts that it reads, and the method of the score."""
 
-    model: str = setting("minilm", "minilm (comes with Concord), a Hugging Face id, or a folder.")
+    model: str = setting("minilm", "minilm (included with Concord), a Hugging Face id, or a folder.")
     method: Literal["ridge", "paper-pca", "paper-svm"] = setting(
         "ridge",
-        "ridge: the mean of the best cells; paper-pca and paper-svm: one cell, as in the paper. "
-        "paper-svm writes no repeval.yaml.",
+        "ridge averages the best cells. paper-pca and paper-svm use one cell, as in the paper. paper-svm doesn't "
+        "write a repeval.yaml.",
     )
-    pairs: int | None = setting(None, "Pairs of a good and a bad text (20; paper-svm 100).")
+    pairs: int | None = setting(None, "Number of pairs of a good and a bad text (default: 20; for paper-svm: 100).")
     texts: Literal["compared", "prompt"] | None = setting(
         None,
-        "compared: text, source and context separately, with their distances (default for MiniLM); prompt: the "
-        "text alone or in a template.",
+        "compared reads text, source and context separately and their distances (default for MiniLM). prompt "
+        "reads the text alone or in a template.",
     )
-    template: str = setting("", "Template by name, or as text with {hypothesis}; default: the text alone.")
+    template: str = setting("", "Name of a template, or its text with {hypothesis}. Default: the text alone.")
 
 
 @command("Methods")
@@ -198,14 +201,14 @@ def repeval(
     out: Annotated[Path, typer.Option(help="Folder for repeval.yaml, heatmap.html, scores.jsonl and summary.json.")],
     how: ReadingOptions,
     train_on: Annotated[
-        Path | None, typer.Option("--train-on", help="Train on this golden set instead; GOLDEN is only rated.")
+        Path | None, typer.Option("--train-on", help="Train on this golden set instead. GOLDEN is then only scored.")
     ] = None,
     train_aspect: Annotated[
-        str, typer.Option("--train-aspect", help="The aspect in that set, if its name differs.")
+        str, typer.Option("--train-aspect", help="Name of the aspect in that set, if it differs.")
     ] = "",
     measured: MeasureSettings,
 ) -> None:
-    """Read text quality out of a model's hidden states, with a heat map."""
+    """Score text quality from a model's hidden states, and draw a heat map."""
     from core.repeval import Extraction, ModelSpec, RepEvalSettings, usual_texts
     from core.repeval.fitted import fit_repeval
 
@@ -232,7 +235,10 @@ def repeval(
     lines = _repeval_words(fitted.result)
     warnings, moved = list(fitted.result.warnings), fitted.transfer
     if moved is not None:
-        lines.append(f"The figures above are of {fitted.golden.name}. Applied: {alignment_words(moved.alignment)}")
+        lines.append(
+            f"The figures above are for {fitted.golden.name}. On the golden set that you gave: "
+            f"{alignment_words(moved.alignment)}"
+        )
         warnings += moved.warnings
     tell(body, [*lines, *cautions(warnings), *written_to(body["out"])])
 
@@ -261,8 +267,8 @@ def _calibration_words(run: CalibratedRun, body: dict[str, Any]) -> list[str]:
     warnings = [text for text in body["warnings"] if not text.startswith(said.headline)]
     lines = finding_lines(said, rows, [*warnings, *body["work"]["left_out"]])
     if wants_verbose.get():
-        texts = [" ".join(text.split()) or "none: the judge without criteria" for text in body["criteria"]]
-        lines += [body["work"]["words"], "Criteria of the judge:", *(f"  - {text}" for text in texts)]
+        texts = [" ".join(text.split()) or "none (the judge without criteria)" for text in body["criteria"]]
+        lines += [body["work"]["words"], "The judge's criteria:", *(f"  - {text}" for text in texts)]
     if not body["out"]:
         return [*lines, "Next: run the command again with --out FOLDER to write judge.yaml."]
     score = f"python -m core score ITEMS --judge-file {body['out']}/judge.yaml --out verdicts.jsonl"
@@ -277,14 +283,14 @@ def _descending(value: float | None) -> float:
 def _fusion_words(body: dict[str, Any]) -> list[str]:
     fused = body["fused"]
     lines = [
-        f"{body['aspect']}: {fused['statistic']}, {fused['level']} level, on held-out items; weights and choice on "
+        f"{body['aspect']}: {fused['statistic']}, {fused['level']} level, on held-out items. Fitted on "
         f"{body['n_fit']} calibration items",
         alignment_line(f"fusion, {body['method']}", fused),
     ]
     for name, part in sorted(body["parts"].items(), key=lambda pair: _descending(pair[1]["value"])):
         lines.append(alignment_line(name, part, ", left out" if name in body["left_out"] else ""))
     if (test := body["against_best"]) is not None:
-        lines.append(f"fusion minus {body['best_part']}, the best part on calibration: {_minus(test)}")
+        lines.append(f"fusion minus {body['best_part']}, the best part on calibration items: {_minus(test)}")
     if "requests" in body:
         lines.append(f"{body['calls']:,} calls, {body['cached']:,} from the cache{spent(body)}")
     for name, rest in body.get("without", {}).items():
@@ -298,7 +304,7 @@ def _minus(test: dict[str, Any]) -> str:
     if test["value"] is None:
         return f"—{because(test['reason'] or '')}"
     figures = difference_figures(test["value"], test["interval"], test["p"])
-    return f"{figures}{because(test['p_reason'] or '')}, {test['n']} items that both scored"
+    return f"{figures}{because(test['p_reason'] or '')}, {test['n']} items scored by both"
 
 
 def _repeval_words(result: RepEvalResult) -> list[str]:
@@ -311,5 +317,5 @@ def _repeval_words(result: RepEvalResult) -> list[str]:
         f"validation  {alignment_words(result.validation)}",
     ]
     if result.optimism is not None:
-        lines.append(f"validation minus test: {signed(result.optimism)}; rely on the test figure")
+        lines.append(f"validation minus test: {signed(result.optimism)}. Report the test figure")
     return lines

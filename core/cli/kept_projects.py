@@ -23,10 +23,12 @@ from core.wording import counted
 @command("Projects")
 def report(
     *,
-    project: Annotated[str, typer.Option("--project", help="The project's name, or its id.")],
+    project: Annotated[str, typer.Option("--project", help="The project's name or id.")],
     aspect: AspectOption,
     out: Annotated[Path, typer.Option(help="Folder for report.html, appendix.html and figures.csv.")],
-    golden: Annotated[str, typer.Option(help="Name or id; default: the newest with a finished calibration.")] = "",
+    golden: Annotated[
+        str, typer.Option(help="Name or id of the golden set (default: the newest with a finished calibration).")
+    ] = "",
     force: ForceFlag = False,
 ) -> None:
     """Write the report on a judge of a project: HTML and CSV."""
@@ -66,11 +68,11 @@ def report(
 
 @command("Projects", "export-project")
 def export_project(
-    project: Annotated[str, typer.Argument(help="The project's name, or its id.")],
-    out: Annotated[str, typer.Option(help="The zip to write, or a folder for it (a name that ends in /).")],
+    project: Annotated[str, typer.Argument(help="The project's name or id.")],
+    out: Annotated[str, typer.Option(help="Zip file to write, or a folder for it (a name that ends in /).")],
     force: ForceFlag = False,
 ) -> None:
-    """Write a whole project to one zip file. It never holds a key."""
+    """Write a whole project to one zip file. The file never contains a key."""
     from core import projects
     from core.files import is_folder, require_new
 
@@ -94,10 +96,10 @@ def export_project(
 
 @command("Projects", "import-project")
 def import_project(
-    file: Annotated[Path, typer.Argument(help="A zip that export-project wrote.")],
-    name: Annotated[str, typer.Option(help="The project's name here; default: the name in the file.")] = "",
+    file: Annotated[Path, typer.Argument(help="A zip file written by export-project.")],
+    name: Annotated[str, typer.Option(help="New name of the project (default: the name in the file).")] = "",
 ) -> None:
-    """Create a project from a zip of export-project; its runs are read-only."""
+    """Create a project from a zip file of export-project. Its runs are read-only."""
     from core import projects
 
     settings, store = settings_and_store()
@@ -130,8 +132,9 @@ def demo(
     body = {"project": project.project_id, "golden_sets": sets, "runs": project.n_runs, "home": str(settings.home)}
     lines = [
         f"{project.name}: {project.n_runs} finished runs on {', '.join(sets)}, in {settings.home}.",
-        "Its labels are simulated and its raters made up: it shows how Concord works, not how good a judge is.",
-        "Open it: streamlit run app.py",
+        "The labels are simulated and the raters are fictional. The demo shows how Concord works, not how good a "
+        "judge is.",
+        "To open it, run: streamlit run app.py",
     ]
     tell(body, lines)
 
@@ -155,12 +158,12 @@ def storage(
     ] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Delete everything older than --older-than days.")] = False,
 ) -> None:
-    """Show what is stored; delete old cached replies and hidden states. Scores and reports stay."""
+    """Show what is stored, and delete old cached replies and hidden states. Scores and reports stay."""
     from core.projects.project_list import prune
     from core.projects.project_list import storage as measured
 
     if delete and days is None:
-        raise UsageError("--delete needs --older-than DAYS.")
+        raise UsageError("--delete requires --older-than DAYS.")
     settings, store = settings_and_store()
     body: dict[str, Any] = {"home": str(settings.home)}
     lines = []
@@ -169,8 +172,8 @@ def storage(
         states = {"n_states": n_states, "states_bytes": states_bytes}
         body["old"] = {"deleted": delete, "replies": asdict(replies), **states}
         lines = [
-            f"{counted(replies.n, 'reply', 'replies')} ({_megabytes(replies.n_bytes)}): requested again when needed.",
-            f"{counted(n_states, 'file')} of hidden states ({_megabytes(states_bytes)}): computed when needed.",
+            f"{counted(replies.n, 'reply', 'replies')} ({_megabytes(replies.n_bytes)}): can be requested again.",
+            f"{counted(n_states, 'file')} of hidden states ({_megabytes(states_bytes)}): can be computed again.",
             "They are deleted." if delete else "Nothing was deleted. Add --delete to delete them.",
         ]
     held = measured(store, settings)

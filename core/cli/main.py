@@ -69,12 +69,14 @@ def main(arguments: list[str] | None = None) -> int:
     except ConcordError as error:
         return _fail(error.kind, str(error), error.exit_code)
     except TyperException as error:  # a missing option or an unknown command
-        words = f"{error.format_message()} Try 'python -m core --help'."
+        words = f"{error.format_message()} Run 'python -m core --help' to see all commands and options."
         return _fail(UsageError.__name__, words, UsageError.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("Interrupted", "interrupted. Paid replies are cached. Run the same command to resume.", 1)
+        return _fail(
+            "Interrupted", "The command was interrupted. Paid replies are cached. Run the same command to resume.", 1
+        )
     except Exception as error:  # a fault of ours: the trace goes to a file, the user gets a sentence
-        return _fail("InternalError", f"{type(error).__name__} is a fault in Concord; {_keep_trace(error)}", 1)
+        return _fail("InternalError", f"Concord has a bug ({type(error).__name__}); {_keep_trace(error)}", 1)
     finally:
         secure_home(home_of())
     return outcome if isinstance(outcome, int) else 0

@@ -50,7 +50,7 @@ def align(
     *,
     aspect: AspectOption,
     everything: Annotated[
-        bool, typer.Option("--all", help="Show every statistic at every level, errors and kappa in one table.")
+        bool, typer.Option("--all", help="Show every statistic at every level, the errors and kappa in one table.")
     ] = False,
     measured: MeasureSettings,
     seen: SeenOptions,
@@ -87,7 +87,7 @@ def compare(
     measured: MeasureSettings,
     seen: SeenOptions,
 ) -> None:
-    """Test whether one judge agrees better with the raters than another."""
+    """Test whether one judge agrees better with the raters than another does."""
     from core.comparison.measures import compare as measure
     from core.findings.agreement import bar_words
 
@@ -111,7 +111,8 @@ def ceiling(
     aspect: AspectOption,
     measured: MeasureSettings,
     verdicts: Annotated[
-        Path | None, typer.Option(help=f"A judge to compare with the raters, each against the other raters. {VERDICTS}")
+        Path | None,
+        typer.Option(help=f"Compare a judge with the raters, each measured against the other raters. {VERDICTS}"),
     ] = None,
     raters_are: Annotated[
         Literal["experts", "skilled", "crowd"],
@@ -159,7 +160,8 @@ def ceiling(
 def estimate_means(
     golden: GoldenFile,
     verdicts: Annotated[
-        Path, typer.Argument(help=f"{VERDICTS} Any number of items; system_id and source_id are read too.")
+        Path,
+        typer.Argument(help=f"{VERDICTS} They can cover any number of items. system_id and source_id are read too."),
     ],
     *,
     aspect: AspectOption,
@@ -182,7 +184,8 @@ def examine(
     aspect: AspectOption,
     statistic: Annotated[Statistic, typer.Option("--statistic", help="Coefficient of agreement.")] = "spearman",
     controls: Annotated[
-        int, typer.Option(min=0, help="Spoil so many texts on purpose, and have the judge of --judge-file score them.")
+        int,
+        typer.Option(min=0, help="Number of texts to spoil on purpose. The judge of --judge-file then scores them."),
     ] = 0,
     seen: SeenOptions,
 ) -> None:
@@ -198,13 +201,13 @@ def examine(
     examination = examined(loaded, table, aspect, statistic=statistic, **asdict(seen))
     said = examination_finding(examination)
     claims = [*[said.headline] * bool(examination.worst), *said.cautions]
-    lines = [said.headline, *said.cautions, said.detail, "--json has every subgroup and bias."]
+    lines = [said.headline, *said.cautions, said.detail, "Add --json to see every subgroup and bias."]
     body = examination.as_json() | {"headline": said.headline, "claims": claims}
     for bias, own in zip(examination.biases, body["biases"], strict=True):
         own["words"] = bias_finding(bias).headline if bias.shown else None
     if controls:
         if len(seen.judge_file) != 1:
-            raise UsageError("Spoiled texts need a judge that can score them: give one --judge-file.")
+            raise UsageError("Only a judge can score spoiled texts. Add exactly one --judge-file.")
         behind = seen.judge_file[0]
         positions = calibration_items(loaded, (), behind).tolist()
         with closing(load_judge(behind, replies=JudgeFileOptions().replies(behind))) as judge:
@@ -222,10 +225,10 @@ def threshold(
     *,
     aspect: AspectOption,
     yes_from: Annotated[
-        float | None, typer.Option(help="Lowest label that counts as a yes, if labels are not only 0 and 1.")
+        float | None, typer.Option(help="Lowest label that counts as yes, if there are labels other than 0 and 1.")
     ] = None,
-    miss_cost: Annotated[float, typer.Option(help="Cost of a no by the judge where raters say yes.")] = 1.0,
-    alarm_cost: Annotated[float, typer.Option(help="Cost of a yes by the judge where raters say no.")] = 1.0,
+    miss_cost: Annotated[float, typer.Option(help="Cost when the judge says no and the raters say yes.")] = 1.0,
+    alarm_cost: Annotated[float, typer.Option(help="Cost when the judge says yes and the raters say no.")] = 1.0,
     seen: SeenOptions,
 ) -> None:
     """Find the score from which to answer yes, and how often that is right."""
@@ -243,7 +246,7 @@ def threshold(
 @command("Measure")
 def preferences(
     golden: GoldenFile,
-    verdicts: Annotated[Path | None, typer.Argument(help=f"A judge to compare with the raters. {VERDICTS}")] = None,
+    verdicts: Annotated[Path | None, typer.Argument(help=f"Judge to compare with the raters. {VERDICTS}")] = None,
     *,
     aspect: Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")] = "preference",
     seen: SeenOptions,
@@ -268,9 +271,9 @@ def plan_labels(
     items: Annotated[int, typer.Argument(min=1, help="Items to label.")],
     *,
     sources: Annotated[
-        int | None, typer.Option(min=1, help="Number of sources of these items; default: one per item.")
+        int | None, typer.Option(min=1, help="Number of sources of these items (default: one per item).")
     ] = None,
-    raters: Annotated[int, typer.Option(min=1, help="People who label each item.")] = 1,
+    raters: Annotated[int, typer.Option(min=1, help="Number of raters per item.")] = 1,
 ) -> None:
     """Plan how many labels to collect, and what they can show."""
     from core.findings.agreement import label_planning_words
@@ -285,12 +288,14 @@ def plan_labels(
 def read_ratings(
     replies: Annotated[
         Path,
-        typer.Argument(help="JSONL (.gz), CSV, Parquet or XLSX: item_id and responses (a list, or one text per row)."),
+        typer.Argument(
+            help="JSONL (.gz), CSV, Parquet or XLSX file with item_id and responses (a list, or one text per row)."
+        ),
     ],
     *,
-    scale: Annotated[str, typer.Option("--scale", help="The scale that the judge was given, as LO-HI.")],
-    aspect: Annotated[str, typer.Option("--aspect", help="Its name may precede a rating.")] = "",
-    out: Annotated[Path | None, typer.Option(help="Ratings, one JSON object per line.")] = None,
+    scale: Annotated[str, typer.Option("--scale", help="The scale given to the judge, as LO-HI.")],
+    aspect: Annotated[str, typer.Option("--aspect", help="Name of the aspect, which may come before a rating.")] = "",
+    out: Annotated[Path | None, typer.Option(help="File to write: one JSON object with a rating per line.")] = None,
     force: ForceFlag = False,
 ) -> None:
     """Read the ratings out of a judge's replies, and count what is unreadable."""
@@ -301,14 +306,14 @@ def read_ratings(
     body = read_replies_file(replies, read_scale(scale), out, aspect=aspect)
     reasons = ", ".join(f"{count} {reason}" for reason, count in body["reasons"].items())
     unread = f", {body['n_unread']} unread ({reasons})" if body["n_unread"] else ""
-    tell(body, [f"{body['n_read']} of {body['n_replies']} replies on {body['n_items']} items read{unread}"])
+    tell(body, [f"Read {body['n_read']} of {body['n_replies']} replies on {body['n_items']} items{unread}"])
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _unknown_words(n_unknown: int, n_verdicts: int) -> list[str]:
-    words = f"Left out: {n_unknown:,} of {n_verdicts:,} verdicts, for items that are not in the golden set"
+    words = f"Left out: {n_unknown:,} of {n_verdicts:,} verdicts, because their items aren't in the golden set"
     return [words] if n_unknown else []
 
 

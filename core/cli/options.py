@@ -24,17 +24,19 @@ if TYPE_CHECKING:
     from core.store.store import Store
     from core.verdicts import Verdicts
 
-AspectOption = Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")]
+AspectOption = Annotated[str, typer.Option("--aspect", help="Aspect to use, from the column human_<aspect>.")]
 MapOption = Annotated[
     list[str] | None,
-    typer.Option("--map", help="Map roles to columns: target=agent_answer,source=question,human_quality=stars."),
+    typer.Option(
+        "--map", help="Map roles to columns, such as target=agent_answer,source=question,human_quality=stars."
+    ),
 ]
 VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
 VerdictsFile = Annotated[Path, typer.Argument(help=VERDICTS)]
 AcceptEdited = Annotated[
-    bool, typer.Option("--accept-edited", help="Accept a judge file that was changed after its export.")
+    bool, typer.Option("--accept-edited", help="Accept a judge file that was edited after its export.")
 ]
-ForceFlag = Annotated[bool, typer.Option("--force", help="Replace files that exist already.")]
+ForceFlag = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
 commands = typer.Typer(add_completion=False)
@@ -114,8 +116,8 @@ class GoldenFile:
     golden: Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
     values: tuple[str, ...] = setting(
         (),
-        "What values mean; may be repeated: missing=99 (or none), best=low, "
-        "ids=number (or first) for repeated ids, aspect=OLD:NEW. For one aspect: missing=ASPECT:99.",
+        "Meaning of values: missing=99 (or none), best=low, ids=number (or first) for repeated ids, aspect=OLD:NEW. "
+        "For one aspect: missing=ASPECT:99. You can repeat this option.",
     )
     mapped: MapOption = None
 
@@ -132,8 +134,8 @@ class SeenOptions:
 
     judge_file: tuple[Path, ...] = setting(
         (),
-        "A judge file; may be repeated. Items that the judge was calibrated on are left out, as are those that "
-        "the verdicts mark.",
+        "A judge file. You can repeat this option. Items that the judge was calibrated on are left out, as are "
+        "items that the verdicts mark.",
     )
     all_items: bool = setting(False, "Keep items that the judge was calibrated on. The result is then optimistic.")
 
@@ -144,7 +146,7 @@ class JudgeFileOptions:
 
     judge: str = setting(
         "",
-        "Score with a different judge from the calibrated one; for a repeval.yaml, hf:ID_OR_PATH of its model.",
+        "Use a different judge from the calibrated one. For a repeval.yaml, give hf:ID_OR_PATH of its model.",
     )
     accept_edited: AcceptEdited = False
 
@@ -162,9 +164,9 @@ class StyleOptions:
     """Options for the style of a judge, except the form of the reply."""
 
     samples: int | None = setting(None, "Number of replies averaged in each score.")
-    temperature: str = setting("", "0 for one sample and 1 for several; none: left to the model.")
-    weighted: bool = setting(False, "Weigh score_only by token probabilities, if the endpoint returns them.")
-    steps: bool = setting(False, "The model writes evaluation steps first.")
+    temperature: str = setting("", "Default: 0 for one sample, 1 for several. none leaves it to the model.")
+    weighted: bool = setting(False, "Weight score_only by token probabilities, if the endpoint returns them.")
+    steps: bool = setting(False, "Have the model write evaluation steps first.")
     with_references: bool = setting(
         False,
         "Show the judge each item's references. This costs prompt tokens, and items without references stay unscored.",
@@ -178,7 +180,9 @@ class StyleOptions:
         try:
             heat = self.temperature if self.temperature in ("", "none") else float(self.temperature)
         except ValueError as error:
-            raise UsageError(f"--temperature takes a number from 0 to 2, or none; got {self.temperature!r}.") from error
+            raise UsageError(
+                f"--temperature must be a number from 0 to 2, or none; got {self.temperature!r}."
+            ) from error
         return Asking.of(
             judge,
             temperature=heat or None if isinstance(heat, str) else heat,  # type: ignore[arg-type]  # "none"
@@ -202,15 +206,17 @@ class StyleOptions:
 class AskingOptions(StyleOptions):
     """Options for how a judge is asked."""
 
-    definition: str = setting("", "The aspect in a sentence.")
-    level_text: tuple[str, ...] = setting((), "What a level of the scale means: 1='Misses the point.'; once for each.")
+    definition: str = setting("", "What the aspect means, in one sentence.")
+    level_text: tuple[str, ...] = setting(
+        (), "Meaning of a level of the scale, such as 1='Misses the point.' Repeat the option for each level."
+    )
     form: Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate"] | None = setting(
-        None, "Form of the reply; analyze_rate: analysis first."
+        None, "Form of the reply. analyze_rate puts the analysis first."
     )
     max_tokens: int | None = setting(
-        None, "Maximum tokens per reply (20 for a score alone, else 512); reasoning has more.", low=1
+        None, "Maximum tokens per reply (default: 20 for a score alone, else 512; more for reasoning).", low=1
     )
-    effort: str = setting("", "How long the model thinks: low, medium, high, …")
+    effort: str = setting("", "How long the model reasons: low, medium, high, …")
     extra_body: str = setting("", "Extra fields for each request, as a JSON object; saved in judge.yaml.")
 
     def asking(self, judge: str) -> Asking:
@@ -231,8 +237,8 @@ class AskingOptions(StyleOptions):
                 level = math.nan
             if not task.scale.holds(level) or not text.strip():
                 raise UsageError(
-                    f"--level-text takes a level of the scale {task.scale} and a text, such as 1='Misses the point.'; "
-                    f"got {given[:80]!r}."
+                    f"--level-text needs a level of the scale {task.scale} and a text, such as 1='Misses the "
+                    f"point.'; got {given[:80]!r}."
                 )
             levels[level] = text
         return replace(task, levels=tuple(Anchor(level, text) for level, text in sorted(levels.items())))
@@ -244,7 +250,7 @@ def read_scale(text: str) -> Scale:
 
     ends = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*-\s*(-?\d+(?:\.\d+)?)\s*", text)
     if ends is None or float(ends[1]) >= float(ends[2]):
-        raise UsageError(f"--scale takes LO-HI with LO below HI, such as 1-5; got {text!r}.")
+        raise UsageError(f"--scale must be LO-HI with LO below HI, such as 1-5; got {text!r}.")
     return Scale(float(ends[1]), float(ends[2]), given=True)
 
 

@@ -69,11 +69,11 @@ def cautions(texts: Sequence[str]) -> list[str]:
         return [f"Caution: {text}" for text in texts]
     short = [re.split(r"(?<=[a-z0-9)%]\.)\s+(?=[A-Z])", text, maxsplit=1)[0] for text in texts[:MOST_CAUTIONS]]
     more = len(texts) - MOST_CAUTIONS
-    return [*(f"Caution: {text}" for text in short), f"{more} more: --verbose shows them." if more > 0 else ""]
+    return [*(f"Caution: {text}" for text in short), f"{more} more. Add --verbose to see them." if more > 0 else ""]
 
 
 def alignment_words(alignment: Alignment) -> str:
-    """An alignment on one line: statistic, level, value, interval, n and all reservations."""
+    """Format an alignment on one line: statistic, level, value, interval, n and every caveat."""
     a = alignment
     groups = f" in {a.n_groups} groups, {a.n_left_out} left out" if a.level == "sample" else ""
     unread = f", {a.n_unscored} unscored" if a.n_unscored else ""
@@ -117,11 +117,11 @@ def seen_words(*results: Any) -> list[str]:
     counts = seen_counts(*results)
     if n := counts["n_calibration_kept"]:
         return [
-            f"Optimistic: {n:,} of the items were used to choose or fit the judge. Leave out --all-items for a "
-            "figure to report."
+            f"Optimistic: {n:,} of the items were used to choose or fit the judge. Remove --all-items to get a "
+            "figure that you can report."
         ]
     if n := counts["n_calibration_left_out"]:
-        return [f"Left out: {n:,} labelled items that the judge was calibrated on (--all-items keeps them)."]
+        return [f"Left out: {n:,} labelled items that the judge was calibrated on. Add --all-items to keep them."]
     return []
 
 

@@ -45,7 +45,7 @@ def told(answer: Any) -> str:
     assert answer.code == 1, answer
     findings = [f"{element['column']}: {element['message']}" for element in answer.body.get("findings", ())]
     words = str(findings or answer.body["error"]["message"])
-    assert "fault in Concord" not in words
+    assert "Concord has a bug" not in words
     return words
 
 

@@ -19,7 +19,7 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"calibrate {SUMMARIES}", USAGE, "--aspect"),
     (f"calibrate {ON} --preset x", USAGE, "summarisation"),
     (f"calibrate {ON} --judge oracle", USAGE, "offline"),
-    (f"calibrate {ON} --scale five", USAGE, "--scale takes LO-HI with LO below HI, such as 1-5; got 'five'."),
+    (f"calibrate {ON} --scale five", USAGE, "--scale must be LO-HI with LO below HI, such as 1-5; got 'five'."),
     (f"align {ON} alien.jsonl", USAGE, "Item ids there look like"),
     (f"compare {ON} first_half.jsonl second_half.jsonl", USAGE, "no common item"),
     ("ceiling means.csv --aspect charm", ASPECT, "ann_charm"),
