@@ -55,11 +55,6 @@ GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
             "rounds": "Refinement rounds",
             "ensemble": "Average the best …",
         },
-        PROMPT: {
-            "levels": "Show level descriptions",
-            "examples": "Examples shown",
-            "examples_by": "Examples chosen by",
-        },
     },
     {
         "Measure": {"statistic": "Statistic", "level": "Level", "split": "Held-out"},
@@ -71,6 +66,11 @@ GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
             "keep": "Criteria refined per round (K)",
         },
         "Drafting": {"reasons": "Show the raters' reasons"},
+        PROMPT: {
+            "levels": "Show level descriptions",
+            "examples": "Examples shown",
+            "examples_by": "Examples chosen by",
+        },
     },
 )
 """The advanced settings: for each column its groups, with the labels of their fields."""
