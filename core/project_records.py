@@ -59,6 +59,8 @@ RunKind = Literal[
     "fusion",
     "recheck",
     "repeat",
+    "controls",
+    "switch",
 ]
 RunStatus = Literal["queued", "running", "done", "failed", "cancelled", "budget"]
 Side = Literal["calibration", "held-out"]

@@ -62,20 +62,13 @@ def spoiled(kind: ControlKind, item: Item, others: Sequence[Item], generator: np
     return None if text == item.target else replace(item, item_id=f"{item.item_id}|{kind}", target=text)
 
 
-def negative_controls(
-    golden: GoldenSet,
-    aspect: str,
-    score: Callable[[Sequence[Item]], Sequence[Verdict]],
-    positions: Sequence[int],
-    *,
-    n: int = 30,
-    seed: int = 0,
-) -> tuple[Control, ...]:
-    """Spoil up to `n` texts in each way, and count how often the judge scores the spoiled text higher.
+def spoiled_pairs(
+    golden: GoldenSet, aspect: str, positions: Sequence[int], *, n: int = 30, seed: int = 0
+) -> list[tuple[ControlKind, Item, Item]]:
+    """Draw up to `n` items, and spoil each in every way that it allows: kind, original, spoiled.
 
     Args:
         golden: Items of single texts, with labels of `aspect`.
-        score: The judge.  It is asked once, for all originals and all spoiled texts.
         positions: Items to draw from, such as those that the judge was calibrated on.  Only the better half by label
             is spoiled: a text that raters call bad can hardly become worse.
         n: Items drawn.
@@ -98,8 +91,30 @@ def negative_controls(
             others = [other for other in drawn if other.source_id != item.source_id]
             if (worse := spoiled(kind, item, others, generator)) is not None:
                 pairs.append((kind, item, worse))
-    asked = [*drawn, *(worse for _, _, worse in pairs)]
-    scores = {verdict.item_id: verdict.value for verdict in score(asked) if isinstance(verdict, Scored)}
+    return pairs
+
+
+def items_of(pairs: Sequence[tuple[ControlKind, Item, Item]]) -> list[Item]:
+    """List the originals and the spoiled texts of `pairs`, each once: what the judge is asked about."""
+    return list({item.item_id: item for _, original, worse in pairs for item in (original, worse)}.values())
+
+
+def negative_controls(
+    golden: GoldenSet,
+    aspect: str,
+    score: Callable[[Sequence[Item]], Sequence[Verdict]],
+    positions: Sequence[int],
+    *,
+    n: int = 30,
+    seed: int = 0,
+) -> tuple[Control, ...]:
+    """Spoil up to `n` texts in each way, and count how often the judge scores the spoiled text higher.
+
+    `score` is the judge.  It is asked once, for all originals and all spoiled texts.  The other arguments and the
+    errors are those of `spoiled_pairs`.
+    """
+    pairs = spoiled_pairs(golden, aspect, positions, n=n, seed=seed)
+    scores = {verdict.item_id: verdict.value for verdict in score(items_of(pairs)) if isinstance(verdict, Scored)}
     return tuple(
         _control(kind, [pair[1:] for pair in pairs if pair[0] == kind], scores) for kind in get_args(ControlKind)
     )

@@ -60,7 +60,9 @@ from core.projects.labelling import (
     unmark_words,
 )
 from core.projects.method_runs import (
+    controls_of,
     estimate_ablation,
+    estimate_controls,
     estimate_repeat,
     estimate_repeval,
     estimate_styles,

@@ -1,4 +1,4 @@
-"""Runs of methods other than calibration: judging styles, RepEval, ablations, rechecks, and steadiness.
+"""Runs of methods other than calibration: styles, RepEval, ablations, rechecks, steadiness, controls, other models.
 
 Each kind of run has a request, an estimate, a check before it starts, and a function that loads the inputs, calls its
 method and stores the result.
@@ -6,7 +6,7 @@ method and stores the result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.calibration.ablate import Ablation
 from core.calibration.calibration_records import Calibration, Estimate
+from core.comparison.controls import Control, items_of, negative_controls, spoiled_pairs
 from core.comparison.recheck import Recheck, newer_items, recheck
 from core.comparison.steadiness import RepeatSettings, Steadiness, items_to_repeat, repeat
 from core.comparison.style_grid import StylesEstimate, StylesSettings, StylesView, estimate_of_styles
@@ -21,6 +22,7 @@ from core.comparison.style_grid import styles as compared_styles
 from core.errors import JobError, NotFoundError, UsageError
 from core.judging.judge_protocol import NO_TEXT, CallEstimate
 from core.judging.judge_specs import NAMED, language_model
+from core.progress import Stage
 from core.project_records import WITH_RESULT, Run, RunKind
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.judge_line import judge_line
@@ -34,7 +36,7 @@ from core.projects.start_and_resume import (
     require_judge,
     require_made_here,
 )
-from core.records import GoldenSet, JudgeScores, Split, Unscored, text_length
+from core.records import GoldenSet, Item, JudgeScores, Split, Unscored, text_length
 from core.repeval import Method, RepEvalResult, RepEvalSettings, split_three
 from core.repeval.fitted import fit_repeval
 from core.repeval.projection import Training
@@ -44,6 +46,7 @@ from core.settings import Settings
 from core.store.database import unpack
 from core.store.runs import RESULT, SNAPSHOT
 from core.store.store import Store
+from core.verdicts import Verdicts
 from core.wording import judge_words
 
 if TYPE_CHECKING:
@@ -290,7 +293,9 @@ def _runs_on(store: Store, kind: RunKind, run_id: str) -> list[Run]:
     return [run for run in runs if unpack(request, run.request_json).run_id == run_id]
 
 
-def _judged(store: Store, request: AblationRequest | RecheckRequest | RepeatRequest) -> tuple[Run, Calibration]:
+def _judged(
+    store: Store, request: AblationRequest | RecheckRequest | RepeatRequest | ControlsRequest
+) -> tuple[Run, Calibration]:
     """The run that made the judge of a request, and its result.  UsageError for a judge of elsewhere."""
     run, calibration = store.runs.get(request.run_id), load_calibration(store, request.run_id)
     golden_id = run.golden_id if isinstance(request, RecheckRequest) else request.golden_id  # a recheck has a newer one
@@ -415,6 +420,60 @@ def run_repeat(work: RunWork) -> Steadiness:
         return repeat(judge, work.golden, request.settings, progress=work.progress)
 
 
+# ── controls: texts spoiled on purpose next to their originals ─────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class ControlsRequest:
+    """Spoil the texts of `items` calibration items of the judge of run `run_id`, a calibration or a version."""
+
+    project_id: str
+    golden_id: str
+    aspect: str
+    run_id: str
+    items: int = 30
+
+
+def estimate_controls(store: Store, settings: Settings, request: ControlsRequest) -> CallEstimate:
+    """Estimate calls, tokens and price of judging spoiled texts; raises what the start would."""
+    _check_controls(store, settings, request)
+    _, calibration = _judged(store, request)
+    golden, positions = store.goldens.load(request.golden_id), calibration.split.calibration
+    with _restored(store, request.run_id, settings) as judge:
+        return judge.estimate(items_of(spoiled_pairs(golden, request.aspect, positions, n=request.items)))
+
+
+def controls_of(store: Store, run_id: str) -> tuple[Control, ...] | None:
+    """Return the newest controls of the judge of calibration or version `run_id`, one for each kind; None without."""
+    found = (store.results.read(run.run_id, RESULT, tuple[Control, ...]) for run in _runs_on(store, "controls", run_id))
+    return next(filter(None, found), None)
+
+
+def _check_controls(store: Store, settings: Settings, request: ControlsRequest) -> tuple[ControlsRequest, str, str]:
+    require_made_here(store, request.run_id)
+    run, calibration = _judged(store, request)
+    spec = str(calibration.judge_state.get("spec", ""))
+    if spec.startswith("recorded:"):
+        raise UsageError("Recorded replies hold no score of a spoiled text. Choose a judge that can be asked.")
+    return request, f"spoiled texts{_of_version(store, run)} · {judge_words(spec)}", spec
+
+
+def run_controls(work: RunWork) -> tuple[Control, ...]:
+    """Judge the spoiled texts and their originals, and count which the judge prefers."""
+    request, golden = work.request(ControlsRequest), work.golden
+    positions = load_calibration(work.store, request.run_id).split.calibration
+    with _restored(work.store, request.run_id, work.settings, work.replies) as judge:
+
+        def score(items: Sequence[Item]) -> Verdicts:
+            calls = len(items) * len(judge.criteria)
+            work.progress.publish(Stage("controls", "scoring spoiled texts", 0, calls))
+            verdicts = judge.score(items, on_progress=work.progress.advance)
+            work.progress.publish(Stage("done", "done", calls, calls, judge.spent))
+            return verdicts
+
+        return negative_controls(golden, request.aspect, score, positions, n=request.items)
+
+
 KINDS["styles"] = Kind(
     StylesRequest,
     StylesView,
@@ -434,3 +493,6 @@ KINDS["ablation"] = Kind(
 )
 KINDS["recheck"] = Kind(RecheckRequest, Recheck, "started a recheck", _check_recheck, run_recheck)
 KINDS["repeat"] = Kind(RepeatRequest, Steadiness, "asked the judge again", _check_repeat, run_repeat)
+KINDS["controls"] = Kind(
+    ControlsRequest, tuple[Control, ...], "asked about spoiled texts", _check_controls, run_controls
+)

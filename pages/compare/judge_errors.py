@@ -24,7 +24,7 @@ from core.records import FloatArray
 from core.report.figures.curves import curve_figure, scatter_figure
 from core.stats.intervals import HALF_ALPHA
 from core.wording import number, p_figure, signed, signed_range
-from pages.compare import steadiness_view
+from pages.compare import probes
 from pages.compare.choices import SEED, Compared, choose_row, tell
 from pages.label import label_item
 from pages.ui import charts, chosen, grid, state, tables
@@ -36,7 +36,13 @@ from pages.ui.screens import plain
 if TYPE_CHECKING:
     from core.report.figures import Drawing
 
-VIEWS = {"fails": "Where it fails", "items": "Item by item", "curve": "Human scale", "steady": "Steadiness"}
+VIEWS = {
+    "fails": "Where it fails",
+    "items": "Item by item",
+    "curve": "Human scale",
+    "steady": "Steadiness",
+    "spoiled": "Spoiled texts",
+}
 MAP_POINTS, MOST_POINTS, MOST_LISTED, MOST_REPLIES = 60, 3_000, 500, 20
 NOTED_BIAS = 0.05  # points of the scale
 
@@ -64,10 +70,10 @@ def draw(page: Opened, compared: Compared) -> None:
                 grid.draw(pd.DataFrame(missing), alt="Items without a score", rows=8)
     elif view == "curve":
         _draw_curve(page, compared, entry)
-    elif view == "steady":
-        steadiness_view.draw(page, entry)
-    else:
+    elif view == "fails":
         _draw_fails(compared, entry)
+    else:
+        probes.draw(page, entry, view)
 
 
 # ── where it fails ───────────────────────────────────────────────────────────────────────────────────────────

@@ -42,6 +42,8 @@ RESULTS: dict[RunKind, Screen] = {
     "metrics": "compare",
     "styles": "compare",
     "repeat": "compare",
+    "controls": "compare",
+    "switch": "compare",
     "repeval": "repeval",
     "fusion": "fusion",
     "version": "overview",
