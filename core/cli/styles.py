@@ -34,6 +34,7 @@ class GridOptions:
     """Options of `styles`: forms, size and output."""
 
     pilot: int | None = setting(None, "Approximate number of items, in whole sources (default: all).")
+    budget_usd: float | None = setting(None, "Maximum cost of the run in dollars.", low=0)
     forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the verdicts, one file per style.")] = None
 
@@ -59,6 +60,7 @@ def styles(
         _styles_of(judge, sampled.forms or ["rate_explain"], how),
         auto_steps=how.steps,
         n_items=sampled.pilot,
+        budget_usd=sampled.budget_usd,
         seed=measured.seed,
         statistic=measured.statistic,
         level=measured.level,
@@ -119,6 +121,7 @@ def _saved(judge: str, golden: GoldenSet, aspect: str, result: ComparedStyles, o
         ],
         "unfinished": [{"aspect": aspect, "style": cell.name, "reason": cell.reason} for cell in view.unfinished],
         "steps": dict(view.steps),
+        "stopped_early": view.stopped_early,
         "calls": view.calls,
         "requests": view.usage.requests,
         "cached": view.usage.cached,

@@ -19,6 +19,7 @@ from core.judging.judge_specs import NAMED, language_model
 from core.judging.llm_judge import LLMJudge, require_references
 from core.judging.scoring_styles import STEPS_LIKE, Style
 from core.progress import SILENT, Progress
+from core.providers.budget import BudgetSpentError
 from core.records import (
     Alignment,
     Criteria,
@@ -54,12 +55,14 @@ class StylesSettings:
 
     With `auto_steps` the judge's model writes evaluation steps once, for the styles without steps of their own.
     `n_items` None takes all labelled items; a number takes whole sources, drawn by `seed`, until that many items are
-    in.  `level` None takes sample level where the groups allow it, else dataset.
+    in.  `budget_usd` is the most to spend in dollars: styles that it cannot pay for have no result.  `level` None takes
+    sample level where the groups allow it, else dataset.
     """
 
     styles: tuple[Style, ...] = (Style(),)
     auto_steps: bool = False
     n_items: int | None = setting(None, low=2)
+    budget_usd: float | None = setting(None, "Maximum cost of the run in dollars.", low=0)
     seed: int = 0
     statistic: Statistic = "spearman"
     level: Level | None = None
@@ -129,7 +132,8 @@ def estimate_of_styles(
     asked, styles = asked_items(golden, aspect, settings), dict[str, CallEstimate]()
     n = len(asked.items)
     some = [asked.items[k] for k in np.random.default_rng(0).permutation(n)[:RENDERED]]
-    with _opened(judge) as model:
+    with _opened(judge) as opened:
+        model = opened if settings.budget_usd is None else opened.within(settings.budget_usd)
         for style in settings.with_steps(STEPS_LIKE if settings.writes_steps else ""):
             require_references(style, asked.task, asked.items)
             rendered = model.with_sampling(style).estimate(asked.task, some, 0)
@@ -178,7 +182,7 @@ class Unfinished:
 class StylesView:
     """The results of a grid; while it runs, those so far with `phase` and `message`.
 
-    `steps` maps the aspect to the evaluation steps that the model wrote.
+    `steps` maps the aspect to the evaluation steps that the model wrote.  `stopped_early`: how a budget ended it.
     """
 
     cells: tuple[StyleCell, ...] = ()
@@ -190,6 +194,7 @@ class StylesView:
     phase: str = "done"
     message: str = "done"
     calls_expected: int = 0
+    stopped_early: str = ""
 
 
 Replies = Mapping[str, tuple[str, ...]]
@@ -229,13 +234,15 @@ def styles(
 
     Raises:
         AspectError: Too few labels to measure on.
-        UsageError: The judge is not a language model, or cannot be asked in one of the styles.
+        UsageError: The judge is not a language model, cannot be asked in one of the styles, or has no price for a
+            budget in dollars.
         JudgeError, ProviderError: As the judge raises them.
     """
     asked, task = asked_items(golden, aspect, settings), task_of(golden, aspect)
     results = list[tuple[StyleCell, JudgeScores, Replies]]()
     unfinished, errors = list[Unfinished](), list[JudgeError]()
-    with _opened(judge) as model:
+    with _opened(judge) as opened:
+        model = opened if settings.budget_usd is None else opened.within(settings.budget_usd)
         for style in settings.styles:  # what cannot be asked is refused before anything is
             require_references(style, task, asked.items)
             model.with_sampling(style).require_askable(task)
@@ -252,9 +259,13 @@ def styles(
                 unfinished += [Unfinished(style.name, reason) for style in settings.styles if style not in chosen]
             else:
                 chosen, view = settings.with_steps(steps), replace(view, steps={aspect: steps})
-        for style in chosen:
+        for k, style in enumerate(chosen):
             try:
                 found = _ask(model, style, golden, asked, how=settings, view=view, progress=progress)
+            except BudgetSpentError as error:
+                unfinished += [Unfinished(each.name, "the budget is used up") for each in chosen[k:]]
+                view = replace(view, stopped_early=str(error), usage=view.usage + error.usage)
+                break
             except JudgeError as error:
                 if enter is not None:
                     raise
@@ -294,13 +305,17 @@ def _ask(
         message = f"{task.aspect}, {style.name}"
         progress.publish(replace(view, phase="asking", message=message, calls=calls, usage=view.usage + usage))
         items = asked.items[start : start + BATCH]
-        came = shown.score(
-            task,
-            items,
-            [bare],
-            explain=True,
-            on_progress=lambda done, of: progress.advance(done * per_item, of * per_item),
-        )
+        try:
+            came = shown.score(
+                task,
+                items,
+                [bare],
+                explain=True,
+                on_progress=lambda done, of: progress.advance(done * per_item, of * per_item),
+            )
+        except BudgetSpentError as error:
+            error.usage += usage  # of the batches before
+            raise
         sent = {item.item_id for item in items if not shown.lacking(task, item)}
         verdicts += came.explained
         replies |= {verdict.item_id: verdict.raw for verdict in came.explained if verdict.item_id in sent}

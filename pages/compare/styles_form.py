@@ -18,7 +18,7 @@ from pages.ui.asking_form import FORM_NAMES, PERSONA_NAMES
 from pages.ui.page import Opened
 from pages.ui.state import widget
 
-LABELS = {"statistic": "Statistic", "level": "Level", "seed": "Seed"}
+LABELS = {"statistic": "Statistic", "level": "Level", "budget_usd": "Budget in dollars", "seed": "Seed"}
 
 
 @dataclass(frozen=True, slots=True)

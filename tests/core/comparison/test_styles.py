@@ -15,14 +15,14 @@ import core
 from core.comparison.style_grid import StylesSettings, asked_items, estimate_of_styles, styles
 from core.data import load_golden
 from core.data.split import task_of
-from core.errors import AspectError
+from core.errors import AspectError, UsageError
 from core.judging.judge_specs import language_model
 from core.judging.llm_judge import LLMJudge
 from core.judging.scoring_styles import Style
 from core.progress import Silent
-from core.providers.completions import Reply, Request
+from core.providers.completions import Completion, Reply, Request
 from core.providers.scripted import ScriptedProvider, reply_to
-from core.records import Criteria, GoldenSet, Provenance
+from core.records import Criteria, GoldenSet, Provenance, Usage
 from core.settings import Settings
 from tests.replies import completion
 
@@ -39,6 +39,23 @@ def golden(repository: Path) -> GoldenSet:
 def chosen(*asked: Style, **choices: Any) -> StylesSettings:
     """A small grid: 4 of the 24 sources, 6 items each."""
     return StylesSettings(asked, **{"n_items": 24, **choices})
+
+
+def test_a_budget_in_dollars_ends_the_grid_and_keeps_the_finished_styles(golden):
+    """Each reply costs 1 cent: the budget pays for the first style and a few items of the second."""
+
+    def answer(request: Request) -> Reply:
+        return Completion("3", "stop", Usage(requests=1, cost=0.01))
+
+    judge = LLMJudge(ScriptedProvider("x", answer), "m", spec="scripted", cost_of=lambda _p, _c: 0.01)
+    result = styles(golden, "coherence", judge, chosen(BARE, FOUR, REASONED, budget_usd=0.30))
+    assert [cell.style for cell in result.view.cells] == [BARE]
+    assert [each.name for each in result.view.unfinished] == [FOUR.name, REASONED.name]
+    assert "$0.3 is used up" in result.view.stopped_early
+    assert 0.24 <= result.view.usage.cost <= 0.30 + 1e-9
+    unpriced = LLMJudge(ScriptedProvider("x", answer), "m", spec="scripted")
+    with pytest.raises(UsageError, match="needs the price of m"):
+        styles(golden, "coherence", unpriced, chosen(BARE, budget_usd=1.0))
 
 
 # ── what a grid asks and measures ────────────────────────────────────────────────────────────────────────────
