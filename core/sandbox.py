@@ -208,7 +208,7 @@ PARQUET_ROWS = 64
 def _bound_rows(n_rows: int, options: Mapping[str, Any]) -> None:
     most = options["rows"]
     if most is not None and n_rows > most:
-        raise GoldenError(f"The file has too many rows; at most {most:,} are read. {MORE_ROWS}")
+        raise GoldenError(f"The file has too many rows; at most {most:,} are allowed. {MORE_ROWS}")
 
 
 def parquet_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[Any]]:

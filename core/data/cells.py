@@ -30,7 +30,7 @@ _SURROGATES = re.compile("[\ud800-\udfff\x00]")
 
 
 class CellError(ValueError):
-    """A cell does not hold what its column should hold; the message says what it holds."""
+    """A cell doesn't fit its column; the message says what was expected and what was found."""
 
 
 def shown(value: object, limit: int = 60) -> str:
@@ -56,17 +56,17 @@ def read_number(cell: Any) -> float | None:
             message = f"{text} can mean {text.replace(',', '.')} or {text.replace(',', '')}"
             raise CellError(f"{message}; write it with a decimal point or without the comma")
         if text.startswith("="):
-            raise CellError(f"formulas are not evaluated ({shown(text)}); paste the value")
+            raise CellError(f"formulas aren't evaluated ({shown(text)}); paste the value instead")
         text = text.replace(",", ".") if _COMMA.fullmatch(text) else text
         if len(cell) > 400 or not _NUMBER.fullmatch(text):
-            raise CellError(f"expected a number, got {shown(cell)}; leave the cell empty if there is no label")
+            raise CellError(f"expected a number, got {shown(cell)}; if there is no label, leave the cell empty")
         cell = float(text)
     if not isinstance(cell, (int, float)):
         raise CellError(f"expected a number, got {shown(cell)}")
     if abs(cell) > LARGEST and cell not in (math.inf, -math.inf):
-        raise CellError("the number is too large")
+        raise CellError("the number is larger than 1e100")
     if not math.isfinite(value := float(cell)):
-        raise CellError(f"{value} is not a label; leave the cell empty if there is none")
+        raise CellError(f"{value} isn't a label; if there is no label, leave the cell empty")
     return value + 0.0
 
 

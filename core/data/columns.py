@@ -107,7 +107,7 @@ _ANSWERS = "missing=99, missing=none, best=low, best=high, ids=number, ids=first
 
 @dataclass(frozen=True)
 class Values:
-    """A person's answers; None or empty where nobody has said.
+    """A person's answers on what values mean; None or empty if not answered.
 
     `missing` are (aspect or "" for all, number that is no label; None says that all others are labels).  `best` are
     (aspect or "" for all, end).  `names` are (aspect of a long file, its name here).
@@ -141,7 +141,7 @@ class Values:
             return TypeAdapter(cls).validate_python(said)
         except (ValidationError, ValueError):
             listed = [answers] if isinstance(answers, str) else list(answers or ())
-            message = f"{', '.join(listed)[:100]!r} does not say what values mean. Use these forms: {_ANSWERS}."
+            message = f"Can't read the value settings {', '.join(listed)[:100]!r}. Use one of these forms: {_ANSWERS}."
             raise UsageError(message) from None
 
     def is_missing(self, value: float | None, aspect: str) -> bool:
@@ -181,7 +181,9 @@ class ColumnRoles:
         """
         self.check_role(role)
         if column is not None and column not in self.columns:
-            raise UsageError(f"The file has no column {column[:60]!r}; it has: {', '.join(self.columns)[:400]}.")
+            raise UsageError(
+                f"The file has no column {column[:60]!r}. Its columns are: {', '.join(self.columns)[:400]}."
+            )
         if column is not None and self.roles.get(role) == column:
             return self
         roles = {r: c for r, c in self.roles.items() if r != role and c != column}
@@ -258,7 +260,7 @@ class Mapping(ColumnRoles):
         """Raise UsageError for a name that is not a role in a golden file."""
         if not is_role(role):
             raise UsageError(
-                f"{role!r} is not a role; the roles are {', '.join(PLAIN_ROLES)}, human_<aspect>, ann_<aspect>, "
+                f"{role!r} isn't a role. Use one of: {', '.join(PLAIN_ROLES)}, human_<aspect>, ann_<aspect>, "
                 "reason_<aspect>, metric_<name>."
             )
 
@@ -272,11 +274,11 @@ class Mapping(ColumnRoles):
         if trimmed == aspect:
             return self
         if not 1 <= len(trimmed) <= LONGEST_ASPECT:
-            came = f"this one has {len(trimmed)}" if trimmed else "none came"
-            raise UsageError(f"The name of an aspect has 1 to {LONGEST_ASPECT} characters; {came}.")
+            came = f"this one has {len(trimmed)}" if trimmed else "this one is empty"
+            raise UsageError(f"An aspect's name must have 1 to {LONGEST_ASPECT} characters; {came}.")
         taken = (*self.aspects, *among, *(new for _, new in self.values.names))
         if trimmed in taken and (trimmed in self.gold_columns or aspect not in self.gold_columns):
-            raise UsageError(f"An aspect {trimmed!r} already exists; rename {aspect[:100]!r}.")
+            raise UsageError(f"The aspect {trimmed!r} already exists. Choose another name for {aspect[:100]!r}.")
         if aspect in among:
             names = (*self.values.names, (aspect, trimmed))
             return replace(self, values=replace(self.values, names=names))
@@ -398,7 +400,7 @@ def kept_values(kept: abc.Mapping[str, str]) -> Values:
     try:
         return TypeAdapter(Values).validate_json(kept[KEPT_VALUES])
     except ValidationError:
-        raise UsageError("The judge file does not say in a known form what values mean. Export it again.") from None
+        raise UsageError("Can't read the value settings in the judge file. Export the judge again.") from None
 
 
 def values_to_keep(values: Values) -> dict[str, str]:
@@ -421,9 +423,9 @@ def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> d
         for part in re.split(r",(?=\s*[^\s=,]+\s*=)", text):
             role, _, column = (piece.strip() for piece in part.partition("="))
             if not role or not column:
-                raise UsageError(f"--map takes ROLE=COLUMN, such as target=agent_answer; got {part[:60]!r}.")
+                raise UsageError(f"--map expects ROLE=COLUMN, such as target=agent_answer; got {part[:60]!r}.")
             if roles.setdefault(role, column) != column:
-                raise UsageError(f"--map names two columns for {role[:60]!r}. Name one.")
+                raise UsageError(f"--map names two columns for {role[:60]!r}. Name only one.")
     return roles
 
 
@@ -462,7 +464,7 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
         _, refused = read_numbers(read_list(next(filled, None)) if column.startswith(ANN) else ())
         if refused:
             notes.append(
-                f"Column {column!r} is left out: it doesn't contain one list of ratings per item ({refused[0]})."
+                f"Column {column!r} is ignored because it doesn't contain one list of ratings per item ({refused[0]})."
             )
         return not refused
 
@@ -484,7 +486,7 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
         if holds_texts(rows, name) or named == ["target"]:  # called so on purpose
             give("target", [name])
             break
-        notes.append(f"Column {name!r} is not read as target: it contains numbers or codes, not texts.")
+        notes.append(f"Column {name!r} isn't used as the target because it contains numbers or codes, not text.")
     for column in free():
         name = folded(column)
         if name != column and name not in ("target", *LABEL_ROLES) and is_role(name) and holds_ratings(column):

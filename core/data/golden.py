@@ -1,4 +1,4 @@
-"""Read a file as a frozen golden set with findings, or give findings alone where an error forbids its use."""
+"""Read a file as a frozen golden set with findings, or return only findings if the file can't be used."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ def load_items(
     kept: abc.Mapping[str, str] | None = None,
     name: str | None = None,
 ) -> GoldenSet:
-    """As `load_golden`, for items to be scored: labels are neither needed nor read; `aspects` is empty."""
+    """Load items to score as `load_golden` does, without their labels; `aspects` is empty."""
     return items_and_findings(path, mapping, kept, name)[0]
 
 
 def items_and_findings(
     path: str | Path, mapping: Mapped | None = None, kept: abc.Mapping[str, str] | None = None, name: str | None = None
 ) -> tuple[GoldenSet, tuple[FileProblem, ...]]:
-    """As `load_items`, with what was found in the file."""
+    """Load items as `load_items` does, with the findings on the file."""
     table, chosen = _read(path, mapping, kept)
     built = build_golden(table, chosen, name=name, labels_needed=False)
     return _usable(built, path), built.findings
@@ -116,7 +116,7 @@ def check_file(
     mapping: Mapped | None = None,
     values: Values | str | abc.Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """`as_check_json` of a file; `mapping` and `values` as `load_golden` takes them.
+    """Check a file and return `as_check_json`; `mapping` and `values` are those of `load_golden`.
 
     GoldenError only when it cannot be read at all; the rest are findings.
     """
@@ -162,7 +162,7 @@ def build_golden(
     name: str | None = None,
     labels_needed: bool = True,
 ) -> BuiltGolden:
-    """Build and check a golden set; what is wrong comes back as findings.
+    """Build and check a golden set; problems are returned as findings.
 
     Args:
         table: The rows, one per item or per rating (`golden_table`).
@@ -177,8 +177,8 @@ def build_golden(
     """
     if len(table.rows) > LIMITS.items:
         raise GoldenError(
-            f"The file has {len(table.rows):,} rows; at most {LIMITS.items:,} are read at once. Split the file, "
-            "or score it as CSV, JSONL or Parquet, which `score` reads row by row.",
+            f"The file has {len(table.rows):,} rows; the limit is {LIMITS.items:,}. Split it. To score a file of any "
+            "length, use `score` on a CSV, JSONL or Parquet file.",
             file=table.name,
         )
     log = FindingLog(table.findings)
@@ -193,12 +193,12 @@ def build_golden(
     leave_out_missing(aspects, mapping, log)
     known = dict(scales or {})
     if aspects and (unknown := [aspect for aspect in known if aspect not in aspects]):
-        raise AspectError(f"A scale was given for {unknown[0]!r}, but the aspects are: {', '.join(aspects)}.")
+        raise AspectError(f"You gave a scale for {unknown[0]!r}, but the file's aspects are: {', '.join(aspects)}.")
     questions = rows.questions[:1]
     labels: dict[str, AspectLabels] = {}
     for aspect, cells in aspects.items():
         if not cells.labels:
-            log.add("warning", f"{aspect} has no labels and is left out.")
+            log.add("warning", f"{aspect} has no labels, so it's ignored.")
             continue
         scale, asked = settle(cells, known.get(aspect), mapping, table.worded, log)
         questions += asked
@@ -206,7 +206,9 @@ def build_golden(
         reasons = {rows.items[position].item_id: texts for position, texts in cells.reasons.items() if texts}
         labels[aspect] = AspectLabels(aspect, scale, cells.values, reasons=reasons)
     if aspects and not labels:
-        log.add("error", "There is not one human label in the file.")
+        log.add(
+            "error", "The file doesn't contain any human labels. Label at least 2 items, or map the column of labels."
+        )
     draft = GoldenSet(
         name=name or _stem(table.name),
         kind=mapping.kind,
@@ -256,35 +258,33 @@ def sentence(golden: GoldenSet) -> str:
 
 def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLog, *, labels_needed: bool) -> bool:
     """Add findings on the `columns` of the file; return False when there is nothing to build items from."""
-    file_has = f"The file has: {', '.join(mapping.columns)[:500]}."
+    way = f"Choose one on the Golden set screen or with --map. The columns are: {', '.join(mapping.columns)[:500]}."
     for role, column in mapping.roles.items():
         if column not in columns:
-            log.add("error", f"The mapping reads {role} from a column that the file does not have.", column=column)
+            log.add("error", f"The mapping uses this column as {role}, but the file doesn't have it.", column=column)
     for note in mapping.notes:
         log.add("note", note)
     for role in mapping.found_by("alias"):
-        log.add("note", f"Column {mapping.roles[role]!r} is read as {role}.", column=mapping.roles[role])
+        log.add("note", f"Column {mapping.roles[role]!r} is used as {role}.", column=mapping.roles[role])
     first: dict[str, str] = {}
     for aspect in mapping.aspects if labels_needed else ():
         column_of = mapping.gold_columns.get(aspect)
         if len(aspect) > LONGEST_ASPECT:
             message = (
-                f"The name of an aspect has {len(aspect)} characters, at most {LONGEST_ASPECT} are allowed. Rename it."
+                f"The aspect's name has {len(aspect)} characters; at most {LONGEST_ASPECT} are allowed. Rename it."
             )
             log.add("error", message, column=column_of)
         known = first.setdefault(aspect_key(aspect) or aspect, aspect)
         if known != aspect:
-            message = f"{shown(known)} and {shown(aspect)} are one aspect in two spellings. Rename or remove a column."
+            message = f"{shown(known)} and {shown(aspect)} are two spellings of one aspect. Rename or remove a column."
             log.add("error", message, column=column_of)
     if mapping.unused:
-        log.add("note", f"Columns that play no part: {', '.join(mapping.unused)[:500]}.")
+        log.add("note", f"Unused columns: {', '.join(mapping.unused)[:500]}.")
     if labels_needed and not mapping.aspects and "value" not in mapping.roles:
-        way = "Add --map human_NAME=COLUMN."
-        log.add("error", f"No column of human labels was found (human_<aspect>). {way} {file_has}")
+        log.add("error", f"Can't find a column of human labels (role human_ASPECT). {way}")
     if "target" in mapping.roles:
         return True
-    way = "Add --map target=COLUMN, or choose it on the Golden set screen."
-    log.add("error", f"No column was recognised as target, the text that is judged. {way} {file_has}")
+    log.add("error", f"Can't find the column of texts to judge (role target). {way}")
     return False
 
 
@@ -292,10 +292,10 @@ def _check_aspect(cells: AspectCells, log: FindingLog) -> None:
     """Warn of an aspect with too few labels, or with equal ones."""
     known = [value for value in cells.values if value is not None]
     if len(known) < 2:
-        message = f"{cells.aspect} has {len(known)} label(s) and cannot be used; at least 2 are needed."
+        message = f"{cells.aspect} needs at least 2 labels; it has {len(known)}. Label more items."
         log.add("warning", message, column=cells.column)
     elif min(known) == max(known):
-        message = f"All {len(known)} labels of {cells.aspect} are {known[0]:g}: no alignment can be computed with them."
+        message = f"All {len(known)} labels of {cells.aspect} are {known[0]:g}, so alignment can't be computed."
         log.add("warning", message, column=cells.column)
 
 
@@ -391,13 +391,13 @@ class RowReader:
     def _made_id(self, place: int, number: int) -> str:
         column = self.roles.get("item_id")
         if self.long:
-            message = "Every row of a long file needs an item id, which shows which rows belong together."
+            message = "The item id is missing. With one rating per row, it shows which rows belong to the same item."
             self.log.add("error", message, row=number, column=column, kind="id")
         elif column is None:
-            message = "There is no item_id column; ids were made from row numbers (row-1, row-2, …)."
+            message = "The file has no item_id column, so ids were made from row numbers (row-1, row-2, …)."
             self.log.add("note", message, kind="no ids")
         else:
-            self.log.add("note", f"The id is missing; row-{place} is used.", row=number, column=column, kind="id")
+            self.log.add("note", f"The id is missing, so row-{place} is used.", row=number, column=column, kind="id")
         return f"row-{place}"
 
     def _text(self, number: int, role: str, cell: Any) -> str:
@@ -429,8 +429,8 @@ def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
             repeat = item.item_id
             if ids is not None:
                 item = numbered_id(item, number) if ids == "number" else item
-                what = f"is item {shown(item.item_id)}" if ids == "number" else "is left out"
-                message = f"The id {shown(repeat)} comes again; the later row {what}."
+                what = f"becomes {shown(item.item_id)}" if ids == "number" else "is ignored"
+                message = f"The id {shown(repeat)} is repeated; the later row {what}."
                 log.add("note", message, row=number, column=column, kind="repeated id")
             if ids != "first" and item.item_id in positions:
                 earlier = rows[positions[item.item_id]]
@@ -456,7 +456,7 @@ def _completed(first: Item, item: Item, rows: tuple[int, int], mapping: Mapping,
         if theirs and not ours:
             first = replace(first, **{role: theirs})
         elif theirs and theirs != ours:
-            message = f"Item {shown(item.item_id)} has another {role} in row {rows[1]} than in row {rows[0]}."
+            message = f"Rows {rows[0]} and {rows[1]} of item {shown(item.item_id)} differ in {role}. Make them equal."
             log.add("error", message, row=rows[1], column=mapping.roles[role], kind="conflict")
     return first
 
@@ -470,14 +470,14 @@ def _name_groups(items: list[Item], rows: abc.Sequence[int], column: str | None,
             items[position] = replace(item, source_id=name)
         elif not item.source_id:
             items[position] = replace(item, source_id=item.item_id)
-            message = "The source_id is missing; the item is a group of its own."
+            message = "The source_id is missing, so the item forms its own group."
             log.add("warning", message, row=rows[position], column=column, kind="group")
     if column is None:
         n_groups = len({item.source_id for item in items})
-        how = f"items with equal sources form the {n_groups} groups."
+        how = f"so items with the same source text form {n_groups} groups."
         if n_groups == len(items):
-            how = "each item is a group of its own, so only dataset and system level apply."
-        log.add("note", f"There is no source_id column: {how}")
+            how = "so each item forms its own group. Only dataset and system level apply."
+        log.add("note", f"The file has no source_id column, {how}")
 
 
 def numbered_id(item: Item, row: int) -> Item:
@@ -491,8 +491,8 @@ def repeated_id(item_id: str, first: int, again: int) -> str:
 
 
 _REPEATED_ID = (
-    "Add --values ids=number to keep both, --values ids=first to leave the later one out, or --map "
-    "annotator_id=COLUMN if each row is one rating."
+    "Add --values ids=number to keep both or --values ids=first to drop the later one. If each row is one rating, "
+    "add --map annotator_id=COLUMN."
 )
 
 
@@ -513,19 +513,19 @@ def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
     for where, pairs in found.items():
         again, first = pairs[0]
         message = (
-            f"{counted(len(pairs), 'item repeats', 'items repeat')} the text of an earlier item {where}, such as "
-            f"{shown(rows.items[again].item_id)} that of {shown(rows.items[first].item_id)} "
-            f"(row {rows.row_of_item[first]:,}). {_REPEATED[where]}"
+            f"{counted(len(pairs), 'item repeats', 'items repeat')} the text of an earlier item {where}: for example, "
+            f"{shown(rows.items[again].item_id)} repeats {shown(rows.items[first].item_id)} (row "
+            f"{rows.row_of_item[first]:,}). {_REPEATED[where]}"
         )
         log.add("warning", message, row=rows.row_of_item[again])
 
 
 _REPEATED = {
     "under another source": (
-        "A judge may be calibrated on one and measured on the other, which is optimistic. Give both one source_id, or "
-        "leave one out."
+        "If a judge is calibrated on one and measured on the other, its result is optimistic. Give both the same "
+        "source_id, or remove one."
     ),
-    "of the same source and system": "The text counts twice in every figure; leave one out.",
+    "of the same source and system": "The text counts twice in every figure; remove one of the two.",
 }
 
 
@@ -544,10 +544,10 @@ def checked_texts(
             log.add("warning", "The source is empty.", row=row, column=source, kind="empty source")
         yield row, item
     if not filled:
-        log.add("error", "Every target is empty: there is nothing to judge.", column=target)
+        log.add("error", "Every target is empty, so there is nothing to judge. Choose another column.", column=target)
         return
     for row in empty:
-        message = "The target is empty; judges leave such items unscored."
+        message = "The target is empty, so the item stays unscored."
         log.add("warning", message, row=row, column=target, kind="empty target")
 
 

@@ -108,7 +108,11 @@ def open_results(file: Path | str | bytes, name: str = "", *, max_mb: float = US
         rows = islice(table.rows(), HEAD_ROWS)
     columns = tuple(dict.fromkeys(column for row in rows for column in flattened(row)))
     if len(columns) > MAX_COLUMNS:
-        raise GoldenError(f"{len(columns)} columns are too many; at most {MAX_COLUMNS} are read.", file=label)
+        raise GoldenError(
+            f"The file has {len(columns)} columns; at most {MAX_COLUMNS} are allowed. Remove the columns you don't "
+            "need.",
+            file=label,
+        )
     return ResultFile(label, columns, table)
 
 
@@ -149,7 +153,7 @@ class Columns(ColumnRoles):
     def check_role(self, role: str) -> None:
         """Raise UsageError for a name that is not a role in a result file."""
         if role not in ROLES:
-            raise UsageError(f"{role!r} is not a role in a file of results; the roles are {', '.join(ROLES)}.")
+            raise UsageError(f"{role!r} isn't a role in a results file. Use one of: {', '.join(ROLES)}.")
 
     @property
     def replies_first(self) -> bool:
@@ -212,12 +216,12 @@ def rows_of(results: ResultFile, columns: Columns, aspect: str = "") -> Iterator
             without a sample number.
     """
     roles, name = columns.roles, results.name
-    listed = f"The file has {', '.join(columns.columns)[:300]}."
+    listed = f"Rename one of these columns: {', '.join(columns.columns)[:300]}."
     if "item_id" not in roles:
-        raise GoldenError(f"There is no item_id: no column has this or a similar name. {listed}", file=name, row=1)
+        raise GoldenError(f"Can't find a column of item ids (item_id, id …). {listed}", file=name, row=1)
     if not roles.keys() & {"replies", "score"}:
         wanted = "replies (responses, reply, output …) or scores (score, rating, value …)"
-        raise GoldenError(f"No column contains {wanted}. {listed}", file=name)
+        raise GoldenError(f"Can't find a column of {wanted}. {listed}", file=name)
     replies, score, reason, sample = (roles.get(role, "") for role in ("replies", "score", "reason", "sample"))
     of_aspect = roles.get("aspect", "") if aspect else ""
     first: dict[tuple[str, str], int] = {}
@@ -229,7 +233,7 @@ def rows_of(results: ResultFile, columns: Columns, aspect: str = "") -> Iterator
         cell = cells.get(roles["item_id"])
         item_id = "" if isinstance(cell, bool | list | dict) else read_id(cell)
         if not item_id:
-            raise GoldenError("There is no item_id.", file=name, row=row, column=roles["item_id"])
+            raise GoldenError("The item id is missing.", file=name, row=row, column=roles["item_id"])
         number = read_id(cells.get(sample)) if sample else ""
         if (before := first.setdefault((item_id, number), row)) != row:
             message = (
@@ -242,7 +246,7 @@ def rows_of(results: ResultFile, columns: Columns, aspect: str = "") -> Iterator
         yield ResultRow(row, item_id, texts if use_replies else None, cells.get(score), words, cells)
     if not first and of_aspect:
         names = ", ".join(sorted(others)[:10]) or "nothing"
-        raise GoldenError(f"No row is about {aspect!r}: the column {of_aspect!r} names {names}.", file=name)
+        raise GoldenError(f"No row is about {aspect!r}. The column {of_aspect!r} contains: {names}.", file=name)
 
 
 def replies_in(cell: Any) -> tuple[str, ...]:
@@ -276,13 +280,13 @@ def score_in(cell: Any, *, pairs: bool = False) -> Reading:
     try:
         number = read_number(cell)
     except CellError:
-        return Reading(None, "no verdict", detail=f"{shown(cell)} is not a number.")
+        return Reading(None, "no verdict", detail=f"{shown(cell)} isn't a number.")
     return Reading(number, None if number is not None else "no verdict")
 
 
 def out_of_range(number: float, scale: Scale) -> Reading:
     """Make the reading of a number outside the scale."""
-    return Reading(None, "out of range", detail=f"The score {number:g} is outside {scale}.")
+    return Reading(None, "out of range", detail=f"The score {number:g} is outside the scale {scale}.")
 
 
 def readings_of(row: ResultRow, task: Task) -> list[Reading]:
@@ -293,7 +297,7 @@ def readings_of(row: ResultRow, task: Task) -> list[Reading]:
 
 
 def verdict_of(rows: Sequence[ResultRow], readings: Sequence[Reading]) -> Verdict:
-    """Combine the `rows` of one item: the mean of their `readings`, and what our own files say next to it.
+    """Combine the `rows` of one item: the mean of their `readings`, and the extra columns of Concord's own files.
 
     That is the mapped score, the calibration mark, and the score of each order of a pair.
     """
@@ -331,8 +335,8 @@ def read_rows(results: ResultFile, rows: Iterable[ResultRow], task: Task) -> tup
     unclear = codes and codes <= {-1, 0, 0.5, 1, 1.5, 2} and "n_read" not in results.columns  # our files have 1 to 3
     if task.kind == "pair" and task.scale == PREFERENCES and unclear:
         numbers = ", ".join(f"{number:g}" for number in sorted(codes))
-        message = f"The scores are {numbers}, and none is 3, which prefers the second text."
-        raise GoldenError(f"{message} Write A, B and tie in the file, or 1, 3 and 2.", file=results.name)
+        message = f"The scores are {numbers}, so it's unclear which text each one prefers."
+        raise GoldenError(f"{message} Write A, B and tie, or 1, 3 and 2.", file=results.name)
     values = np.array([reading.value for _, readings in read for reading in readings], dtype=np.float64)
     off, own = off_scale(values, task.scale)
     is_off = iter(off.tolist())
@@ -371,8 +375,8 @@ AnyVerdicts = Path | str | Sequence[Verdict] | Mapping[str, float]
 """A file of scores or replies, `Verdicts` or other records, or scores by item id (a Mapping or a pandas Series)."""
 
 FORMS = (
-    "Pass a path to a file, Verdicts, a list of Verdict records, a mapping from item id to number, or a pandas "
-    "Series of numbers indexed by item id."
+    "Pass a file path, Verdicts, a list of Verdict records, a mapping from item id to number, or a pandas Series of "
+    "numbers indexed by item id."
 )
 
 
@@ -393,14 +397,14 @@ def in_records(verdicts: AnyVerdicts, task: Task) -> Verdicts:
         for item_id, score in given.items():
             fits = score is None or (isinstance(score, Real) and not isinstance(score, bool | np.bool_))
             if not isinstance(item_id, str) or not fits or (score is not None and math.isinf(score)):
-                message = f"{item_id!r:.60} with the score {score!r:.60} is not a text id with a finite number."
+                message = f"Expected a text id with a finite number; got {item_id!r:.60} with {score!r:.60}."
                 raise UsageError(f"{message} Use None for unscored. {FORMS}")
             numbers[item_id] = math.nan if score is None else float(score)
         records = Verdicts.of_scores(numbers)
     else:
         listed = list(given) if isinstance(given, Iterable) else [given]
         if strange := [one for one in listed if not isinstance(one, Scored | Unscored)]:
-            raise UsageError(f"{type(strange[0]).__name__} is not a verdict with an item id. {FORMS}")
+            raise UsageError(f"{type(strange[0]).__name__} isn't a verdict with an item id. {FORMS}")
         records = Verdicts(listed)
     off, _ = off_scale(records.values, task.scale)
     return Verdicts(
@@ -421,12 +425,12 @@ def off_scale_words(verdicts: Verdicts, scale: Scale) -> list[str]:
     lost = [verdict for verdict in verdicts.unscored if verdict.reason == "out of range" and verdict.detail]
     words = []
     if lost:
-        words.append(f"Not used: {len(lost):,} of {len(verdicts):,} scores. {lost[0].detail}")
+        words.append(f"{len(lost):,} of {len(verdicts):,} scores can't be used. {lost[0].detail}")
     known = verdicts.values[~np.isnan(verdicts.values)]
     if off_scale(known, scale)[1] and verdicts.mapped is None:  # mapped scores are compared on the raters' scale
         words.append(
-            f"The scores run from {known.min():g} to {known.max():g}, and the labels from {scale}. Correlations hold; "
-            "errors and bias do not."
+            f"The scores run from {known.min():g} to {known.max():g}, but the labels use the scale {scale}. "
+            "Correlations are valid; errors and bias aren't."
         )
     return words
 
@@ -492,13 +496,13 @@ class ImportPreview:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why it cannot be added, in words; empty if it can."""
+        """Why the file can't be added; empty if it can."""
         return tuple(finding.message for finding in self.findings if finding.severity == "error")
 
     def as_judge(self, name: str) -> JudgeScores:
         """Return the judge under a name.  UsageError with the first of `problems`."""
         if self.problems:
-            raise UsageError(f"{self.file} cannot be added: {self.problems[0]}")
+            raise UsageError(f"Can't add {self.file}: {self.problems[0]}")
         return replace(self.judge, name=name.strip())
 
 
@@ -526,7 +530,7 @@ def preview(
                 of_reason += [(row.item_id, row.row, text[:_EXAMPLE_TEXT])] * (len(of_reason) < _EXAMPLES)
     use, n = "replies" if columns.replies_first else "scores", sum(len(readings) for _, readings in read)
     of_items = verdicts.of_items(golden.item_ids)
-    how = "as they are, on a scale of their own" if own_scale else f"on {task.scale}"
+    how = "unchanged, on their own scale" if own_scale else f"on {task.scale}"
     judge = JudgeScores(
         name=results.name,
         kind="imported",
@@ -565,27 +569,27 @@ def _import_findings(
     found: list[tuple[Severity, str]] = []
     if not verdicts:
         message = (
-            f"None of the {len(unknown):,} item ids in the file is in the golden set. The file has "
-            f"{_listed(unknown[:3])}; the golden set has {_listed(without[:3])}. Choose the column that holds the "
+            f"None of the {len(unknown):,} item ids in the file matches the golden set. The file has "
+            f"{_listed(unknown[:3])}; the golden set has {_listed(without[:3])}. Choose the column that contains the "
             "golden set's ids."
         )
         found.append(("error", message))
     else:
         if unknown:
-            what = counted(len(unknown), "item id of the file is", "item ids of the file are")
-            found.append(("warning", f"{what} not in the golden set and left out: {_listed(unknown)}"))
+            what = counted(len(unknown), "item id in the file isn't", "item ids in the file aren't")
+            found.append(("warning", f"{what} in the golden set and will be ignored: {_listed(unknown)}"))
         if without:
-            message = f"{len(without):,} of the {len(golden.items):,} items of the golden set have no row and stay"
-            found.append(("warning", f"{message} unscored: {_listed(without)}"))
+            message = f"{len(without):,} of the {len(golden.items):,} items of the golden set have no row in the file"
+            found.append(("warning", f"{message} and stay unscored: {_listed(without)}"))
     found += [("warning", words) for words in off_scale_words(verdicts, task.scale)]
     scored = judge.values[~np.isnan(judge.values)]
     if verdicts and not scored.size:
-        found.append(("error", "No item got a score, so there is nothing to compare. See the reasons and examples."))
+        found.append(("error", "No item has a score, so there is nothing to compare. Check the reasons and examples."))
     elif scored.size > 1 and scored.min() == scored.max():
-        found.append(("warning", f"All {scored.size:,} scores are {scored[0]:g}, so no correlation is defined."))
+        found.append(("warning", f"All {scored.size:,} scores are {scored[0]:g}, so correlation is undefined."))
     if judge.seen:
-        message = f"The file says that the judge was calibrated on {counted(len(judge.seen), 'item')}."
-        found.append(("note", f"{message} Comparisons leave them out."))
+        message = f"According to the file, the judge was calibrated on {counted(len(judge.seen), 'item')}."
+        found.append(("note", f"{message} Comparisons exclude them."))
     return (FileProblem(severity, message) for severity, message in found)
 
 
@@ -625,7 +629,9 @@ def read_replies(path: Path | str, read: Callable[[str], Reading]) -> list[dict[
     for row in rows_of(results, columns):
         if row.replies is None:
             column = columns.roles.get("replies", "responses")
-            raise GoldenError("Expected a list of texts.", file=results.name, row=row.row, column=column)
+            raise GoldenError(
+                "This row has no replies. Add them as a list of texts.", file=results.name, row=row.row, column=column
+            )
         readings.setdefault(row.item_id, []).extend(map(read, row.replies))
     lines = []
     for item_id, of_item in readings.items():

@@ -131,7 +131,7 @@ def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
             unnamed[label.position, aspect] += 1
             rater = f"r{unnamed[label.position, aspect]}"
         if long and (first := first_rows.setdefault((label.position, aspect, rater or ""), label.row)) != label.row:
-            message = f"{shown(rater)} rated {aspect} of this item in row {first} already; keep one of the two."
+            message = f"{shown(rater)} already rated {aspect} of this item in row {first}. Keep one of the ratings."
             log.add("error", message, row=label.row, column=label.column, kind="twice")
             continue
         of_aspect = aspects.setdefault(aspect, AspectCells(aspect, n_items))
@@ -149,10 +149,10 @@ def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
 def _check_limits(table: Table, mapping: Mapping, n_labels: int, n_aspects: int) -> None:
     """Raise GoldenError for more labels, or room for them (items times aspects), or aspects than there may be."""
     if n_aspects > MAX_ASPECTS:
-        message = f"There are labels of more than {MAX_ASPECTS} aspects: is this the right column?"
+        message = f"The file has labels for more than {MAX_ASPECTS} aspects. Check that this is the right column."
         raise GoldenError(message, file=table.name, column=mapping.roles.get("aspect"))
     if n_labels > LIMITS.labels:
-        message = f"The file contains too many labels: a golden set has at most {LIMITS.labels:,}. Split it."
+        message = f"The file has too many labels; a golden set can have at most {LIMITS.labels:,}. Split the file."
         raise GoldenError(message, file=table.name)
 
 
@@ -160,7 +160,7 @@ def _number(cell: Any, label: LabelCell, aspect: str, log: FindingLog, *, pairs:
     """Read the label in a cell; None, with an error if there is something that cannot be read."""
     row, column = label.row, label.column
     if is_no_value(cell):
-        message = f"{shown(cell)} counts as no label."
+        message = f"{shown(cell)} is treated as a missing label."
         log.add("warning", message, row=row, column=column, kind=message)
         return None
     try:
@@ -168,10 +168,13 @@ def _number(cell: Any, label: LabelCell, aspect: str, log: FindingLog, *, pairs:
     except CellError as problem:
         message = f"{capital(str(problem))}."
         if label.rater is None and read_list(cell) != [cell]:
-            message = f"Expected one number, got {shown(cell)}; name a column of lists ann_{aspect}."
+            message = (
+                f"Expected one number, got {shown(cell)}. If the column contains lists of ratings, name it "
+                f"ann_{aspect}."
+            )
         elif pairs and isinstance(cell, str):
-            form = "A preference is A, B or tie, the name of one of the pair's two systems, or a number"
-            message = f"{form}; got {shown(cell)}. Leave the cell empty if nobody chose."
+            form = "A preference must be A, B, tie, a number, or the name of one of the pair's two systems"
+            message = f"{form}; got {shown(cell)}. If nobody chose, leave the cell empty."
         log.add("error", message, row=row, column=column, kind="label")
         return None
 
@@ -203,7 +206,7 @@ def _wide_cells(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
             entries = read_list(cell)
             raters = [read_id(name) for name in read_list(row.get(raters_column))] if raters_column else []
             if raters_column and len(raters) != len(entries):
-                message = f"{len(entries)} ratings but {len(raters)} raters; the raters are numbered here instead."
+                message = f"The row has {len(entries)} ratings but {len(raters)} raters. The raters are numbered."
                 log.add("warning", message, row=number, column=raters_column, kind="raters")
                 raters = []
             texts = (read_list(row.get(name)) for name in mapping.reason_columns(aspect))
@@ -240,7 +243,7 @@ def _long_cells(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
                 written = read_id(row.get(roles["aspect"]))[:200]
                 aspect = spellings.get(aspect_key(written) or written, "")
                 if aspect != written:
-                    message = f"{shown(written)} and {shown(aspect)} are read as one aspect."
+                    message = f"{shown(written)} and {shown(aspect)} are treated as the same aspect."
                     log.add("note", message, column=roles["aspect"], kind=message)
                 aspect = names.get(aspect, aspect)
             if not aspect:
@@ -262,7 +265,7 @@ def read_metrics(
             try:
                 values[position] = read_number(cell)
             except CellError as problem:
-                message = f"{capital(str(problem))}; the metric is left out for this item."
+                message = f"{capital(str(problem))}. The metric is ignored for this item."
                 log.add("warning", message, row=number, column=column, kind="metric")
         metrics[name] = tuple(values)
     return metrics
@@ -309,7 +312,7 @@ def leave_out_missing(aspects: abc.Mapping[str, AspectCells], mapping: Mapping, 
         if lost:
             cells.change(lambda label, lost=set(lost): None if label in lost else label.value)  # type: ignore[misc]
             what = f"{counted(len(lost), 'label')} of {aspect}"
-            message = f"{what} left out as missing ({_listed(lost)}), the first here."
+            message = f"{what} ignored as missing ({_listed(lost)}); the first is in this row."
             log.add("note", message, row=lost[0].row, column=lost[0].column)
 
 
@@ -320,7 +323,7 @@ def settle(
     worded: abc.Collection[str],
     log: FindingLog,
 ) -> tuple[Scale, list[Question]]:
-    """Find the scale of an aspect with labels, and what a person has to say first; labels change in place.
+    """Find the scale of an aspect with labels, and the questions that a person must answer; labels change in place.
 
     `worded` are the columns in which words, now numbers from 1 to 3, say which text of a pair is better.  GoldenError
     for a confirmed scale that does not run from low to high.
@@ -339,25 +342,31 @@ def settle(
     if scale is None:
         scale = find_scale([*cells.given.values()], [label.value for label in cells.ratings], all_count=all_count)
         if not is_usual(scale):
-            message = f"The labels of {aspect} fit no usual scale; {scale} is taken from the values. Confirm it."
+            message = (
+                f"The labels of {aspect} don't match a common scale. Concord uses the range of the values, {scale}. "
+                "Confirm it."
+            )
             log.add("warning", message, column=cells.column)
         if not (asked or all_count or pairs) and (odd := _odd_one_out(cells.labels)):
             message = f"Only one label of {aspect} is {odd.value:g}. Correct it, or confirm the scale {scale}."
             log.add("warning", message, row=odd.row, column=odd.column)
-    fitted = "" if scale.given else " that the other labels fit"
+    fitted = "" if scale.given else " of the other labels"
     for label in cells.labels:
         if not scale.holds(label.value):
             by = f" by {label.rater}" if label.rater else ""
             number = f"{label.value:g}"
             fix = "Correct the label or the scale."
             if not scale.given:
-                fix = f"If it means no label, add --values missing={number}; if it is right, add --values missing=none."
+                fix = (
+                    f"If it means “no label”, add --values missing={number}; if it's a real label, add --values "
+                    "missing=none."
+                )
             message = f"{number}{by} is outside the scale {scale}{fitted}. {fix}"
             log.add("error", message, row=label.row, column=label.column, kind="scale")
     if values.best_of(aspect) == "low" and not pairs:
         cells.change(lambda label: scale.low + scale.high - label.value)
         message = (
-            f"The labels of {aspect} are reversed: {scale.low:g} was the best and is {scale.high:g} now. From here on, "
+            f"The labels of {aspect} are reversed: {scale.low:g} was the best label and is now {scale.high:g}, so "
             "higher is better."
         )
         log.add("note", message, column=cells.column)
@@ -378,14 +387,16 @@ def _settle_preferences(
     if codes == "scale" or any(label.column in worded for label in labels):
         return PREFERENCES if numbers <= {A_BETTER, TIE, B_BETTER} else None
     if codes is None:
-        message = f"{cells.aspect} holds the choices {_listed(labels)}, and it is not clear which text each prefers."
+        message = (
+            f"{cells.aspect} contains the choices {_listed(labels)}, but it's unclear which text each one prefers."
+        )
         log.add("error", f"{message} Write A, B and tie, or 1, 3 and 2.", column=column)
         return None
     first, second, tie = codes
     meanings = {first: A_BETTER, second: B_BETTER, tie: TIE}
     cells.change(lambda label: meanings[label.value])
-    words = f"{first:g} for the first text, {second:g} for the second, {tie:g} for a tie"
-    log.add("note", f"Choices of {cells.aspect} are read as {words}.", column=column)
+    words = f"{first:g} means the first text, {second:g} the second text, and {tie:g} a tie"
+    log.add("note", f"In {cells.aspect}, {words}.", column=column)
     return PREFERENCES
 
 
@@ -450,7 +461,7 @@ def find_scale(gold: abc.Sequence[float], ratings: abc.Sequence[float] = (), *, 
     """
     values = np.asarray([*gold, *ratings], dtype=np.float64)
     if not values.size:
-        raise ValueError("a scale cannot be found without values")
+        raise ValueError("can't find a scale without values")
     if not all_count:
         values = values[~np.isin(values, strays(values))]
     low, high = values.min(), values.max()

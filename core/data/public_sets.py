@@ -76,7 +76,7 @@ def find_benchmark(name: str) -> Benchmark:
     wanted = name.strip().lower().replace("_", "-")
     known = {benchmark.name: benchmark for benchmark in CATALOGUE}
     if wanted not in known:
-        raise UsageError(f"There is no benchmark {name!r}; known are {', '.join(known)}.")
+        raise UsageError(f"Unknown public set {name!r}. Choose one of: {', '.join(known)}.")
     return known[wanted]
 
 
@@ -87,9 +87,9 @@ def fetch_benchmark(benchmark: Benchmark, out: Path, *, force: bool = False) -> 
     DownloadError, GoldenError (a wrong shape or size) or UsageError; nothing is written then.
     """
     if out.suffix != ".jsonl":
-        raise UsageError(f"--out names the golden file to write, ending in .jsonl; got {str(out)!r}.")
+        raise UsageError(f"The name of the output file (--out) must end in .jsonl; got {str(out)!r}.")
     if out.exists() and not force:
-        raise UsageError(f"{out} already exists: choose another file with --out, or overwrite it with --force.")
+        raise UsageError(f"{out} already exists. Choose another file with --out, or overwrite it with --force.")
     parts: dict[str, Sequence[Mapping[str, Any]]] = {}
     origins = []
     with tempfile.TemporaryDirectory(prefix="concord-fetch-") as folder:
@@ -104,17 +104,20 @@ def fetch_benchmark(benchmark: Benchmark, out: Path, *, force: bool = False) -> 
         rows = _CONVERTERS[benchmark.name](parts, benchmark.aspects)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         cause = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
-        raise GoldenError(f"It has changed at its source: {cause}.", file=benchmark.title) from error
+        raise GoldenError(f"The published files have changed: {cause}.", file=benchmark.title) from error
     n_items, n_sources = len(rows), len({row["source_id"] for row in rows})
     if (n_items, n_sources) != (benchmark.n_items, benchmark.n_sources):
         stated = f"{benchmark.n_items:,} items of {benchmark.n_sources:,} sources"
-        message = f"It has changed at its source: {n_items:,} items of {n_sources:,} sources instead of {stated}."
+        message = (
+            f"The published files have changed: they contain {n_items:,} items of {n_sources:,} sources instead of "
+            f"{stated}."
+        )
         raise GoldenError(message, file=benchmark.title)
     with saving(out) as unfinished:
         unfinished.write_text(json_lines(rows), "utf-8")
         report = check_file(unfinished)
         if wrong := next((finding for finding in report["findings"] if finding["severity"] == "error"), None):
-            message = f"the converted file does not load: {wrong['message']}"
+            message = f"Can't load the converted file: {wrong['message']}"
             raise GoldenError(message, file=out.name, row=wrong["row"], column=wrong["column"])
     return {
         **{key: getattr(benchmark, key) for key in ("name", "title", "licence", "citation", "home")},
@@ -139,8 +142,8 @@ def _download(benchmark: Benchmark, part: SetFile, path: Path) -> str:
         except DownloadError as error:
             failures.append(str(error))
     raise DownloadError(
-        f"{benchmark.title} was not fetched: {' '.join(failures)} Check the connection and the proxy, or fetch it on "
-        "another machine and copy the file."
+        f"Can't download {benchmark.title}: {' '.join(failures)} Check the connection and the proxy, or download it "
+        "on another machine and copy the file."
     )
 
 
@@ -273,7 +276,7 @@ def _grouped(rows: Sequence[Mapping[str, Any]], *by: str) -> dict[tuple[str, ...
 def _text(value: object) -> str:
     """Trim a text and replace lone surrogates, which no file can hold."""
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.60} is not a text")
+        raise TypeError(f"{value!r:.60} isn't text")
     return value.encode("utf-8", "replace").decode("utf-8").strip()
 
 
@@ -281,5 +284,5 @@ def _number(value: Any, low: float, high: float) -> float:
     """Read a number from `low` to `high`; whole numbers become int."""
     found = float(value)
     if not low <= found <= high:
-        raise ValueError(f"{value!r:.60} is not a number from {low:g} to {high:g}")
+        raise ValueError(f"{value!r:.60} isn't a number from {low:g} to {high:g}")
     return int(found) if found.is_integer() else found

@@ -68,8 +68,8 @@ def with_joined_raters(table: Table, kept: abc.Collection[str] = ()) -> Table:
         place = table.columns.index(next(iter(columns)))
         before, after = table.columns[:place], [name for name in table.columns[place:] if name not in columns]
         message = (
-            f"{', '.join(columns)[:300]} are {len(columns)} raters of one aspect, {aspect}. Its label is the mean of "
-            "their ratings."
+            f"The columns {', '.join(columns)[:300]} are treated as {len(columns)} raters of the aspect {aspect}. Its "
+            "label is the mean of their ratings."
         )
         table = replace(
             table,
@@ -188,7 +188,7 @@ def with_preferences(table: Table) -> Table:
         plain, name = [system.casefold() for system in systems], cell.strip().casefold()
         if len(set(plain)) > 1 and name in plain:
             system = (A_BETTER, B_BETTER)[plain.index(name)]
-            return system if side in (None, system) else f"{cell} (a side or a system)"
+            return system if side in (None, system) else f"{cell} (could be a side or a system)"
         return cell if side is None else side
 
     rows, worded = [dict(row) for row in table.rows], set[str]()
@@ -201,7 +201,7 @@ def with_preferences(table: Table) -> Table:
         for row, cells, choices in zip(rows, lists, read, strict=True):
             if column in row:
                 mixed = [
-                    f"{cell} (a number next to words)" if new is cell and read_numbers([cell])[0] else new
+                    f"{cell} (a number among words)" if new is cell and read_numbers([cell])[0] else new
                     for cell, new in zip(cells, choices, strict=True)
                 ]
                 row[column] = mixed if isinstance(row[column], list) else mixed[0]

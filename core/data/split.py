@@ -47,7 +47,7 @@ ENOUGH_IN_ALL = 200
 def _labels_of(golden: GoldenSet, aspect: str) -> AspectLabels:
     if aspect not in golden.aspects:
         names = ", ".join(golden.aspects) or "none"
-        message = f"there is no aspect {aspect[:100]!r}; it has {names}. Name one of them."
+        message = f"The golden set has no aspect {aspect[:100]!r}. Its aspects are: {names}."
         raise AspectError(message, file=golden.name)
     return golden.aspects[aspect]
 
@@ -66,14 +66,14 @@ def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
     values = {value for value in labels.values if value is not None}
     if labels.n_labelled < 2:
         raise AspectError(
-            f"Aspect {aspect!r} has {labels.n_labelled} label(s); at least 2 are needed, and {ENOUGH_IN_ALL} are "
-            "recommended. Label more items.",
+            f"Aspect {aspect!r} needs at least 2 labels ({ENOUGH_IN_ALL} recommended); it has {labels.n_labelled}. "
+            "Label more items.",
             file=golden.name,
         )
     if len(values) == 1:
         raise AspectError(
-            f"All {labels.n_labelled} labels of {aspect!r} are {values.pop():g}: nothing can agree or disagree with "
-            "them. Choose another aspect, or label items of differing quality.",
+            f"All {labels.n_labelled} labels of {aspect!r} are {values.pop():g}, so agreement can't be measured. "
+            "Choose another aspect, or label items of differing quality.",
             file=golden.name,
         )
     return labels
@@ -103,7 +103,7 @@ def too_few_to_stack(n: int) -> str:
     """Say that `n` labels are too few to learn weights; "" if they are enough."""
     if n >= TO_STACK:
         return ""
-    return f"{n} labels are left to fit on; weights need {TO_STACK}, because on fewer they fit noise"
+    return f"Only {n} labels are left to fit on; weights need at least {TO_STACK}, because with fewer they fit noise"
 
 
 # ── the split ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -161,7 +161,7 @@ def _drawn_split(
 ) -> Split:
     """Draw a split in which known `sources` and `systems` keep their side."""
     if not 0 < fraction < 1:
-        raise UsageError(f"The fraction for calibration must lie between 0 and 1; got {fraction:g}.")
+        raise UsageError(f"The calibration fraction must be between 0 and 1; got {fraction:g}.")
     usable_aspect(golden, aspect)
     labelled, rng = _labelled(golden, aspect), np.random.default_rng(seed)
     items = [golden.items[k] for k in labelled]
@@ -179,7 +179,10 @@ def _drawn_split(
     seen = fitting
     if kind == "sources+systems":
         if not all(item.system_id for item in items):
-            message = "A split by systems needs a system_id for every labelled item; split by 'sources'."
+            message = (
+                "To split by systems, every labelled item needs a system_id. Add the missing ids, or split by "
+                "'sources'."
+            )
             raise GoldenError(message, file=golden.name)
         seen = side([systems.get(item.system_id) for item in items], golden.system_codes[labelled], 0.5, "systems")
     return _divided(golden, aspect, fitting & seen, ~fitting & ~seen, kind=kind, seed=seed)
@@ -208,8 +211,8 @@ def _known_sides(split: Split, old: GoldenSet, new: GoldenSet) -> dict[str, bool
     both = [name for name, sides in found.items() if len(sides) > 1]
     if both:
         raise GoldenError(
-            f"The text of source {both[0][:80]!r} was on both sides of the split ({len(both)} sources). "
-            "Remove it from the file, or restore its id.",
+            f"The text of source {both[0][:80]!r} was in both the calibration set and the held-out set ({len(both)} "
+            "such sources). Remove it from the file, or restore its id.",
             file=new.name,
         )
     return {name: sides.pop() for name, sides in found.items() if sides}
@@ -231,7 +234,7 @@ def inner_fold(
     `source_codes` (n_items,) as in `GoldenSet.source_codes`.  GoldenError for fewer than 2 sources.
     """
     if not 0 < fraction < 1:
-        raise UsageError(f"The fraction to fit on must lie between 0 and 1; got {fraction:g}.")
+        raise UsageError(f"The fraction to fit on must be between 0 and 1; got {fraction:g}.")
     chosen = np.asarray(sorted(positions), dtype=np.intp)
     fitting = _share(source_codes[chosen], fraction, np.random.default_rng(seed), "the calibration sources")
     return tuple(chosen[fitting].tolist()), tuple(chosen[~fitting].tolist())
@@ -241,7 +244,7 @@ def _share(codes: IntArray, fraction: float, rng: Generator, what: str, file: st
     """Draw a `fraction` of the distinct codes, at least 1 in and 1 out; return the mask (n,) of their entries."""
     distinct = np.unique(codes)
     if distinct.size < 2:
-        raise GoldenError(f"At least 2 are needed to split {what}; got {distinct.size}.", file=file)
+        raise GoldenError(f"Can't split {what}: at least 2 are needed; got {distinct.size}.", file=file)
     n = min(max(round(fraction * distinct.size), 1), distinct.size - 1)
     return np.isin(codes, rng.permutation(distinct)[:n])
 
@@ -249,7 +252,11 @@ def _share(codes: IntArray, fraction: float, rng: Generator, what: str, file: st
 def _given_split(golden: GoldenSet, aspect: str, kind: SplitKind, seed: int) -> Split:
     """Follow the split column of the file; items with any other name are dropped."""
     if not golden.given_split:
-        raise GoldenError("The file has no split column (calibration / held_out).", file=golden.name, column="split")
+        raise GoldenError(
+            "The file has no split column. Add one that contains calibration or held_out.",
+            file=golden.name,
+            column="split",
+        )
     labelled = _labelled(golden, aspect)
     names = [golden.given_split[k].strip().lower() for k in labelled]
     fitting, held_out = (np.array([name in side for name in names]) for side in (CALIBRATION_NAMES, HELD_OUT_NAMES))
@@ -258,7 +265,8 @@ def _given_split(golden: GoldenSet, aspect: str, kind: SplitKind, seed: int) -> 
         others = set(ids[held_out].tolist())
         if shared := [name for name in dict.fromkeys(ids[fitting].tolist()) if name in others]:
             message = (
-                f"The {what} {shared[0][:80]!r} is on both sides of the split ({len(shared)} are); move it to one side."
+                f"The {what} {shared[0][:80]!r} is in both the calibration set and the held-out set "
+                f"({len(shared)} such {what}s). Move it to one of them."
             )
             raise GoldenError(message, file=golden.name, column="split")
     return _divided(golden, aspect, fitting, held_out, kind=kind, seed=seed)
@@ -272,8 +280,8 @@ def _divided(golden: GoldenSet, aspect: str, fitting: _Mask, held_out: _Mask, *,
     n_calibration, n_held_out = int(fitting.sum()), int(held_out.sum())
     if min(n_calibration, n_held_out) < 2:
         raise AspectError(
-            f"Aspect {aspect!r} would have {n_calibration} label(s) to calibrate on and {n_held_out} held out. "
-            f"Each set needs 2, and we recommend {ENOUGH} to calibrate on. Label more items.",
+            f"The split gives aspect {aspect!r} {n_calibration} calibration labels and {n_held_out} held-out labels. "
+            f"Each set needs at least 2; we recommend {ENOUGH} for calibration. Label more items.",
             file=golden.name,
         )
     labelled = _labelled(golden, aspect)

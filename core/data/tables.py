@@ -32,6 +32,7 @@ from core.errors import GoldenError
 from core.records import visible_name
 from core.sandbox import MORE_ROWS, Job, RefusedError, allowance, parquet_rows, run_job, xlsx_rows
 from core.spreadsheets import original_cell
+from core.wording import counted
 
 # ── findings ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -69,7 +70,7 @@ class FindingLog:
     def sorted(self) -> tuple[FileProblem, ...]:
         """Return errors, then warnings, then notes, each by row; each names the other rows of the same cause."""
         found = [
-            replace(first, message=f"{first.message} The same in {rows_words(sorted(also))}.") if also else first
+            replace(first, message=f"{first.message} Also in {rows_words(sorted(also))}.") if also else first
             for first, also in self._found.values()
         ]
         return tuple(sorted(found, key=lambda f: (_ORDER.index(f.severity), f.row is None, f.row or 0)))
@@ -89,9 +90,9 @@ def has_errors(findings: tuple[FileProblem, ...]) -> bool:
 
 
 def first_error(findings: tuple[FileProblem, ...], file: str) -> GoldenError:
-    """Make an error to raise of the first error finding; it counts the others."""
+    """Return the first error finding as an exception; the message counts the others."""
     first, *others = (finding for finding in findings if finding.severity == "error")
-    more = f" ({len(others)} more errors; `check` lists them.)" if others else ""
+    more = f" ({counted(len(others), 'more error')}; run `check` to list all errors.)" if others else ""
     return GoldenError(first.message + more, file=file, row=first.row, column=first.column)
 
 
@@ -112,7 +113,7 @@ SMALL = 1 << 20
 """Bytes of plain text that cost too little to need a process of their own."""
 HEAD = 64 * 1024
 _GZIP, _MB = b"\x1f\x8b", 1 << 20
-_EMPTY = "The file is empty (0 bytes): write it anew, or name another."
+_EMPTY = "The file is empty. Save it again, or choose another file."
 
 
 class GoldenLimits:
@@ -147,7 +148,7 @@ Numbered = abc.Iterator[tuple[int, list[Any]]]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as they came: column → cell, absent where empty.
+    """Rows as read from the file: column → cell, absent where empty.
 
     `numbers` are the rows' numbers in the file, as `Rows.number`; empty: from 1.  `worded` are the columns in which
     words, now numbers from 1 to 3, say which of two texts is better.  `joined`: a column of lists of ratings → the
@@ -203,7 +204,7 @@ class TableFile:
             yield rows.number, row
 
     def refuse(self, message: str, *, row: int | None = None, column: str | None = None) -> GoldenError:
-        """Make the error that names this file."""
+        """Make an error that names this file."""
         return GoldenError(message, file=self.name, row=row, column=column)
 
     @property
@@ -215,9 +216,12 @@ class TableFile:
     def check_names(self, columns: abc.Collection[str]) -> None:
         """Raise GoldenError for more columns, or longer names, than a table may have."""
         if len(columns) > MAX_COLUMNS:
-            raise self.refuse(f"{len(columns)} columns are too many; at most {MAX_COLUMNS} are read.")
+            raise self.refuse(
+                f"The file has {len(columns)} columns; at most {MAX_COLUMNS} are allowed. Remove the columns you "
+                "don't need."
+            )
         if long := next((name for name in columns if len(name) > MAX_NAME), None):
-            raise self.refuse(f"A column name is longer than {MAX_NAME} characters: {shown(long)}.")
+            raise self.refuse(f"A column name is longer than {MAX_NAME} characters: {shown(long)}. Shorten it.")
 
     @contextmanager
     def reading(self) -> abc.Iterator[IO[bytes]]:
@@ -228,7 +232,9 @@ class TableFile:
                 yield cast(IO[bytes], file)
         except (OSError, EOFError, zlib.error) as problem:
             if self.packed and not getattr(problem, "errno", None):
-                raise self.refuse(f"The gzip data is broken or cut off ({problem}).") from problem
+                raise self.refuse(
+                    f"The gzip file is damaged or incomplete ({problem}). Compress it again."
+                ) from problem
             raise _unopened(problem, self.content if isinstance(self.content, Path) else self.name) from problem
 
     def lines(self) -> abc.Generator[str, None, None]:
@@ -242,10 +248,14 @@ class TableFile:
                     number += 1
                     if len(line) == longest and not line.endswith("\n"):
                         most = longest >> 20
-                        raise self.refuse(f"Line {number} is longer than {most} million characters; is it a table?")
+                        raise self.refuse(
+                            f"Line {number} is longer than {most} million characters. Check that the file is a table."
+                        )
                     yield line
             except UnicodeDecodeError as problem:
-                raise self.refuse(f"The text is broken at line {number + 1} ({problem.reason}).") from problem
+                raise self.refuse(
+                    f"Can't decode line {number + 1} ({problem.reason}). Save the file as UTF-8."
+                ) from problem
 
 
 class Rows:
@@ -276,14 +286,16 @@ class Rows:
             for place, (number, row) in enumerate(rows, start=1):
                 self.number = number
                 if file.most_rows is not None and place > file.most_rows:
-                    raise file.refuse(f"The file has too many rows; at most {file.most_rows:,} are read. {MORE_ROWS}")
+                    raise file.refuse(
+                        f"The file has too many rows; at most {file.most_rows:,} are allowed. {MORE_ROWS}"
+                    )
                 held = len(row) if file.delimiter else n_values(row)  # of JSON at any depth
                 if held is None:
-                    message = f"The row is nested too deeply: more than {MAX_DEPTH} levels."
+                    message = f"The row is nested more than {MAX_DEPTH} levels deep. Flatten it."
                     raise file.refuse(message, row=number)
                 n_held += held
                 if file.most_rows is not None and n_held > file.most_values:
-                    message = f"The file contains too many values; at most {file.most_values:,} are read. Split it."
+                    message = f"The file has too many values; at most {file.most_values:,} are allowed. Split it."
                     raise file.refuse(message)
                 found = {path: cell for path in file.paths if (cell := cell_at(row, path)) is not None}
                 self._columns |= dict.fromkeys(found)
@@ -308,7 +320,7 @@ class Rows:
                 for number, line in enumerate(lines, start=1):
                     if line.isspace():
                         continue
-                    row = _json_row(_json_value(line, file, f"Line {number} is", number), file, number, "Line")
+                    row = _json_row(_json_value(line, file, f"Line {number}", number), file, number, "Line")
                     if not row.keys() <= self._columns.keys():
                         self._columns |= dict.fromkeys(row)
                         file.check_names(self._columns)
@@ -320,10 +332,10 @@ class Rows:
         self._columns = dict.fromkeys(columns)
         for number, cells in lines:
             if len(cells) != len(columns):
-                came = f"{len(cells)} cells instead of the {len(columns)} in the header;"
+                came = f"The row has {counted(len(cells), 'cell')}, but the header has {len(columns)}."
                 if len(cells) > len(columns):
-                    raise file.refuse(f"{came} a text with the delimiter must be quoted.", row=number)
-                message = f"{came} the rest is read as empty."
+                    raise file.refuse(f"{came} Put texts that contain the delimiter in quotation marks.", row=number)
+                message = f"{came} The missing cells are treated as empty."
                 self._log.add("warning", message, row=number, column=columns[len(cells)], kind="row")
             yield number, dict(zip(columns, cells, strict=False))
 
@@ -436,7 +448,7 @@ def _looked_at(
     named = suffix_of(label) if suffix is None else suffix
     if named is None:
         allowed = f"{', '.join(suffix for suffix in SUFFIXES if suffix[-3:] != '.gz')}, or .csv.gz, .jsonl.gz and so on"
-        raise GoldenError(f"The file type is not known: it must be one of {allowed}.", file=label or "(unnamed)")
+        raise GoldenError(f"Unknown file type. Use one of: {allowed}.", file=label or "(unnamed)")
     content = file if isinstance(file, bytes) else Path(file)
     if isinstance(content, bytes):
         size, start = len(content), content[:2]
@@ -448,7 +460,7 @@ def _looked_at(
             raise _unopened(problem, content) from problem
     limit = None if max_mb is None else int(max_mb * _MB)
     if limit is not None and size > limit:
-        raise GoldenError(_too_large("It", f"{size / _MB:.0f} MB", limit), file=label)
+        raise GoldenError(_too_large("It", limit), file=label)
     if not size:
         raise GoldenError(_EMPTY, file=label)
     most = None if max_mb is None else min(MAX_ROWS, max_rows or MAX_ROWS)
@@ -461,11 +473,11 @@ def _unopened(problem: Exception, place: Path | str) -> GoldenError:
     if isinstance(problem, FileNotFoundError):
         return GoldenError("File not found.", file=str(place))
     reason = getattr(problem, "strerror", None) or problem
-    return GoldenError(f"The file cannot be opened: {reason}.", file=str(place))
+    return GoldenError(f"Can't open the file: {reason}.", file=str(place))
 
 
-def _too_large(what: str, came: str, limit: int) -> str:
-    return f"{what} is too large: at most {limit / _MB:.4g} MB are read; got {came}. Split it, or raise the limit."
+def _too_large(what: str, limit: int) -> str:
+    return f"{what} is larger than the limit of {limit / _MB:.4g} MB. Split it, or raise the limit."
 
 
 def _decoded(
@@ -493,14 +505,14 @@ def _with_encoding(file: TableFile) -> TableFile:
         raise file.refuse(_EMPTY)
     for magic, kind in ((b"PK\x03\x04", ".xlsx"), (b"PAR1", ".parquet"), (_GZIP, ".gz")):
         if head.startswith(magic):
-            raise file.refuse(f"The content is that of a {kind} file; give it that ending.")
+            raise file.refuse(f"The content is in {kind} format. Change the end of the file name to {kind}.")
     encoding = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
     damaged = _first_damage(file, encoding)
     if damaged is None:
         return replace(file, encoding=encoding)
     if encoding == "utf-16" or _first_damage(file, "cp1252") is not None:
-        raise file.refuse(f"The text is broken at line {damaged}: it is not Unicode. Save the file as UTF-8.")
-    message = f"The file is not UTF-8 (first at line {damaged}); it was read as Windows-1252. Check accented letters."
+        raise file.refuse(f"Line {damaged} isn't valid Unicode. Save the file as UTF-8.")
+    message = f"Line {damaged} isn't UTF-8, so the file was read as Windows-1252. Check the accented letters."
     return replace(file, encoding="cp1252", findings=(FileProblem("warning", message, row=damaged),))
 
 
@@ -512,7 +524,7 @@ def _first_damage(file: TableFile, encoding: str) -> int | None:
             chunk = opened.read(_MB)
             size += len(chunk)
             if size > file.unpacked:
-                raise file.refuse(_too_large("Unpacked, it", "more than that", file.unpacked))
+                raise file.refuse(_too_large("Unpacked, it", file.unpacked))
             try:
                 decoder.decode(chunk, final=not chunk)
             except UnicodeDecodeError as problem:
@@ -533,11 +545,15 @@ def _with_sheet(file: TableFile) -> TableFile:
             if not columns:
                 columns = _column_names(cells, file)
             elif any(cell not in (None, "") for cell in cells[len(columns) :]):
-                raise file.refuse(f"A cell is to the right of the {len(columns)} named columns.", row=number)
+                raise file.refuse(
+                    f"The row has a cell to the right of the {len(columns)} named columns. Name its column, or delete "
+                    "the cell.",
+                    row=number,
+                )
             else:
                 rows.append((number, dict(zip(columns, cells, strict=False))))
     if not columns:
-        raise file.refuse("The sheet is empty. Save another sheet as a file.")
+        raise file.refuse("The first visible sheet is empty. Move the sheet with the table to the front.")
     return replace(file, columns=columns, document=tuple(rows), findings=notes)
 
 
@@ -548,11 +564,11 @@ def _column_names(cells: abc.Sequence[Any], file: TableFile) -> tuple[str, ...]:
         for place, cell in enumerate(cells, start=1)
     ]
     if not names:
-        raise file.refuse("The file is empty: it has no header line.")
+        raise file.refuse("The file has no header row. Add one with the column names.")
     file.check_names(names)
     if len(set(names)) < len(names):
         twice = next(name for place, name in enumerate(names) if name in names[:place])
-        raise file.refuse("Two columns have this name; rename one.", column=twice)
+        raise file.refuse("Two columns have this name. Rename one of them.", column=twice)
     return tuple(names)
 
 
@@ -570,7 +586,7 @@ def _csv_rows(lines: abc.Iterable[str], file: TableFile) -> Numbered:
             if width and cells and (len(cells) > 1 or cells[0].strip() or width == 1):
                 yield row, [original_cell(cell) for cell in cells]
     except csv.Error as problem:
-        message = f"The CSV is broken at line {reader.line_num}: {problem}. A quotation mark may be missing."
+        message = f"Can't read the CSV at line {reader.line_num}: {problem}. Check for a missing quotation mark."
         raise file.refuse(message, row=row + 1) from problem
 
 
@@ -594,7 +610,7 @@ def _with_json_document(file: TableFile) -> TableFile:
     with file.reading() as opened:
         text = opened.read().decode(file.encoding, "replace")
     try:
-        value = _json_value(text, file, "The file is")
+        value = _json_value(text, file, "The file")
     except GoldenError:
         if text.lstrip()[:1] == "{":
             return file
@@ -615,8 +631,8 @@ def _json_value(text: str, file: TableFile, what: str, row: int | None = None) -
         where = f" at line {problem.lineno}" if row is None else ""
         why = f"{where}: {problem.msg} at character {problem.colno}"
     except (RecursionError, ValueError):  # int() refuses thousands of digits
-        why = ": it is nested too deeply, or a number in it is too long"
-    raise file.refuse(f"{what} not JSON{why}.", row=row)
+        why = ": it's nested too deeply, or contains a number that is too long"
+    raise file.refuse(f"{what} isn't valid JSON{why}.", row=row)
 
 
 _ODD_NAME = re.compile("^\\s|\\s$|^$|[\ud800-\udfff\x00]").search
@@ -630,5 +646,7 @@ def _json_row(value: Any, file: TableFile, row: int, what: str) -> Row:
         return value
     named = {visible_name(clean_text(name)) or "(no name)": cell for name, cell in value.items()}
     if len(named) < len(value):
-        raise file.refuse("Two column names differ only in spaces, invisible or damaged characters.", row=row)
+        raise file.refuse(
+            "Two column names differ only in spaces or in invisible or damaged characters. Rename one.", row=row
+        )
     return named

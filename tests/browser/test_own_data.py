@@ -57,7 +57,7 @@ def test_own_data_are_dropped_mended_and_frozen(
     page.locator("input[type=file]").set_input_files(
         {"name": "mine.csv", "mimeType": "text/csv", "buffer": own_file(33)}
     )
-    settle("The same in rows 3, 4, 5, 6, 7, 8, 9, 10 and 24 more")
+    settle("Also in rows 3, 4, 5, 6, 7, 8, 9, 10 and 24 more")
     expect(page.get_by_text("by another common name")).to_have_count(5)
     mended = {"name": "mine.csv", "mimeType": "text/csv", "buffer": own_file(0)}
     page.locator("input[type=file]").set_input_files(mended)

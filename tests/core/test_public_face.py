@@ -41,7 +41,7 @@ def test_every_name_is_there(name: str) -> None:
 
 
 def test_errors_can_be_caught_by_their_public_names(golden: core.GoldenSet) -> None:
-    with pytest.raises(core.AspectError, match="there is no aspect 'beauty'"):
+    with pytest.raises(core.AspectError, match="has no aspect 'beauty'"):
         core.calibrate(golden, "beauty")
     with pytest.raises(core.UsageError):
         core.calibrate(golden, "relevance", judge="oracle")

@@ -163,7 +163,7 @@ def test_an_aspect_is_proposed_by_a_plain_name_that_can_be_changed(place: Place)
 
 def test_labels_can_be_chosen_where_none_is_recognised(place: Place) -> None:
     screen = bring(place, "mine.csv", rows(renamed={"human_clarity": "n words"}))
-    assert "No column of human labels" in texts(screen)
+    assert "Can't find a column of human labels" in texts(screen)
     choose(screen, "Human labels", ["n words"])
     press(screen, FREEZE)
     assert list(frozen(place).aspects) == ["n_words"]
@@ -188,7 +188,7 @@ def test_broken_rows_are_listed_and_freezing_is_off(place: Place) -> None:
     errors = frame_with(screen, "severity").query("severity == 'error'")
     assert (errors["row"].iloc[0], errors["column"].iloc[0]) == (2, "human_clarity")
     (cause,) = errors["finding"]  # one message per cause
-    assert cause.endswith("The same in rows 3, 4, 5, 6, 7, 8, 9, 10 and 24 more.")
+    assert cause.endswith("Also in rows 3, 4, 5, 6, 7, 8, 9, 10 and 24 more.")
     assert button(screen, FREEZE).disabled
 
 
@@ -196,7 +196,7 @@ def test_broken_rows_are_listed_and_freezing_is_off(place: Place) -> None:
     ("data", "words"),
     [
         (b"", "This file can't be used."),
-        (b"only\nshort\n", "No column of human labels was found"),
+        (b"only\nshort\n", "Can't find a column of human labels"),
         (b"target,human_x\n\xff\xfe\x00bad,1\nb,2\n", "1 warning under"),
         (",".join(f"human_a{k}" for k in range(300)).encode() + b",target\n" + b"1," * 300 + b"t\n", "200 aspects"),
     ],
@@ -263,7 +263,7 @@ def test_aspects_and_scales_of_a_long_file_can_be_changed(place: Place) -> None:
     screen = bring(place, "long.csv", LONG)
     assert value_of(screen, "Name of aspect 1") == "Clarity, overall"
     choose(screen, "Name of aspect 1", "Tone")
-    assert "An aspect 'Tone' already exists" in texts(screen)
+    assert "The aspect 'Tone' already exists" in texts(screen)
     choose(screen, "Name of aspect 1", "clarity")
     choose(screen, "Highest label of aspect 1", 5.0)
     press(screen, FREEZE)

@@ -12,7 +12,7 @@ from tests.core.cli.conftest import Run, Say
 def test_the_sets_are_listed_and_an_unknown_one_is_refused(run: Run, say: Say) -> None:
     assert "newsroom" in say("fetch")
     code, body = run("fetch", "nosuch")
-    assert code == 2 and "known are summeval" in body["error"]["message"]
+    assert code == 2 and "Choose one of: summeval" in body["error"]["message"]
 
 
 def test_without_a_network(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,7 +27,7 @@ def test_without_a_network(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for words in (
         "https://raw.githubusercontent.com/lil-lab/newsroom/",
         "cannot be reached",
-        "Check the connection and the proxy, or fetch it on another machine and copy the file.",
+        "Check the connection and the proxy, or download it on another machine and copy the file.",
     ):
         assert words in body["error"]["message"]
     assert list(Path().glob("*.jsonl")) == []

@@ -24,7 +24,7 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"compare {ON} first_half.jsonl second_half.jsonl", USAGE, "no common item"),
     ("ceiling means.csv --aspect charm", ASPECT, "ann_charm"),
     (f"score {SUMMARIES} --judge-file none.yaml --out v.jsonl", JUDGE, "none.yaml"),
-    ("score items.csv --judge-file {judge} --out v.jsonl", GOLDEN, "items.csv, row 3: 4 cells instead"),
+    ("score items.csv --judge-file {judge} --out v.jsonl", GOLDEN, "items.csv, row 3: The row has 4 cells"),
     (f"recheck {{judge}} {SUMMARIES} --aspect relevance", GOLDEN, "no newer labels"),
     ("recheck {judge} newer.jsonl --aspect relevance --alpha 0.7", USAGE, "alpha must lie between 0 and 0.5"),
     ("adapt {judge} --to excel", USAGE, "Unknown adapter 'excel'"),
@@ -42,7 +42,7 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"{STYLES} --form poem", USAGE, "analyze_rate"),
     (f"{STYLES} --weighted", USAGE, "--weighted needs --form score_only"),
     (f"{STYLES} --aspect charm", ASPECT, "coherence"),
-    ("fetch sumeval", USAGE, "There is no benchmark 'sumeval'; known are summeval,"),
+    ("fetch sumeval", USAGE, "Unknown public set 'sumeval'. Choose one of: summeval,"),
 ]
 
 

@@ -56,10 +56,10 @@ def test_panels_are_raters_of_the_aspect_and_the_human_column_stays_gold(built: 
     ("cell", "words"),
     [
         ("four", "expected a number, got 'four'"),
-        (float("nan"), "nan is not a label"),
-        (10**400, "too large"),
-        ("=AVERAGE(A1:A3)", "formulas are not evaluated"),
-        ("[1, 2]", "name a column of lists ann_coherence"),
+        (float("nan"), "nan isn't a label"),
+        (10**400, "larger than 1e100"),
+        ("=AVERAGE(A1:A3)", "formulas aren't evaluated"),
+        ("[1, 2]", "name it ann_coherence"),
         ("x" * 100_000, "expected a number"),
     ],
 )
@@ -92,7 +92,7 @@ def test_ids_that_come_twice_or_are_missing(built: Build, summaries: list[dict[s
     assert "Rows 2 and 5 have the same id, 'a-1'." in message
     summaries[5]["item_id"] = "a-1"
     ((_, _, message),) = errors(built(summaries))
-    assert message.endswith("The same in row 6.")
+    assert message.endswith("Also in row 6.")
     mapping = propose_mapping(tuple(summaries[0]), summaries)
     numbered = built(summaries, mapping=replace(mapping, values=Values.of("ids=number"))).golden
     assert numbered.item_ids[1::3] == ("a-1", "a-1 (row 5)")
@@ -118,10 +118,10 @@ def test_groups_without_source_ids_are_equal_sources_or_single_items(
         del row["source_id"]
     result = built(summaries)
     assert [i.source_id for i in result.golden.items] == ["a-0"] * 3 + ["b-0"] * 3
-    assert "equal sources form the 2 groups" in messages(result, "note")
+    assert "the same source text form 2 groups" in messages(result, "note")
     result = built([{"item_id": f"i{n}", "text": f"t{n}", "human_x": n % 5 + 1} for n in range(10)])
     assert (result.golden.kind, result.golden.n_sources) == ("single", 10)
-    assert "each item is a group of its own" in messages(result, "note")
+    assert "each item forms its own group" in messages(result, "note")
 
 
 # ── long files ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,9 +150,9 @@ def test_long_rows_join_to_items_with_ratings_and_mean_labels(built: Build) -> N
 @pytest.mark.parametrize(
     ("number", "changes", "place", "words"),
     [
-        (4, {"text": "another text"}, (4, "text"), "another target in row 4 than in row 1"),
-        (3, {"rater": "p"}, (3, "rating"), "'p' rated clarity of this item in row 1 already"),
-        (6, {"item_id": ""}, (6, "item_id"), "Every row of a long file needs an item id"),
+        (4, {"text": "another text"}, (4, "text"), "Rows 1 and 4 of item"),
+        (3, {"rater": "p"}, (3, "rating"), "'p' already rated clarity of this item in row 1"),
+        (6, {"item_id": ""}, (6, "item_id"), "The item id is missing."),
         (6, {"aspect": None}, (6, "aspect"), "The aspect is missing."),
     ],
 )
@@ -179,5 +179,5 @@ def test_given_scales_are_kept_and_enforced_on_labels_and_ratings(
         (1, "human_coherence"),  # 1
         (1, "ann_coherence"),  # 1 and 1
     ]
-    assert [message[-18:] for _, _, message in errors(result)] == ["The same in row 4."] * 2  # 1.5; 2 and 1
+    assert [message[-14:] for _, _, message in errors(result)] == ["Also in row 4."] * 2  # 1.5; 2 and 1
     assert "1 is outside the scale 2-5" in errors(result)[0][2]

@@ -52,7 +52,7 @@ TOO_LARGE = ["1e101", 1e308, -(10**200), 10**400]  # their squares are no number
 
 @pytest.mark.parametrize("cell", [*UNREAD, *TOO_LARGE, "9" * 10_000_000], ids=lambda cell: str(cell)[:20])
 def test_what_is_no_finite_number_is_refused_in_few_words(cell: Any) -> None:
-    with pytest.raises(CellError, match="too large" if cell in TOO_LARGE else ".") as caught:
+    with pytest.raises(CellError, match="larger than" if cell in TOO_LARGE else ".") as caught:
         read_number(cell)
     assert len(str(caught.value)) < 200
 

@@ -81,7 +81,7 @@ def test_load_items_needs_no_labels(csv_file: Path, tmp_path: Path) -> None:
     path.write_text('{"id": 1, "article": "d", "summary": "s"}\n', encoding="utf-8")
     (item,) = load_items(path).items
     assert (item.item_id, item.source, item.target) == ("1", "d", "s")
-    with pytest.raises(GoldenError, match="No column of human labels"):
+    with pytest.raises(GoldenError, match="Can't find a column of human labels"):
         load_golden(path)
 
 
@@ -92,7 +92,7 @@ def test_a_golden_set_may_have_as_many_items_as_its_process_allows(
     path.write_text("".join(json.dumps({"target": f"text {k}", "human_wit": k % 5 + 1}) + "\n" for k in range(30)))
     monkeypatch.setattr(tables.LIMITS, "items", 20)
     assert main(["check", str(path), "--json"]) == 1
-    assert "too many rows; at most 20 are read. Split it." in json.loads(capsys.readouterr().out)["error"]["message"]
+    assert "too many rows; at most 20 are allowed. Split it." in json.loads(capsys.readouterr().out)["error"]["message"]
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "json"])

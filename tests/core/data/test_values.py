@@ -44,7 +44,7 @@ def test_a_code_for_missing_is_asked_about_and_can_be_left_out() -> None:
     assert labels(golden, "q") == [5, 4, 3, 2, 1, 3, 5, 2, 4, None, 3, None]
     assert load_golden(path, values=["missing=none"]).aspects["q"].scale == Scale(0, 100)
     notes = [f["message"] for f in check_file(path, values="missing=q:99")["findings"] if f["severity"] == "note"]
-    assert any("2 labels of q left out as missing (99)" in note for note in notes)
+    assert any("2 labels of q ignored as missing (99)" in note for note in notes)
     assert errors(path, values="missing=other:99")
 
 
@@ -94,7 +94,7 @@ def test_scores_of_pairs_in_all_their_forms(tmp_path: Path) -> None:
     assert core.preferences(golden, "preference", FILES / "v12.csv").agreement.n == 8  # type: ignore[union-attr]
     words = scored(tmp_path, ["A", "B", "B", "A", "B", "tie", "A", "B"])
     assert core.align(golden, words, "preference").n == 8
-    with pytest.raises(GoldenError, match=r"none is 3, which prefers the second text. Write A, B and tie"):
+    with pytest.raises(GoldenError, match=r"unclear which text each one prefers. Write A, B and tie"):
         core.align(golden, scored(tmp_path, list("12212212")), "preference")
 
 
@@ -111,7 +111,7 @@ def test_an_aspect_of_a_long_file_gets_a_name_that_is_kept(tmp_path: Path) -> No
     golden = load_golden(path, values=given)
     assert list(golden.aspects) == ["clarity", "tone"]
     assert load_golden(path, kept=golden.columns).digest == golden.digest
-    with pytest.raises(UsageError, match="Export it again"):
+    with pytest.raises(UsageError, match="Export the judge again"):
         load_golden(path, kept={"values": "missing=9"})
 
 

@@ -63,9 +63,9 @@ def test_verdicts_of_a_judge_of_the_project_have_seen_the_labels_that_it_has(sto
 @pytest.mark.parametrize(
     ("file", "aspect", "name", "error", "words"),
     [
-        (b'{"id": "x", "score": 1}\n', "wit", "j", UsageError, r"r\.jsonl cannot be added: None of the 1 item ids"),
+        (b'{"id": "x", "score": 1}\n', "wit", "j", UsageError, r"Can't add r\.jsonl: None of the 1 item ids"),
         (FILE, "wit", "  ", UsageError, "needs a name"),
-        (b"{", "wit", "j", GoldenError, "not JSON"),
+        (b"{", "wit", "j", GoldenError, "isn't valid JSON"),
         (FILE, "charm", "j", AspectError, "charm"),
     ],
 )

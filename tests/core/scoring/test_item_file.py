@@ -51,13 +51,13 @@ def test_one_message_names_all_rows_that_repeat_an_id(ids: list[str]) -> None:
             validate_items(path)
     first = ids.index(ids[repeated[0] - 1]) + 1
     assert f"Rows {first} and {repeated[0]} have the same id" in str(told.value)
-    assert ("The same in row" in str(told.value)) == (len(repeated) > 1)
+    assert ("Also in row" in str(told.value)) == (len(repeated) > 1)
 
 
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([{"item_id": "a", "text_of_it": ""}], "No column was recognised as target"),
+        ([{"item_id": "a", "text_of_it": ""}], "Can't find the column of texts to judge"),
         ([{"item_id": "a", "target": " "}], "Every target is empty"),
         ([{"item_id": "a" * 501, "target": "t"}], "row 1, column 'item_id': The item_id has 501 characters"),
     ],
