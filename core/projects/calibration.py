@@ -181,7 +181,7 @@ def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
     if run.kind == "version":
         return replace(calibration_asked(store, version_asked(run).run_id), golden_id=run.golden_id)
     if run.kind != "calibration":
-        raise JobError(f"Run {run_id} is not a calibration; name the calibration of the judge.")
+        raise JobError(f"Run {run_id} is not a calibration. Give the id of the judge's calibration.")
     request = unpack(CalibrationRequest, run.request_json)
     if request.definition:
         return request
@@ -265,11 +265,17 @@ def make_version(
         if criteria.aspect != aspect:
             raise CriteriaError(f"These criteria are for {criteria.aspect}, not for {aspect}.")
         if not criteria.text:
-            raise CriteriaError("A version of the judge needs criteria; the judge without any is the baseline.")
+            raise CriteriaError(
+                "A version of the judge needs criteria. A judge without criteria is the baseline. "
+                "Add at least one criterion."
+            )
     request = _completed(store, line, replace(request, criteria_ids=ids))
     for version in line.versions:
         if (version.made.base_run, version.criteria_ids) == (request.run_id, ids):
-            raise UsageError(f"These criteria with this judge are version {version.number} already ({version.state}).")
+            raise UsageError(
+                f"Version {version.number} ({version.state}) already has these criteria and this judge. "
+                "Change the criteria to make a new version."
+            )
     parent = line.default.number if line.default else 0
     made = VersionMade(request.run_id, ids, origin, parent, note.strip(), subject=aspect)
     require_judge(store, request.run_id)
@@ -410,7 +416,7 @@ def enter_judge(work: RunWork, result: Calibration) -> None:
         values=_over_all(result.scores.values[0], result, work.golden),
         unscored=result.scores.unscored.get("final", ()),
         seen=result.split.calibration,
-        note=f"The judge {called} with {members}, calibrated on {len(result.split.calibration)} items.",
+        note=f"{called} with {members}, calibrated on {len(result.split.calibration)} items.",
         run_id=run.run_id,
         calls_per_item=float(len(result.chosen)),
         turned=None if turned is None else _over_all(turned[0], result, work.golden),
@@ -428,7 +434,7 @@ def enter_judge(work: RunWork, result: Calibration) -> None:
                 values=bare.values[k],
                 unscored=bare.unscored.get(name, ()),
                 seen=(),
-                note=f"The judge {called} that knows the name of the aspect but no criteria.",
+                note=f"{called}, given only the name of the aspect and no criteria.",
                 calls_per_item=1.0,
                 turned=None if bare.turned is None else bare.turned[k],
             )

@@ -108,9 +108,11 @@ def save_edit(
     parent = store.criteria.get(project_id, parent_id).criteria
     trimmed = _storable(text).strip()
     if not trimmed:
-        raise CriteriaError("Criteria need a text. To judge without criteria, choose the baseline.")
+        raise CriteriaError("The criteria are empty. Enter a text. To judge without criteria, choose the baseline.")
     if len(trimmed) > LONGEST_TEXT:
-        raise CriteriaError(f"Criteria may have {LONGEST_TEXT:,} characters; these have {len(trimmed):,}.")
+        raise CriteriaError(
+            f"Criteria can have at most {LONGEST_TEXT:,} characters, but these have {len(trimmed):,}. Shorten them."
+        )
     author = store.actor.name if store.actor.subject else author.strip() or store.actor.name
     provenance = Provenance("edit", parent.provenance.round, (parent_id,), author=author, note=note.strip())
     edit = Criteria(trimmed, parent.aspect, provenance)
@@ -257,7 +259,7 @@ def _check_round(store: Store, settings: Settings, request: RoundRequest) -> tup
     if strange:
         raise UsageError(
             f"{len(strange)} of the picked items are not labelled calibration items of that run ({strange[0][:60]}). "
-            "A round learns from calibration items only, so that held-out ones stay held out."
+            "Pick calibration items only: a round must not learn from held-out items."
         )
     learnt = f"{len(request.item_ids)} picked items" if request.item_ids else "sampled items"
     spec = store.runs.get(request.run_id).judge_spec

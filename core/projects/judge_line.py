@@ -40,9 +40,9 @@ DECISIONS: dict[VersionState, tuple[VersionState, ...]] = {
 MOST_CRITERIA = 25
 _DID = {
     "approved": "approved version {}",
-    "current": "took version {} into use",
+    "current": "made version {} current",
     "retired": "retired version {}",
-    "proposed": "put version {} up for sign-off again",
+    "proposed": "returned version {} for approval",
 }
 
 
@@ -74,7 +74,9 @@ class VersionMade(VersionEntry):
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.criteria_ids) <= MOST_CRITERIA:
-            raise UsageError(f"A judge has 1 to {MOST_CRITERIA} sets of criteria, not {len(self.criteria_ids)}.")
+            raise UsageError(
+                f"A judge can have 1 to {MOST_CRITERIA} sets of criteria, but this one has {len(self.criteria_ids)}."
+            )
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,9 @@ class JudgeLine:
     def get(self, number: int) -> JudgeVersion:
         """Return a version by its number; NotFoundError for an unknown one."""
         if not 0 < number <= len(self.versions):
-            raise NotFoundError(f"The judge of {self.aspect} has {len(self.versions)} versions; there is no {number}.")
+            raise NotFoundError(
+                f"Version {number} not found: the judge of {self.aspect} has {len(self.versions)} versions."
+            )
         return self.versions[number - 1]
 
     def made_by(self, entered: int) -> JudgeVersion:
@@ -287,9 +291,9 @@ def decide_version(
     version = judge_line(store, project_id, aspect).get(number)
     if state not in DECISIONS[version.state]:
         allowed = " or ".join(DECISIONS[version.state])
-        raise UsageError(f"Version {number} is {version.state}: it can become {allowed}, not {state}.")
+        raise UsageError(f"Version {number} is {version.state}. You can change it to {allowed}, but not to {state}.")
     if state in ("approved", "current") and not version.newest:
-        raise UsageError(f"Version {number} has not been measured, so there is nothing to approve it on.")
+        raise UsageError(f"Version {number} hasn't been measured yet. Measure it before you approve it.")
     why = given_reason(reason) if state in ("proposed", "retired") else reason.strip()
 
     def write() -> None:
@@ -319,7 +323,7 @@ def compared_before(
     numbers += [entry.number for entry in measured if entry.held_out_gain is not None]
     n = sum(before is None or number < before for number in numbers)
     often = "once" if n == 1 else f"{n} times"
-    return f"versions were compared on these items {often} before, so a choice may rest on them" if n else ""
+    return f"versions were already compared on these items {often}, so the choice may depend on them" if n else ""
 
 
 def used_before(line: JudgeLine, run: Run, accesses: Sequence[HeldOutAccess]) -> str:

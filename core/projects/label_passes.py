@@ -51,7 +51,7 @@ def start_pass(
     golden = store.goldens.load(golden_id)
     name = " ".join(visible_name(name).split())
     if not 1 <= len(name) <= _LONGEST_NAME:
-        raise UsageError(f"A labelling pass has a name of 1 to {_LONGEST_NAME} characters.")
+        raise UsageError(f"The name of a labelling pass must have 1 to {_LONGEST_NAME} characters. Enter another name.")
     n = len(golden.items)
     positions = range(n) if plan.order == "file" else np.random.default_rng(0).permutation(n).tolist()
     plan = replace(plan, positions=tuple(positions[:limit]), instructions=plan.instructions.strip())
@@ -225,10 +225,13 @@ def adjudicate(
     labelling = get_pass(store, project_id, pass_id)
     if rating := still_rating(store, project_id, labelling.golden_id, labelling.aspects):
         (rated, n_open), *_ = rating
-        raise AccessError(f"You have {n_open:,} items left to rate in {rated.name}. Finish them before you decide.")
+        raise AccessError(f"You still have {n_open:,} items to rate in {rated.name}. Finish them before you decide.")
     scale = next((planned.scale for planned in labelling.plan.aspects if planned.aspect == aspect), None)
     if scale is None or not scale.holds(value):
-        raise UsageError(f"The decision on {aspect} is {value:g}; the scale is {scale or 'not known'}.")
+        raise UsageError(
+            f"The decision on {aspect} is {value:g}, but the scale is {scale or 'unknown'}. Choose a "
+            "label on the scale."
+        )
     decision = Adjudicated(item_id, aspect, float(value), given_reason(reason), subject=pass_id)
     store.events.add(project_id, decision, store.actor, form=form)
 
@@ -299,8 +302,8 @@ def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, com
     )
     if frozen.aspects == golden.aspects:
         raise UsageError(
-            "No label is new, so freezing would change nothing. Label items that have no golden label, or choose to "
-            "replace golden labels."
+            "There are no new labels to freeze. Label items that have no golden label, or choose to replace golden "
+            "labels."
         )
 
     def keep() -> str:

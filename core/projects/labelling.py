@@ -64,11 +64,14 @@ class LabelPlan:
     def __post_init__(self) -> None:
         names = [aspect.aspect.strip() for aspect in self.aspects]
         if not all(names) or not 0 < len(set(names)) == len(names):
-            raise UsageError("A labelling pass rates at least one aspect, each with its own name.")
+            raise UsageError("A labelling pass needs at least one aspect, and each aspect needs its own name.")
         if any(not aspect.scale.low < aspect.scale.high for aspect in self.aspects):
-            raise UsageError("A scale runs from a lower to a higher number.")
+            raise UsageError("The lower end of a scale must be below its upper end.")
         if not 1 <= self.overlap <= self.n_raters <= MOST_RATERS or self.shared < 0:
-            raise UsageError(f"A pass has 1 to {MOST_RATERS} raters. Each item goes to at least one and at most all.")
+            raise UsageError(
+                f"A pass can have 1 to {MOST_RATERS} raters. Assign each item to at least one rater and "
+                "at most all of them."
+            )
 
     def assigned(self, rater: int) -> tuple[int, ...]:
         """The positions that a rater (numbered from 0 in the order of joining) rates, in order.
@@ -133,7 +136,7 @@ class LabelPass(PassEntry):
     """A labelling pass over a golden set; `raters` are in the order of joining, `stopped` are those who left."""
 
     kind = "labelling pass"
-    does = "began the labelling pass {0.name}"
+    does = "started the labelling pass {0.name}"
     name: str
     golden_id: str
     plan: LabelPlan
@@ -205,7 +208,7 @@ def get_pass(store: Store, project_id: str, pass_id: str) -> LabelPass:
     for labelling in list_passes(store, project_id):
         if labelling.pass_id == pass_id:
             return labelling
-    raise NotFoundError(f"Labelling pass {pass_id[:24]!r} not found in this project.")
+    raise NotFoundError(f"Labelling pass {pass_id[:24]!r} not found in this project. Choose a pass of this project.")
 
 
 def frozen_from(store: Store, project_id: str, golden_id: str) -> Iterator[tuple[str, LabelPass]]:
@@ -251,7 +254,7 @@ def _session(store: Store, labelling: LabelPass, rater: str) -> AnnotationSessio
 def named_user(store: Store) -> str:
     """Return the name of the user.  UsageError without one."""
     if not store.actor.name.strip():
-        raise UsageError("Enter your name first. Labels and votes carry a name.")
+        raise UsageError("Enter your name first. It is saved with your labels and votes.")
     return store.actor.name
 
 
@@ -259,9 +262,11 @@ def _rater_of(store: Store, labelling: LabelPass, item_id: str) -> str:
     """Return the user's name.  UsageError unless they rate in the pass, and for an item that is not in it."""
     rater, item_ids = named_user(store), store.goldens.load(labelling.golden_id).item_ids
     if rater not in labelling.raters or rater in labelling.stopped:
-        raise UsageError(f"You do not rate in {labelling.name}, or have stopped. Only its raters can save labels.")
+        raise UsageError(
+            f"You aren't a rater in {labelling.name}, or you have stopped. Only its raters can save labels."
+        )
     if item_id not in {item_ids[k] for k in labelling.plan.positions}:
-        raise UsageError(f"Item {item_id[:60]!r} is not in {labelling.name}.")
+        raise UsageError(f"Item {item_id[:60]!r} isn't in {labelling.name}. Choose an item of this pass.")
     return rater
 
 
@@ -285,13 +290,16 @@ def save_label(
     labelling = get_pass(store, project_id, pass_id)
     rater = _rater_of(store, labelling, item_id)
     if set(values) - set(labelling.aspects):
-        raise UsageError(f"A label is for {', '.join(labelling.aspects)}; got {', '.join(values)}.")
+        raise UsageError(f"Labels in this pass must be for {', '.join(labelling.aspects)}; got {', '.join(values)}.")
     remark = Label(rater, item_id, REMARK, None, comment.strip(), pass_id)
     for aspect in labelling.plan.aspects:
         value = values.get(aspect.aspect)
         if value is not None and not aspect.takes(value):
             steps = f" in steps of {aspect.scale.step:g}" if aspect.scale.step else ""
-            raise UsageError(f"The label of {aspect.aspect} is {value:g}; the scale is {aspect.scale}{steps}.")
+            raise UsageError(
+                f"The label of {aspect.aspect} is {value:g}, but the scale is {aspect.scale}{steps}. "
+                "Choose a label on the scale."
+            )
     labels = [replace(remark, aspect=aspect, value=value) for aspect, value in values.items()]
     store.labels.add(project_id, labelling.golden_id, labels or [remark], form=form)
 
@@ -352,7 +360,7 @@ class AnchorsSet(Entry):
     """The meanings of the levels of an aspect of a golden set, the subject; the newest entry counts."""
 
     kind = "anchors"
-    does = "wrote what the levels of the scale mean"
+    does = "described the levels of the scale"
     aspect: str
     anchors: tuple[Anchor, ...]
 
@@ -413,7 +421,7 @@ class Span:
 
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.end or len(self.words) != self.end - self.start:
-            raise UsageError("A highlight needs characters of the text.")
+            raise UsageError("A highlight must cover at least one character of the text. Select it again.")
 
 
 @dataclass(frozen=True)
@@ -421,7 +429,7 @@ class Highlighted(Entry):
     """All highlights of a rater, the actor, in an item of a pass, the subject; the newest entry counts."""
 
     kind = "highlights"
-    does = "marked words of an item"
+    does = "highlighted words in an item"
     item_id: str
     spans: tuple[Span, ...]
 
@@ -429,10 +437,10 @@ class Highlighted(Entry):
 def find_span(text: str, words: str, near: int) -> Span:
     """Find the occurrence of `words` in `text` that begins nearest to `near`.  UsageError if there is none."""
     if not words.strip():
-        raise UsageError("Select words of the text first, then mark them.")
+        raise UsageError("Select words of the text first, then highlight them.")
     starts = [found.start() for found in re.finditer(f"(?={re.escape(words)})", text)]
     if not starts:
-        raise UsageError("These words are not in the text. Select words of the judged text only.")
+        raise UsageError("The judged text doesn't contain these words. Select words from the judged text only.")
     start = min(starts, key=lambda start: abs(start - near))
     return Span(start, start + len(words), words)
 
@@ -525,7 +533,7 @@ class Triage(Entry):
             return super().description
         if self.picked:
             return "picked an item for the next round"
-        return "noted something on an item" if self.note else "undid the verdict on an item"
+        return "added a note to an item" if self.note else "undid the verdict on an item"
 
 
 def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:

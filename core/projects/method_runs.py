@@ -79,8 +79,8 @@ def estimate_styles(store: Store, settings: Settings, request: StylesRequest) ->
 def _check_styles(store: Store, settings: Settings, request: StylesRequest) -> tuple[StylesRequest, str, str]:
     if request.judge_spec == "offline":
         raise UsageError(
-            "The offline judge cannot be asked in styles: it is not a language model. Choose openai:MODEL@BASE_URL, "
-            "hf:ID_OR_PATH, or scripted, the stand-in for demonstrations."
+            "The offline judge is not a language model, so it has no styles to compare. Choose "
+            "openai:MODEL@BASE_URL, hf:ID_OR_PATH, or scripted (the demo's stand-in)."
         )
     golden, _ = require_aspect(store, request.golden_id, request.aspect)
     what = "styles" if request.settings.n_items is None else "pilot of styles"
@@ -181,9 +181,11 @@ def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, RepEvalS
     """Load the golden set, its split and the training items; raises the errors of `estimate_repeval`."""
     golden = store.goldens.load(request.golden_id)
     if request.aspect not in golden.aspects:
-        raise NotFoundError(f"{golden.name} has no aspect {request.aspect!r}.")
+        raise NotFoundError(f"{golden.name} has no aspect {request.aspect!r}. Choose one of its aspects.")
     if not request.settings.model.name.strip():
-        raise UsageError("No model is named; give minilm, a Hugging Face id, or a folder on the worker's machine.")
+        raise UsageError(
+            "The name of the model is missing. Enter minilm, a Hugging Face id, or a folder on the worker's machine."
+        )
     reading = request.settings.read(request.aspect)
     template_text(reading.template)
     parts = split_three(golden, request.aspect, request.settings, split_of(store, golden, request))
@@ -200,8 +202,8 @@ def split_of(store: Store, golden: GoldenSet, request: RepEvalRequest) -> Split 
     calibration = calibration_asked(store, request.split_of)
     if (calibration.golden_id, calibration.aspect) != (request.golden_id, request.aspect):
         raise UsageError(
-            f"Run {request.split_of} calibrated {calibration.aspect!r} of another golden set or aspect. Choose a "
-            "calibration of the same golden set and aspect."
+            f"Run {request.split_of} calibrated {calibration.aspect!r} on another golden set or aspect. Choose a "
+            "calibration on the same golden set and aspect."
         )
     return sides_of(store, request.split_of, golden)
 
@@ -228,8 +230,8 @@ def judge_of(result: RepEvalResult, golden: GoldenSet, run_id: str) -> JudgeScor
         unscored=tuple(Unscored(golden.item_ids[k], "missing input", NO_TEXT) for k in blank_items(golden)),
         seen=tuple(sorted({*result.parts.train, *result.parts.validation})),
         on_scale=False,
-        note=f"Hidden states of {result.model} projected by {method}: {where}. No calls; one pass of the model "
-        "per text.",
+        note=f"Hidden states of {result.model} projected by {method}: {where}. No calls. The model reads each text "
+        "once.",
         run_id=run_id,
         calls_per_item=0.0,
     )
@@ -266,7 +268,7 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
 def _check_ablation(store: Store, settings: Settings, request: AblationRequest) -> tuple[AblationRequest, str, str]:
     run, _ = _judged(store, request)
     if run.kind != "calibration":
-        raise JobError(f"Run {run.run_id} measured a version. An ablation needs a finished calibration.")
+        raise JobError(f"Run {run.run_id} measured a version. Choose a finished calibration for an ablation.")
     return request, f"{request.aspect} · ablation · {judge_words(run.judge_spec)}", run.judge_spec
 
 
@@ -300,7 +302,9 @@ def _judged(
     run, calibration = store.runs.get(request.run_id), load_calibration(store, request.run_id)
     golden_id = run.golden_id if isinstance(request, RecheckRequest) else request.golden_id  # a recheck has a newer one
     if (run.project_id, run.golden_id, run.aspect) != (request.project_id, golden_id, request.aspect):
-        raise UsageError(f"Run {run.run_id} made a judge of another project, golden set or aspect.")
+        raise UsageError(
+            f"Run {run.run_id} belongs to another project, golden set or aspect. Choose a run of this one."
+        )
     return run, calibration
 
 
@@ -352,7 +356,8 @@ def _check_recheck(store: Store, settings: Settings, request: RecheckRequest) ->
     summary, aspect = require_aspect(store, request.golden_id, request.aspect)
     if aspect.n_labelled < 2:
         raise UsageError(
-            f"{summary.name} has {aspect.n_labelled} labels of {request.aspect}; a recheck needs at least 2."
+            f"{summary.name} has {aspect.n_labelled} labels of {request.aspect}, but a recheck needs at least 2. "
+            "Label more items."
         )
     newer_items(judge_card(calibration), store.goldens.load(request.golden_id), request.aspect)
     return request, f"recheck{_of_version(store, run)} · {summary.name}", str(calibration.judge_state.get("spec", ""))
@@ -409,7 +414,10 @@ def _check_repeat(store: Store, settings: Settings, request: RepeatRequest) -> t
     run, calibration = _judged(store, request)
     spec = str(calibration.judge_state.get("spec", ""))
     if spec.partition(":")[0] in ("offline", "recorded"):
-        raise UsageError(f"The judge {spec} asks no model, so asking again gives the same scores.")
+        raise UsageError(
+            f"The judge {spec} gives the same scores each time, so there is nothing to measure. Choose "
+            "a judge with a language model."
+        )
     return request, f"steadiness{_of_version(store, run)} · {judge_words(spec)}", spec
 
 
@@ -477,7 +485,7 @@ def run_controls(work: RunWork) -> tuple[Control, ...]:
 KINDS["styles"] = Kind(
     StylesRequest,
     StylesView,
-    "started a grid of styles",
+    "started a comparison of styles",
     _check_styles,
     run_styles,
     documents={SNAPSHOT: StylesView},

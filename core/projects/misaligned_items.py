@@ -135,7 +135,9 @@ def explain_item(
     of = judge_run(store, run_id)
     state = kept_judge(store, of)
     if score is None or state is None:
-        raise JobError(f"Run {run_id} did not score item {item_id} with these criteria.")
+        raise JobError(
+            f"Run {run_id} didn't score item {item_id} with these criteria. Choose one of the items that it scored."
+        )
     request = calibration_asked(store, run_id)
     task = request.task(store.goldens.load(request.golden_id))
     criteria = store.criteria.get(store.runs.get(run_id).project_id, criteria_id).criteria
@@ -155,7 +157,9 @@ def _scores(store: Store, run_id: str, item_ids: tuple[str, ...], *criteria_ids:
     matrix = store.results.scores(run_id, item_ids, criteria_ids)
     for criteria_id in criteria_ids:
         if criteria_id not in matrix.criteria_ids:
-            raise NotFoundError(f"Run {run_id} has no scores of criteria {criteria_id}.")
+            raise NotFoundError(
+                f"Run {run_id} has no scores for criteria {criteria_id}. Choose criteria that it scored."
+            )
     return matrix
 
 
@@ -199,7 +203,7 @@ def save_triage(
     if changed and before.actor != store.actor.name:
         raise ConflictError(
             f"{before.actor or 'Somebody'} changed the triage of this item while you were looking at it: "
-            f"{before.verdict or 'no verdict'}. Nothing was overwritten. Look at it again, then decide.",
+            f"{before.verdict or 'no verdict'}. Nothing was overwritten. Look at the item again, then decide.",
             theirs=before.verdict,
             yours=triage.verdict,
         )

@@ -95,13 +95,13 @@ def _waiting(
         words = f"{' and '.join(review.joined[:3])} in review, {counted(len(review.points), 'point')} open"
         yield Waiting("vote", len(review.points), words, "review")
     for run_id, n in Counter(point.run_id for point in review.points if point.run_id).items():
-        yield Waiting("decide", n, f"{counted(n, 'proposal')} of a round to accept or reject", run_id)
+        yield Waiting("decide", n, f"{counted(n, 'proposal')} to accept or reject", run_id)
     if line.default is not None and line.default.on(golden.golden_id) is None:
         words = f"{line.default.name} was measured on other labels, not on {golden.name}"
         if line.default.number not in measuring:
             yield Waiting("grow", 1, words, str(line.default.number))
     elif line.default is not None and not list_triage(*where):
-        yield Waiting("triage", 1, "nobody has looked at the misaligned items yet")
+        yield Waiting("triage", 1, "the misaligned items haven't been reviewed yet")
 
 
 # ── the log ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -144,7 +144,7 @@ def log_lines(store: Store, project_id: str, entries: Sequence[Entry]) -> list[t
                 return next((words[key] for key in keys if key in words), name and _quoted(name))
         return words.get(entry.subject, "")
 
-    voted = "voted; shown once all votes are in"
+    voted = "voted (shown after everyone has voted)"
     return [(voted if entry.number in hidden else entry.sentence, about(entry)) for entry in entries]
 
 
@@ -164,7 +164,7 @@ def run_words(run: Run) -> str:
 
 
 def _criteria_words(text: str, aspect: str) -> str:
-    return f"criteria {_quoted(text)} for {aspect}" if text.strip() else f"no criteria, for {aspect}"
+    return f"criteria {_quoted(text)} for {aspect}" if text.strip() else f"no criteria for {aspect}"
 
 
 def _quoted(text: str) -> str:

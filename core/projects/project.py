@@ -89,7 +89,10 @@ class Project:
         end = None if seconds is None else time.monotonic() + seconds
         while not (run := self.store.runs.get(run_id)).finished:
             if end is not None and time.monotonic() > end:
-                raise JobError(f"Run {run_id} is {run.status} after {seconds:g} s: {run.message}.")
+                raise JobError(
+                    f"Run {run_id} is still {run.status} after {seconds:g} s: {run.message}. Wait longer; "
+                    "the run continues."
+                )
             time.sleep(_POLL_SECONDS)
         outcome = projects.run_view(self.store, run_id).outcome
         if outcome is None:
@@ -152,7 +155,10 @@ def write_report(
     if not golden:
         goldens = [each.golden_id for each in opened.store.goldens.all(opened.project_id)]
         if not goldens:
-            raise NotFoundError(f"The project {project!r} has no golden set, so there is nothing to report.")
+            raise NotFoundError(
+                f"The project {project!r} has no golden set, so there is nothing to report. Add a "
+                "golden set and calibrate a judge."
+            )
         runs = ((each, projects.judge_runs(opened.store, opened.project_id, each, aspect)) for each in goldens)
         golden = next((golden_id for golden_id, finished in runs if finished), goldens[0])
     report = opened.report(golden, aspect, run or None)

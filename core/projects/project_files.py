@@ -158,8 +158,8 @@ def _write(zipped: zipfile.ZipFile, table: str, rows: Iterable[Row]) -> dict[str
             n, size = n + 1, size + len(line)
             if len(line) > _LONGEST_LINE:
                 raise ArchiveError(
-                    f"Row {n} of {table} has {len(line):,} bytes, but a line can have at most "
-                    f"{_LONGEST_LINE:,}: this project is too large to export."
+                    f"Row {n} of {table} has {len(line):,} bytes, but a row can have at most {_LONGEST_LINE:,}. This "
+                    "project is too large to export."
                 )
             file.write(line)
             digest.update(line)
@@ -187,13 +187,18 @@ def import_project(
     """
     wanted = " ".join(visible_name(name).split())
     if len(wanted) > LONGEST_NAME:
-        raise UsageError(f"A project's name has 1 to {LONGEST_NAME} characters, not {len(wanted)}.")
+        raise UsageError(
+            f"A project's name must have at most {LONGEST_NAME} characters, but this one has "
+            f"{len(wanted)}. Choose a shorter name."
+        )
     with ExitStack() as opened:
         if isinstance(file, str | os.PathLike):
             try:
                 file = opened.enter_context(Path(file).open("rb"))
             except OSError as error:
-                raise ArchiveError(f"{file}: cannot be read ({error.strerror}).") from error
+                raise ArchiveError(
+                    f"Can't read {file} ({error.strerror}). Check the path and its permissions."
+                ) from error
         archive = opened.enter_context(closing(Archive(file, settings.max_upload_mb)))
         return store.together(lambda: _bring_in(store, archive, wanted, project_id))
 
@@ -222,7 +227,9 @@ def _bring_in(store: Store, archive: Archive, name: str, project_id: str) -> Imp
         if isinstance(error, ValidationError):
             first = error.errors(include_url=False)[0]
             words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise ArchiveError(f"The content of this file cannot be read: {words[:200]}. Nothing was imported.") from error
+        raise ArchiveError(
+            f"Can't read the content of this file: {words[:200]}. Nothing was imported. Export the project again."
+        ) from error
     described = ProjectFile.of(manifest, archive.size)
     return Imported(store.projects.get(new), described, chosen != wanted)
 
@@ -242,25 +249,31 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, ValueError, NotImplementedError, OverflowError, EOFError) as error:
-            raise ArchiveError(f"This is not a zip that can be read: {error}") from error
+            raise ArchiveError(f"Can't read this zip file: {error}. Export the project again.") from error
         self.close = self._zip.close
         members = self._zip.infolist()
         for info in members:
             if info.flag_bits & 0x41 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 name = info.orig_filename[:80]
-                raise ArchiveError(f"{name!r} is encrypted, or compressed by a method that project files do not use.")
+                raise ArchiveError(
+                    f"{name!r} is encrypted or compressed in a way that project files don't allow. "
+                    "Export the project again."
+                )
         unpacked, most = sum(info.file_size for info in members), max_mb * 20 * _MB
         if unpacked > most or (unpacked > _RATIO_FROM and unpacked > _RATIO * self.size):
             raise ArchiveError(
-                f"The zip of {self.size / _MB:,.1f} MB unpacks to {unpacked / _MB:,.0f} MB; {most / _MB:,.0f} MB and "
-                f"{_RATIO} times its own size are allowed."
+                f"The zip file has {self.size / _MB:,.1f} MB but unpacks to {unpacked / _MB:,.0f} MB. The limit is "
+                f"{most / _MB:,.0f} MB and {_RATIO} times the size of the zip file."
             )
         if MANIFEST not in self._zip.namelist():
-            raise ArchiveError(f"This zip has no {MANIFEST}: it is not a Concord project file.")
+            raise ArchiveError(
+                f"{MANIFEST} is missing from this zip file, so it isn't a Concord project file. "
+                "Choose a file from export-project."
+            )
         with _as_refusal(MANIFEST), self._zip.open(MANIFEST) as file_said:
             self.manifest = _read_manifest(file_said.read(_MB))
         if sorted(self._zip.namelist()) != sorted((MANIFEST, *map(_file_name, LAYOUT))):
-            raise ArchiveError("The files in the zip do not match its manifest.")
+            raise ArchiveError("The files in this zip don't match its manifest. Export the project again.")
 
     def rows(self, table: str) -> Iterator[tuple[str, Any]]:
         """Yield (place, parsed JSON) of each row of a table; ArchiveError if count or hash are wrong."""
@@ -270,21 +283,26 @@ class Archive:
             file = io.BufferedReader(member)  # type: ignore[type-var]
             while line := file.readline(_LONGEST_LINE):
                 if len(line) == _LONGEST_LINE:
-                    raise ArchiveError(f"{name} has a line of {_LONGEST_LINE:,} bytes or more.")
+                    raise ArchiveError(
+                        f"A line of {name} has at least {_LONGEST_LINE:,} bytes, which is too long. "
+                        "Export the project again."
+                    )
                 digest.update(line)
                 n += 1
                 where = f"{name}, line {n}"
                 try:
                     if line.count(b"[") + line.count(b"{") > _MOST_VALUES:
-                        raise ValueError(f"it has over {_MOST_VALUES:,} values")
+                        raise ValueError(f"it contains over {_MOST_VALUES:,} values")
                     row = json.loads(line, parse_constant=_finite, parse_float=_finite)
                 except (ValueError, RecursionError) as error:
-                    raise ArchiveError(f"{where}: is not JSON ({str(error)[:120]}).") from error
+                    raise ArchiveError(
+                        f"{where} isn't valid JSON ({str(error)[:120]}). Export the project again."
+                    ) from error
                 yield where, row
         if (n, digest.hexdigest()) != (entry["rows"], entry["sha256"]):
             raise ArchiveError(
-                f"{name} does not match the manifest: its {n:,} rows or its SHA-256 differ. The file was damaged or "
-                "changed after it was exported; export it again."
+                f"{name} doesn't match the manifest: its {n:,} rows or its SHA-256 differ. The file was damaged or "
+                "changed after its export. Export it again."
             )
 
 
@@ -293,13 +311,13 @@ def _as_refusal(name: str) -> Iterator[None]:
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError) as error:
-        raise ArchiveError(f"{name} cannot be unpacked: {error}. Export the project again.") from error
+        raise ArchiveError(f"Can't unpack {name}: {error}. Export the project again.") from error
 
 
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text[:40]} is not a finite number")
+        raise ValueError(f"{text[:40]} isn't a finite number")
     return value
 
 
@@ -307,16 +325,25 @@ def _checked_end(file: IO[bytes], max_mb: int) -> int:
     """Check the end of the zip before a library reads its directory, and return the size."""
     size = file.seek(0, io.SEEK_END)
     if size > max_mb * _MB:
-        raise ArchiveError(f"The file has {size / _MB:,.1f} MB and {max_mb:,} MB are allowed (CONCORD_MAX_UPLOAD_MB).")
+        raise ArchiveError(
+            f"The file has {size / _MB:,.1f} MB, but the limit is {max_mb:,} MB. Raise "
+            "CONCORD_MAX_UPLOAD_MB to import it."
+        )
     file.seek(max(0, size - 42))
     tail = file.read(42)
     end = tail[-22:]
     if not end.startswith(b"PK\x05\x06") or end[20:] != b"\0\0":
-        raise ArchiveError("This is not a zip, or it was cut short, or has extra data at its end.")
+        raise ArchiveError(
+            "This isn't a complete zip file: it was cut short, or it has extra data at its end. "
+            "Export the project again."
+        )
     directory, n = int.from_bytes(end[12:16], "little"), int.from_bytes(end[10:12], "little")
     zip64 = len(tail) == 42 and tail.startswith(b"PK\x06\x07")
     if directory > _DIRECTORY or n > _MOST_FILES or zip64:
-        raise ArchiveError(f"The zip contains {n:,} files or more; a project has at most {_MOST_FILES}.")
+        raise ArchiveError(
+            f"The zip file contains {n:,} files or more, but a project has at most {_MOST_FILES}. "
+            "Choose a file from export-project."
+        )
     file.seek(0)
     return size
 
@@ -326,22 +353,31 @@ def _read_manifest(data: bytes) -> dict[str, Any]:
     try:
         manifest = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ArchiveError(f"{MANIFEST} is not JSON: {error}") from error
+        raise ArchiveError(f"{MANIFEST} isn't valid JSON: {error}. Export the project again.") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ArchiveError(f"{MANIFEST} does not say format {FORMAT!r}: this is not a Concord project file.")
+        raise ArchiveError(
+            f"{MANIFEST} doesn't contain the format {FORMAT!r}, so this isn't a Concord project file. "
+            "Choose a file from export-project."
+        )
     version, schema = manifest.get("version"), manifest.get("schema")
     newer_schema = isinstance(schema, str) and schema.isdigit() and int(schema) > int(HEAD)
     if newer_schema or (isinstance(version, int) and version > VERSION):
         raise ArchiveError(
-            f"The file was written by a newer Concord ({str(manifest.get('concord'))[:40]}). Update this Concord."
+            f"The file was written by a newer Concord ({str(manifest.get('concord'))[:40]}). Update Concord, then "
+            "import it again."
         )
     kinds = {"project": str, "created_at": float, "exported": str, "concord": str, "replies": bool, "files": list}
     wrong = [name for name, kind in kinds.items() if not isinstance(manifest.get(name), kind)]
     if wrong or len(manifest["project"]) > 400 or not 0 <= manifest["created_at"] <= _LAST_SECOND:
-        raise ArchiveError(f"{MANIFEST} cannot be read: {', '.join(wrong) or 'project or created_at'} is wrong.")
+        raise ArchiveError(
+            f"Can't read {MANIFEST}: {', '.join(wrong) or 'project or created_at'} is missing or has "
+            "a wrong value. Export the project again."
+        )
     files = [isinstance(file, dict) and (file.get("table"), file.get("name")) for file in manifest["files"]]
     if version != VERSION or files != [(table, _file_name(table)) for table in LAYOUT]:
-        raise ArchiveError(f"{MANIFEST} does not name every table once and in order. Export the project again.")
+        raise ArchiveError(
+            f"{MANIFEST} must list every table once and in order, but it doesn't. Export the project again."
+        )
     return manifest
 
 
@@ -367,11 +403,11 @@ def _checked_tables(archive: Archive, goldens: dict[str, str]) -> Iterator[tuple
             elif not fault and table == "runs":
                 runs.add(row["run_id"])
             if not fault and row.get("golden_id", "") not in ("", *goldens):
-                fault = "golden_id: it refers to a golden set that is not in the file"
+                fault = "golden_id refers to a golden set that isn't in the file"
             if not fault and table == "labels" and row["item_id"] not in items:
-                fault = f"item_id: it refers to {row['item_id'][:40]!r}, which is not an item"
+                fault = f"item_id refers to {row['item_id'][:40]!r}, which isn't an item of the file"
             if not fault and row.get("run_id", "") not in ("", *runs):
-                fault = "run_id: it refers to a run that is not in the file"
+                fault = "run_id refers to a run that isn't in the file"
             if fault:
                 raise ArchiveError(f"{where}: {fault}.")
             if table == "golden_items":
@@ -386,25 +422,25 @@ def _checked_tables(archive: Archive, goldens: dict[str, str]) -> Iterator[tuple
         yield table, rows(table)
     for name, where in named.items():
         if name not in runs | items | goldens.keys():
-            raise ArchiveError(f"{where}: it refers to {name}, which is not in the file.")
+            raise ArchiveError(f"{where} refers to {name}, which isn't in the file. Export the project again.")
 
 
 def _fault(table: str, row: Any) -> str:
     """Describe what is wrong with the columns of a row; "" for nothing."""
     kinds, columns = LAYOUT[table], metadata.tables[table].c
     if not isinstance(row, dict) or (odd := set(row) ^ set(kinds)):
-        return f"{min(odd) if isinstance(row, dict) else 'it'}: it is missing, or not of a row"
+        return f"{min(odd) if isinstance(row, dict) else 'the row'} is missing or unexpected"
     for name, value in row.items():
         if not _fits(kinds[name], columns[name], value) and not (value is None and columns[name].nullable):
-            return f"{name}: wrong type for this column: got {str(value)[:60]!r}"
+            return f"{name} has a value of the wrong type, {str(value)[:60]!r}"
     if table == "runs" and row["status"] not in FINISHED:  # a run that leaves is over
-        return f"status: {row['status']!r} is not a final status"
+        return f"status {row['status']!r} isn't final"
     if table == "events" and (
         row["kind"] not in {*ENTRY_KINDS, *RETIRED} or row["role"].removesuffix(IMPORTED) not in ROLES
     ):
         return f"unknown entry kind {row['kind']!r} or role {row['role']!r}"
     if table == "run_replies" and isinstance(reply := row["body"], dict):
-        return "" if isinstance(reply.get("text", reply.get("failure")), str) else "body: it is not a reply"
+        return "" if isinstance(reply.get("text", reply.get("failure")), str) else "body isn't a reply"
     return ""
 
 
@@ -446,7 +482,7 @@ def _read_back(store: Store, project_id: str, goldens: Iterable[str]) -> None:
         n_items = len(items[entry.golden_id])
         sizes = {scores.shape for scores in (entry.judge.values, entry.judge.turned) if scores is not None}
         if sizes != {(n_items,)} or any(not 0 <= k < n_items for k in entry.judge.seen):
-            raise ValueError("the scores of a judge, or the items seen, are not those of its golden set")
+            raise ValueError("a judge's scores or seen items don't match its golden set")
     store.events.all(project_id, Entry)
 
 
@@ -478,7 +514,7 @@ def welcome(store: Store, settings: Settings) -> None:
         ensure_demo(store, settings)
 
 
-@requires("admin", "put the demo back")
+@requires("admin", "reset the demo project")
 def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> ProjectSummary:
     """Reset the demo project to its file.
 
@@ -488,7 +524,7 @@ def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> Proj
     for run_id in unfinished:
         store.runs.request_cancel(run_id)
     if any(not store.runs.get(run_id).finished for run_id in unfinished):
-        raise JobError("The runs of the demo are being cancelled. Try again in a moment.")
+        raise JobError("The demo's runs are being cancelled. Try again in a moment.")
 
     def swap() -> ProjectSummary:
         store.projects.remove(DEMO_PROJECT)
@@ -505,6 +541,6 @@ def start_replay(store: Store, settings: Settings) -> str:
     """
     golden_id = next((each.golden_id for each in store.goldens.all(DEMO_PROJECT) if each.name == REPLAYED_ON), None)
     if golden_id is None:
-        raise NotFoundError("This installation has no demo project. `python -m core demo` imports it.")
+        raise NotFoundError("The demo project is missing. Run `python -m core demo` to import it.")
     request = CalibrationRequest(DEMO_PROJECT, golden_id, ASPECT, REPLAY_SPEC, CHOSEN, DEFINITION)
     return start_run(store, settings, request)

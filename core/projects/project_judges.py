@@ -49,7 +49,7 @@ def add_judge(
     """
     require_aspect(store, golden_id, judge.aspect)
     if not judge.name.strip():
-        raise UsageError("A judge needs a name.")
+        raise UsageError("The judge has no name. Enter a name.")
     return store.judges.add(project_id, golden_id, judge, replies)
 
 
@@ -177,7 +177,9 @@ def import_judge(store: Store, project_id: str, preview: ImportPreview, name: st
         if varied and np.allclose(known[both], judge.upward[both]):
             met = {theirs[k] for k in entry.judge.seen}
             seen = tuple(k for k, digest in enumerate(digests) if digest in met)
-            judge = replace(judge, seen=seen, note=f"{judge.note} These are the verdicts of {entry.name}.".strip())
+            judge = replace(
+                judge, seen=seen, note=f"{judge.note} These verdicts are identical to those of {entry.name}.".strip()
+            )
             break
     return add_judge(store, project_id, preview.golden_id, judge, preview.replies)
 
@@ -208,7 +210,7 @@ def _check_metrics(store: Store, settings: Settings, request: MetricsRequest) ->
     summary, _ = require_aspect(store, request.golden_id, request.aspect)
     names = request.names
     if not names:
-        raise UsageError("No metric is chosen; choose at least one.")
+        raise UsageError("Choose at least one metric.")
     golden = store.goldens.load(request.golden_id)
     for name in names:
         make_metric(name, golden=golden)
@@ -307,7 +309,9 @@ def kept_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
     """Return the parts and state of a saved fusion.  NotFoundError for another judge."""
     logged = store.events.all(project_id, FusionKept, judge_id)
     if not logged:
-        raise NotFoundError(f"The judge {judge_id[:24]!r} is not a fusion saved on the Fusion screen.")
+        raise NotFoundError(
+            f"The judge {judge_id[:24]!r} isn't a fusion from the Fusion screen. Choose a saved fusion."
+        )
     return logged[-1]
 
 
@@ -325,8 +329,8 @@ def _judges(
     for row in rows:
         if row.golden_id != golden_id or row.judge.aspect != aspect:
             raise UsageError(
-                f"{row.judge.name} scored {row.judge.aspect} of another golden set or aspect; only judges of the same "
-                "golden set and aspect can be fused."
+                f"{row.judge.name} scored {row.judge.aspect} on another golden set or aspect. Choose judges of the "
+                "same golden set and aspect."
             )
     return store.goldens.load(golden_id), aspect, readable_judges(store, project_id, rows)
 
@@ -359,7 +363,7 @@ def asked_fusion(store: Store, request: FusionRequest) -> tuple[GoldenSet, Fusio
     where = (request.project_id, request.golden_id, request.aspect)
     golden, aspect, parts = _judges(store, *where, request.judge_ids)
     if not parts:
-        raise UsageError("A fusion by a model needs at least one part.")
+        raise UsageError("A fusion by a model needs at least one part. Choose a judge.")
     positions = np.arange(len(golden.items))
     if request.n_items is not None:
         rng = np.random.default_rng([request.settings.seed, 6])
@@ -404,7 +408,7 @@ def run_fusion(work: RunWork) -> FusionRunView:
         values=ratings.values(len(golden.items)),
         unscored=ratings.verdicts.unscored,
         seen=tuple(sorted(set().union(*(part.seen for part in judge.parts)))),
-        note=f"{spec} rates {request.aspect} with the numbers of {len(judge.parts)} parts.",
+        note=f"{spec} rates {request.aspect} from the scores of {len(judge.parts)} parts.",
         run_id=work.run.run_id,
         calls_per_item=1.0,
     )
@@ -414,7 +418,9 @@ def run_fusion(work: RunWork) -> FusionRunView:
         ratings.judge.plan,
         ratings.calls,
         {request.aspect: ratings.unread} if ratings.unread else {},
-        f"The budget of {settings.budget} calls left {ratings.n_left} items out." if ratings.n_left else "",
+        f"The budget of {settings.budget} calls was used up before {ratings.n_left} items could be rated."
+        if ratings.n_left
+        else "",
         model.as_state(),
         ratings.judge.criteria,
     )

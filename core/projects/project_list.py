@@ -27,7 +27,7 @@ from core.store.store import Store, requires
 def given_reason(reason: str) -> str:
     """Return the trimmed reason for a decision.  UsageError without one."""
     if not (trimmed := reason.strip()):
-        raise UsageError("A decision needs a reason for those who read it later.")
+        raise UsageError("This decision has no reason. Enter one for people who read it later.")
     return trimmed
 
 
@@ -58,7 +58,10 @@ def create_project(store: Store, name: str) -> ProjectSummary:
     if not trimmed:
         raise UsageError("Enter a name for the project.")
     if len(trimmed) > LONGEST_NAME:
-        raise UsageError(f"A project's name can have {LONGEST_NAME} characters. This one has {len(trimmed):,}.")
+        raise UsageError(
+            f"A project's name can have at most {LONGEST_NAME} characters, but this one has "
+            f"{len(trimmed):,}. Choose a shorter name."
+        )
     return store.projects.get(store.projects.add(trimmed))
 
 
@@ -77,10 +80,10 @@ def named(name_or_id: str, known: Sequence[tuple[str, str]], what: str, where: s
     matching = [key for key, _ in known if key == name_or_id] or [key for key, name in known if name == name_or_id]
     if not matching:
         names = ", ".join(repr(name) for _, name in known[:20]) or "none"
-        raise NotFoundError(f"There is no {what} {name_or_id[:80]!r} {where}; there is {names}.")
+        raise NotFoundError(f"No {what} {where} is called {name_or_id[:80]!r}. Available: {names}.")
     if len(matching) > 1:
         ids = ", ".join(matching)
-        raise UsageError(f"{len(matching)} {what}s are called {name_or_id[:80]!r}. Name one by its id: {ids}.")
+        raise UsageError(f"{len(matching)} {what}s are called {name_or_id[:80]!r}. Use an id instead: {ids}.")
     return matching[0]
 
 
@@ -131,7 +134,7 @@ def require_aspect(store: Store, golden_id: str, aspect: str) -> tuple[GoldenSum
     summary = golden.aspect(aspect)
     if summary is None:
         known = ", ".join(labelled.aspect for labelled in golden.aspects) or "none"
-        raise NotFoundError(f"{golden.name} has no aspect {aspect!r}; it has {known}.")
+        raise NotFoundError(f"{golden.name} has no aspect {aspect!r}. Available: {known}.")
     return golden, summary
 
 
@@ -153,7 +156,7 @@ def prune(store: Store, settings: Settings, days: float, *, delete: bool = False
     resumable runs stay.  UsageError for days below 0.
     """
     if not days >= 0:
-        raise UsageError(f"Days must be at least 0; got {days:g}.")
+        raise UsageError(f"The number of days must be at least 0; got {days:g}.")
     before = time.time() - days * 86_400
     replies = store.upkeep.prune_replies(before, delete=delete)
     old = [state for state in _states(settings) if state[2] < before]

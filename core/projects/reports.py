@@ -76,8 +76,8 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
     calibration = as_claimed(store, run.run_id, load_calibration(store, run.run_id))
     if not calibration.held_out.n:
         raise JobError(
-            "This version of the judge was not measured on held-out items, so there is nothing to report. Figures "
-            "on the calibration set are optimistic. Measure the judge on held-out items first."
+            "This version of the judge wasn't measured on held-out items, so there is nothing to report. Figures on "
+            "the calibration set are optimistic. Measure the judge on held-out items first."
         )
     line, openings = judge_line(store, project_id, aspect), list_held_out_accesses(store, project_id, golden_id, aspect)
     used = used_before(line, run, openings)
@@ -119,11 +119,11 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
     complete = judge_runs(store, project_id, golden_id, aspect)
     if run_id is not None and all(run.run_id != run_id for run in complete):
         store.runs.get(run_id)
-        raise JobError(f"Run {run_id[:40]} is not a finished calibration of {aspect} on {name}. Name another run.")
+        raise JobError(f"Run {run_id[:40]} isn't a finished calibration of {aspect} on {name}. Choose another run.")
     if not complete:
         raise JobError(
-            f"No calibration of {aspect} on {name} has a result yet, so there is nothing to report. Run one to "
-            "its end first."
+            f"No calibration of {aspect} on {name} has a result yet, so there is nothing to report. Wait for one to "
+            "finish, or start one."
         )
     return next((run for run in complete if run.run_id == run_id), complete[0])
 
@@ -177,7 +177,7 @@ def repeval_file(store: Store, run_id: str) -> str:
     run = store.runs.get(run_id)
     outcome = store.results.read(run_id, RESULT, RepEvalOutcome) if run.kind == "repeval" else None
     if outcome is None or outcome.result.scorer is None:
-        raise NotFoundError(f"Run {run_id} saved no score for other items. Run RepEval again with ridge or paper-pca.")
+        raise NotFoundError(f"Run {run_id} saved no scorer for other items. Run RepEval again with ridge or paper-pca.")
     return yaml_text(repeval_card(store.goldens.load(run.golden_id), outcome.result, created=run.finished_at))
 
 
@@ -220,7 +220,10 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
     run = store.runs.get(judge.run_id)
     outcome = store.results.read(run.run_id, RESULT, FusionRunView)
     if outcome is None or not outcome.judge_state or outcome.judges != {judge.aspect: judge_id}:
-        raise NotFoundError(f"{judge.name}: its run kept no fusion of {judge.aspect} that rates other items.")
+        raise NotFoundError(
+            f"{judge.name}: its run saved no fusion of {judge.aspect} that can rate other items. "
+            "Start the fusion again."
+        )
     request = unpack(FusionRequest, run.request_json)
     said = replace(request.settings, plan=outcome.plan, criteria=outcome.criteria)
     golden, asked, _ = asked_fusion(store, replace(request, settings=said))

@@ -33,7 +33,7 @@ _QUESTIONS = {
     "ambiguous": "Do the criteria need a rule for this?",
     "judge wrong": "Is the judge wrong here?",
     "label wrong": "Is the label wrong here?",
-    "": "Who is right here, judge or raters?",
+    "": "Who is right here, the judge or the raters?",
 }
 
 
@@ -134,10 +134,10 @@ class OpenReview:
                 return point
         made = next((decision for decision in self.decided if decision.subject == key), None)
         if made is None:
-            raise UsageError("This point is not open. Look at the review again.")
+            raise UsageError("This point isn't open. Look at the review again.")
         raise ConflictError(
-            f"{made.actor or 'Somebody'} decided on this point while you were looking at it, and nothing was "
-            f"overwritten. It was {made.verdict}: {made.reason}",
+            f"{made.actor or 'Somebody'} decided on this point while you were looking at it. Nothing was "
+            f"overwritten. The decision was {made.verdict}: {made.reason}",
             theirs=f"{made.verdict}: {made.reason}",
             yours="",
         )
@@ -188,7 +188,7 @@ def _changes(
             new, old, gain = proposal.criteria.criteria_id, proposal.parent.criteria_id, proposal.inner
             if proposal.decision is None:
                 change = "undefined" if gain.value is None else change_figures(gain.value, gain.interval)
-                text = f"Change of alignment: {change}, n = {gain.n} items that no refiner saw."
+                text = f"Change in alignment: {change}, n = {gain.n} items that no refiner saw."
                 title = f"Replace “{names[old]}” with “{names[new]}”?"
                 yield Point(f"proposal:{run.run_id}:{new}", title, text, new, old, run.run_id)
     settled = {decision.criteria_id for decision in decided.values() if decision.verdict != "postponed"}
@@ -243,7 +243,7 @@ def list_proposals(store: Store, run_id: str) -> list[ListedProposal]:
     """List the proposals of a refinement round, largest difference on the inner fold first; empty until it finishes."""
     run = store.runs.get(run_id)
     if run.kind != "round":
-        raise JobError(f"Run {run_id} is not a refinement round.")
+        raise JobError(f"Run {run_id} isn't a refinement round. Choose a refinement round.")
     result = store.results.read(run_id, RESULT, RoundResult)
     if result is None:
         return []
@@ -330,7 +330,7 @@ def decide_point(
     """
     point = open_review(store, project_id, golden_id, aspect).find(key)
     if point.needs_reason(verdict) and not reason.strip():
-        raise UsageError("This decision needs a reason, because it differs from the votes.")
+        raise UsageError("The votes don't settle this decision. Enter a reason.")
     why = reason.strip() or ("Postponed." if verdict == "postponed" else f"{point.tally}.")
     criteria_id = "" if point.item_id else point.subject_id
     decision = PointDecided(

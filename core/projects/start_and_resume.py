@@ -98,7 +98,7 @@ def start_run(store: Store, settings: Settings, request: RunRequest) -> str:
     request, title, judge_spec = kind.check(store, settings, request)
     if re.search(r"://[^/\s]*@", judge_spec):
         raise UsageError(
-            "The judge's URL contains a user name or password. Leave it out; the key goes in OPENAI_API_KEY."
+            "The judge's URL contains a user name or password. Remove it, and set the key in OPENAI_API_KEY."
         )
     project_id, golden_id, aspect = request.project_id, request.golden_id, request.aspect
     store.projects.get(project_id)
@@ -137,7 +137,9 @@ def do_run(store: Store, settings: Settings, run: Run, progress: RunProgress) ->
 
 def _kind_of(run: Run) -> Kind:
     if run.kind not in KINDS:
-        raise JobError(f"Run {run.run_id} is of kind {run.kind!r}, which this version of Concord does not know.")
+        raise JobError(
+            f"Run {run.run_id} is of kind {run.kind!r}, which this version of Concord doesn't know. Update Concord."
+        )
     return KINDS[run.kind]
 
 
@@ -151,7 +153,7 @@ def do_here(store: Store, settings: Settings, run_id: str) -> str:
     """Do a queued run in this process, and return its final status."""
     attempt = store.runs.get(run_id).attempt
     if not store.runs.claim(run_id, attempt, "here"):
-        raise JobError(f"Run {run_id} is not waiting for a worker.")
+        raise JobError(f"Run {run_id} isn't waiting for a worker. Reload to see its status.")
     run = store.runs.get(run_id)
     with RunProgress(store, run, threading.Event()) as progress:
         status = do_run(store, settings, run, progress)
@@ -189,8 +191,8 @@ def require_made_here(store: Store, run_id: str) -> None:
     """Raise JobError for an imported run: its endpoints, files and models are never used."""
     if is_imported(store, run_id):
         raise JobError(
-            f"Run {run_id} was imported and is read-only. To run anything in this project, start a calibration with a "
-            "judge that you choose here."
+            f"Run {run_id} was imported and is read-only. To run anything in this project, start a calibration with "
+            "a judge of your own."
         )
 
 
@@ -263,7 +265,7 @@ def require_judge(store: Store, run_id: str) -> Mapping[str, Any]:
     require_made_here(store, run_id)
     state = kept_judge(store, run_id)
     if state is None:
-        raise JobError(f"Run {run_id} has no judge yet; wait for its first candidates.")
+        raise JobError(f"Run {run_id} has no judge yet. Wait for its first candidates.")
     return state
 
 

@@ -28,7 +28,7 @@ def test_a_project_is_found_again_by_name_and_by_id(project: core.Project, tmp_p
     for name in ("Notes", project.project_id):
         assert core.open_project(name, tmp_path / "home").project_id == project.project_id
     assert core.open_project("Notes", tmp_path / "home", create=True).project_id == project.project_id
-    with pytest.raises(NotFoundError, match="no project 'Other' here; there is 'Notes'"):
+    with pytest.raises(NotFoundError, match="No project here is called 'Other'"):
         core.open_project("Other", tmp_path / "home")
     projects.create_project(project.store, "Notes")
     with pytest.raises(core.UsageError, match="2 projects are called 'Notes'"):
@@ -41,7 +41,7 @@ def test_a_calibration_is_started_waited_for_and_looked_at(
     """The run of a project gives what `core.calibrate` gives, and everything that hangs on it is at hand."""
     project.add(SUMMARIES)
     run_id = project.start_calibration("summaries", "relevance", preset="quick", seed=3)
-    with pytest.raises(JobError, match=r"is queued after 0 s: waiting for a worker"):
+    with pytest.raises(JobError, match=r"is still queued after 0 s: waiting for a worker"):
         project.wait(run_id, seconds=0)
     work_off(project.store, project.settings)
     result = project.wait(run_id)

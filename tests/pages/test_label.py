@@ -519,7 +519,7 @@ def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_
     assert f"Bo marked: {HOSTILE[:20]}" in [element.value for element in screen.text]
     assert grids(screen)[0].to_numpy().tolist() == [["Ann", 1.0, "Ann says"], ["Bo", 5.0, "Bo says"]]
     screen.get("button_group")[1].set_value(2.0)
-    assert "A decision needs a reason" in texts(press(screen, "Decide"))
+    assert "This decision has no reason" in texts(press(screen, "Decide"))
     write(screen, "Reason", "rule 3")
     assert "i0 is decided: clarity 2." in texts(press(screen, "Decide"))
     assert "1 item to decide" in finding_of(screen)
@@ -534,7 +534,7 @@ def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_
         "Replace them wherever there is a new label or a decision",
     ]
     press(screen, "Freeze these labels")  # keeps them, which is the usual choice
-    assert "so freezing would change nothing" in texts(screen)
+    assert "no new labels to freeze" in texts(screen)
     choose(screen, "Existing golden labels", "replace")
     press(screen, "Freeze these labels")
     frozen = store.goldens.load(store.goldens.all(asked.project_id)[0].golden_id)

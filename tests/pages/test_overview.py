@@ -63,7 +63,7 @@ def test_an_edit_is_seen_beside_the_version_before(second: None, line: Callable[
     assert [version.state for version in line().versions] == ["proposed", "current"]
     assert "waits for approval" not in texts(screen)  # a version that a newer one replaced nags nobody
     screen.segmented_control[0].set_value("History").run()
-    assert "Ann took version 2 into use" in texts(screen)
+    assert "Ann made version 2 current" in texts(screen)
     assert "<img" not in as_sent(screen).replace("\\<img", "")
 
 
@@ -80,7 +80,7 @@ def test_who_was_second_is_told(second: None, line: Callable[[], JudgeLine], sto
 def test_an_approval_is_withdrawn_with_a_reason(store: Store, line: Callable[[], JudgeLine]) -> None:
     screen = press(open_screen("0_overview", aspect=ASPECT), "Approve and use it")
     press(screen, "Withdraw the approval")
-    assert "needs a reason" in texts(screen)
+    assert "has no reason" in texts(screen)
     why = next(field for field in screen.text_input if field.label == "Why")
     why.set_value("it forgives repetition")
     press(screen, "Withdraw the approval")

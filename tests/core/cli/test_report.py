@@ -46,8 +46,8 @@ def call(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 @pytest.mark.parametrize(
     ("arguments", "kind", "says"),
     [
-        (("--project", "nowhere", "--aspect", "naturalness"), "NotFoundError", "There is no project 'nowhere'"),
-        (("--project", PROJECT, "--aspect", "coherence"), "JobError", "Run one to its end first"),
+        (("--project", "nowhere", "--aspect", "naturalness"), "NotFoundError", "No project here is called 'nowhere'"),
+        (("--project", PROJECT, "--aspect", "coherence"), "JobError", "Wait for one to finish"),
     ],
 )
 def test_what_cannot_be_reported_is_told(call: Run, arguments: tuple[str, ...], kind: str, says: str) -> None:

@@ -56,10 +56,10 @@ def test_the_current_version_is_compared_with_the_baseline(noisy: Any) -> None:
     beaten = board_finding(board, MEASURE, 1, "Version 2")
     assert "best" not in beaten.headline and "agrees with raters: " in beaten.headline
     # after a choice on these items nothing is claimed
-    withheld = board.without_p(0, "a choice may rest on them")
+    withheld = board.without_p(0, "the choice may depend on them")
     seen = board_finding(withheld, MEASURE, 0, "Version 3", baseline=1, looks=4)
     assert "best" not in seen.headline and "opened 4 times" in seen.cautions[0]
-    assert "a choice may rest on them" in seen.detail
+    assert "the choice may depend on them" in seen.detail
     assert np.isnan(withheld.pairwise.p_holm[0, 1])
     assert not np.isnan(board.pairwise.p_holm[0, 1])  # the table that was handed in stays
 
@@ -122,5 +122,5 @@ def test_a_judge_is_compared_with_a_rater_as_its_interval_allows(
     beside = BesidePeople(own, own, (low + high) / 2, Interval(low, high), p, 80, 20, raters)
     said = rater_finding(beside, MEASURE)
     assert word in said.headline and short(said)
-    withheld = rater_finding(beside.without_claim("a choice may rest on them"), MEASURE)
+    withheld = rater_finding(beside.without_claim("the choice may depend on them"), MEASURE)
     assert "isn't tested" in withheld.headline and "choice" in withheld.cautions[0]

@@ -65,7 +65,7 @@ def test_words_are_found_where_they_were_selected() -> None:
 def test_marked_words_are_kept_by_person_and_item(store: Store, where: tuple[str, str], pass_id: str) -> None:
     ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
     here = (where[0], pass_id)
-    with pytest.raises(UsageError, match="do not rate"):
+    with pytest.raises(UsageError, match="aren't a rater"):
         projects.mark_words(ann, *here, "i0", "cat", form="m0")
     for actor in (ann, bo):
         projects.join_pass(actor, *here)
@@ -80,6 +80,6 @@ def test_marked_words_are_kept_by_person_and_item(store: Store, where: tuple[str
     assert projects.item_highlights(store, *here, "i0") == {"Ann": spans}
     assert projects.unmark_words(ann, *here, "i0", spans[0], form="m4") == spans[1:]
     for item_id in ("i1", "i9"):  # not in the pass; nowhere
-        with pytest.raises(UsageError, match="is not in first"):
+        with pytest.raises(UsageError, match="isn't in first"):
             projects.mark_words(ann, *here, item_id, "none", form="m5")
     assert len(store.events.all(where[0], Highlighted)) == 4

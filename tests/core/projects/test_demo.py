@@ -121,7 +121,7 @@ def test_reset_brings_it_back_and_touches_nothing_else(store: Store, settings: S
     assert len(projects.list_rechecks(store, DEMO_PROJECT, demo_calibration.ASPECT)) == 2
     assert waiting not in {run.run_id for run in store.runs.all(DEMO_PROJECT)}
     last = store.events.all(DEMO_PROJECT, Entry)[-1]
-    assert (last.actor, last.sentence) == ("Ada", "put the demo back")
+    assert (last.actor, last.sentence) == ("Ada", "reset the demo project")
     assert store.goldens.load(store.goldens.all(mine)[0].golden_id) == golden
     assert [project.name for project in store.projects.all()] == ["mine", DEMO_NAME]
 

@@ -102,7 +102,7 @@ def test_what_is_refused(shelf: Shelf) -> None:
     ):
         with pytest.raises(error, match=words):
             projects.fuse_judges(*shelf.where, judge_ids=judge_ids, settings=QUICK)
-    with pytest.raises(NotFoundError, match="not a fusion"):
+    with pytest.raises(NotFoundError, match="isn't a fusion"):
         projects.kept_fusion(shelf.store, shelf.project, shelf.ids["one"])
 
 

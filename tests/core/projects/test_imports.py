@@ -55,7 +55,7 @@ def test_verdicts_of_a_judge_of_the_project_have_seen_the_labels_that_it_has(sto
         return store.judges.get(where, projects.import_judge(store, where, shown, "v")).judge
 
     assert brought(values).seen == (0, 3, 5)
-    assert "the verdicts of Judge" in brought(values).note
+    assert "identical to those of Judge" in brought(values).note
     assert brought([*values[:10], values[10] + 0.1]).seen == ()
     assert brought(values[:9]).seen == ()  # too few to tell
 
@@ -64,7 +64,7 @@ def test_verdicts_of_a_judge_of_the_project_have_seen_the_labels_that_it_has(sto
     ("file", "aspect", "name", "error", "words"),
     [
         (b'{"id": "x", "score": 1}\n', "wit", "j", UsageError, r"Can't add r\.jsonl: None of the 1 item ids"),
-        (FILE, "wit", "  ", UsageError, "needs a name"),
+        (FILE, "wit", "  ", UsageError, "has no name"),
         (b"{", "wit", "j", GoldenError, "isn't valid JSON"),
         (FILE, "charm", "j", AspectError, "charm"),
     ],

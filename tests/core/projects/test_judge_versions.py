@@ -119,7 +119,7 @@ def test_without_held_out_nothing_is_said_of_it(versions: Versions) -> None:
     versions.decide(2, "approved")
     second = versions.line.get(2)
     assert second.evidence_of(second.approval).evidence[0] == "calibration"
-    with pytest.raises(JobError, match="not measured on held-out"):
+    with pytest.raises(JobError, match="wasn't measured on held-out"):
         projects.report(versions.store, *versions.where, run_id)
 
 
@@ -140,7 +140,7 @@ def test_the_current_version_stands_for_all_and_later_comparisons_carry_no_p(ver
     assert (again.looks, again.no_p) == (3, "")  # what was compared later takes nothing from it
     second, third = (versions.line.get(number).newest.held_out_gain for number in (2, 3))
     assert second.p is not None
-    assert third.p is None and "compared on these items once before" in third.p_reason
+    assert third.p is None and "already compared on these items once" in third.p_reason
 
 
 def test_two_people_at_once(versions: Versions) -> None:
@@ -167,14 +167,14 @@ def test_an_approval_is_withdrawn_and_one_goes_back(versions: Versions) -> None:
     assert (versions.line.current, versions.line.default) == (None, versions.line.get(2))
     versions.decide(2, "retired", "superseded")
     assert versions.line.default == versions.line.get(1)
-    with pytest.raises(UsageError, match="can become proposed, not approved"):
+    with pytest.raises(UsageError, match="can change it to proposed, but not to approved"):
         versions.decide(2, "approved")
 
 
 def test_what_cannot_be_made_the_judge(versions: Versions) -> None:
     best = versions.line.get(1).criteria_ids[0]
     for criteria, aspect, error, words in (
-        ((best,), ASPECT, UsageError, "version 1 already"),
+        ((best,), ASPECT, UsageError, "already has these criteria"),
         (("c000000000000",), ASPECT, NotFoundError, "c000000000000"),
         ((), ASPECT, UsageError, "1 to 25"),
         ((best,), "fluency", CriteriaError, "for relevance, not for fluency"),

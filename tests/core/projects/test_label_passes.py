@@ -43,9 +43,9 @@ def test_every_item_reaches_as_many_raters_as_planned(
         ({"aspects": ()}, "at least one aspect"),
         ({"aspects": (COHERENCE, COHERENCE)}, "its own name"),
         ({"aspects": (LabelAspect(" ", Scale(1, 5)),)}, "its own name"),
-        ({"aspects": (LabelAspect("a", Scale(5, 5)),)}, "lower to a higher"),
+        ({"aspects": (LabelAspect("a", Scale(5, 5)),)}, "must be below its upper end"),
         ({"n_raters": 0}, "1 to 100 raters"),
-        ({"overlap": 4}, "at least one and at most all"),
+        ({"overlap": 4}, "at least one rater and at most all"),
     ],
 )
 def test_plans_that_make_no_sense(changes: dict[str, object], words: str) -> None:

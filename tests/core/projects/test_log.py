@@ -39,7 +39,7 @@ ODD = "<b>{0.subject}</b> {} % \x00 'x'; -- 🙂"
 FOUND = Alignment("spearman", "sample", 0.1 + 0.2, 9, interval=Interval(0.1, 0.5))
 PLAN = LabelPlan((LabelAspect("a", Scale(1, 5, 1.0), ODD),), (2, 0, 1), n_raters=2)
 ENTRIES: tuple[tuple[Entry, str], ...] = (
-    (LabelPass(ODD, "g", PLAN), f"began the labelling pass {ODD}"),
+    (LabelPass(ODD, "g", PLAN), f"started the labelling pass {ODD}"),
     (RaterJoined("p"), "joined p"),
     (RaterStopped("p"), "stopped rating in p"),
     (Adjudicated("i", "a", 2.5, "r"), "decided a label (a)"),
@@ -54,8 +54,8 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (Vote("g", "a", ODD, "abstain"), "voted abstain (a)"),
     (PointDecided("g", "a", ODD, "postponed", "r", "1 for, 0 against", "i", "c"), "decided: postponed (a)"),
     (FusionKept("g", "a", ({"name": "j"},), {"weights": [0.1, 2]}, {"fused": None}), "fusion kept (a)"),
-    (AnchorsSet("a", (Anchor(1.0, ODD), Anchor(5.0, "good"))), "wrote what the levels of the scale mean (a)"),
-    (Highlighted("i0", (Span(2, 5, "cat"),)), "marked words of an item"),
+    (AnchorsSet("a", (Anchor(1.0, ODD), Anchor(5.0, "good"))), "described the levels of the scale (a)"),
+    (Highlighted("i0", (Span(2, 5, "cat"),)), "highlighted words in an item"),
     (Action("added a judge", {"aspect": "a", "note": ODD}), "added a judge (a)"),
 )  # fmt: skip
 
@@ -122,7 +122,7 @@ def test_a_vote_shows_in_the_log_when_the_review_shows_it(store: Store, project:
     (point,) = projects.open_review(store, *where).points
     projects.join_review(bo, *where)
     projects.cast_vote(ann, *where, point.key, choice="against")
-    assert about(store, project)["voted; shown once all votes are in"] == f"“{point.title}”"
+    assert about(store, project)["voted (shown after everyone has voted)"] == f"“{point.title}”"
     assert "voted against (a)" not in about(store, project)
     projects.cast_vote(bo, *where, point.key, choice="for")
     assert {"voted against (a)", "voted for (a)"} <= set(about(store, project))

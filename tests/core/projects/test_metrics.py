@@ -172,7 +172,7 @@ def test_a_full_disk_stops_the_run_and_is_no_failure_of_the_metric(
 @pytest.mark.parametrize(
     ("names", "aspect", "error", "says"),
     [
-        ((), "wit", UsageError, "No metric"),
+        ((), "wit", UsageError, "at least one metric"),
         (("magic",), "wit", UsageError, "magic"),
         (("overlap",), "beauty", NotFoundError, "beauty"),
     ],

@@ -36,7 +36,7 @@ def test_largest_gaps_first_and_unread_last(world: World, golden: GoldenSet) -> 
     assert {row.item_id: row.gap for row in rows[:-1]} == pytest.approx(by_hand, abs=1e-12)
     sizes = [abs(row.gap) for row in rows[:-1]]
     assert sizes == sorted(sizes, reverse=True)
-    with pytest.raises(NotFoundError, match="no scores of criteria"):
+    with pytest.raises(NotFoundError, match="no scores for criteria"):
         projects.item_scores(world.store, world.run_id, "c000000000000")
 
 
@@ -46,7 +46,7 @@ def test_the_offline_judge_names_the_clauses_and_opens_no_held_out_item(world: W
     arguments = (world.store, world.settings, world.run_id, criteria.criteria_id)
     row = projects.item_scores(world.store, world.run_id, criteria.criteria_id)[0]
     assert projects.explain_item(*arguments, row.item_id)[0]
-    with pytest.raises(JobError, match="did not score item"):
+    with pytest.raises(JobError, match="didn't score item"):
         projects.explain_item(*arguments, golden.items[calibration.split.held_out[0]].item_id)
 
 

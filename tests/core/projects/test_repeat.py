@@ -69,7 +69,7 @@ def test_the_replies_are_the_runs_own(
 
 def test_what_is_refused(world: World) -> None:
     request = RepeatRequest(world.project_id, world.golden_id, ASPECT, world.run_id)
-    with pytest.raises(UsageError, match="asks no model"):
+    with pytest.raises(UsageError, match="same scores each time"):
         projects.start_run(world.store, world.settings, request)
     with pytest.raises(UsageError, match="another project"):
         projects.start_run(world.store, world.settings, replace(request, aspect="fluency"))

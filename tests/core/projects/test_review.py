@@ -120,8 +120,8 @@ def test_only_some_decisions_need_a_reason(
 
 def test_what_cannot_be_done(store: Store, where: tuple[str, str, str], point: Point) -> None:
     for key, reason, words in (
-        (point.key, " ", "needs a reason"),
-        ("edit:c-none", "r", "not open"),
+        (point.key, " ", "Enter a reason"),
+        ("edit:c-none", "r", "isn't open"),
     ):
         with pytest.raises(UsageError, match=words):
             projects.decide_point(store, *where, key, verdict="accepted", reason=reason)

@@ -93,10 +93,10 @@ def test_rounds_that_cannot_start(world: World, request_: RoundRequest, round_id
     for changes, error, words in (
         ({"parent_ids": ()}, UsageError, "at least one"),
         ({"parent_ids": ("c-none",)}, NotFoundError, "no criteria"),
-        ({"item_ids": (golden.items[held_out].item_id,)}, UsageError, "held-out ones stay held out"),
+        ({"item_ids": (golden.items[held_out].item_id,)}, UsageError, "must not learn from held-out items"),
         ({"run_id": round_id}, JobError, "has no judge yet"),
     ):
         with pytest.raises(error, match=words):
             projects.start_run(world.store, world.settings, replace(request_, **changes))
-    with pytest.raises(JobError, match="not a refinement round"):
+    with pytest.raises(JobError, match="isn't a refinement round"):
         projects.list_proposals(world.store, world.run_id)

@@ -104,7 +104,7 @@ def test_an_accepted_change_is_made_the_judge_where_it_was_decided(
     store: Store, where: tuple[str, str, str], review: Open
 ) -> None:
     screen, point = press(review("Ann"), "Join the review"), first(store, where)
-    assert "needs a reason" in texts(press(screen, "Accept"))
+    assert "don't settle this decision" in texts(press(screen, "Accept"))
     press(press(screen, "For"), "Accept")  # the vote is the reason
     assert "1 for, 0 against, 0 abstained." in texts(screen)
     assert first(store, where).key != point.key  # the next one is open

@@ -47,24 +47,24 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "a column more": (lambda t: t["runs"][0].update(worker_id="w"), "runs.jsonl, line 1: worker_id"),
     "a column less": (lambda t: t["labels"][0].pop("form"), "labels.jsonl, line 1: form"),
     "not a row": (lambda t: t["runs"].__setitem__(0, [1]), "runs.jsonl, line 1"),
-    "text for a number": (_put("runs", "calls", "5"), "calls: .*got '5'"),
-    "too large for Postgres": (_put("runs", "attempt", 2**31), "attempt: "),
-    "a moment beyond the calendar": (_put("runs", "created_at", 1e300), "created_at: "),
+    "text for a number": (_put("runs", "calls", "5"), "calls has a value of the wrong type, '5'"),
+    "too large for Postgres": (_put("runs", "attempt", 2**31), "attempt has"),
+    "a moment beyond the calendar": (_put("runs", "created_at", 1e300), "created_at has"),
     "not base64": (_put("run_scores", "blob", "????"), "Only base64 data"),
     "a request of another shape": (lambda t: t["runs"][0]["request"].pop("aspect"), "aspect: "),
-    "a document that is not JSON": (_put("run_documents", "body", "oops"), "body: "),
+    "a document that is not JSON": (_put("run_documents", "body", "oops"), "body has"),
     "a document nested beyond reason": (_put("run_documents", "body", "[" * 99_999), "run_documents.jsonl, line 1"),
-    "a reply": (_put("run_replies", "body", {"text": 5}), "it is not a reply"),
+    "a reply": (_put("run_replies", "body", {"text": 5}), "body isn't a reply"),
     "a plan that makes no sense": (
         lambda t: _event(t, "labelling pass")["body"]["plan"].update(overlap=9),
-        "A pass has 1 to 100 raters",
+        "A pass can have 1 to 100 raters",
     ),
     "an entry of no kind": (_put("events", "kind", "made up"), "'made up'"),
     "a role that does not exist": (_put("events", "role", "owner"), "or role 'owner'"),
     # arrays
     "an array beyond its blob": (lambda t: t["judges"][0]["body"]["values"].update(shape=[10**12]), "within its blob"),
-    "a judge of another length": (lambda t: t["judges"][0]["body"]["values"].update(shape=[2]), "scores of a judge"),
-    "items seen beyond": (lambda t: t["judges"][0]["body"].update(seen=[3]), "items seen"),
+    "a judge of another length": (lambda t: t["judges"][0]["body"]["values"].update(shape=[2]), "a judge.s scores"),
+    "items seen beyond": (lambda t: t["judges"][0]["body"].update(seen=[3]), "seen items"),
     "scores of other items": (
         _put("run_scores", "blob", base64.b64encode(bytes(32)).decode()),
         "of 4 items and the golden set has 3",
@@ -81,26 +81,26 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "an item less": (lambda t: t["golden_items"].pop(), "do not have one value for each item"),
     "counts that do not fit": (_put("goldens", "n_items", 999), "not those of its content"),
     # what the file does not bring
-    "a golden set of the target": (_put("project_goldens", "golden_id", OTHER_GOLDEN), "not in the file"),
-    "items of the target": (_put("golden_items", "golden_id", OTHER_GOLDEN), "not in the file"),
+    "a golden set of the target": (_put("project_goldens", "golden_id", OTHER_GOLDEN), "isn't in the file"),
+    "items of the target": (_put("golden_items", "golden_id", OTHER_GOLDEN), "isn't in the file"),
     **{
-        f"{table} on a golden set of the target": (_put(table, "golden_id", OTHER_GOLDEN), "not in the file")
+        f"{table} on a golden set of the target": (_put(table, "golden_id", OTHER_GOLDEN), "isn't in the file")
         for table in ("runs", "labels", "criteria", "judges")
     },
     **{
-        f"{table} of a run of the target": (_put(table, "run_id", OTHER_RUN), "not in the file")
+        f"{table} of a run of the target": (_put(table, "run_id", OTHER_RUN), "isn't in the file")
         for table in ("run_documents", "run_scores", "run_replies", "criteria_alignments")
     },
     "a request on another golden set": (
         lambda t: t["runs"][0]["request"].update(golden_id=OTHER_GOLDEN),
-        "golden:0000.*not in the file",
+        "golden:0000.*isn't in the file",
     ),
     "a request with another run": (lambda t: t["runs"][0]["request"].update(run_id=OTHER_RUN), OTHER_RUN),
     "measured by another run": (_of_event(MEASURED, "run_id", OTHER_RUN), OTHER_RUN),
-    "an item of another set": (_put("labels", "item_id", "elsewhere"), "'elsewhere', which is not an item"),
+    "an item of another set": (_put("labels", "item_id", "elsewhere"), "'elsewhere', which isn't an item"),
     # ids
     "criteria under another id": (_in_body("criteria", "text", "Reward length."), "There are no criteria"),
-    "a run by another kind of id": (_put("runs", "run_id", "sample"), "not in the file"),
+    "a run by another kind of id": (_put("runs", "run_id", "sample"), "isn't in the file"),
 }
 
 
@@ -143,7 +143,7 @@ def test_nobody_reads_a_golden_set_by_knowing_its_hash(bent: Bent, elsewhere: St
     def name_it(tables: Tables) -> None:
         tables["project_goldens"].append({"golden_id": secret, "name": "mine now", "created_at": 1.0})
 
-    with pytest.raises(ArchiveError, match="not in the file"):
+    with pytest.raises(ArchiveError, match="isn't in the file"):
         projects.import_project(elsewhere, settings, io.BytesIO(bent(name_it)))
 
 

@@ -46,7 +46,7 @@ def _refused(data: bytes, words: str, max_mb: int = 200) -> None:
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "tables/../../up", "tables\\runs.jsonl", "C:runs", ".."])
 def test_paths_that_lead_out(members: Members, name: str) -> None:
-    _refused(_zipped(members | {name: b"x"}), "do not match its manifest")
+    _refused(_zipped(members | {name: b"x"}), "don't match its manifest")
 
 
 def _without(name: str) -> Callable[[Members], bytes]:
@@ -74,14 +74,14 @@ def _twice(members: Members) -> bytes:
 @pytest.mark.parametrize(
     ("bent", "words"),
     [
-        (_with("tables/extra.jsonl", b"{}"), "do not match its manifest"),
-        (_without("manifest.json"), "no manifest.json"),
-        (_twice, "do not match its manifest"),
+        (_with("tables/extra.jsonl", b"{}"), "don't match its manifest"),
+        (_without("manifest.json"), "manifest.json is missing"),
+        (_twice, "don't match its manifest"),
         (_encrypted, "is encrypted"),
-        (lambda members: _zipped(members, zipfile.ZIP_BZIP2), "a method that project files do not use"),
+        (lambda members: _zipped(members, zipfile.ZIP_BZIP2), "in a way that project files don't allow"),
         (_with("tables/runs.jsonl", bytes(60_000_000)), "unpacks to 60 MB"),
-        (_with("manifest.json", b"[]"), "not a Concord project file"),
-        (_with("manifest.json", b"[" * 100_000), "not JSON"),
+        (_with("manifest.json", b"[]"), "isn't a Concord project file"),
+        (_with("manifest.json", b"[" * 100_000), "valid JSON"),
     ],
 )
 def test_what_is_no_file_of_a_project(members: Members, bent: Callable[[Members], bytes], words: str) -> None:
@@ -92,8 +92,8 @@ def test_content_that_was_changed(members: Members) -> None:
     own = members["tables/labels.jsonl"]
     same_length = own.replace(b'"rater":"Ann"', b'"rater":"Bob"')
     assert own != same_length
-    _refused(_zipped(members | {"tables/labels.jsonl": same_length}), "labels.jsonl does not match the manifest")
-    _refused(_zipped(members | {"tables/labels.jsonl": own + own}), "labels.jsonl does not match the manifest")
+    _refused(_zipped(members | {"tables/labels.jsonl": same_length}), "labels.jsonl doesn't match the manifest")
+    _refused(_zipped(members | {"tables/labels.jsonl": own + own}), "labels.jsonl doesn't match the manifest")
 
 
 def test_a_bomb_that_lies(members: Members) -> None:
@@ -102,15 +102,15 @@ def test_a_bomb_that_lies(members: Members) -> None:
     data = bytearray(_zipped(members | {"tables/runs.jsonl": members["tables/runs.jsonl"] + bytes(60_000_000)}))
     wrong = struct.pack("<L", honest + 60_000_000)
     assert data.count(wrong) == 2
-    _refused(bytes(data.replace(wrong, struct.pack("<L", honest))), "Bad CRC|does not match the manifest|unpacked")
+    _refused(bytes(data.replace(wrong, struct.pack("<L", honest))), "Bad CRC|doesn't match the manifest|unpack")
 
 
 def test_too_many_files_are_not_even_listed(members: Members) -> None:
     many = members | {f"f{k}": b"" for k in range(200)}
-    _refused(_zipped(many), f"{len(many)} files or more; a project has at most 64")
+    _refused(_zipped(many), f"{len(many)} files or more, but a project has at most 64")
     lying = bytearray(_zipped(many))
     lying[-12:-10] = lying[-14:-12] = struct.pack("<H", len(members))  # fewer than the directory lists
-    _refused(bytes(lying), "do not match its manifest|not a zip")
+    _refused(bytes(lying), "don't match its manifest|isn't a complete zip")
 
 
 def test_a_second_end_hidden_before_the_first(members: Members) -> None:
@@ -122,10 +122,10 @@ def test_a_second_end_hidden_before_the_first(members: Members) -> None:
 
 def test_cut_short_and_no_zip_at_all(exported: bytes) -> None:
     for data in (exported[:-1], exported[: len(exported) // 2], b"", b"PK\x05\x06", b"hello" * 100, exported + b"\0"):
-        _refused(data, "not a zip, or it was cut short")
+        _refused(data, "isn't a complete zip file: it was cut short")
     damaged = bytearray(exported)
     damaged[60:400] = bytes(340)
-    _refused(bytes(damaged), "cannot be unpacked|not a zip that can be read|does not match")
+    _refused(bytes(damaged), "Can't unpack|Can't read this zip|doesn't match")
 
 
 def _reworded(members: Members, table: str, data: bytes, rows: int = 1) -> bytes:
@@ -149,7 +149,7 @@ def _reworded(members: Members, table: str, data: bytes, rows: int = 1) -> bytes
     ],
 )
 def test_lines_that_are_no_json(members: Members, line: bytes) -> None:
-    _refused(_reworded(members, "runs", line), "tables/runs.jsonl, line 1: is not JSON")
+    _refused(_reworded(members, "runs", line), "tables/runs.jsonl, line 1 isn't valid JSON")
 
 
 # ── the manifest ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -161,12 +161,12 @@ def test_lines_that_are_no_json(members: Members, line: bytes) -> None:
         ("version", 3, "newer Concord"),
         ("schema", "9999", "newer Concord"),
         ("version", 0, "every table once"),
-        ("format", "zip", "not a Concord project file"),
+        ("format", "zip", "isn't a Concord project file"),
         ("files", [], "every table once"),
         ("files", [{"name": 1}], "every table once"),
-        ("project", "x" * 401, "cannot be read"),
-        ("project", 5, "project is wrong"),
-        ("created_at", 1e300, "cannot be read"),
+        ("project", "x" * 401, "Can't read"),
+        ("project", 5, "project is missing or has a wrong value"),
+        ("created_at", 1e300, "Can't read"),
     ],
 )
 def test_manifests(members: Members, key: str, value: object, words: str) -> None:
@@ -191,5 +191,5 @@ def test_nothing_is_kept_of_a_refused_file(store: Store, settings: Settings, mem
     with pytest.raises(ArchiveError):
         projects.import_project(store, settings, path)
     assert store.projects.all() == []
-    with pytest.raises(ArchiveError, match="cannot be read"):
+    with pytest.raises(ArchiveError, match="Can't read"):
         projects.import_project(store, settings, tmp_path / "none.zip")
