@@ -28,7 +28,7 @@
     core.plan_labels(200, n_sources=50, n_raters=2).interval    # the interval to expect of so many labels
     core.recheck("judge.yaml", newer, "coherence")        # is it still aligned on newer labels?
     core.repeat("judge.yaml", golden)             # how much do scores change when it is asked again?
-    core.switch("judge.yaml", golden, ["openai:other"])   # the same criteria with another model, paired
+    core.switch(lambda spec: core.load_judge("judge.yaml", judge=spec), golden, ["openai:other"])  # another model
     core.monitor("traffic.jsonl", "judge.yaml", "out/monitor")  # has the quality of newer texts moved?
     core.open_project("Summaries", create=True)           # a stored project: golden sets, runs, judges, report
     core.write_report("My project", "coherence", "out/report")   # the report on the judge of a stored project

@@ -142,6 +142,10 @@ class JudgeError(ConcordError):
     """A judge or judge file cannot do what was requested."""
 
 
+class UnreadableError(JudgeError):
+    """None of a judge's first replies could be read, so no more requests were sent."""
+
+
 class ConsentError(JudgeError):
     """Nothing was sent, because nobody allowed an imported project to use `endpoint` (a base URL)."""
 

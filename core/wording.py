@@ -30,6 +30,7 @@ VERSION_ORIGINS: dict[str, str] = {
     "merge": "made from merged criteria",
     "review": "decided in a review",
     "criteria": "made from chosen criteria",
+    "switch": "moved to another model",
 }
 
 # ── statistics ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -198,11 +198,17 @@ def switch(
     from core.comparison.switching import switch as switched
     from core.findings.over_time import switch_finding
     from core.judge_files.documents import kept_columns, read_card
+    from core.judge_files.loaded import LoadedJudge, load_judge
 
     card = read_card(judge_file)
     own = str(card.get("judge", {}).get("spec", ""))
     loaded = golden.load(kept=kept_columns(card))
-    found = switched(judge_file, loaded, judge, replies_of=lambda spec: reply_cache(spec or own))
+
+    def opened(spec: str | None) -> LoadedJudge:
+        return load_judge(judge_file, judge=spec, replies=reply_cache(spec or own))
+
+    with stages_shown() as progress:
+        found = switched(opened, loaded, judge, progress=progress)
     rows = []
     for one in found:
         gap = one.difference

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from core.comparison.recheck import exported_alignment
 from core.data.split import calibration_digests, task_of, text_digest
-from core.errors import GoldenError, UsageError
+from core.errors import GoldenError, UnreadableError, UsageError
 from core.judge_files import CalibratedJudge
-from core.judge_files.loaded import load_judge
-from core.providers.completions import ReplyStore
-from core.records import Alignment, GoldenSet, Scored, Usage, json_fields
+from core.judge_files.loaded import LoadedJudge
+from core.progress import SILENT, Progress, Stage
+from core.records import Alignment, GoldenSet, Scored, Usage, Verdict, json_fields
 from core.stats import Difference, LabelledItems, align, holm, paired_difference
 
 MOST = 5
@@ -25,12 +24,13 @@ MOST = 5
 
 @dataclass(frozen=True)
 class TriedModel:
-    """A model under the criteria of a judge file.
+    """A model under the criteria of a judge.
 
     `calibration` is its alignment on the items that chose the criteria (choose by this one), `held_out` on all other
     labelled items (report this one).  `difference` is `held_out` minus that of the judge's own model, paired on the
     items that both scored, `p_holm` its p corrected over the candidates; both None for the judge's own model.
-    `unread_share` is in 0 to 1.  `cost` is in dollars for 1,000 items, None where a price is unknown.
+    `unread_share` is in 0 to 1; it is 1 for a model whose first replies could not be read.  `cost` is in dollars for
+    1,000 items: that of the requests, or an estimate where all replies were cached.  None where a price is unknown.
     """
 
     judge: str
@@ -47,18 +47,28 @@ class TriedModel:
 
 
 def switch(
-    judge_file: str | Path,
+    opened: Callable[[str | None], LoadedJudge],
     golden: GoldenSet,
     judges: Sequence[str],
     *,
-    replies_of: Callable[[str], ReplyStore | None] = lambda spec: None,
+    among: Sequence[int] | None = None,
+    progress: Progress = SILENT,
 ) -> tuple[TriedModel, ...]:
-    """Score the labelled items of `golden` with a judge file's own model and with each of `judges` (SPECs).
+    """Score the labelled items of `golden` with a judge's own model and with each of `judges` (SPECs).
 
-    `replies_of` gives the reply cache of a SPEC.  The first candidate is the judge's own model.
+    Args:
+        opened: Opens the judge with another model, or for None with its own, such as
+            ``lambda spec: load_judge("judge.yaml", judge=spec)``.
+        golden: Items with labels of the judge's aspect.
+        judges: One to `MOST` SPECs.
+        among: Positions of the items to use; all by default.
+        progress: Receives the calls as they are made.
+
+    Returns:
+        One record per model; the first is the judge's own.
 
     Raises:
-        UsageError: No model is named, or more than `MOST`, or the file is not a judge.yaml.
+        UsageError: No model is named, or more than `MOST`, or the judge is not a judge.yaml.
         GoldenError: Every labelled item chose the criteria, so nothing is held out.
         JudgeError, ProviderError: As the judges raise them.
     """
@@ -66,20 +76,36 @@ def switch(
         raise UsageError(f"Name 1 to {MOST} other models; got {len(judges)}.")
     found: list[TriedModel] = []
     rows: list[np.ndarray[Any, np.dtype[np.float64]]] = []
+    total = Usage()
     for spec in (None, *judges):
-        with closing(load_judge(judge_file, judge=spec, replies=replies_of(spec or ""))) as judge:
+        with closing(opened(spec)) as judge:
             if not isinstance(judge, CalibratedJudge):
                 raise UsageError("Only a judge.yaml with criteria can be asked of another model.")
             measure, aspect = exported_alignment(judge.card).measure, judge.task.aspect
             task_of(golden, aspect)
             labelled = np.flatnonzero(~np.isnan(golden.labels(aspect)))
+            labelled = labelled if among is None else np.intersect1d(labelled, among)
             known = calibration_digests(judge.card)
             chose = np.array([text_digest(golden.items[k]) in known for k in labelled.tolist()], dtype=np.bool_)
             if chose.all():
                 raise GoldenError("every labelled item chose the criteria; name other items", file=golden.name)
-            verdicts = judge.score([golden.items[k] for k in labelled.tolist()])
-            values = np.array([one.value if isinstance(one, Scored) else np.nan for one in verdicts])
-            usage = judge.spent
+            items = [golden.items[k] for k in labelled.tolist()]
+            calls = len(items) * len(judge.criteria)
+            done, expected = calls * len(found), calls * (len(judges) + 1)
+            progress.publish(Stage("models", f"asking {judge.spec}", done, expected, total))
+            verdicts: Sequence[Verdict] = ()
+            with suppress(UnreadableError) if rows else nullcontext():
+                verdicts = judge.score(items, on_progress=progress.advance)
+            values = np.full(len(items), np.nan)
+            for k, one in enumerate(verdicts):
+                values[k] = one.value if isinstance(one, Scored) else np.nan
+            usage, price = judge.spent, None
+            if usage.cost is not None and usage.requests:
+                price = usage.cost / usage.requests * (usage.requests + usage.cached)
+            elif verdicts:
+                price = judge.estimate(items).cost
+            total += usage
+            progress.publish(Stage("models", f"asked {judge.spec}", done + calls, expected, total))
         held = LabelledItems.of(golden, aspect, labelled[~chose])
         difference = None
         if rows:
@@ -93,17 +119,10 @@ def switch(
                 difference,
                 None,
                 float(np.isnan(values).mean()),
-                _price(usage, len(values)),
+                None if price is None else 1000.0 * price / len(items),
                 usage,
             )
         )
     p = holm([np.nan if one.difference is None or one.difference.p is None else one.difference.p for one in found[1:]])
     corrected = [None, *(None if np.isnan(each) else float(each) for each in p)]
     return tuple(replace(one, p_holm=each) for one, each in zip(found, corrected, strict=True))
-
-
-def _price(usage: Usage, n_items: int) -> float | None:
-    """Price in dollars of 1,000 items without cached replies; None if a price is unknown or no request was sent."""
-    if usage.cost is None or not usage.requests:
-        return None
-    return 1000.0 * usage.cost / usage.requests * (usage.requests + usage.cached) / n_items

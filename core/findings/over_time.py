@@ -12,10 +12,11 @@ from core.wording import (
     capital,
     change_figures,
     counted,
+    difference_figures,
     estimate,
+    judge_words,
     measure_name,
     number,
-    p_figure,
     percent,
     signed_range,
     times,
@@ -164,22 +165,30 @@ def _changes(found: Steadiness) -> str:
 # ── another model ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def model_names(found: Sequence[TriedModel]) -> list[str]:
+    """Name each model without its host, or by its SPEC where two would have the same name."""
+    names = [judge_words(one.judge) for one in found]
+    return names if len({*names}) == len(names) else [one.judge for one in found]
+
+
 def switch_finding(found: Sequence[TriedModel]) -> Finding:
     """Say whether another model agrees better with raters under the same criteria, on other items than chose it."""
     own, others = found[0], [one for one in found[1:] if one.calibration.value is not None]
+    names = model_names(found)
     if not others:
         return Finding("No other model could be compared: too few of its replies could be read.")
     best = max(others, key=lambda one: one.calibration.value or 0.0)
-    gap = best.difference
+    gap, first = best.difference, names[found.index(best)]
     said = "undefined" if gap is None else claim(gap.value, gap.interval, best.p_holm)
     figures = f"{number(best.held_out.value)} against {number(own.held_out.value)}"
     headline = {
-        "higher": f"{best.judge} agrees better with raters than {own.judge}: {figures}.",
-        "lower": f"{best.judge} agrees less well with raters than {own.judge}: {figures}.",
-    }.get(said, f"No clear difference between {best.judge} and {own.judge}: {figures}.")
+        "higher": f"{first} agrees better with raters than {names[0]}: {figures}.",
+        "lower": f"{first} agrees less well with raters than {names[0]}: {figures}.",
+        "untested": f"The difference between {first} and {names[0]} isn't tested: {figures}.",
+    }.get(said, f"No clear difference between {first} and {names[0]}: {figures}.")
     detail = f"{measure_name(own.held_out.statistic, own.held_out.level)}, {counted(own.held_out.n, 'held-out item')}."
     if gap is not None and gap.value is not None:
-        detail = f"Difference {change_figures(gap.value, gap.interval)}, {p_figure(best.p_holm)}. {detail}"
-    chosen = f"{best.judge} was chosen on the calibration items." if len(others) > 1 else ""
+        detail = f"Difference {difference_figures(gap.value, gap.interval, best.p_holm, gap.p_reason)}. {detail}"
+    chosen = f"{first} was chosen on the calibration items." if len(others) > 1 else ""
     steps = "" if said != "higher" else "Calibrate again with it, or score with --judge."
     return Finding(headline, f"{detail} {chosen}".strip(), (), steps)

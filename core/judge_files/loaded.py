@@ -34,12 +34,11 @@ from core.judging.judge_specs import (
     NOT_RUN,
     Gate,
     endpoint_of,
-    make_judge,
+    other_judge,
     parse_spec,
     restore_judge,
 )
 from core.judging.llm_judge import LLMJudge
-from core.judging.scoring_styles import Style
 from core.metrics import Metric, fitted_repeval
 from core.providers.completions import ReplyStore
 from core.records import (
@@ -580,10 +579,5 @@ def load_judge(
     if judge is None:
         return restored(card, settings, replies, where, marks=marks)
     if isinstance(judge, str):  # asked as the file says
-        state = card["judge"]
-        if judge.strip() == state["spec"]:
-            judge = restore_judge(state, settings, replies, gate=NAMED)
-        else:
-            sampling = Style.from_state(state.get("sampling") or {})
-            judge = make_judge(judge, settings, replies, sampling=sampling, gate=NAMED)
+        judge = other_judge(card["judge"], judge, settings, replies)
     return CalibratedJudge.of(card, judge, where=where, marks=marks)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Protocol, Self
 
 from core.errors import UsageError
@@ -100,6 +100,10 @@ class CallEstimate:
     prompt_tokens: int | None
     completion_tokens: int | None
     cost: float | None
+
+    def __add__(self, other: CallEstimate) -> CallEstimate:
+        both = zip(astuple(self)[1:], astuple(other)[1:], strict=True)
+        return CallEstimate(self.calls + other.calls, *(None if None in (a, b) else a + b for a, b in both))
 
     def scaled(self, share: float) -> tuple[int | None, int | None, float | None]:
         """Scale prompt tokens, completion tokens and cost to `share` times as many calls."""

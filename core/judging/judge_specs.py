@@ -297,6 +297,18 @@ def restore_judge(
     return judge
 
 
+def other_judge(state: Mapping[str, Any], spec: str, settings: Settings, replies: ReplyStore | None = None) -> Judge:
+    """Make the judge `spec`, which a person named here and now, asked in the way of the stored judge of `state`.
+
+    Errors as `restore_judge`.
+    """
+    if spec.strip() == state.get("spec"):
+        return restore_judge(state, settings, replies, gate=NAMED)
+    sampling = state.get("sampling")
+    style = Style.from_state(sampling) if sampling else None
+    return make_judge(spec, settings, replies, sampling=style, gate=NAMED)
+
+
 def endpoint_of(spec: JudgeSpec, settings: Settings) -> str:
     """Return the base URL of a judge's endpoint.  UsageError if it is not a base URL."""
     return checked_base_url(spec.base_url or settings.openai_base_url or OPENAI_URL)

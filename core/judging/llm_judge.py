@@ -19,7 +19,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from core.errors import JudgeError, UsageError, hide
+from core.errors import JudgeError, UnreadableError, UsageError, hide
 from core.judging.judge_protocol import (
     NO_TEXT,
     CallEstimate,
@@ -142,7 +142,7 @@ class LLMJudge(Judge):
 
         Raises:
             ProviderError: The endpoint cannot answer.
-            JudgeError: None of the first replies could be read.
+            UnreadableError: None of the first replies could be read.
             UsageError: The style does not fit this scale.
         """
         verdicts: list[list[Verdict]] = [[] for _ in criteria]
@@ -587,7 +587,10 @@ class FirstReplies:
         self.any_read = False
 
     def note(self, problem: str, most: int, reply: Reply) -> None:
-        """Count one more reply, with why it could not be read ("" if it could).  JudgeError at the last of `most`."""
+        """Count one more reply, with why it could not be read ("" if it could).
+
+        UnreadableError at the last of `most`.
+        """
         self.any_read = self.any_read or not problem
         if self.any_read:
             return
@@ -600,7 +603,7 @@ class FirstReplies:
         # on one line, without keys and what a terminal would take for a command
         line = "".join(c if c.isprintable() else " " for c in hide(self._example[:2_000]))
         example = f" One of them: “{textwrap.shorten(line, 160, placeholder=' …')}”." if line.strip() else ""
-        raise JudgeError(
+        raise UnreadableError(
             f"Stopped early: none of the first {n} replies of {self._who} could be read. {reasons}{example} No more "
             "requests are sent; fix this and start again."
         )

@@ -66,8 +66,10 @@ from core.projects.method_runs import (
     estimate_repeat,
     estimate_repeval,
     estimate_styles,
+    estimate_switch,
     last_run_on,
     list_rechecks,
+    models_tried,
     steadiness_of,
     styles_so_far,
 )

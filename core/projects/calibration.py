@@ -13,7 +13,7 @@ import numpy as np
 
 from core.calibration.calibration_records import Calibration, CalibrationSettings, Estimate, LeaderboardSnapshot
 from core.errors import CriteriaError, JobError, UsageError
-from core.judging.judge_protocol import CallEstimate
+from core.judging.judge_protocol import CallEstimate, Judge, judge_state
 from core.judging.scoring_styles import Asking
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run, Side
 from core.projects.judge_line import (
@@ -33,11 +33,13 @@ from core.projects.start_and_resume import (
     RunWork,
     is_imported,
     judge_run,
+    kept_judge,
     list_held_out_accesses,
     load_calibration,
     require_judge,
     start_run,
 )
+from core.providers.completions import ReplyStore
 from core.records import Anchor, FloatArray, GoldenSet, JudgeScores, Scale, Split, Task
 from core.settings import Settings
 from core.stats import Difference
@@ -78,8 +80,9 @@ class CalibrationRequest:
 class VersionRequest:
     """Measure version `version` (0: the next one) of the judge of `aspect`, which follows `criteria_ids`, best first.
 
-    It has the model, prompt and sampling of calibration `run_id`.  Empty, `run_id` and `golden_id` are those of the
-    default version.  Without `held_out` only calibration items are scored.  `split_from` is a run with another split.
+    It has the model, prompt and sampling of calibration `run_id`, or the model `judge_spec` in place of its model.
+    Empty, `run_id`, `judge_spec` and `golden_id` are those of the default version.  Without `held_out` only calibration
+    items are scored.  `split_from` is a run with another split.
     """
 
     project_id: str
@@ -90,6 +93,7 @@ class VersionRequest:
     version: int = 0
     held_out: bool = True
     split_from: str = ""
+    judge_spec: str = ""
 
 
 def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> Estimate:
@@ -271,13 +275,14 @@ def make_version(
             )
     request = _completed(store, line, replace(request, criteria_ids=ids))
     for version in line.versions:
-        if (version.made.base_run, version.criteria_ids) == (request.run_id, ids):
+        made = version.made
+        if (made.base_run, made.judge_spec, ids) == (request.run_id, request.judge_spec, version.criteria_ids):
             raise UsageError(
                 f"Version {version.number} ({version.state}) already has these criteria and this judge. "
                 "Change the criteria to make a new version."
             )
     parent = line.default.number if line.default else 0
-    made = VersionMade(request.run_id, ids, origin, parent, note.strip(), subject=aspect)
+    made = VersionMade(request.run_id, ids, origin, parent, note.strip(), request.judge_spec, subject=aspect)
     require_judge(store, request.run_id)
     entered = store.events.add(project_id, made, store.actor)
     number = judge_line(store, project_id, aspect).made_by(entered).number
@@ -303,18 +308,18 @@ def measure_version(
     made = line.get(number).made
     require_judge(store, made.base_run)
     request = VersionRequest(project_id, aspect, made.criteria_ids, golden_id, made.base_run, number, held_out)
+    request = replace(request, judge_spec=made.judge_spec)
     return start_run(store, settings, _completed(store, line, request))
 
 
 def _check_version(store: Store, settings: Settings, request: VersionRequest) -> tuple[VersionRequest, str, str]:
-    spec = store.runs.get(request.run_id).judge_spec
+    spec = request.judge_spec or store.runs.get(request.run_id).judge_spec
     return request, f"{request.aspect} · judge version {request.version} · {judge_words(spec)}", spec
 
 
 def estimate_version(store: Store, settings: Settings, request: VersionRequest) -> CallEstimate:
     """Estimate the highest cost of measuring a version.  Errors as `make_version`; JudgeError for an unusable judge."""
     from core.calibration.loop import CRITERIA_WORDS, crossing_calls
-    from core.judging.judge_specs import NAMED, restore_judge
     from core.stats import LabelledItems
 
     request = _completed(store, judge_line(store, request.project_id, request.aspect), request)
@@ -322,19 +327,35 @@ def estimate_version(store: Store, settings: Settings, request: VersionRequest) 
     split = carried_split(store, request.split_from or request.run_id, golden)
     n_items = len(split.calibration) + (len(split.held_out) if request.held_out else 0)
     calls = (len(request.criteria_ids) + 1) * n_items
-    state = require_judge(store, request.run_id)
-    with closing(restore_judge(state, settings, store.replies, gate=NAMED)) as judge:
+    with closing(with_model(store, settings, request.run_id, request.judge_spec, store.replies)) as judge:
         if len(request.criteria_ids) == 1:
             calls += crossing_calls(judge, asked.settings, LabelledItems.of(golden, request.aspect, split.calibration))
         once = judge.estimate(asked.task(golden), [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
     return CallEstimate(calls, *once.scaled(calls / max(1, once.calls)))
 
 
+def with_model(store: Store, settings: Settings, run_id: str, spec: str, replies: ReplyStore | None = None) -> Judge:
+    """Make the judge of calibration or version `run_id` with the model `spec`, or for "" with its own.
+
+    Another model is made ready on the items of the calibration, so it is the same judge for every golden set.
+    """
+    from core.judging.judge_specs import NAMED, other_judge, restore_judge
+
+    state, run = require_judge(store, run_id), store.runs.get(run_id)
+    if spec in ("", state["spec"]):
+        return restore_judge(state, settings, replies, gate=NAMED)
+    if run.kind == "version":
+        return with_model(store, settings, version_asked(run).run_id, spec, replies)
+    golden = store.goldens.load(run.golden_id)
+    items = [golden.items[k] for k in sides_of(store, run_id, golden).calibration]
+    return other_judge(state, spec, settings, replies).prepare(calibration_asked(store, run_id).task(golden), items)
+
+
 def _completed(store: Store, line: JudgeLine, request: VersionRequest) -> VersionRequest:
     """Fill in the judge, the golden set and the split of a request.  JobError without a judge."""
-    default, base = line.default, request.run_id
+    default, base, spec = line.default, request.run_id, request.judge_spec
     if not base and default is not None and not is_imported(store, default.made.base_run):
-        base = default.made.base_run
+        base, spec = default.made.base_run, spec or default.made.judge_spec
     if not base:
         project = store.projects.get(request.project_id)
         runs = [run for run in store.runs.all(request.project_id) if not project.came_with(run)]
@@ -351,7 +372,8 @@ def _completed(store: Store, line: JudgeLine, request: VersionRequest) -> Versio
     split_from = ""
     if golden_id != calibrated_on and default is not None and last is not None:
         split_from = (default.on(golden_id) or last).run_id
-    return replace(request, golden_id=golden_id, run_id=base, split_from=split_from)
+    spec = "" if spec == (kept_judge(store, base) or {}).get("spec") else spec
+    return replace(request, golden_id=golden_id, run_id=base, split_from=split_from, judge_spec=spec)
 
 
 def in_place_of_parent(store: Store, project_id: str, aspect: str, criteria_id: str) -> tuple[str, ...]:
@@ -388,6 +410,9 @@ def run_version_measurement(work: RunWork) -> Calibration:
 
     request, golden = work.request(VersionRequest), work.golden
     asked, state = calibration_asked(work.store, request.run_id), require_judge(work.store, request.run_id)
+    if request.judge_spec:
+        with closing(with_model(work.store, work.settings, request.run_id, request.judge_spec)) as other:
+            state = judge_state(other)
     work.keep(JUDGE, JudgeState(state))
     criteria = [work.store.criteria.get(request.project_id, name).criteria for name in request.criteria_ids]
     task, split = asked.task(golden), sides_of(work.store, work.run.run_id, golden)
@@ -402,7 +427,7 @@ def enter_judge(work: RunWork, result: Calibration) -> None:
     """
     run, store = work.run, work.store
     version = work.request(VersionRequest) if run.kind == "version" else None
-    base_run = run.run_id if version is None else version.run_id
+    base_run = run.run_id if version is None or version.judge_spec else version.run_id
     criteria = {candidate.criteria.criteria_id: candidate.criteria for candidate in result.candidates}
     work.add_criteria(list((criteria | {chosen.criteria_id: chosen for chosen in result.chosen}).values()))
     work.add_alignments(_alignments(work, result))

@@ -20,7 +20,7 @@ from core.data.split import text_digest
 from core.errors import NotFoundError, UsageError
 from core.project_records import Run, Side
 from core.projects.project_list import given_reason
-from core.projects.start_and_resume import EDIT_SCORED, HeldOutAccess, list_held_out_accesses
+from core.projects.start_and_resume import EDIT_SCORED, MODELS_TRIED, HeldOutAccess, list_held_out_accesses
 from core.records import Alignment, GoldenSet, JudgeScores, Measure
 from core.stats import Difference
 from core.store.log import IMPORTED, Entry
@@ -28,7 +28,7 @@ from core.store.store import Store, requires
 from core.wording import VERSION_STATES
 
 VersionState = Literal["draft", "proposed", "approved", "current", "retired"]
-VersionOrigin = Literal["calibration", "edit", "proposal", "merge", "review", "criteria"]
+VersionOrigin = Literal["calibration", "edit", "proposal", "merge", "review", "criteria", "switch"]
 DECISIONS: dict[VersionState, tuple[VersionState, ...]] = {
     "draft": ("retired",),
     "proposed": ("approved", "current", "retired"),
@@ -61,7 +61,8 @@ class VersionEntry(Entry):
 class VersionMade(VersionEntry):
     """A new version: the judge of calibration `base_run` with `criteria_ids`, best first, whose scores are averaged.
 
-    `parent` is the version it comes from, 0 for none; `note` says what changed.
+    `parent` is the version it comes from, 0 for none; `note` says what changed.  `judge_spec` names another model than
+    that of the calibration, asked in the same way; "" for the same.
     """
 
     kind = "judge version"
@@ -71,6 +72,7 @@ class VersionMade(VersionEntry):
     origin: VersionOrigin
     parent: int = 0
     note: str = ""
+    judge_spec: str = ""
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.criteria_ids) <= MOST_CRITERIA:
@@ -319,11 +321,11 @@ def compared_before(
     The comparison is entry `before` of the log, None for the next one.
     """
     measured = [entry for version in line.versions for entry in version.measured if entry.golden_id == golden_id]
-    numbers = [access.number for access in accesses if access.why == EDIT_SCORED]
+    numbers = [access.number for access in accesses if access.why in (EDIT_SCORED, MODELS_TRIED)]
     numbers += [entry.number for entry in measured if entry.held_out_gain is not None]
     n = sum(before is None or number < before for number in numbers)
     often = "once" if n == 1 else f"{n} times"
-    return f"versions were already compared on these items {often}, so the choice may depend on them" if n else ""
+    return f"judges were already compared on these items {often}, so the choice may depend on them" if n else ""
 
 
 def used_before(line: JudgeLine, run: Run, accesses: Sequence[HeldOutAccess]) -> str:
@@ -334,7 +336,7 @@ def used_before(line: JudgeLine, run: Run, accesses: Sequence[HeldOutAccess]) ->
 
 
 def as_claimed(store: Store, run_id: str, result: Calibration) -> Calibration:
-    """Remove the p value of the gain of a run if versions were compared on its held-out items before."""
+    """Remove the p value of the gain of a run if judges were compared on its held-out items before."""
     from core.findings.agreement import gain_warning
 
     run = store.runs.get(run_id)

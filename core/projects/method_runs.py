@@ -6,7 +6,7 @@ method and stores the result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,18 +19,21 @@ from core.comparison.recheck import Recheck, newer_items, recheck
 from core.comparison.steadiness import RepeatSettings, Steadiness, items_to_repeat, repeat
 from core.comparison.style_grid import StylesEstimate, StylesSettings, StylesView, estimate_of_styles
 from core.comparison.style_grid import styles as compared_styles
+from core.comparison.switching import MOST, TriedModel, switch
 from core.errors import JobError, NotFoundError, UsageError
 from core.judging.judge_protocol import NO_TEXT, CallEstimate
 from core.judging.judge_specs import NAMED, language_model
 from core.progress import Stage
 from core.project_records import WITH_RESULT, Run, RunKind
-from core.projects.calibration import calibration_asked, sides_of
-from core.projects.judge_line import judge_line
+from core.projects.calibration import calibration_asked, sides_of, with_model
+from core.projects.judge_line import compared_before, judge_line
 from core.projects.project_list import require_aspect
 from core.projects.start_and_resume import (
     KINDS,
+    MODELS_TRIED,
     Kind,
     RunWork,
+    list_held_out_accesses,
     load_calibration,
     load_scores,
     require_judge,
@@ -296,7 +299,7 @@ def _runs_on(store: Store, kind: RunKind, run_id: str) -> list[Run]:
 
 
 def _judged(
-    store: Store, request: AblationRequest | RecheckRequest | RepeatRequest | ControlsRequest
+    store: Store, request: AblationRequest | RecheckRequest | RepeatRequest | ControlsRequest | SwitchRequest
 ) -> tuple[Run, Calibration]:
     """The run that made the judge of a request, and its result.  UsageError for a judge of elsewhere."""
     run, calibration = store.runs.get(request.run_id), load_calibration(store, request.run_id)
@@ -482,6 +485,95 @@ def run_controls(work: RunWork) -> tuple[Control, ...]:
         return negative_controls(golden, request.aspect, score, positions, n=request.items)
 
 
+# ── other models: the criteria of a judge on the same items ────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchRequest:
+    """Try the models `judges` (one to five SPECs) with the criteria of run `run_id`, a calibration or a version."""
+
+    project_id: str
+    golden_id: str
+    aspect: str
+    run_id: str
+    judges: tuple[str, ...]
+
+
+def estimate_switch(store: Store, settings: Settings, request: SwitchRequest) -> CallEstimate:
+    """Estimate calls, tokens and price of trying other models, without cached replies; raises what the start would.
+
+    The judge's own model counts too, because its replies may have been deleted.
+    """
+    request, _, _ = _check_switch(store, settings, request)
+    golden, split = store.goldens.load(request.golden_id), load_calibration(store, request.run_id).split
+    items = [golden.items[k] for k in sorted({*split.calibration, *split.held_out})]
+    opened, total = _opening(store, request.run_id, settings), CallEstimate(0, 0, 0, 0.0)
+    for spec in (None, *request.judges):
+        with closing(opened(spec)) as judge:
+            total += judge.estimate(items)
+    return total
+
+
+def models_tried(store: Store, run_id: str) -> tuple[TriedModel, ...] | None:
+    """Return the newest trial of other models for calibration or version `run_id`, its own first; None without."""
+    found = (
+        store.results.read(run.run_id, RESULT, tuple[TriedModel, ...]) for run in _runs_on(store, "switch", run_id)
+    )
+    return next(filter(None, found), None)
+
+
+def _opening(
+    store: Store, run_id: str, settings: Settings, replies: ReplyStore | None = None
+) -> Callable[[str | None], CalibratedJudge]:
+    """Return a function that opens the judge of run `run_id` with another model, for None with its own."""
+    from core.judge_files import CalibratedJudge, judge_card
+    from core.judge_files.loaded import restored
+
+    card = judge_card(load_calibration(store, run_id))
+
+    def opened(spec: str | None) -> CalibratedJudge:
+        if spec is None:
+            return restored(card, settings, replies, gate=NAMED)
+        return CalibratedJudge.of(card, with_model(store, settings, run_id, spec, replies))
+
+    return opened
+
+
+def _check_switch(store: Store, settings: Settings, request: SwitchRequest) -> tuple[SwitchRequest, str, str]:
+    require_made_here(store, request.run_id)
+    run, calibration = _judged(store, request)
+    own, opened = str(calibration.judge_state.get("spec", "")), _opening(store, request.run_id, settings)
+    specs = dict.fromkeys(spec.strip() for spec in request.judges)
+    for spec in specs:
+        with closing(opened(spec)) as judge:
+            if judge.spec == own:
+                raise UsageError(f"{spec} is the judge's own model. Name other ones.")
+    if not 1 <= len(specs) <= MOST:
+        raise UsageError(f"Name 1 to {MOST} other models; got {len(specs)}.")
+    title = f"other models{_of_version(store, run)} · {', '.join(map(judge_words, specs))}"
+    return replace(request, judges=tuple(specs)), title, own
+
+
+def run_switch(work: RunWork) -> tuple[TriedModel, ...]:
+    """Score the items of the judge's split with each model; without p values once judges were compared on them."""
+    request, store, run = work.request(SwitchRequest), work.store, work.run
+    split, opened = (
+        load_calibration(store, request.run_id).split,
+        _opening(store, request.run_id, work.settings, work.replies),
+    )
+    among = [*split.calibration, *split.held_out]
+    found = switch(opened, work.golden, request.judges, among=among, progress=work.progress)
+    accesses = list_held_out_accesses(store, run.project_id, run.golden_id, run.aspect)
+    own_look = next((access.number for access in accesses if access.at >= run.created_at), None)
+    line = judge_line(store, run.project_id, run.aspect)
+    if not (reason := compared_before(line, run.golden_id, accesses, before=own_look)):
+        return found
+    return tuple(
+        replace(one, p_holm=None, difference=one.difference and replace(one.difference, p=None, p_reason=reason))
+        for one in found
+    )
+
+
 KINDS["styles"] = Kind(
     StylesRequest,
     StylesView,
@@ -503,4 +595,12 @@ KINDS["recheck"] = Kind(RecheckRequest, Recheck, "started a recheck", _check_rec
 KINDS["repeat"] = Kind(RepeatRequest, Steadiness, "asked the judge again", _check_repeat, run_repeat)
 KINDS["controls"] = Kind(
     ControlsRequest, tuple[Control, ...], "asked about spoiled texts", _check_controls, run_controls
+)
+KINDS["switch"] = Kind(
+    SwitchRequest,
+    tuple[TriedModel, ...],
+    "tried other models",
+    _check_switch,
+    run_switch,
+    opens=lambda request: MODELS_TRIED,
 )

@@ -109,12 +109,12 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
         shown = line.default
     measured = shown.on(golden_id)
     own = next(entry.judge_id for entry in reversed(entries) if of_version.get(entry.judge_id) == shown)
-    # of the baselines that runs of the line left, that of the calibration, else of the measurement
+    # of the baselines that runs of the line left, that of the measurement (another model), else of the calibration
     runs = {entry.run_id for version in line.versions for entry in version.measured}
     runs |= {version.made.base_run for version in line.versions}
     bare = {entry.judge.run_id: entry.judge_id for entry in entries if entry.judge.kind == "no criteria"}
     bare = {run_id: judge_id for run_id, judge_id in bare.items() if run_id in runs}
-    baseline = bare.get(shown.made.base_run) or bare.get(measured.run_id if measured else "", "")
+    baseline = bare.get(measured.run_id if measured else "") or bare.get(shown.made.base_run, "")
     aside = {*of_version, *(bare.values() if baseline else ())} - {own, baseline}
     accesses = list_held_out_accesses(store, project_id, golden_id, aspect)
     return JudgesShown(

@@ -37,6 +37,8 @@ T = TypeVar("T")
 
 EDIT_SCORED = "an edit was scored on them"
 """Why held-out items were opened: edited criteria were compared with their parent."""
+MODELS_TRIED = "other models were tried on them"
+"""Why held-out items were opened: models were compared with that of the judge."""
 
 
 @dataclass(frozen=True)

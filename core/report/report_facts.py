@@ -256,7 +256,7 @@ class Report:
 
     @property
     def gain(self) -> Difference:
-        """The judge minus the baseline, held-out; without p once versions were compared on these items."""
+        """The judge minus the baseline, held-out; without p once judges were compared on these items."""
         gain = self.calibration.gain
         return replace(gain, p=None, p_reason=self.seen_before) if self.seen_before else gain
 

@@ -110,7 +110,9 @@ def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | 
     finding(words, step=offer)
     try:
         made = version.made
-        request = VersionRequest(project_id, aspect, made.criteria_ids, golden.golden_id, made.base_run)
+        request = VersionRequest(
+            project_id, aspect, made.criteria_ids, golden.golden_id, made.base_run, judge_spec=made.judge_spec
+        )
         asked = projects.estimate_version(page.store, page.settings, request)
     except ConcordError as error:
         st.warning(plain(str(error)), icon=":material/error:")

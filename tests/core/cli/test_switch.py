@@ -34,5 +34,5 @@ def test_each_model_scores_the_same_items_and_is_compared_with_the_judges_own(ju
 
 def test_what_cannot_be_compared_is_refused(judge_file: Path, run: Run) -> None:
     with pytest.raises(UsageError, match="1 to 5"):
-        core.switch(judge_file, core.load_golden(SUMMARIES), [])
+        core.switch(lambda spec: core.load_judge(judge_file, judge=spec), core.load_golden(SUMMARIES), [])
     assert run("switch", judge_file, SUMMARIES)[0] == 2

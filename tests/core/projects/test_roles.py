@@ -31,7 +31,7 @@ READING = """
     estimate_styles styles_so_far
     estimate_version in_place_of_parent judge_line judge_lines judge_runs overview version_run
     estimate_ablation last_run_on
-    list_rechecks estimate_repeat steadiness_of estimate_controls controls_of
+    list_rechecks estimate_repeat steadiness_of estimate_controls controls_of estimate_switch models_tried
     log_lines
     estimate_repeval open_review hidden_votes review_moved
     measured_judges report

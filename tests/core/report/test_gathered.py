@@ -71,9 +71,9 @@ def test_after_a_comparison_on_held_out_a_gain_carries_no_p(world, report):
     early = replace(looked, why=EDIT_SCORED, number=measured.number - 1)
     late = replace(looked, why=EDIT_SCORED, number=measured.number + 1)
     assert used_before(line, report.run, [late]) == ""
-    assert "once before" in used_before(line, report.run, [early, late])
+    assert "already compared" in used_before(line, report.run, [early, late])
     changed = replace(report, seen_before=used_before(line, report.run, [early]), openings=(early, late))
     assert changed.gain.p is None
-    assert "no p (versions were compared on these items once before" in gained(changed).detail
+    assert "no p (judges were already compared on these items once" in gained(changed).detail
     assert "opened 2 times" in gained(changed).detail
     assert "opened once." in gained(report).detail

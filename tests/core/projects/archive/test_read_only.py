@@ -16,7 +16,7 @@ from core.errors import JobError
 from core.project_records import Actor
 from core.projects.calibration import CalibrationRequest, VersionRequest
 from core.projects.criteria import RescoreRequest, RoundRequest
-from core.projects.method_runs import AblationRequest, ControlsRequest, RecheckRequest, RepeatRequest
+from core.projects.method_runs import AblationRequest, ControlsRequest, RecheckRequest, RepeatRequest, SwitchRequest
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -97,6 +97,7 @@ def test_no_run_asks_the_judge_of_an_import(came: Came, drive: Drive) -> None:
         "ablation": lambda: projects.start_run(store, settings, AblationRequest(*came.where, came.run_id)),
         "repeat": lambda: projects.start_run(store, settings, RepeatRequest(*came.where, came.run_id)),
         "controls": lambda: projects.start_run(store, settings, ControlsRequest(*came.where, came.run_id)),
+        "switch": lambda: projects.start_run(store, settings, SwitchRequest(*came.where, came.run_id, ("offline",))),
         "recheck": lambda: projects.start_run(
             store, settings, RecheckRequest(came.project_id, newer, ASPECT, came.run_id)
         ),
