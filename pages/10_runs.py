@@ -19,7 +19,7 @@ ROWS = 25
 def draw(page: Opened, runs: list[Run]) -> None:
     if not runs:
         draw_worker(page)
-        st.info("Nothing has been run in this project yet.", icon=":material/list_alt:")
+        st.info("This project has no runs yet.", icon=":material/list_alt:")
         link_to("calibrate", "Start a calibration", icon=":material/tune:")
         return
     finding(runs_table.finding(runs))
@@ -54,9 +54,11 @@ def draw_worker(page: Opened) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge("No worker is running", icon=":material/error:", color="red")
         if page.settings.worker == "auto":
-            st.text("One starts within seconds. If none does, read worker.log in CONCORD_HOME.")
+            st.text("One should start within seconds. If it doesn't, check worker.log in CONCORD_HOME.")
         else:
-            st.text("Workers run elsewhere (CONCORD_WORKER=external). Start one with: python -m core worker")
+            st.text(
+                "Concord doesn't start workers itself (CONCORD_WORKER=external). Start one with: python -m core worker"
+            )
 
 
 def draw_picked(page: Opened, run: Run) -> None:
@@ -85,7 +87,7 @@ def switch_view() -> None:
     state.put_in_url(section=section, page=None, who=None, what=None)
 
 
-page = open_page("runs", intro="Runs continue in the worker when you close this tab.")
+page = open_page("runs", intro="You can close this tab. Runs continue in the worker.")
 st.session_state[state.RUNS_VIEW] = LOG if state.url_id("section") == "log" else RUNS
 view = st.segmented_control(
     "View",

@@ -50,10 +50,10 @@ def show(page: Opened) -> None:
     elif view == LABEL:
         draw_session(page, passed)
     elif not people.may(page, "reviewer"):
-        words = "Only reviewers see the labels of all raters, so that raters don't see them before they finish."
+        words = "Only reviewers see all raters' labels, so that raters aren't influenced before they finish."
         st.info(words, icon=":material/visibility_off:")
     elif page.actor.is_unnamed:
-        words = "Labels of others stay hidden until Concord knows that you aren't rating the same items."
+        words = "Other raters' labels stay hidden until Concord knows that you aren't rating the same items."
         st.info(words, icon=":material/visibility_off:")
         if st.button("Enter your name", type="primary", key=state.widget("label_name")):
             people.ask(page)
@@ -86,7 +86,9 @@ def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
 def draw_session(page: Opened, passed: LabelPass) -> None:
     """The session of whoever rates in the pass; for others its first item with the way in."""
     if page.actor.name in passed.stopped:
-        st.info("You have stopped rating in this pass. Your labels count.", icon=":material/task_alt:")
+        st.info(
+            "You have stopped rating in this pass. The labels that you gave still count.", icon=":material/task_alt:"
+        )
         return
     if page.actor.name in passed.raters:
         label_session.draw(Assignment(page.store, passed))
@@ -110,7 +112,7 @@ def draw_session(page: Opened, passed: LabelPass) -> None:
         if plan.instructions:
             label_item.draw_text(plan.instructions)
         st.caption(
-            "Every label is saved at once. You can stop and return at any time. You don't see other raters' labels."
+            "Each label is saved immediately. You can stop and return at any time. You can't see other raters' labels."
         )
 
 

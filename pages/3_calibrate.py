@@ -19,7 +19,7 @@ def show_run(page: Opened, run_id: str) -> None:
         stop_with("This run can't be shown.", str(error))
     if not isinstance(view.request, CalibrationRequest):
         title = run_panel.link_to_result(view) or "Runs"
-        stop_with("This run isn't a calibration.", f"{title} shows its result: {view.title}.")
+        stop_with("This run isn't a calibration.", f"Open {title} to see its result: {view.title}.")
     run_panel.follow_run(page, run_id, lambda now: draw(page, now))
 
 
@@ -49,7 +49,7 @@ def show_form(page: Opened) -> None:
         forms.show_estimate(projects.estimate(page.store, page.settings, request), offline=offline)
         kept = projects.keeping_sides(page.store, request).split_from
     except ConcordError as error:
-        stop_with("This calibration can't start with these settings.", str(error))
+        stop_with("The calibration can't start with these settings.", str(error))
     if kept:
         st.info(plain(calibration_view.kept_words(page, kept)), icon=":material/call_split:")
     run_panel.draw_start(
@@ -62,7 +62,7 @@ def show_form(page: Opened) -> None:
 
 page = open_page(
     "calibrate",
-    intro="Criteria drafted from labels, ranked by agreement, refined, tested.",
+    intro="Draft criteria from labels, rank them by agreement, refine them and test them.",
 )
 if run_id := run_panel.choose_run(page, "calibration", new="New calibration"):
     show_run(page, run_id)

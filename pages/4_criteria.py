@@ -54,7 +54,7 @@ def show(page: Opened) -> None:
         state.put_in_url(criteria=linked)
     entries = criteria_list.choose(page)
     if not entries:
-        st.info("No criteria yet. A calibration drafts them.", icon=":material/rule:")
+        st.info("No criteria yet. Run a calibration to draft some.", icon=":material/rule:")
         link_to("calibrate", "Start a calibration", icon=":material/tune:")
         return
     opened = next(entry for entry in entries if entry.criteria_id == state.url_id("criteria"))

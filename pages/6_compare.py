@@ -40,7 +40,7 @@ def show(page: Opened) -> None:
             systems.draw(page, compared)
 
 
-opened = open_page("compare", intro="Every judge next to the raters, on the same unseen items.")
+opened = open_page("compare", intro="Compare every judge with the raters on the same unseen items.")
 try:
     show(opened)
 except ConcordError as error:

@@ -46,4 +46,4 @@ def show(page: Opened) -> None:
     by_model.draw(page, fused)
 
 
-show(open_page("fusion", intro="Several judges and metrics joined into one."))
+show(open_page("fusion", intro="Combine several judges and metrics into one."))

@@ -26,7 +26,7 @@ def show(page: Opened) -> None:
             export.draw_finding(page, judge)
         elif section != "drift" and not judge.held_out:
             name = "The judge" if judge.version is None else judge.version.name.capitalize()
-            words = f"{name} wasn't measured on held-out items, so there is nothing to report yet"
+            words = f"There is nothing to report yet: {name} hasn't been measured on held-out items"
             report.draw_measuring(page, golden, judge.version, words)
     if section == "export":
         if judge is not None:
@@ -48,4 +48,4 @@ opened = open_page("report")
 try:
     show(opened)
 except ConcordError as error:
-    stop_with("This can't be shown.", str(error))
+    stop_with("The report can't be shown.", str(error))

@@ -22,10 +22,10 @@ from pages.ui.page import Opened
 from pages.ui.screens import plain
 
 COLUMNS = {
-    "calibration": Column(help="on the items that chose the criteria (optimistic)"),
-    "held-out": Column(help="on items that didn't choose the criteria: report this figure"),
+    "calibration": Column(help="on the items used to choose the criteria (optimistic)"),
+    "held-out": Column(help="on items that weren't used to choose the criteria: report this figure"),
     "n": Column(help="held-out items"),
-    "unread": Column(help="items without a readable score, counted, never guessed"),
+    "unread": Column(help="items without a readable score; counted, never guessed"),
     "minus final": Column(digits=2, signed=True),
     "p": Column("p (Holm)", digits=3),
 }
@@ -54,8 +54,8 @@ def draw(page: Opened, run: Run) -> None:
         st.warning(plain(str(error)), title="You can't run an ablation now", icon=":material/warning:")
         return
     st.caption(
-        "The judge next to its baseline, without refinement, with its single best criteria, and without each "
-        "optional part of its prompt. This opens the held-out items, and Concord counts each opening."
+        "Measure the judge without criteria, without refinement, with only its single best criteria, and without each "
+        "optional part of its prompt. This opens the held-out items. Concord counts each opening."
     )
     forms.show_estimate(estimate)
     run_panel.draw_start(

@@ -72,7 +72,7 @@ def kept_words(page: Opened, split_from: str) -> str:
     """Explain in a sentence that sources keep their set from an earlier golden set."""
     earlier = run_panel.read_run(page, split_from)
     old = page.store.goldens.get(earlier.golden_id).name
-    return f"Sources from {old} stay in their set, so held-out sources stay held out. Only new sources are split."
+    return f"Sources of {old} keep their set, so held-out sources stay held out. Only new sources are split."
 
 
 def _draw_next(view: RunDetail, version: JudgeVersion | None) -> None:
@@ -105,7 +105,7 @@ def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: 
     names = ranking.names_of(page, view, result.candidates)
     best = result.chosen[0].criteria_id
     if len(result.chosen) > 1:
-        st.caption(f"Its score is the mean over these {len(result.chosen)} sets of criteria.")
+        st.caption(f"The judge's score is the mean over these {len(result.chosen)} sets of criteria.")
     for criteria in result.chosen:
         name = plain(tables.name_of(criteria, names))
         with st.expander(name, expanded=len(result.chosen) == 1, icon=":material/rule:"):
@@ -135,7 +135,7 @@ def _draw_shown(result: Calibration) -> None:
     sampling = result.judge_state.get("sampling") or {}
     if examples := [each for each in sampling.get("examples", ()) if not each["spare"]]:
         nearest = sampling.get("nearest", 0)
-        chosen = f"; each item is shown the {nearest} most similar" if nearest else ""
+        chosen = f"; the prompt for each item shows the {nearest} most similar" if nearest else ""
         title = counted(len(examples), "rated example") + chosen
         with st.expander(title, icon=":material/format_list_numbered:"):
             for each in examples:
@@ -161,9 +161,13 @@ def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
     )
     gain = result.gain
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
-    st.text(f"Gain over the baseline, held-out: {figures}, n = {gain.n:,} that both scored")
+    st.text(f"Gain over the baseline, held-out: {figures}, n = {gain.n:,} scored by both")
     if result.optimism is not None:
-        why = "optimistic, as those items chose the criteria" if result.optimism > 0 else "on different items"
+        why = (
+            "optimistic, because those items were used to choose the criteria"
+            if result.optimism > 0
+            else "on different items"
+        )
         change = change_figures(result.optimism, None)
         st.text(f"Calibration minus held-out: {change}, {why}. Report the held-out figure.")
     st.caption(plain(f"{result.settings.words} {result.work.words}"))

@@ -32,9 +32,9 @@ def draw_going_on(page: Opened, view: RunDetail) -> None:
     best = next((c for c in candidates if value_of(c.alignment) is not None), None)
     if view.status in run_panel.ENDED_WITHOUT:
         ended = run_panel.ENDED_WITHOUT[view.status]
-        finding(f"The calibration of {view.aspect} {ended} before it had a result.")
+        finding(f"The calibration of {view.aspect} {ended} before it produced a result.")
     elif best is None:
-        finding(f"Calibrating {view.aspect}: criteria are being drafted and have no figures yet.")
+        finding(f"Calibrating {view.aspect}: Concord is drafting criteria. None has been measured yet.")
     else:
         name = tables.name_of(best.criteria, names_of(page, view, candidates))
         figure = describe(best.alignment)
@@ -64,8 +64,9 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
     method = f" by {known.interval.method}" if known.interval else ""
     st.caption(
         plain(
-            f"Ranking on calibration items, which choose the criteria: {measure_name(known.statistic, known.level)}, "
-            f"95 % intervals{method}. Select a row to read the full criteria."
+            "Ranking on calibration items, which are used to choose the criteria: "
+            f"{measure_name(known.statistic, known.level)}, 95 % intervals{method}. Select a row to read the full "
+            "criteria."
         )
     )
     ids = [c.criteria.criteria_id for c in snapshot.candidates]
@@ -88,12 +89,12 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
             st.text(f"{tables.name_of(criteria, names)} · {candidate.status} · {measured}")
             st.space("stretch")
             link_to("criteria", "Open in Criteria", icon=":material/rule:", run=view.run_id, criteria=picked)
-        st.text(criteria.text or "No criteria: the judge rates without any.")
+        st.text(criteria.text or "No criteria: this is the baseline.")
         if candidate.inner_gain is not None:
             gain = change_figures(candidate.inner_gain, None)
             st.caption(
-                f"{gain} against its parent on the inner fold, which decides whether a refinement is accepted; "
-                "not tested."
+                f"{gain} compared with its parent on the inner fold, which decides whether a refinement is accepted. "
+                "Not tested."
             )
 
 

@@ -99,7 +99,9 @@ def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -
         words = {name: STATISTIC_NAMES[name] for name in STATISTICS}
         chosen.choose_part("Statistic", "statistic", words, usual.statistic)
         words = {name: LEVEL_NAMES[name].removesuffix(" level") for name in levels}
-        means = "Dataset: one figure over all items. Sample: one per source, averaged. System: over system means."
+        means = (
+            "Dataset: across all items. Sample: within each source, then averaged. System: across the systems' means."
+        )
         chosen.choose_part("Level", "level", words, usual_name, help=means)
     judges, hidden = _choose_judges((*shown.entries, *shown.aside), shown)
     named = tuple((entry.judge_id, entry.name) for entry in judges)
@@ -147,7 +149,7 @@ def _choose_judges(
             key=key,
             persist_state="session",
             max_selections=len(judges) - 1,
-            help="A judge that has seen many labels, or scored few items, leaves fewer items for all others.",
+            help="A judge that has seen many labels or scored few items leaves fewer items to compare the others on.",
         )
     hidden = tuple(names[judge_id] for judge_id in few if judge_id in out)
     return tuple(entry for entry in judges if entry.judge_id not in out), hidden

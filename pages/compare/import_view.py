@@ -22,7 +22,7 @@ from pages.ui.state import widget
 UPLOAD_TYPES = ["jsonl", "ndjson", "json", "csv", "tsv", "gz", "xlsx", "parquet"]
 ROLE_WORDS: dict[Role, str] = {
     "item_id": "item id",
-    "replies": "replies of the judge",
+    "replies": "replies from the judge",
     "score": "score",
     "reason": "reason next to the score",
     "sample": "sample number",
@@ -38,7 +38,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         st.info(f"Importing judges requires the reviewer role. Your role is {page.actor.role}.", icon=":material/lock:")
         return
     upload = st.file_uploader(
-        f"A file with a judge's replies or scores for {plain(golden.name)}",
+        f"File with a judge's replies or scores for {plain(golden.name)}",
         type=UPLOAD_TYPES,
         key=widget(f"import_file_{st.session_state.get(state.IMPORTED, 0)}"),  # empty again after each import
         max_upload_size=page.settings.max_upload_mb,
@@ -46,8 +46,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     )
     if upload is None:
         st.caption(
-            "One row per item: item_id and responses, or item_id and score. Concord also "
-            "recognises other common names. You can correct them before anything is stored."
+            "One row per item, with item_id and responses, or item_id and score. Concord also recognises other common "
+            "names. You can correct the columns before anything is stored."
         )
         return
     data, store, max_mb = upload.getvalue(), page.store, page.settings.max_upload_mb
@@ -88,7 +88,7 @@ def _correct(columns: Columns, key: str) -> dict[Role, str | None]:
 
 def _show(preview: ImportPreview) -> None:
     """Draw a preview of the import."""
-    st.markdown(f"**Detected**: a table; its {preview.use} are used")
+    st.markdown(f"Concord will read the judge's {preview.use} from this table.")
     roles, found = preview.columns.roles, preview.columns.found
     rows = [
         {"role": ROLE_WORDS[role], "column": column, "found": HOW_WORDS[found[role]]} for role, column in roles.items()
@@ -134,12 +134,12 @@ def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
         st.error(f"The judge wasn't added.  \n{plain(str(error))}", icon=":material/error:")
         return
     st.session_state[state.IMPORTED] = st.session_state.get(state.IMPORTED, 0) + 1
-    words = f"{name.strip()} is now a judge: "
+    words = f"{name.strip()} was added as a judge: "
     words += f"{preview.n_scored:,} of {preview.judge.values.size:,} items scored on {preview.judge.aspect}."
     known = {entry.judge_id: entry.name for entry in entries}
     if judge_id in known:
         words = f"This file was already imported. The judge {known[judge_id]} is unchanged."
     if n_seen := len(page.store.judges.get(project_id, judge_id).judge.seen):
-        words += f" It is a judge of this project, which has seen {counted(n_seen, 'label')} of these."
+        words += f" It is a judge of this project that has seen {counted(n_seen, 'label')} of these items."
     state.leave_notice(words, good=True)
     st.rerun()

@@ -56,7 +56,7 @@ def draw(page: Opened, compared: Compared) -> None:
     if view == "items":
         _draw_items(page, compared, row, entry)
         if unscored := entry.judge.unscored:
-            words = f"{len(unscored):,} items of {plain(row.name)} without a score, and why"
+            words = f"Items that {plain(row.name)} didn't score, and why ({len(unscored):,})"
             with st.expander(words, icon=":material/help:"):
                 missing = [
                     {
@@ -111,16 +111,22 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
         for part in examination.parts
     ]
     columns = {
-        "alignment": Column(digits=2, help="Lower in subgroups with a narrow range, so it isn't tested."),
-        "error": Column(digits=2, help="Mean error of the judge in points of the labels' scale."),
-        "expected error": Column(digits=2, help="Mean error of a judge that is equally good everywhere."),
+        "alignment": Column(
+            digits=2, help="Not tested, because it is lower in subgroups with a narrow range of labels."
+        ),
+        "error": Column(digits=2, help="Mean error of the judge, in points of the labels' scale."),
+        "expected error": Column(digits=2, help="Mean error expected if the judge were equally good everywhere."),
     }
-    grid.draw(pd.DataFrame(rows), columns, alt="Alignment and errors of the judge in every part of the items", rows=12)
-    with st.expander("Biases: what it favours more than raters do", icon=":material/balance:"):
+    grid.draw(
+        pd.DataFrame(rows), columns, alt="Alignment and errors of the judge in every subgroup of the items", rows=12
+    )
+    with st.expander("Biases: what the judge favours more than raters do", icon=":material/balance:"):
         for bias in examination.biases:
             said = bias_finding(bias)
             st.markdown(f"- {plain(said.headline)} {plain(said.detail)}")
-        st.caption("Correlations are Spearman's. The excess is what noise in the scores and labels doesn't explain.")
+        st.caption(
+            "Correlations are Spearman's. The excess is the part that noise in the scores and labels doesn't explain."
+        )
 
 
 # ── item by item ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -131,7 +137,7 @@ def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -
     key = (*compared.key, entry.judge_id)
     frame = cached(("gaps", *key), lambda: _gaps(compared, entry))
     if frame.empty:
-        st.info("This judge has no items here with both a score and a label.", icon=":material/scatter_plot:")
+        st.info("No item here has both a label and a score by this judge.", icon=":material/scatter_plot:")
         return
     known = frame.index[frame["item"] == state.url_id("item")]
     picked = int(known[0]) if len(known) else None
@@ -163,8 +169,8 @@ def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -
         pick = grid.Pick([str(at) for at in listed.index], None if picked is None else str(picked), pick_row)
         grid.draw(listed, columns, alt="Items, largest gap first", rows=11, key=state.COMPARE_LIST, pick=pick)
         st.caption(
-            f"Largest gap first, at most {MOST_LISTED}. Select a row to read the item. It then no longer counts "
-            "as unseen."
+            f"Largest gap first, at most {MOST_LISTED}. Select a row to read the item. Once you read it, it no longer "
+            "counts as unseen."
         )
     if picked is not None:
         _draw_item(page, compared, row, picked)
@@ -205,7 +211,7 @@ def _draw_item(page: Opened, compared: Compared, row: Row, position: int) -> Non
             if own:
                 st.markdown("**The judge's raw reply**")
             elif entry.judge.run_id and entry.judge.kind in ("calibrated", "no criteria"):
-                words = "The reasons of its criteria, item by item"
+                words = "Read the judge's reasons for each item"
                 link_to("criteria", words, icon=":material/rule:", run=entry.judge.run_id)
             else:
                 st.caption("This judge gave only a score, without reasons.")
@@ -244,7 +250,7 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
             undefined = errors is None or errors.mae is None or errors.bias is None
             st.metric(label, tables.DASH if undefined else f"{errors.mae:.2f} (bias {signed(errors.bias)})")
         scale = compared.leaderboard.scale
-        words = [f"Measured on {curve.n:,} unseen items with score and label, in points of the scale {scale}."]
+        words = [f"Measured on {curve.n:,} unseen items with both a score and a label, in points of the scale {scale}."]
         if curve.score_map is not None:
             words.append(f"The map is fitted on {curve.fitted_on}. It doesn't change the ranking.")
         if curve.before is None:
@@ -258,4 +264,4 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
         return
     said = sureness_finding(sure)
     st.markdown(f"**{plain(said.headline)}** {plain(said.detail)}")
-    st.caption("The share is over all verdicts; it may differ among high or low scores alone.")
+    st.caption("The share covers all verdicts. It may differ for high or low scores alone.")

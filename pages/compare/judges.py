@@ -16,10 +16,10 @@ from pages.ui.screens import plain
 
 KINDS = {
     "calibrated": "with calibrated criteria",
-    "no criteria": "baseline: the same judge without criteria",
+    "no criteria": "baseline (the same judge without criteria)",
     "style": "asked in another style",
     "imported": "imported",
-    "metric": "a metric, which doesn't judge meaning",
+    "metric": "metric (doesn't judge meaning)",
     "repeval": "read from hidden states",
     "fused": "several judges fused",
 }
@@ -34,7 +34,7 @@ WAYS = {
 def draw_empty(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """Draw the empty screen: what to do, and the ways to add a judge."""
     st.info(
-        f"No judge has scored {plain(aspect)} of {plain(golden.name)} yet. Calibrate one, or add replies, scores or "
+        f"No judge has scored {plain(aspect)} in {plain(golden.name)} yet. Calibrate one, or add replies, scores or "
         "metrics below.",
         icon=":material/leaderboard:",
     )
@@ -76,7 +76,7 @@ def _draw_changes(page: Opened, names: dict[str, str]) -> None:
 
     def remove() -> None:
         projects.remove_judge(page.store, project_id, judge_id)
-        state.leave_notice("The judge is deleted. Its run is kept.", good=True)
+        state.leave_notice("The judge was deleted. Its run was kept.", good=True)
 
     sure = st.checkbox("Delete this judge and its scores", key=state.widget(f"compare_sure_{judge_id}"))
     people.button(page, "reviewer", "Remove", disabled=not sure, on_click=state.attempt, args=("Not removed", remove))

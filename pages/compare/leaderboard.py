@@ -44,10 +44,10 @@ def draw(compared: Compared) -> None:
         heading: Column(digits=2, help=f"alignment with raters: {compared.measure}"),
         "95 % interval": Column(help=next(methods, "over sources")),
         f"compared with {against}": Column(
-            help=f"paired test over sources, Holm-corrected; not below {LEAST_SOURCES} sources"
+            help=f"paired test over sources, Holm-corrected; requires at least {LEAST_SOURCES} sources"
         ),
         "compared with a rater": Column(help="judge minus one rater, each against the other raters' mean"),
-        "n": Column(help="number of items (of systems at system level)"),
+        "n": Column(help="number of items (at system level, of systems)"),
         "no score": Column(help="labelled items without a score; never counted as 0"),
     }
     frame = judges_frame(compared, heading, f"compared with {against}")
@@ -57,25 +57,28 @@ def draw(compared: Compared) -> None:
     if pool.n_seen:
         notes.append(f"{pool.n_seen:,} left out because a judge has seen their labels")
     if pool.n_unscored:
-        notes.append(f"{pool.n_unscored:,} because a judge has no score for them")
+        notes.append(f"{pool.n_unscored:,} left out because a judge hasn't scored them")
     notes = ["; ".join(notes) + "."]
     for row in board.rows:
         if row.unscored:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in row.unscored.items())
             notes.append(f"No score: {row.name}: {reasons}.")
     if compared.hidden:
-        notes.append(f"Hidden, with too few items in common: “{'”, “'.join(compared.hidden)}”.")
+        notes.append(f"Hidden because they have too few items in common: “{'”, “'.join(compared.hidden)}”.")
     st.caption(plain(" ".join(notes)))
     if not board.problem:
         if board.ceiling.value is not None:
-            st.caption("Band: one rater against the mean of the others, a harder target than the mean of all raters.")
+            st.caption(
+                "Band: one rater compared with the mean of the others, which is a harder target than the mean of "
+                "all raters."
+            )
         charts.place(
             cached(("whiskers", *compared.key), lambda: _whiskers(compared)),
             key="compare_whiskers",
-            alt=f"{compared.measure} of every judge with its interval, and of one rater against the other raters",
+            alt=f"{compared.measure} of every judge with its interval, and of one rater compared with the other raters",
         )
     if board.pairwise is not None:
-        with st.expander("Every judge against every other"):
+        with st.expander("Every judge compared with every other"):
             _draw_pairs(board, board.pairwise)
 
 
@@ -175,4 +178,4 @@ def _draw_pairs(board: Leaderboard, pairwise: PairwiseComparison) -> None:
             }
         )
     rows.sort(key=lambda row: row["significant"] == "no")
-    grid.draw(pd.DataFrame(rows), alt="Every judge against every other", rows=MOST_ROWS)
+    grid.draw(pd.DataFrame(rows), alt="Every judge compared with every other", rows=MOST_ROWS)

@@ -26,7 +26,10 @@ def draw(page: Opened, entry: JudgeEntry, view: str) -> None:
     """Draw the newest result of a probe, a run in progress, and the button that starts one with its price."""
     run_id = entry.judge.run_id
     if entry.judge.kind != "calibrated" or not run_id or page.store.runs.get(run_id).kind not in JUDGES:
-        st.info("Choose a judge that was calibrated here: only those can be asked again.", icon=":material/repeat:")
+        st.info(
+            "Choose a judge that was calibrated in this project. Concord can't ask other judges again.",
+            icon=":material/repeat:",
+        )
         return
     {"steady": _draw_steadiness, "spoiled": _draw_controls}[view](page, page.store.runs.get(run_id))
 
@@ -45,8 +48,8 @@ def _draw_steadiness(page: Opened, run: Run) -> None:
                 "held-out agreement": [found.alignment, *(each.alignment for each in found.forecasts)],
             }
             columns = {
-                "reliability": Column(digits=2, help="of the mean of so many samples"),
-                "held-out agreement": Column(digits=2, help="measured with one sample, expected for more"),
+                "reliability": Column(digits=2, help="of the mean of this many samples"),
+                "held-out agreement": Column(digits=2, help="measured for one sample, estimated for more"),
             }
             grid.draw(table, columns, alt="Reliability and expected agreement of the mean of several samples")
     request = RepeatRequest(run.project_id, run.golden_id, run.aspect, run.run_id)
@@ -77,8 +80,9 @@ def _draw_controls(page: Opened, run: Run) -> None:
         return  # the same texts again would show the same
     request = ControlsRequest(run.project_id, run.golden_id, run.aspect, run.run_id)
     words = (
-        f"Does the judge notice texts that are worse for sure? Concord takes {request.items} well-rated calibration "
-        "items. It changes their numbers, deletes a sentence, repeats the text, or swaps in that of another source."
+        f"Does the judge notice texts that are clearly worse? Concord takes {request.items} well-rated calibration "
+        "items. It changes their numbers, deletes a sentence, repeats the text, or swaps in the text of another "
+        "source."
     )
     _draw_start(page, "controls", request, words)
 
@@ -103,7 +107,7 @@ def _draw_start(page: Opened, kind: RunKind, request: Any, words: str) -> None:
     except ConcordError as error:
         st.info(plain(str(error)), icon=icon)
         return
-    st.caption(plain(f"{words} That takes {estimate.calls:,} calls{price_words(estimate.cost)}."))
+    st.caption(plain(f"{words} This takes {estimate.calls:,} calls{price_words(estimate.cost)}."))
     run_panel.draw_start(
         page,
         label,

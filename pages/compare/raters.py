@@ -19,8 +19,8 @@ Tests = tuple[AnnotatorTest | None, ...]
 VERDICTS = {True: "passed", False: "not passed", None: "no verdict"}
 READING = (
     "These figures apply to these raters only. Annotator test: Calderon, Reichart and Dror (2025), clustered by "
-    "source if items share sources. The share of raters that the judge could stand in for, ω, passes at 0.50 "
-    "(Benjamini–Yekutieli at 0.05). How often it does as well or better is ρ."
+    "source if items share sources. ω is the share of raters that the judge could stand in for (Benjamini–Yekutieli "
+    "at 0.05); it passes at 0.50. ρ is how often the judge does as well or better."
 )
 
 
@@ -41,7 +41,7 @@ def draw(compared: Compared) -> None:
             default="skilled",
             required=True,
             key=state.widget("compare_raters_are"),
-            help="A judge costs less, so the test lets it be worse than a rater by up to ε.",
+            help="Because a judge costs less, the test allows it to be worse than a rater by up to ε.",
         )
 
     def tested() -> Tests:
@@ -77,7 +77,7 @@ def draw(compared: Compared) -> None:
         "judge": Column(width=240),
         "the judge": Column(digits=2, help=f"{compared.measure} with the mean of the other raters"),
         "a rater": Column(digits=2, help="one rater with the mean of the others, on the same items"),
-        "judge minus rater": Column(help="interval corrected for the number of judges; jackknife over sources, t"),
+        "judge minus rater": Column(help="interval corrected for the number of judges (jackknife over sources, t)"),
         "ω": Column(digits=2, help="share of raters that the judge could stand in for"),
         "ρ": Column(digits=2, help="how often the judge does as well or better; for information only"),
     }
@@ -95,7 +95,7 @@ def _draw_raters(compared: Compared, tests: Tests) -> None:
         return
     tell(rater_finding(people, compared.measure))
     if test is None:
-        st.markdown("No annotator test: this judge uses its own scale.")
+        st.markdown("The annotator test isn't possible, because this judge uses its own scale.")
     else:
         tell(annotator_finding(test))
     rows = []

@@ -33,14 +33,19 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
     """The whole form.  Nothing is started."""
     labels = golden.aspect(aspect)
     if labels is None or not labels.n_labelled:
-        return StylesChoice(None, f"{aspect} has no labels; styles are compared by their agreement with raters.")
+        return StylesChoice(
+            None,
+            f"{aspect} has no labels. Styles are compared by their agreement with raters, so label some items first.",
+        )
     left, middle, right = st.columns(3, gap="large")
     with left:
         spec = forms.choose_judge(page, "styles_", models_only=True)
     with middle:
         style = setting_form.draw(Style, {"samples": "Samples", "temperature": "Temperature"}, prefix="styles_")
         if style["samples"] > 1 and not style["temperature"]:
-            st.caption("At temperature 0 all samples of an item are nearly identical. Raise it to about 1.")
+            st.caption(
+                "At temperature 0, all samples of an item are nearly identical. Raise the temperature to about 1."
+            )
     with right:
         n_items = _choose_items(golden, labels.n_labelled)
     local = spec.startswith("hf:")
@@ -58,12 +63,17 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
             labelled = {"persona": "Persona", "top_p": "Top-p", "references": "Show references"}
             words = {"persona": PERSONA_NAMES}
             style |= setting_form.draw(Style, labelled, prefix="styles_", words=words)
-            meaning = "Adds score only with the probability-weighted score, where the endpoint gives logprobs."
-            weighted = st.checkbox("Weight the bare score by probability", key=widget("styles_weighted"), help=meaning)
+            meaning = (
+                "Adds a “score only” style weighted by the model's probabilities, if the endpoint returns logprobs."
+            )
+            weighted = st.checkbox("Also use a probability-weighted score", key=widget("styles_weighted"), help=meaning)
         with right:
             measure = setting_form.draw(StylesSettings, LABELS, prefix="styles_")
         with_steps = st.checkbox(
-            "With evaluation steps", key=widget("styles_steps"), persist_state="session", help="The model writes them."
+            "With evaluation steps",
+            key=widget("styles_steps"),
+            persist_state="session",
+            help="The model writes the steps.",
         )
     if not spec:
         return StylesChoice(None, "Enter the name of the model that the endpoint serves.")
@@ -89,7 +99,7 @@ def _styles(chosen: list[StyleForm], style: Mapping[str, Any], *, weighted: bool
 
 def _choose_items(golden: GoldenSummary, n_labelled: int) -> int | None:
     """How many items are asked; None for all that are labelled."""
-    words = {"pilot": "a pilot: a few items first", "all": f"all {n_labelled:,} labelled items"}
+    words = {"pilot": "a pilot on a few items", "all": f"all {n_labelled:,} labelled items"}
     key = widget("styles_extent")
     extent = st.radio(
         "How much of the golden set to use",
@@ -101,6 +111,6 @@ def _choose_items(golden: GoldenSummary, n_labelled: int) -> int | None:
     if extent == "all":
         return None
     key, most = widget(f"styles_items_{golden.golden_id[-10:]}"), max(2, n_labelled)
-    drawn = "Concord draws whole sources until it has this many items."
+    drawn = "Concord draws whole sources at random until it has this many items."
     n = st.number_input("Items of the pilot", 2, most, min(50, most), key=key, persist_state="session", help=drawn)
     return int(n)

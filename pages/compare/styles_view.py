@@ -35,7 +35,9 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         run_panel.follow_run(page, running.run_id, lambda now: _draw_run(page, now))
         return
     if not runs:
-        st.markdown("One model can be asked in many ways, which differ in cost and agreement. Try some on a few items.")
+        st.markdown(
+            "You can prompt one model in many ways, which differ in cost and agreement. Try some on a few items."
+        )
         _offer(page, golden, aspect)
         return
     run_id, words = next(iter(runs)), distinct({run_id: run_panel.run_words(run) for run_id, run in runs.items()})
@@ -44,7 +46,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         run_id = st.selectbox("Grid", list(runs), key=key, format_func=words.__getitem__)
     run = run_panel.read_run(page, run_id)
     _draw_run(page, run)
-    with st.expander("A new grid of styles", icon=":material/add:"):
+    with st.expander("Try more styles", icon=":material/add:"):
         _offer(page, golden, aspect)
 
 
@@ -54,7 +56,7 @@ def _draw_run(page: Opened, run: RunDetail) -> None:
     run_panel.draw_status(page, run)
     if styles is None or not styles.cells:
         if not run.finished:
-            st.caption("Styles appear here one by one. You can close this tab. The run continues.")
+            st.caption("Each style appears here when it is finished. You can close this tab. The run continues.")
         return
     _draw_cells(styles.cells)
     if styles.unfinished:
@@ -73,7 +75,7 @@ def _draw_cells(cells: Sequence[StyleCell]) -> None:
     measure = measure_name(first.alignment.statistic, first.alignment.level)
     st.subheader(plain(highest_words(cells)), anchor=False)
     method = f" by {first.alignment.interval.method}" if first.alignment.interval else ""
-    picked = "The best of several is a little optimistic. Compare tests the difference."
+    picked = "The best of several figures is a little optimistic. Compare tests whether the styles differ."
     st.caption(plain(f"{measure}; 95 % intervals{method}. {picked}"))
     frame = cells_frame(cells, measure)
     grid.draw(frame, {measure: Column(digits=2)}, alt="Judging styles")
@@ -86,9 +88,9 @@ def highest_words(cells: Sequence[StyleCell]) -> str:
         return "Agreement with raters is undefined for every style"
     highest = max(measured, key=lambda cell: cell.alignment.value or 0.0)
     cheapest = min(measured, key=lambda cell: cell.n_replies)
-    words = f"“{highest.name}” agrees best, at {describe(highest.alignment)}, {highest.n_replies:,} calls"
+    words = f"“{highest.name}” agrees best, at {describe(highest.alignment)}, with {highest.n_replies:,} calls"
     if cheapest.n_replies < highest.n_replies:
-        words += f"; “{cheapest.name}” at {describe(cheapest.alignment)} takes {cheapest.n_replies:,}"
+        words += f"; “{cheapest.name}” reaches {describe(cheapest.alignment)} with {cheapest.n_replies:,}"
     return words
 
 

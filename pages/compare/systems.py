@@ -35,7 +35,7 @@ def draw(page: Opened, compared: Compared) -> None:
     """Draw which system is better by one judge and the labels."""
     golden, aspect = compared.golden, compared.aspect
     if golden.kind != "pair" and compared.view.n_systems < 1:
-        st.info("The items have no system_id column, so there are no systems to compare.", icon=":material/hub:")
+        st.info("There are no systems to compare, because the items have no system_id column.", icon=":material/hub:")
         return
     entry = compared.judge_of(choose_row(compared))
     judge, key = entry.judge, (golden.digest, aspect, entry.judge_id)
@@ -60,7 +60,9 @@ def draw(page: Opened, compared: Compared) -> None:
         drawn = cached(("systems", *key_of_means), lambda: system_means_figure(means, aspect, most=MOST_DRAWN))
         charts.place(drawn, key="compare_systems", alt="Corrected mean of each system")
     _draw_means(means)
-    st.caption("Verdicts on more items narrow the intervals: `python -m core estimate-means` takes any number of them.")
+    st.caption(
+        "Verdicts on more items narrow the intervals. To use any number of them, run `python -m core estimate-means`."
+    )
 
 
 def _draw_means(means: SystemMeans) -> None:
@@ -78,11 +80,15 @@ def _draw_means(means: SystemMeans) -> None:
         }
     )
     columns = {
-        "corrected": Column(help="The judge's mean, corrected with the labels; 95 % interval"),
-        "judge alone": Column(help="Naive: its interval ignores the judge's bias"),
-        "worth in labels": Column(digits=0, help="Number of labels that would give the same interval on their own"),
+        "corrected": Column(help="The judge's mean, corrected with the labels, with its 95 % interval"),
+        "judge alone": Column(help="Not corrected: the interval ignores the judge's bias"),
+        "worth in labels": Column(
+            digits=0, help="Number of labels that would give the same interval without the judge"
+        ),
     }
-    grid.draw(frame, columns, alt="Mean of each system: corrected, by labels alone, by the judge alone", rows=12)
+    grid.draw(
+        frame, columns, alt="Mean of each system: corrected, from labels alone, and from the judge alone", rows=12
+    )
     if notes := notes_of_systems(means):
         st.caption("  \n".join(map(plain, notes)))
     if len(means.differences) > 1:

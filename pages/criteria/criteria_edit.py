@@ -33,7 +33,7 @@ def draw_way_in(page: Opened, entry: CriteriaEntry) -> None:
     if entry.head != entry.criteria_id:
         link_to("criteria", f"Newest edit ({len(entry.edits)})", icon=":material/edit:", criteria=entry.head)
     if unsaved and draft is not None:
-        st.caption(f"You have unsaved text from {plain(drafts.clock(draft.kept_at))}.")
+        st.caption(f"You have an unsaved edit from {plain(drafts.clock(draft.kept_at))}.")
 
 
 def draw_form(page: Opened, entry: CriteriaEntry) -> None:
@@ -80,13 +80,14 @@ def _draw_conflict(
 ) -> None:
     """Draw both texts with their difference, so that the user decides which to save."""
     st.warning(
-        "Someone else saved another version of these criteria first. Both are shown.", icon=":material/call_split:"
+        "Someone else saved a new version of these criteria while you were editing. Compare both below.",
+        icon=":material/call_split:",
     )
     for column, heading, shown in zip(st.columns(2), ("Theirs (saved)", "Yours (not saved yet)"), both, strict=True):
         with column:
             st.markdown(f"**{heading}**")
             st.text(shown)
-    st.markdown("**From theirs to yours**")
+    st.markdown("**Changes from theirs to yours**")
     diff_view.draw(word_diff(*both))
     with st.container(horizontal=True):
         if people.button(page, "reviewer", "Save mine as a separate version", type="primary", key="conflict_save"):
@@ -101,7 +102,7 @@ def _rescore(page: Opened, parent: CriteriaEntry, edited: str) -> str | None:
     """Score an edit and its parent with the judge that scored the parent; without one, leave a notice."""
     run_id = min(parent.runs, key=lambda run_id: run_id != state.url_id("run"), default=None)
     if run_id is None:
-        state.leave_notice("Saved. It wasn't re-scored, because no run has scored its parent yet.", good=True)
+        state.leave_notice("Saved, but not re-scored, because no run has scored the parent yet.", good=True)
         return None
     where = (page.project.project_id, parent.golden_id, parent.aspect)
     try:
@@ -126,7 +127,7 @@ def draw_restore(page: Opened, entry: CriteriaEntry) -> None:
         project_id = page.project.project_id
         text = page.store.criteria.get(project_id, entry.parents[0]).text
         where = (page.store, project_id, entry.criteria_id, text, page.actor.name)
-        restored = projects.save_edit(*where, note="the parent's text restored", expected_head=entry.head)
+        restored = projects.save_edit(*where, note="restored the parent's text", expected_head=entry.head)
         state.put_in_url(criteria=restored, rescore=None)
         state.leave_notice("Restored as a new version.", good=True)
 

@@ -30,7 +30,7 @@ def difference_words(difference: PairedDifference) -> str:
     figures = difference_figures(difference.value, difference.interval, difference.p)
     words = f"{figures}, n = {difference.n:,}"
     return {
-        "undefined": "The difference is undefined on these items.",
+        "undefined": "The difference can't be computed on these items.",
         "untested": f"{words}.",
         "higher": f"{words}: a significant gain on these items.",
         "lower": f"{words}: a significant loss on these items.",

@@ -67,8 +67,8 @@ def _draw_form(page: Opened, entry: CriteriaEntry, key: str, origin: VersionOrig
         value=True,
         key=f"{key}_held_out",
         help=(
-            "Each look makes the held-out figure a little more optimistic. The first comparison of two versions is a "
-            "test."
+            "Each time you look, the held-out figure becomes a little more optimistic. Only the first comparison of "
+            "two versions counts as a test."
         ),
     )
     request = VersionRequest(page.project.project_id, entry.aspect, criteria_ids, held_out=held_out)
@@ -78,7 +78,9 @@ def _draw_form(page: Opened, entry: CriteriaEntry, key: str, origin: VersionOrig
         st.warning(plain(str(error)), icon=":material/error:")
         return
     price = plain(price_words(estimate.cost))
-    st.caption(f"At most {estimate.calls:,} scores{price}. Cached replies cost nothing. You decide afterwards.")
+    st.caption(
+        f"At most {estimate.calls:,} scores{price}. Cached replies cost nothing. You decide after seeing the result."
+    )
     note = st.text_input("What changed (optional)", max_chars=300, key=f"{key}_note") or ""
     if not st.button("Measure it", type="primary", icon=":material/play_arrow:", key=f"{key}_start"):
         return

@@ -65,7 +65,7 @@ def draw(page: Opened, entries: Sequence[CriteriaEntry], names: Mapping[str, str
     states = {criteria_id: judge_view.state_words(version) for criteria_id, version in followed.items()}
     frame = tables.criteria_frame(entries, names, states)
     heading = str(frame.columns[1])
-    st.caption("Best measured first. Rejected, dropped early and unmeasured criteria come last.")
+    st.caption("Highest agreement first. Criteria that were rejected, dropped early or never measured come last.")
     grid.draw(
         frame,
         {"criteria": Column(width=250), heading: Column(digits=2), "interval": Column("95 % interval")},
@@ -94,7 +94,7 @@ def place_words(entry: CriteriaEntry, entries: Sequence[CriteriaEntry]) -> str:
     """Return the rank of the criteria, for example "number 3 of 17", or "" if they have none."""
     ids = [each.criteria_id for each in entries if tables.group_of(each) == tables.MEASURED]
     if entry.criteria_id in ids:
-        return f", number {ids.index(entry.criteria_id) + 1} of {len(ids)} measured in full"
+        return f", number {ids.index(entry.criteria_id) + 1} of {len(ids)} measured on all items"
     return ""
 
 
@@ -102,8 +102,8 @@ def measured_on(entry: CriteriaEntry, entries: Sequence[CriteriaEntry], *, scori
     """Return statistic, level, n and interval of the headline figure, or how to get one."""
     newest = tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
-        words = "Make it the judge to measure it, or save an edit of measured criteria."
-        return "It is being scored now." if scoring else words
+        words = "To measure these criteria, make them the judge."
+        return "The criteria are being scored now." if scoring else words
     aligned = newest.alignment
     ends = "" if aligned.interval is None else f", 95 % interval {tables.interval_of(aligned)}"
     measure = measure_name(aligned.statistic, aligned.level)

@@ -115,5 +115,5 @@ def draw_shown_items(page: Opened, entry: CriteriaEntry) -> None:
         "item": list(places),
     }
     columns = {name: Column(digits=2) for name in ("raters", "under the parent", "now")} | {"item": Column(width=150)}
-    grid.draw(frame, columns, alt="Items that these criteria were made from", rows=5, tall=True)
+    grid.draw(frame, columns, alt="Items used to write these criteria", rows=5, tall=True)
     link_to("golden_set", "Open the golden set", icon=":material/dataset:", golden=entry.golden_id)

@@ -29,7 +29,7 @@ def draw(page: Opened, opened: CriteriaEntry, names: Mapping[str, str]) -> None:
     if len(by_id) > 1:
         _draw_pair(page, by_id, opened, names)
     else:
-        st.caption("There is one version so far. An edit or a refinement round makes another one.")
+        st.caption("These criteria have only one version so far. An edit or a refinement round adds another.")
     _draw_table(page, family, names)
 
 
@@ -80,13 +80,13 @@ def _draw_pair(
     people.button(
         page,
         "reviewer",
-        "Measure the right one against the left one",
+        "Compare both versions on the same items",
         icon=":material/science:",
         key=state.widget("measure_pair"),
         on_click=state.attempt,
         args=("Not measured", measure),
         disabled=not runs,
-        help="Scores both with the same judge on the same calibration items. Held-out items aren't used.",
+        help="Scores both with the same judge and calibration items. Held-out items aren't used.",
     )
 
 
@@ -98,13 +98,14 @@ def _draw_table(page: Opened, family: list[CriteriaEntry], names: Mapping[str, s
     if not shown or (
         len(shown) < len(family)
         and st.toggle(
-            f"Also the {len(family) - len(shown)} that weren't measured in full", key=state.widget("lineage_all")
+            f"Also show the {len(family) - len(shown)} that weren't measured on all items",
+            key=state.widget("lineage_all"),
         )
     ):
         shown = family
     st.caption(
-        "Agreement on the calibration set in the newest run that scored each version. "
-        "Figures on other or fewer items (see n) aren't strictly comparable."
+        "Agreement on the calibration set, from the newest run that scored each version. Figures measured on "
+        "different or fewer items (see n) aren't strictly comparable."
     )
     newest = [tables.newest_calibration(entry) for entry in shown]
     alignments = [None if each is None else each.alignment for each in newest]

@@ -18,8 +18,8 @@ from pages.ui.page import Opened
 from pages.ui.screens import plain
 
 EXPLAINED = (
-    "A language model reads each item with the scores of the parts, and rates it by following a plan. "
-    "Its scores become a judge."
+    "A language model reads each item with its parts' scores and rates it according to a plan. Its scores become a "
+    "judge."
 )
 
 
@@ -36,8 +36,8 @@ def draw(page: Opened, fused: Fused) -> None:
     spec = st.text_input(
         "Model",
         key=state.widget("fusion_model"),
-        placeholder="openai:MODEL, openai:MODEL@BASE_URL, or scripted (a stand-in)",
-        help="An OpenAI-compatible endpoint. The scripted judge is a stand-in for demonstrations.",
+        placeholder="openai:MODEL, openai:MODEL@BASE_URL, or scripted (for demonstrations)",
+        help="The model must be on an OpenAI-compatible endpoint. The scripted judge is only for demonstrations.",
     ).strip()
     judge_ids = tuple(part.judge_id for part in fused.parts)
     request = FusionRequest(project_id, golden_id, fused.aspect, judge_ids, spec)
@@ -77,7 +77,7 @@ def _edit_texts(request: FusionRequest, newest: FusionRunView | None) -> FusionR
         key=f"{box}_criteria",
         height=200,
         max_chars=LONGEST_CRITERIA,
-        placeholder="Describes what deserves a high rating. If empty, the model writes the criteria.",
+        placeholder="Describe which texts deserve a high rating. If empty, the model writes the criteria.",
         help="Write 'none' to rate without criteria.",
     )
     plan = right.text_area(
@@ -85,7 +85,7 @@ def _edit_texts(request: FusionRequest, newest: FusionRunView | None) -> FusionR
         key=box,
         height=200,
         max_chars=LONGEST_PLAN,
-        placeholder="Which parts to use, and how to read their scores. If empty, the model writes the plan.",
+        placeholder="Explain which parts to use and how to read their scores. If empty, the model writes the plan.",
         help="Write 'none' to rate without a plan.",
     )
     return replace(request, settings=replace(request.settings, plan=plan.strip(), criteria=criteria.strip()))
@@ -121,4 +121,4 @@ def _draw_agreement(page: Opened, fused: Fused, run_id: str) -> None:
     if result is not None:
         st.markdown(f"**Agreement with raters: {plain(describe(result))}**")
         units = "systems" if fused.settings.level == "system" else "items"
-        st.caption(plain(f"{fused.measure}, n = {result.n:,} {units} whose labels no part has seen."))
+        st.caption(plain(f"{fused.measure}, n = {result.n:,} {units}. No part has seen their labels."))

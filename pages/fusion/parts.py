@@ -27,8 +27,8 @@ METHOD_WORDS: dict[FusionMethod, str] = {
     "nnls": "non-negative weights",
 }
 METHOD_HELP = (
-    "Average: the mean of the standardised scores of the parts that beat chance; no weights to learn. Ridge: weights "
-    "learnt from the labels, with shrinkage. Non-negative weights: learnt too, but never below 0."
+    "Average: the mean of the standardised scores of all parts that beat chance. Ridge: weights learnt from the "
+    "labels, with shrinkage. Non-negative: weights learnt from the labels, but never below 0."
 )
 KINDS: dict[JudgeKind, str] = {
     "calibrated": "calibrated judge",
@@ -110,7 +110,10 @@ def draw_choice(choice: Choice) -> None:
             format_func=lambda level: LEVEL_NAMES[level].removesuffix(" level"),
             key=state.widget(f"fusion_level_{choice.key}"),
             persist_state="session",
-            help="Dataset: one figure over all items. Sample: one per source, averaged. System: over system means.",
+            help=(
+                "Dataset: across all items. Sample: within each source, then averaged. System: across the systems' "
+                "means."
+            ),
         )
 
 
@@ -129,18 +132,18 @@ def draw_kinds(choice: Choice) -> None:
     )
     columns = {
         "judge": Column(width=250),
-        "calls per item": Column(help="calls for one score; — means unknown"),
-        "labels seen": Column(help="labels that chose or fitted it; their sources are left out for every part"),
+        "calls per item": Column(help="calls needed for one score; — means unknown"),
+        "labels seen": Column(help="labels used to choose or fit it; their sources are left out for all parts"),
     }
-    grid.draw(frame, columns, alt="The judges that can be parts", rows=12)
+    grid.draw(frame, columns, alt="Judges that can be fused", rows=12)
 
 
 def draw_empty(page: Opened, golden: GoldenSummary, aspect: str, n_judges: int) -> None:
     """Say what to do if there are fewer than two judges."""
-    there = "one judge only" if n_judges else "no judge yet"
+    there = "only one judge" if n_judges else "no judge yet"
     st.info(
-        f"There is {there} for {plain(aspect)} of {plain(golden.name)}. A fusion needs two or more that differ. "
-        "Compute metrics below (free), calibrate a judge, or import scores on Compare.",
+        f"{plain(golden.name)} has {there} of {plain(aspect)}. A fusion needs at least two different judges. Compute "
+        "metrics below (free), calibrate a judge, or import scores on Compare.",
         icon=":material/merge:",
     )
     draw_sources(page, golden, aspect, opened=True)

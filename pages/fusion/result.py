@@ -33,10 +33,12 @@ TABLE_COLUMNS = {
     "judge": Column(width=210),
     "interval": Column(
         "95 % interval",
-        help="over sources: t interval at sample level, jackknife at dataset level, bootstrap error at system level",
+        help="over sources, by t (sample level), jackknife (dataset level) or bootstrap (system level)",
     ),
-    "fusion loses without it": Column(help="the whole fusion minus the fusion of the other parts, tested the same way"),
-    "weight": Column(digits=2, help="points of the label for one standard deviation of the part"),
+    "fusion loses without it": Column(
+        help="the whole fusion minus a fusion of the other parts, tested in the same way"
+    ),
+    "weight": Column(digits=2, help="change of the label, in points, for one standard deviation of the part"),
     "no score": Column(help="labelled items without a score; never counted as 0"),
 }
 
@@ -74,7 +76,7 @@ def headline(fused: Fused) -> str:
     """State whether the fusion agrees better with raters than its best part."""
     shown, against = fused.fusion, fused.fusion.against_best
     if shown.fused.value is None or against is None or against.value is None:
-        return "The fusion has no defined agreement with raters."
+        return "The agreement of the fusion with raters is undefined."
     how = {
         "higher": "The fusion agrees better with raters than its best part",
         "lower": "The fusion agrees less well with raters than its best part",
@@ -117,8 +119,8 @@ def _draw_notes(fused: Fused) -> None:
     system = fused.settings.level == "system"
     over = f"{shown.fused.n} systems, over their" if system else f"{len(shown.report):,}"
     words = [
-        f"{fused.measure}, n = {over} items whose labels neither a part nor the weights have seen; "
-        f"{len(shown.fit):,} of other sources to fit on. Best part there: {shown.best_part}."
+        f"{fused.measure}, n = {over} items whose labels weren't used for any part or weight. Weights were fitted on "
+        f"{len(shown.fit):,} items of other sources. Best part there: {shown.best_part}."
     ]
     if shown.fused.value is None:
         words.insert(0, f"{capital(shown.fused.reason or 'too few items')}.")
@@ -126,7 +128,7 @@ def _draw_notes(fused: Fused) -> None:
         untested = f" ({against.p_reason or NO_TEST})" if against.p is None else ""
         words.append(f"Fusion minus that part: {difference_words(against)}{untested}.")
     if system and ends:
-        words.append(f"The interval applies to these systems only (method: {ends.method}).")
+        words.append(f"The interval applies only to these systems (method: {ends.method}).")
     words += shown.notes
     words += [f"{name} is left out: {why}." for name, why in shown.left_out.items()]
     st.caption(plain(" ".join(words)))
@@ -183,7 +185,7 @@ def draw_keep(page: Opened, fused: Fused) -> None:
     """Draw the button that keeps the shown fusion as a judge."""
     shown = fused.fusion
     with st.popover("Save as a judge", icon=":material/bookmark_add:", key=state.closing("fusion_keep")):
-        st.markdown("The fused score becomes a judge: you can compare it, and download it to score other items.")
+        st.markdown("The fusion becomes a judge. You can compare it with others, and download it to score other items.")
         name = st.text_input(
             "Name", value=shown.judge.name, max_chars=120, key=state.widget(f"fusion_name_{shown.method}")
         )

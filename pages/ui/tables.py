@@ -228,7 +228,7 @@ def alignment_columns(heading: str) -> dict[str, Column]:
         "criteria": Column(width=240),
         heading: Column(digits=2),
         "interval": Column("95 % interval"),
-        "n": Column(help="number of items (of systems at system level)"),
+        "n": Column(help="number of items (at system level, of systems)"),
         "unread": Column(help="items whose replies had no rating; never counted as a score"),
     }
 

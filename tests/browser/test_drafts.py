@@ -111,7 +111,7 @@ def test_bursts_are_kept_in_order_a_reload_brings_them_back_and_saving_ends_the_
 
         types(page, area, " Six.")
         page.keyboard.press("Control+Enter")  # saves, in the same breath
-        settle("Saved. It wasn't re-scored", page)
+        settle("Saved, but not re-scored", page)
         newest = place.store.criteria.get(place.project_id, PARENT.criteria_id).head
         assert place.store.criteria.get(place.project_id, newest).text == f"{whole} Five. Six."
         assert place.draft() is None

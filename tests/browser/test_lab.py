@@ -39,7 +39,7 @@ def bring_in(page: Page, settle: Settle, enter: Settle, file: Path, name: str) -
     expect(page.get_by_text("1 of 144").first).to_be_visible(timeout=MS)  # unread replies, beside the 143 scored
     enter(page.get_by_label("Name of the judge"), name)
     page.get_by_role("button", name="Add this judge").click()
-    settle(f"{name} is now a judge: 143 of 144 items scored on coherence")
+    settle(f"{name} was added as a judge: 143 of 144 items scored on coherence")
 
 
 @pytest.fixture
@@ -68,8 +68,8 @@ def test_replies_brought_in_are_compared_and_a_link_holds_the_view(
     row = table.locator("tbody tr").filter(has_text="close judge").text_content() or ""
     assert re.search(r"0\.\d+ ?0\.\d\d to 0\.\d\dhighest", row), row  # value, interval, rank
 
-    page.get_by_text("Every judge against every other", exact=True).click()
-    pairs = page.get_by_role("table", name="Every judge against every other")
+    page.get_by_text("Every judge compared with every other", exact=True).click()
+    pairs = page.get_by_role("table", name="Every judge compared with every other")
     expect(pairs.get_by_role("row", name=re.compile(r"^close judge far judge \+0\.\d\d .* better"))).to_be_visible(
         timeout=MS
     )

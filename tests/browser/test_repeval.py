@@ -19,7 +19,7 @@ def test_states_are_read_and_the_map_and_details_shown(
     page.set_viewport_size({"width": 1440, "height": 900})
     page.goto(f"{app_url}/repeval")
     settle("labels to learn from")
-    expect(page.get_by_text("No RepEval has been run")).to_be_visible()
+    expect(page.get_by_text("RepEval hasn't been run")).to_be_visible()
     page.get_by_role("button", name="Read the hidden states").click()
     expect(page.get_by_text("Agreement of hidden states with raters")).to_be_visible(timeout=RUN_MS)
     expect(page.get_by_role("img", name="Validation alignment by layer and token")).to_be_visible()

@@ -70,7 +70,7 @@ def test_the_table_names_its_measure_and_holds_scipys_numbers(shelf: Place) -> N
     assert table["compared with the highest"].iloc[1].startswith("worse, p")
     assert headline(screen).startswith("good agrees best with raters")
     page_text = texts(screen)
-    assert "72 of 80 labelled items; 8 because a judge has no score for them." in page_text
+    assert "72 of 80 labelled items; 8 left out because a judge hasn't scored them." in page_text
     assert "poor: 8 no verdict" in page_text
     (pair,) = next(frame for frame in grids(screen) if "minus" in frame).itertuples(index=False)
     assert pair[:2] == ("good", "poor") and pair.significant == "better"
@@ -90,7 +90,7 @@ def test_the_link_decides_and_a_choice_changes_it(shelf: Place) -> None:
 
 def test_no_judge_says_what_to_do(shelf: Place) -> None:
     screen = open_screen(SCREEN, **shelf.ids)
-    assert "No judge has scored coherence of summeval sample yet" in texts(screen)
+    assert "No judge has scored coherence in summeval sample yet" in texts(screen)
     assert [way.label for way in screen.segmented_control] == ["Add judges"]
 
 
@@ -215,7 +215,7 @@ def test_who_costs_the_others_their_items_is_hidden_until_it_is_put_in(shelf: Pl
     screen = open_screen(SCREEN, **shelf.ids)
     assert list(judges_in(screen)["judge"]) == ["good"]
     assert "80 of 80 labelled items" in texts(screen)
-    assert "Hidden, with too few items in common: “pilot”, “calibrated one”." in texts(screen)
+    assert "Hidden because they have too few items in common: “pilot”, “calibrated one”." in texts(screen)
     screen.multiselect[0].set_value([pilot]).run()
     assert set(judges_in(screen)["judge"]) == {"good", "calibrated one"}
     assert "20 of 80 labelled items" in texts(screen)
@@ -230,7 +230,7 @@ def test_who_costs_the_others_their_items_is_hidden_until_it_is_put_in(shelf: Pl
 def test_calibrate_points_to_compare_for_a_run_of_metrics(shelf: Place) -> None:
     run_id = shelf.add_run("queued", MetricsRequest(shelf.project_id, shelf.golden_id, "coherence", ("overlap",)))
     page_text = texts(open_screen("3_calibrate", run=run_id))
-    assert "Compare shows its result" in page_text
+    assert "Open Compare to see its result" in page_text
 
 
 def test_nothing_is_claimed_of_a_judge_that_is_as_good_everywhere(shelf: Place) -> None:

@@ -66,5 +66,5 @@ def test_other_judges_are_not_asked(store: Store, settings: Settings) -> None:
     place.add_judge("brought in", 0.6)
     for view, label in ((STEADY, "Ask the judge again"), (SPOILED, "Judge spoiled texts")):
         shown = open_screen("6_compare", **place.ids, **view)
-        assert "only those can be asked again" in texts(shown)
+        assert "can't ask other judges again" in texts(shown)
         assert not has_button(shown, label)

@@ -112,7 +112,7 @@ def test_an_edit_is_saved_with_its_author_and_rescored(place: Place, run_id: str
     assert (request.parent_id, request.run_id) == (best.criteria_id, run_id)
     assert screen.query_params["criteria"] == request.criteria_id
     assert screen.query_params["rescore"] == rescore
-    assert "It is being scored now." in texts(screen)
+    assert "The criteria are being scored now." in texts(screen)
 
 
 @pytest.mark.parametrize("way", ["Save mine as a separate version", "Drop mine"])

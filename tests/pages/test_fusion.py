@@ -87,7 +87,7 @@ def test_every_section_draws_and_shows_markup_as_letters(full: Place) -> None:
         choose_section(screen, section)
     assert any(HOSTILE in name for name in table(screen)["judge"])
     assert not [block for block in screen.markdown if HOSTILE in block.value]
-    assert "whose labels neither a part nor the weights have seen" in texts(screen)
+    assert "whose labels weren't used for any part or weight" in texts(screen)
 
 
 def test_a_fusion_is_kept_as_a_judge(full: Place) -> None:
@@ -109,7 +109,7 @@ def test_without_judges_it_says_what_to_do(shelf: Place) -> None:
     assert "no judge yet" in page_text
     assert "Compute metrics" in page_text
     add(shelf, "one", 1.0)
-    assert "one judge only" in texts(open_screen(SCREEN, **shelf.ids))
+    assert "only one judge" in texts(open_screen(SCREEN, **shelf.ids))
 
 
 def test_parts_that_saw_nearly_everything_are_refused_in_words(shelf: Place) -> None:

@@ -76,7 +76,7 @@ def bench(store: Store, settings: Settings) -> Bench:
 def test_the_empty_screen_says_what_to_do_and_starts_with_its_defaults(bench: Bench) -> None:
     screen = open_screen(SCREEN, **bench.ids)
     page_text = texts(screen)
-    assert "No RepEval has been run" in page_text
+    assert "RepEval hasn't been run" in page_text
     compared = Extraction(texts="compared")
     estimate = projects.estimate_repeval(
         bench.store, bench.settings, replace(bench.request, settings=RepEvalSettings(reading=compared))
@@ -113,7 +113,7 @@ def test_choices_reach_the_request(bench: Bench) -> None:
 
 def test_what_cannot_start_is_told_before_the_button(bench: Bench) -> None:
     screen = open_screen(SCREEN, **{**bench.ids, "aspect": "flat"})
-    assert "This run can't start with these settings" in texts(screen)
+    assert "RepEval can't start with these settings" in texts(screen)
     assert not has_button(screen, "Read the hidden states")
 
 
@@ -179,4 +179,4 @@ def test_statistic_and_level_follow_the_judge_in_use(bench: Bench) -> None:
 
 def test_a_run_of_another_kind_is_not_shown_here(bench: Bench) -> None:
     run_id = bench.add_run("queued", MetricsRequest(bench.project_id, bench.golden_id, "wit", ("overlap",)))
-    assert "This run isn't a RepEval" in texts(open_screen(SCREEN, project=bench.project_id, run=run_id))
+    assert "This isn't a RepEval run" in texts(open_screen(SCREEN, project=bench.project_id, run=run_id))

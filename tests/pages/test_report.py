@@ -148,7 +148,7 @@ def test_a_version_without_held_out_figures_says_so_and_can_be_measured(
     run_id = projects.make_version(store, settings, request)
     drive(store, settings, run_id)
     screen = whole(version="2")
-    assert "Version 2 wasn't measured on held-out items" in texts(screen)
+    assert "Version 2 hasn't been measured on held-out items" in texts(screen)
     assert "not measured on held-out items)" in labelled(screen.selectbox, "Judge").options[0]
     press(screen, "Measure it")
     assert "Version 2 is being measured" in texts(whole(version="2"))

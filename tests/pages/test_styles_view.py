@@ -82,7 +82,7 @@ def test_the_estimate_follows_the_form_and_the_grid_starts(place: Grids) -> None
     assert [style.form for style in chosen.styles] == ["analyze_rate", "stars"]
     assert (chosen.auto_steps, chosen.n_items, request.judge_spec) == (True, None, "scripted")
     assert (chosen.statistic, chosen.level) == ("kendall", "dataset")
-    assert "Styles appear here one by one" in texts(page)  # it is followed now, and no second one is offered
+    assert "Each style appears here when it is finished" in texts(page)  # it is followed now, and no second one is offered
     assert not has_button(page, "Start the grid")
 
 
@@ -112,7 +112,7 @@ def test_the_result_shows_a_table_and_what_was_not_run(place: Grids) -> None:
     assert "stand" in page_text
     best = max(result.cells, key=lambda cell: cell.alignment.value or 0.0)
     assert f"“{best.name}” agrees best, at {best.alignment.value:.2f} [" in page.subheader[0].value.replace("\\", "")
-    assert "A new grid of styles" in [part.label for part in page.expander]
+    assert "Try more styles" in [part.label for part in page.expander]
 
 
 def test_an_undefined_alignment_is_no_zero(place: Grids) -> None:
