@@ -44,10 +44,10 @@ MOST_DEPTH = 40
 MOST_VALUES = 200_000
 LARGEST = 1e300
 EXPORT_AGAIN = "Export the judge again."
-NO_JUDGE_FILE = "{path}: is not a judge file; its first line should read 'format: concord-judge'."
+NO_JUDGE_FILE = "{path} isn't a judge file: its first line must be 'format: concord-judge'. Check the path."
 CHANGED = (
-    "{path}: was changed after the export: its digest does not match its content. Export the judge again; or, if you "
-    "know who changed what, accept it: accept_edited=True in Python, --accept-edited on the command line."
+    "{path} was changed after the export: its digest doesn't match its content. Export the judge again. If you "
+    "trust the change, accept it: accept_edited=True in Python, --accept-edited on the command line."
 )
 
 # ── kinds of fields ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -67,7 +67,7 @@ def _read_by(read: Callable[[Mapping[str, Any]], Any]) -> Any:
         except ConcordError as error:
             raise ValueError(str(error)) from error
         except (AttributeError, TypeError, LookupError) as error:
-            raise ValueError("a value in it is not of the expected kind") from error
+            raise ValueError("one of its values has the wrong type") from error
 
     return PlainValidator(read_object)
 
@@ -76,12 +76,12 @@ def _usable_map(body: Mapping[str, Any]) -> IsotonicMap:
     """Apply the map once, since points that lie too close together would overflow."""
     score_map = IsotonicMap.from_json(body)
     if max(map(abs, (*score_map.x, score_map.low, score_map.high))) > 1e9:
-        raise ValueError("a point is beyond 1e9")
+        raise ValueError("each point must be between -1e9 and 1e9")
     try:
         with np.errstate(all="raise", under="ignore"):
             score_map.apply([score_map.x[0] - 1.0, *score_map.x, score_map.x[-1] + 1.0])
     except FloatingPointError as error:
-        raise ValueError("neighbouring points lie too close together. Calibrate again.") from error
+        raise ValueError("neighbouring points are too close together (calibrate again)") from error
     return score_map
 
 
@@ -98,7 +98,7 @@ def alignment_of(body: Mapping[str, Any]) -> Alignment:
 
 def _usable_scale(scale: Scale) -> Scale:
     if not -1e9 <= scale.low < scale.high <= 1e9 or not (scale.step is None or 0 < scale.step <= 1e9):
-        raise ValueError(f"low must lie below high; got {scale.low:g} and {scale.high:g}")
+        raise ValueError(f"low must be below high; got {scale.low:g} and {scale.high:g}")
     return scale
 
 
@@ -249,7 +249,7 @@ class JudgeDocument(FileDocument):
 
 def _rate_prompt(name: str) -> str:
     if name != "fusion_rate.v2":
-        raise ValueError("this fusion rates several aspects per call, which Concord no longer does; fuse again")
+        raise ValueError("Concord no longer supports fusions that rate several aspects per call (fuse again)")
     return name
 
 
@@ -297,9 +297,9 @@ class FusedPart(FilePart):
     def requirement(self) -> str:
         """What scoring with it requires, in words."""
         if self.judge is not None:
-            return f"the judge {self.judge.get('judge', {}).get('spec', 'offline')}, which this file holds"
+            return f"the judge {self.judge.get('judge', {}).get('spec', 'offline')}, which this file contains"
         if self.repeval is not None:
-            return f"the hidden states of {self.repeval['model']}; this file holds its directions"
+            return f"the hidden states of {self.repeval['model']} (this file contains the directions)"
         if self.assistant and not self.assistant.startswith("metric_"):
             return f"the metric {self.assistant}"
         return f"a column {self.assistant or f'{self.column} with its scores'}"
@@ -318,7 +318,7 @@ def _fusion_of(body: Mapping[str, Any]) -> Estimator | ModelFusionEntry:
         return TypeAdapter(ModelFusionEntry).validate_json(json.dumps(body))
     estimator = restore_estimator({name: value for name, value in body.items() if name != "parts"})
     if len(estimator.weights) != len(body["parts"]):
-        raise ValueError(f"there are {len(estimator.weights)} weights for {len(body['parts'])} parts")
+        raise ValueError(f"it has {len(estimator.weights)} weights for {len(body['parts'])} parts")
     return estimator
 
 
@@ -367,8 +367,12 @@ def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "jud
     version = card.get("version")
     if type(version) is not int or version != VERSION:
         newer = type(version) is int and version > VERSION
-        whose = ", from a newer Concord. Update Concord, or export" if newer else f"; it must be {VERSION}. Export"
-        raise JudgeError(f"{where}: has version {version!r:.40}{whose} the judge again with this one.")
+        whose = (
+            " is from a newer Concord. Update Concord, or export"
+            if newer
+            else f" isn't supported (it must be {VERSION}). Export"
+        )
+        raise JudgeError(f"{where}: version {version!r:.40}{whose} the judge again with this version.")
     try:
         document = _checker(kind).validate_json(json.dumps(card))
     except ValidationError as error:
@@ -376,13 +380,17 @@ def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "jud
         for fault in error.errors(include_url=False):
             path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
             words = f"{fault['msg'].removeprefix('Value error, ')}; got {fault['input']!r:.60}."
-            faults.append(f"{path or 'the file'}: {'is missing.' if fault['type'].startswith('missing') else words}")
+            faults.append(
+                f"{path or 'the file'}: {'this field is missing.' if fault['type'].startswith('missing') else words}"
+            )
         more = f" (and {len(faults) - FAULTS_SHOWN} more)" if len(faults) > FAULTS_SHOWN else ""
         raise JudgeError(
             f"{where}: {' '.join(faults[:FAULTS_SHOWN])}{more} Correct it, or export the judge again."
         ) from None
     if kind == "fusion" and [part.name for part in document.parts] != card["fusion"].get("parts"):
-        raise JudgeError(f"{where}: parts and fusion.parts do not name the same parts in the same order.")
+        raise JudgeError(
+            f"{where}: parts and fusion.parts must list the same parts in the same order. Export the judge again."
+        )
     return document
 
 
@@ -399,12 +407,15 @@ def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any
         with Path(path).open("rb") as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
-            raise JudgeError(f"{path}: is larger than {MOST_BYTES // 1024**2} MB, too large for a judge file.")
+            raise JudgeError(
+                f"{path} is larger than {MOST_BYTES // 1024**2} MB, which is too large for a judge "
+                "file. Check the path."
+            )
         text = data.decode("utf-8-sig")
     except OSError as error:
-        raise JudgeError(f"{path}: cannot be read ({error.strerror}). Give the path of a judge.yaml.") from error
+        raise JudgeError(f"Can't read {path} ({error.strerror}). Check the path of the judge file.") from error
     except UnicodeDecodeError as error:
-        raise JudgeError(f"{path}: is not UTF-8 text (at byte {error.start}). {EXPORT_AGAIN}") from error
+        raise JudgeError(f"{path} isn't UTF-8 text (at byte {error.start}). {EXPORT_AGAIN}") from error
     card = parsed(text, path)
     if card.get("format") not in FORMATS.values():
         raise JudgeError(NO_JUDGE_FILE.format(path=path))
@@ -446,7 +457,7 @@ def parsed(text: str, path: Path | str) -> dict[str, Any]:
     try:
         if text.lstrip()[:1] == "{":
             if sum(map(text.count, ",{[")) > MOST_VALUES:  # commas in texts count too: far too many
-                raise ValueError(f"more than {MOST_VALUES:,} values; a judge file has far fewer")
+                raise ValueError(f"more than {MOST_VALUES:,} values, which is too many for a judge file")
             document = json.loads(text, object_pairs_hook=_once)
         else:
             _check_events(text)
@@ -454,9 +465,9 @@ def parsed(text: str, path: Path | str) -> dict[str, Any]:
         with_leaves(document, _check_plain)
         json.dumps(document, ensure_ascii=False).encode()  # half a character (a lone surrogate) cannot be written
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        what = "is not YAML" if isinstance(error, yaml.YAMLError) else "cannot be read"
+        what = "isn't valid YAML" if isinstance(error, yaml.YAMLError) else "isn't a valid judge file"
         line = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise JudgeError(f"{path}: {what} ({line}). {EXPORT_AGAIN}") from error
+        raise JudgeError(f"{path} {what} ({line}). {EXPORT_AGAIN}") from error
     if not isinstance(document, dict):
         raise JudgeError(NO_JUDGE_FILE.format(path=path))
     return document
@@ -477,18 +488,20 @@ class _Loader(_BaseLoader):  # type: ignore[misc]
         keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
         for key, times in keys.most_common(1):
             if times > 1:
-                raise ValueError(f"line {node.start_mark.line + 1}: the key {key!r:.60} comes twice")
+                raise ValueError(f"line {node.start_mark.line + 1} repeats the key {key!r:.60}")
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         for key in mapping:
             if not isinstance(key, str):
-                raise ValueError(f"line {node.start_mark.line + 1} has the key {key!r:.60}; keys are texts (quote it)")
+                raise ValueError(
+                    f"line {node.start_mark.line + 1} has the key {key!r:.60}, but keys must be text (quote it)"
+                )
         return mapping
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
-        raise ValueError("a key comes twice in one object")
+        raise ValueError("an object contains a key twice")
     return mapping
 
 
@@ -498,22 +511,24 @@ def _check_events(text: str) -> None:
     for event in yaml.parse(text, Loader=_BaseLoader):
         if isinstance(event, yaml.AliasEvent):
             line = "" if event.start_mark is None else f" in line {event.start_mark.line + 1}"
-            raise ValueError(f"it contains an alias, *{event.anchor}{line}; judge files have none")
+            raise ValueError(f"it contains an alias, *{event.anchor}{line}, but judge files can't contain aliases")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         values += isinstance(event, yaml.NodeEvent)
         if depth > MOST_DEPTH or values > MOST_VALUES:
             what = f"{MOST_DEPTH} levels" if depth > MOST_DEPTH else f"{MOST_VALUES:,} values"
-            raise ValueError(f"more than {what}; a judge file has far fewer")
+            raise ValueError(f"more than {what}, which is too many for a judge file")
 
 
 def _check_plain(value: Any, path: str) -> None:
     """Raise ValueError, with the path, for a value that JSON cannot hold."""
     where = path or "the file"
     if isinstance(value, int | float) and not abs(value) <= LARGEST:  # NaN and infinity too
-        raise ValueError(f"{where} is not a finite number.")
+        raise ValueError(f"{where} isn't a finite number")
     if not isinstance(value, str | int | float | None):
         what = type(value).__name__
-        raise ValueError(f"{where} is a {what}; only texts, numbers, true, false, null, lists and objects are allowed.")
+        raise ValueError(
+            f"{where} is a {what}, but only text, numbers, true, false, null, lists and objects are allowed"
+        )
 
 
 def with_leaves(value: Any, leaf: Callable[[Any, str], Any], path: str = "", depth: int = 0) -> Any:
@@ -522,7 +537,7 @@ def with_leaves(value: Any, leaf: Callable[[Any, str], Any], path: str = "", dep
     ValueError for more than `MOST_DEPTH` levels.
     """
     if depth > MOST_DEPTH:
-        raise ValueError(f"{path} is nested deeper than {MOST_DEPTH} levels.")
+        raise ValueError(f"{path} is nested deeper than {MOST_DEPTH} levels")
     if isinstance(value, Mapping):
         return {
             str(key): with_leaves(inner, leaf, f"{path}.{key}".lstrip("."), depth + 1) for key, inner in value.items()

@@ -116,7 +116,10 @@ class FusedJudge(LoadedJudge):
         columns = {name: tuple(values) for name, values in (metrics or {}).items()}
         for name, values in columns.items():
             if len(values) != len(items):
-                raise GoldenError(f"Got {len(values)} values for {len(items)} items.", column=f"metric_{name}")
+                raise GoldenError(
+                    f"Got {len(values)} values for {len(items)} items. Give one value per item.",
+                    column=f"metric_{name}",
+                )
         golden = GoldenSet("items", self.task.kind, tuple(items), {}, metrics=columns)
         numbers = self._numbers(golden)
         if self.by_model:
@@ -127,7 +130,7 @@ class FusedJudge(LoadedJudge):
             on_progress(len(items), len(items))
         verdicts = list[Verdict]()
         for item, value in zip(items, fused.tolist(), strict=True):
-            why = "No part of the fusion has a score." if math.isnan(value) else ""
+            why = "No part of the fusion has a score for this item." if math.isnan(value) else ""
             why = NO_TEXT if is_blank(item.target) else why
             verdicts.append(Unscored(item.item_id, "missing input", why) if why else Scored(item.item_id, value))
         return self.marked(items, verdicts)
@@ -156,9 +159,9 @@ class FusedJudge(LoadedJudge):
                 missing[part.name] = f"it failed: {type(error).__name__}: {error}"
         if len(missing) == len(parts):
             why = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
-            raise UsageError(f"No part of the fusion can be computed on these items. {why}")
-        counts = "the model is told that there is no number" if self.by_model else "counts as its mean"
-        self._mark(f"The part {name} could not be computed and {counts}: {why}" for name, why in missing.items())
+            raise UsageError(f"Can't compute any part of the fusion on these items. {why}")
+        counts = "the model is told that it has no score" if self.by_model else "counts as its mean"
+        self._mark(f"The part {name} couldn't be computed and {counts}: {why}" for name, why in missing.items())
         self.missing |= missing
         return numbers
 
@@ -201,7 +204,10 @@ class FusedJudge(LoadedJudge):
         """Return the model's verdicts, by the plan of the file."""
         how, model = self.document.fusion, self._rater()
         if not isinstance(model, LLMJudge):
-            raise JudgeError("The judge of this fusion is not a language model that can be asked here.")
+            raise JudgeError(
+                "The judge of this fusion isn't a language model that Concord can use here. Fuse again "
+                "with a language model."
+            )
         parts = tuple(
             JudgeScores(part.name, "metric", self.task.aspect, values, higher_is_better=part.higher_is_better)
             for part, values in zip(self.parts, numbers, strict=True)

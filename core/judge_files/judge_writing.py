@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from core.projects.judge_line import JudgeVersion, VersionDecided
 
 NOTE = (
-    "A judge calibrated with Concord. Criteria belong to the data they were calibrated on: on other data check the "
-    "alignment again before trusting the scores."
+    "A judge calibrated with Concord. Its criteria suit the data they were calibrated on. On other data, measure "
+    "the alignment again before you trust the scores."
 )
-UNAPPROVED = "Nobody has approved this judge{which}. Have it signed off before others rely on it."
-LEFT_OUT = "What looked like a key or a password was left out of this file: {places}."
+UNAPPROVED = "Nobody has approved this judge{which}. Ask a reviewer to approve it before others rely on it."
+LEFT_OUT = "Text that looked like a key or a password was removed from this file: {places}."
 SKEWED = 0.75
 """Share of equal labels from which on the alignment rests on few items."""
 FEW_NUMBERS = 4
@@ -165,11 +165,11 @@ def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
     warnings, share = [], counts.max() / counts.sum()
     if share >= SKEWED and values.size > 1:
         warnings.append(
-            f"The labels are skewed: {percent(share)} of {counts.sum()} are {values[counts.argmax()]:g}. The alignment "
-            "rests on the few others."
+            f"The labels are skewed: {percent(share)} of {counts.sum()} are {values[counts.argmax()]:g}. The "
+            "alignment depends on the few others."
         )
     if len({rating.rater_id for rating in golden.ratings if rating.aspect == aspect}) < 2:
-        warnings.append("The golden set has no items rated by several raters, so their agreement is unknown.")
+        warnings.append("The golden set has no items with several raters, so agreement between raters is unknown.")
     return warnings
 
 
@@ -331,7 +331,7 @@ def written(body: Mapping[str, Any], kind: Kind, note: str = "", created: dt.dat
             **body,
         }
     )
-    document_of(card, kind, "this judge cannot be written")
+    document_of(card, kind, "can't write this judge")
     return card
 
 

@@ -78,21 +78,20 @@ NEEDED: Mapping[ItemKind, tuple[str, ...]] = {
 }
 """Parts besides the target that items of a kind cannot lack; a judge file may name more (`task.needs`)."""
 
-EDITED = "The file of this judge was changed after its export, and whoever loaded it accepted that."
+EDITED = "This judge's file was edited after its export, and the edit was accepted."
 OTHER = (
-    "Scored by {now}, but calibrated with {then}: the alignment in the judge file was not measured with this judge. "
-    "Measure it again before relying on these scores."
+    "Scored by {now} but calibrated with {then}, so the alignment in the judge file doesn't apply. Measure it again "
+    "before you rely on these scores."
 )
 ASKED = (
-    "{spec} is asked differently than when it was calibrated ({what}): the alignment in the judge file was not "
-    "measured like this."
+    "{spec} is now asked differently than in its calibration ({what}), so the alignment in the judge file doesn't "
+    "apply. Measure it again."
 )
 NOT_ITS_INTERVALS = (
-    "intervals belong to the judge as it was exported, and its file was changed, or the judge or its prompts are "
-    "different now; calibrate again"
+    "the intervals are valid only for the exported judge, but its file, model or prompts have changed; calibrate again"
 )
 NO_KEY = (
-    "The endpoint comes out of the judge file, so OPENAI_API_KEY was not sent there. If you trust it, set "
+    "This endpoint comes from the judge file, so OPENAI_API_KEY was not sent there. If you trust the endpoint, set "
     "OPENAI_BASE_URL to it, or name the judge yourself: load_judge(path, judge={spec!r})."
 )
 
@@ -170,7 +169,10 @@ class LoadedJudge(ABC):
 
         there = [str(column) for column in frame.columns]
         if twice := sorted(name for name in {*there} if [*there, *ADDED].count(name) > 1):
-            raise UsageError(f"The frame has two columns {twice[0]!r}, or the verdicts would go there. Rename it.")
+            raise UsageError(
+                f"The name {twice[0]!r} is used by two columns: both are in the frame, or one is for "
+                "the verdicts. Rename the column."
+            )
         golden = self._items(frame.set_axis(there, axis=1), columns or {}) if len(frame) else None
         verdicts = Verdicts() if golden is None else self.score(golden.items, metrics=golden.metrics)
         mapped = [verdict.calibrated if isinstance(verdict, Scored) else None for verdict in verdicts]
@@ -195,9 +197,9 @@ class LoadedJudge(ABC):
         roles = {role: name for role, name in mapping.roles.items() if role in ITEM_ROLES or role.startswith(METRIC)}
         if lacking := [role for role in ("target", *self.needs) if role not in roles]:
             raise GoldenError(
-                f"the judge needs columns that the frame lacks: {', '.join(lacking)}. It has: "
-                f"{', '.join(frame.columns)[:300]}. Rename a column, or say which it is: "
-                f"score_frame(frame, columns={{{lacking[0]!r}: NAME}}).",
+                f"the frame lacks columns that the judge needs: {', '.join(lacking)}. It has: "
+                f"{', '.join(frame.columns)[:300]}. Rename a column, or map it: score_frame(frame, "
+                f"columns={{{lacking[0]!r}: NAME}}).",
                 file="frame",
                 column=lacking[0],
             )
@@ -273,11 +275,11 @@ class RowJudge(LoadedJudge):
             without = [item.item_id for item in items if is_blank("".join(getattr(item, part)))]
             if without and len(without) == len(items) and not of_more:
                 raise GoldenError(
-                    f"the judge of {self.task.aspect} rates each item with its {part}, and no item has one. Add a "
-                    f"column {part!r}, or name the one that holds it.",
+                    f"the judge of {self.task.aspect} needs the {part} of each item, but no item has one. Add a "
+                    f"column {part!r}, or map the column that contains it.",
                     column=part,
                 )
-            detail = f"The item has no {part}; this judge was calibrated on items that have one."
+            detail = f"The item has no {part}, but this judge was calibrated on items that have one."
             for item_id in without:
                 lacking.setdefault(item_id, Unscored(item_id, "missing input", detail))
         return [item for item in items if item.item_id not in lacking], lacking
@@ -515,8 +517,8 @@ def repeval_judge(
         spec = parse_spec(judge) if isinstance(judge, str) else None
         if spec is None or spec.kind != "hf":
             raise UsageError(
-                f"{where}: is a RepEval score, which reads the hidden states of {state['model']}. As its judge, name "
-                "only the place of that model: hf:ID_OR_PATH."
+                f"{where} is a RepEval score, which reads the hidden states of {state['model']}. As its judge, you "
+                "can only give the location of that model: hf:ID_OR_PATH."
             )
         state, gate = state | {"model": spec.model, "revision": spec.revision}, NAMED
     document = document_of(card, "repeval", where)
@@ -569,7 +571,7 @@ def load_judge(
     card = read_card(path, accept_edited=accept_edited)
     kind, marks = kind_of(card), () if is_as_exported(card) else (EDITED,)
     if kind == "fusion" and judge is not None:
-        raise UsageError(f"{path}: is a fused judge, which contains its own judges; load it without judge=.")
+        raise UsageError(f"{path} is a fused judge, which contains its own judges. Load it without another judge.")
     if kind == "fusion":
         from core.judge_files.fused_judge import FusedJudge
 

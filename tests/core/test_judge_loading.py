@@ -51,11 +51,11 @@ def test_a_file_that_was_edited_is_refused_unless_accepted_and_marked(tmp_path: 
     card = copy.deepcopy(OFFLINE)
     card["criteria"][0]["text"] += " Reward brevity."
     path = written(tmp_path, card, seal=False)
-    with pytest.raises(JudgeError, match="digest does not match") as told:
+    with pytest.raises(JudgeError, match="digest doesn't match") as told:
         load_judge(path)
     assert "accept_edited=True in Python, --accept-edited on the command line" in str(told.value)
     judge = load_judge(path, accept_edited=True)
-    assert judge.marks == ("The file of this judge was changed after its export, and whoever loaded it accepted that.",)
+    assert judge.marks == ("This judge's file was edited after its export, and the edit was accepted.",)
     assert isinstance(judge.score([ITEM])[0], Scored)
 
 
@@ -64,7 +64,7 @@ def test_another_judge_is_marked_once_and_asked_in_the_same_way(tmp_path: Path) 
     card["judge"]["sampling"] |= {"samples": 3, "temperature": 0.7, "steps": "1. Read.\n2. Rate."}
     judge = load_judge(written(tmp_path, card), judge="scripted:8")
     (mark,) = judge.marks
-    assert mark.startswith("Scored by scripted:8, but calibrated with scripted:3: ")
+    assert mark.startswith("Scored by scripted:8 but calibrated with scripted:3, ")
     state = judge.judge.as_state()["sampling"]  # type: ignore[union-attr]
     assert (state["samples"], state["temperature"], state["steps"]) == (3, 0.7, "1. Read.\n2. Rate.")
 

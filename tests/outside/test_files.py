@@ -184,10 +184,22 @@ def test_a_judge_file_of_fifteen_megabytes_is_refused_soon(concord: Concord, rep
 
 Change = Callable[[dict[str, Any]], object]
 CHANGES: dict[str, tuple[str, Change, str]] = {
-    "a document that is no JSON": ("run_documents", lambda row: row.update(body="oops"), "body has a value of the wrong type"),
-    "aspects that are no JSON": ("goldens", lambda row: row.update(aspects="{oops"), "aspects has a value of the wrong type"),
+    "a document that is no JSON": (
+        "run_documents",
+        lambda row: row.update(body="oops"),
+        "body has a value of the wrong type",
+    ),
+    "aspects that are no JSON": (
+        "goldens",
+        lambda row: row.update(aspects="{oops"),
+        "aspects has a value of the wrong type",
+    ),
     "a number for aspects": ("goldens", lambda row: row.update(aspects="7"), "aspects has a value of the wrong type"),
-    "a moment beyond any float": ("runs", lambda row: row.update(created_at=10**400), "created_at has a value of the wrong type"),
+    "a moment beyond any float": (
+        "runs",
+        lambda row: row.update(created_at=10**400),
+        "created_at has a value of the wrong type",
+    ),
 }
 
 

@@ -82,7 +82,9 @@ def test_the_estimate_follows_the_form_and_the_grid_starts(place: Grids) -> None
     assert [style.form for style in chosen.styles] == ["analyze_rate", "stars"]
     assert (chosen.auto_steps, chosen.n_items, request.judge_spec) == (True, None, "scripted")
     assert (chosen.statistic, chosen.level) == ("kendall", "dataset")
-    assert "Each style appears here when it is finished" in texts(page)  # it is followed now, and no second one is offered
+    assert "Each style appears here when it is finished" in texts(
+        page
+    )  # it is followed now, and no second one is offered
     assert not has_button(page, "Start the grid")
 
 

@@ -107,7 +107,7 @@ class JudgeFacts:
         return [
             f"Aspect: {self.task.aspect}, on the scale {self.task.scale}; criteria: {len(self.criteria)}.",
             f"Judge: {document.judge.spec}. Golden set: {document.golden.name or 'unnamed'}.",
-            f"Judge file: written {document.created or 'at an unknown time'}, {document.digest or 'without digest'}.",
+            f"Judge file: written {document.created or 'at an unknown time'}, {document.digest or 'no digest'}.",
             *([f"Version {version.number} of this judge ({version.id}), {version.state}."] if version else []),
             f"Alignment with raters on held-out items: {_words(measured.held_out)}.",
             f"Its baseline, without criteria: {_words(baseline)}.",
@@ -120,18 +120,18 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
     """Return the facts of a judge card.  JudgeError for a fused judge, a judge of pairs, and a damaged card."""
     if card.get("format") == FORMATS["fusion"]:
         raise JudgeError(
-            "This is a fused judge: its parts and weights have no place in another tool's file. Score with "
+            "This is a fused judge, and the files of other tools can't contain its parts and weights. Score with "
             "'python -m core score --judge-file', or adapt the judge.yaml of one of its parts."
         )
     document: JudgeDocument = document_of(card)
     task, judge = document.task.as_task(), document.judge
     if task.kind == "pair":
         raise JudgeError(
-            "This judge rates pairs of texts and asks both ways round, which the files of other tools cannot say. "
-            "Score with 'python -m core score --judge-file'."
+            "This judge rates pairs of texts in both orders, which the files of other tools can't express. Score "
+            "with 'python -m core score --judge-file'."
         )
     if not plain(task.aspect).strip():
-        raise JudgeError("The aspect of this judge has no name. Export it again.")
+        raise JudgeError("The aspect of this judge has no name. Export the judge again.")
     try:
         spec, base_url, key_goes = parse_spec(judge.spec), "", True
         model = "" if spec.kind in NO_MODEL else judge.model
@@ -139,7 +139,7 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
             model, (base_url, key_goes) = spec.model, endpoint_of_file(spec.base_url)
         checked_extra(judge.extra)
     except UsageError as error:
-        raise JudgeError(f"The judge of this file cannot be asked: {error}") from error
+        raise JudgeError(f"Can't use the judge of this file: {error}") from error
     sampling = judge.sampling if judge.sampling and model else Style()
     if sampling.nearest:  # a file cannot tell which examples are most similar to an item
         sampling = replace(sampling, examples=(), nearest=0)

@@ -51,8 +51,8 @@ Made = tuple[str, Sequence[str]]
 # ── parts of several files ───────────────────────────────────────────────────────────────────────────────────────
 
 _LOST_BY_PROMPTS = (
-    "Concord's reader: this file reads only a number on the scale, in the form that the prompt requests. Other "
-    "replies count as unread.",
+    "Concord's reply reader. This file reads only a number on the scale, in the form that the prompt requests. "
+    "Other replies count as unread.",
     "The shortening of very long items.",
 )
 
@@ -66,20 +66,27 @@ def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
     judge, how, lost = facts.document.judge, facts.sampling, list[str]()
     if not facts.model:
         lost += [
-            f"The judge ({judge.spec}) is not a language model that this tool could ask: the file holds only its "
-            "criteria. Name a model of your own.",
+            f"The judge ({judge.spec}) isn't a language model that this tool can ask, so the file contains only its "
+            "criteria. Choose a model of your own.",
             "The alignment above belongs to the original judge. Measure it again before you trust the scores.",
         ]
     elif own_prompt:
         lost.append(
-            f"Concord's scoring prompt and output form ({how.prompt}): the tool uses its own. The alignment above was "
-            "measured with Concord's; measure it again."
+            f"Concord's scoring prompt and output form ({how.prompt}). The tool uses its own, so measure the "
+            "alignment again."
         )
-        lost += [f"Its {counted(how.n_examples, 'rated example')}: there is no place for them."] * bool(how.examples)
-        lost += [f"The persona ({how.persona}): there is no place for a system message."] * (how.persona != "none")
-        lost += ["The fit of the score map: it was fitted on scores of Concord's prompt."] * bool(facts.isotonic)
+        lost += [f"Its {counted(how.n_examples, 'rated example')}. The tool has no place for them."] * bool(
+            how.examples
+        )
+        lost += [f"The persona ({how.persona}). The tool has no place for a system message."] * (how.persona != "none")
+        lost += ["The accuracy of the score map, which was fitted to scores from Concord's prompt."] * bool(
+            facts.isotonic
+        )
     elif how.examples:
-        lost.append("The exchange of an example that has the source of the judged item: each item is shown the same.")
+        lost.append(
+            "The replacement of examples from the same source as the judged item. All items are shown the "
+            "same examples."
+        )
     if facts.model and judge.sampling and judge.sampling.nearest:
         lost.append("Its rated examples, which are chosen for each item. The alignment above was measured with them.")
     fields = [judge.extra[:200]] * bool(judge.extra)
@@ -87,9 +94,9 @@ def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
         fields += [f"reasoning effort {judge.effort}"] * bool(judge.effort)
         fields += ["no temperature"] * (how.temperature is None)
     if fields:
-        lost.append(f"Extra fields of each request ({'; '.join(fields)}): set them where the tool allows it.")
+        lost.append(f"Extra request fields ({'; '.join(fields)}). Set them in the tool if it allows that.")
     if judge.revision:
-        lost.append(f"The revision of the model ({judge.revision}): the endpoint decides what it serves.")
+        lost.append(f"The model's revision ({judge.revision}). The endpoint decides which revision it serves.")
     if facts.document.intervals and facts.document.intervals.expected_error:
         lost.append("The interval that Concord adds to each score.")
     return lost
@@ -101,8 +108,8 @@ def _head(facts: JudgeFacts, tool: str, use: Sequence[str], lost: Sequence[str])
     The first two are ours alone, so that no name from a judge file can declare an encoding.
     """
     key = (
-        f"{facts.base_url} comes from the judge file. It receives JUDGE_API_KEY, but never OPENAI_API_KEY "
-        "unless you set it as JUDGE_BASE_URL yourself."
+        f"{facts.base_url} comes from the judge file. It receives JUDGE_API_KEY, but never OPENAI_API_KEY unless you "
+        "set JUDGE_BASE_URL to it yourself."
     )
     return [
         f"A calibrated judge, written by Concord for {tool}.",
@@ -112,7 +119,7 @@ def _head(facts: JudgeFacts, tool: str, use: Sequence[str], lost: Sequence[str])
         "How to use it:",
         *(f"  {line}" for line in (*use, *([] if facts.key_goes else [key]))),
         "",
-        "What this file cannot hold:",
+        "What is lost in this file:",
         *(f"  - {line}" for line in lost),
     ]
 
@@ -121,9 +128,10 @@ def _head(facts: JudgeFacts, tool: str, use: Sequence[str], lost: Sequence[str])
 
 _MLFLOW_USE = (
     "from concord_judge import concord_judge",
-    "mlflow.genai.evaluate(data=..., scorers=[concord_judge]), or judges()[0](inputs=..., outputs=...) for one alone",
-    "inputs holds the source and the context, outputs the text to rate, expectations the reference.",
-    "The key is read from OPENAI_API_KEY; JUDGE_BASE_URL and JUDGE_MODEL name another endpoint or model.",
+    "mlflow.genai.evaluate(data=..., scorers=[concord_judge]), or judges()[0](inputs=..., outputs=...) for a single "
+    "judge",
+    "inputs contains the source and the context, outputs the text to rate, and expectations the reference.",
+    "The key is read from OPENAI_API_KEY. Set JUDGE_BASE_URL or JUDGE_MODEL to use another endpoint or model.",
 )
 _DOUBLE_BRACES = re.compile(r"\{(?=\{)|\}(?=\})")
 
@@ -140,7 +148,7 @@ def mlflow(facts: JudgeFacts) -> Made:
     task, how, words = facts.task, facts.sampling, KINDS[facts.task.kind]
     lost = _lost(facts, own_prompt=True)
     if how.weighted:
-        lost.append("The weighting by token probabilities: MLflow passes on the stated rating alone.")
+        lost.append("The weighting by token probabilities. MLflow returns only the stated rating.")
     shown = {
         "inputs": f"{words.source.lower()} and what else belongs to it: {{{{ inputs }}}}",
         "outputs": f"{words.target.lower()} to rate: {{{{ outputs }}}}",
@@ -196,12 +204,12 @@ def mlflow(facts: JudgeFacts) -> Made:
 
 _PROMPTFOO_USE = (
     "promptfoo eval -c concord_judge.yaml",
-    "It scores the texts under 'tests' (var target): put your items there, or name a file with --tests.",
-    "In a configuration of your own keep 'defaultTest' alone; the output to rate is then that of your provider.",
-    "The vars source, context and reference are the other parts of an item, where this judge is shown them.",
-    "The score is between 0 and 1 (the ends of the scale); human_score is on the scale itself. Raise 'threshold' to",
-    "let low scores fail. A reply without a number on the scale is an error, not a score.",
-    "The key is read from JUDGE_API_KEY or OPENAI_API_KEY; JUDGE_BASE_URL and JUDGE_MODEL name others.",
+    "It scores the texts under 'tests' (var target). Put your items there, or pass a file with --tests.",
+    "In your own configuration, keep only 'defaultTest'. The output to rate then comes from your provider.",
+    "The vars source, context and reference are the other parts of an item, if this judge reads them.",
+    "The score is between 0 and 1 (the ends of the scale). human_score is on the scale itself. Raise 'threshold' to",
+    "make low scores fail. A reply without a number on the scale is an error, not a score.",
+    "The key is read from JUDGE_API_KEY or OPENAI_API_KEY. Set JUDGE_BASE_URL or JUDGE_MODEL to use others.",
 )
 _VARS = {"source": "source", "context": "context", "references": "reference"}
 _VERDICT = (
@@ -217,8 +225,8 @@ def promptfoo(facts: JudgeFacts) -> Made:
     with promptfoo 0.121), so the transform does all of the work.
     """
     lost = [*_lost(facts), *_LOST_BY_PROMPTS]
-    lost += ["More than one reference: of a list, the first is shown."] * ("references" in facts.parts)
-    lost.append("promptfoo's cache and its list of providers: the assertion itself asks the endpoint.")
+    lost += ["References after the first one in a list."] * ("references" in facts.parts)
+    lost.append("promptfoo's cache and providers. The assertion calls the endpoint itself.")
     how, parts, effort = facts.sampling, headings(facts), facts.document.judge.effort
     judge = {
         "scale": facts.scale,
@@ -271,18 +279,26 @@ def openai(facts: JudgeFacts) -> Made:
     ]
     if facts.isotonic:
         knots = ", ".join(f"{x:g} to {y:g}" for x, y in zip(facts.isotonic.x, facts.isotonic.y, strict=True))
-        lost.append(f"The map to the scale of the raters; its points (straight lines between): {knots}.")
+        lost.append(f"The map to the raters' scale. Its points, with straight lines between them: {knots}.")
     if how.weighted:
-        lost.append("The weighting by token probabilities: request logprobs and take the mean of the ratings by them.")
+        lost.append(
+            "The weighting by token probabilities. Request logprobs, and average the ratings weighted by "
+            "their probabilities."
+        )
     at = f" at {facts.base_url}" if facts.base_url else ""
     use = [
         f"Send the messages of each prompt below to the model {facts.model or 'of your choice'}{at}, "
         f"{facts.temperature_words}, top_p {how.top_p:g}, max_tokens {facts.max_tokens}.",
-        *([f'Every request has also reasoning_effort "{effort}".'] if (effort := facts.document.judge.effort) else []),
-        f"A message lies between a line that starts with {boundary} and the next such line.",
-        f"Replace {place} with the parts of the item, an empty line between them: "
+        *(
+            [f'Also send with every request: reasoning_effort "{effort}".']
+            if (effort := facts.document.judge.effort)
+            else []
+        ),
+        f"Each message is between a line that starts with {boundary} and the next such line.",
+        f"Replace {place} with the parts of the item, separated by empty lines: "
         + " / ".join(f"{heading}:" for heading in headings(facts).values()),
-        'Under each heading put its text, every line of it behind "> " (so that no text can pass for an instruction).',
+        'Put each text under its heading, and start every line with "> " (so that no text can pass for an '
+        "instruction).",
     ]
     rows = [*map(one_line, _head(facts, "any OpenAI-compatible endpoint", use, lost)), ""]
     for prompt in prompts:
@@ -312,7 +328,7 @@ def adapter(card: Mapping[str, Any], name: str) -> Adapter:
         JudgeError: The card is of a fused judge or a judge of pairs, or it is damaged.
     """
     if name not in _MAKERS:
-        raise UsageError(f"Unknown adapter {name!r}: use {', '.join(NAMES)}.")
+        raise UsageError(f"Unknown adapter {name!r}. Choose one of: {', '.join(NAMES)}.")
     make, title, file_name, media_type = _MAKERS[name]
     text, lost = make(facts_of(card))
     return Adapter(name, title, file_name, media_type, tuple(lost), text)

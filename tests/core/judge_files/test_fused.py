@@ -108,7 +108,7 @@ def test_a_missing_part_is_a_mark_and_the_rest_goes_on(fused: Any, offline_card:
     judge = fused(part("mine", judge=offline_card), part("LLM · mine"), said=("Said before.",))
     assert judge.marks == ("Said before.",)
     assert values(judge.score([A, B])) == estimated([2, 2], [MEAN[1]] * 2)
-    assert judge.marks[1].startswith("The part LLM · mine could not be computed and counts as its mean: it needs a col")
+    assert judge.marks[1].startswith("The part LLM · mine couldn't be computed and counts as its mean: it needs a col")
 
 
 def test_a_frame_brings_the_metrics(fused: Any) -> None:
@@ -143,7 +143,7 @@ def a_scorer(**changes: Any) -> Card:
 @pytest.mark.slow
 def test_a_fitted_repeval_score_is_read_from_the_texts(fused: Any) -> None:
     recipe = part("repeval", repeval=a_scorer())
-    assert recipe.requirement == "the hidden states of minilm; this file holds its directions"
+    assert recipe.requirement == "the hidden states of minilm (this file contains the directions)"
     judge = fused(recipe, part("other"))
     golden = GoldenSet("new", "single", (A, B), {})
     states = extract(golden, extraction=Extraction(layers=(6,), tokens=("mean",), max_tokens=256)).values
