@@ -5,8 +5,10 @@
 const TEXT = ".st-key-form_label_text [data-testid=stText]";
 const DESK = ".st-key-form_label_desk";
 const FIELDS = "input:not([type=checkbox]):not([type=radio]), textarea";
+const COMMENT = `${DESK} input[aria-label=Comment]`;
 const MARKS = "concord-marks";
 const NUMBER = "[class*='st-key-form_label_number_']";
+const HEADER = 76; // px at the top of a phone that lie under Streamlit's own bar; the same in label_keys.css
 const RECENT = 4000; // ms for which a selection counts after a tap on the button has taken it away
 const ISOLATES = /[\u2066-\u2069]/g; // drawn around lines that run from right to left; they are no part of the text
 
@@ -14,6 +16,7 @@ const named = (key) => document.querySelector(`.st-key-${key.trim().replaceAll(/
 const letters = (text) => Array.from(text).length;
 
 let off = null; // ends what the call before has begun: that of another item, or of this one with other marks
+let item = null; // the key of a button of the item on the screen
 let last = null; // what was selected last: {words, near, at}
 
 function selected() {
@@ -100,6 +103,11 @@ export default function ({ data, setTriggerValue, parentElement }) {
   const own = (off = new AbortController());
   const on = (where, what, act) => where.addEventListener(what, act, { capture: true, signal: own.signal });
 
+  // The next item begins with its text, however far down the rater has read in the one before.
+  const judged = document.querySelector(".st-key-form_label_text");
+  if (item !== null && item !== data.next && judged?.getBoundingClientRect().top < HEADER) judged.scrollIntoView();
+  item = data.next;
+
   const button = parentElement.querySelector("button");
   const mark = () => {
     const found = selected() ?? (last !== null && Date.now() - last.at < RECENT ? last : null);
@@ -152,6 +160,9 @@ export default function ({ data, setTriggerValue, parentElement }) {
       } else if (root !== null && event.target === root && event.key === "Escape") {
         document.getSelection().removeAllRanges();
         root.blur();
+      } else if (event.key.toLowerCase() === "c" && plain && !event.shiftKey) {
+        stop();
+        document.querySelector(COMMENT)?.focus();
       } else if (event.key === "?" && plain) {
         stop();
         named(data.sheet)?.click();

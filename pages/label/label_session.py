@@ -42,6 +42,7 @@ _SHEET_ROWS = """
 | **X** | can't tell |
 | **Enter**, or **Ctrl + Enter** from a comment | save and go to the next |
 | **← →** | previous item, next item; also from either end of a comment |
+| **C** | write a comment |
 | **U** | the first unfinished item |
 | **Z** | undo the last label |
 | **Backspace** | rate all aspects of the item again |
@@ -80,18 +81,20 @@ def draw(assignment: Assignment) -> None:
     with right, st.container(key=_DESK):
         with st.container(key=_PRESS, gap="small"):
             _draw_answers(assignment, shown)
+            asked = st.container()  # on a phone, the place that stays in view
             _draw_ways(assignment, shown)
-        st.text_input(
-            "Comment",
-            value=shown.comment,
-            key=comment_key(shown),
-            max_chars=LONGEST_COMMENT,
-            placeholder="Comment. Saved as you type; Esc leaves the field.",
-            label_visibility="collapsed",
-            live=PAUSE,
-            on_change=label_shown.comment_on,
-            args=(assignment, shown.item_id),
-        )
+        with asked if shown.note.startswith(label_shown.WHY) else st.container():
+            st.text_input(
+                "Comment",
+                value=shown.comment,
+                key=comment_key(shown),
+                max_chars=LONGEST_COMMENT,
+                placeholder="Comment (C), saved as you type",
+                label_visibility="collapsed",
+                live=PAUSE,
+                on_change=label_shown.comment_on,
+                args=(assignment, shown.item_id),
+            )
         st.session_state.setdefault(label_shown.AUTO, st.session_state.get(state.LABEL_AUTO, remembered.label_auto()))
         words = "The next item opens as soon as you rate this one."
         auto = st.session_state[state.LABEL_AUTO] = st.toggle(

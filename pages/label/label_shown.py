@@ -23,6 +23,7 @@ from pages.ui import state
 Wish = Literal["", "next", "left", "right", "open", "first", "again", "undone"]
 AUTO = state.widget("label_auto")
 UNDONE = "The last label is undone. Rate this item again."
+WHY = "Why "
 MOST_SKIPPED = 5
 """Whoever leaves so many of the lowest and highest labels without a reason is asked for no more of them."""
 
@@ -186,7 +187,7 @@ def _asks_why(assignment: Assignment, shown: ShownItem) -> str:
     others = [item_id for item_id in session.done if item_id != shown.item_id and not session.comments.get(item_id)]
     if sum(extreme(session.values(item_id)) is not None for item_id in others) >= MOST_SKIPPED:
         return ""
-    return f"Why {value:g}? A one-sentence comment helps the judge learn. Press Enter to skip."
+    return f"{WHY}{value:g}? A one-sentence comment helps the judge learn. You can skip it."
 
 
 def _on_if_complete(assignment: Assignment, shown: ShownItem) -> ShownItem:

@@ -160,7 +160,9 @@ def test_keys_out_of_a_comment_undo_and_words_marked(page: Page, place: Place) -
     page.keyboard.press("Escape")
     strike(page, "4", then="1 of 4 · 1 done")
     comment = page.get_by_label("Comment")
-    comment.press_sequentially("a 5")
+    page.keyboard.press("c")
+    expect(comment).to_be_focused()
+    page.keyboard.type("a 5")
     page.keyboard.press("ArrowLeft")  # moves in the comment
     strike(page, "Control+Enter", then="2 of 4 · 1 done")
     comment.click()
@@ -233,6 +235,12 @@ def test_a_phone(browser: Browser, place: Place) -> None:
             assert (button.bounding_box() or {"height": 0})["height"] >= 48
         wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
         assert wide <= 390, "the screen is wider than the phone"
+        page.get_by_role("button", name=re.compile("^4")).first.tap()
+        stands(page, "4 of 4 · 3 done")
+        expect(page.get_by_text("Text number 3.", exact=True)).to_be_in_viewport(ratio=1)  # the next text, not its end
+        page.get_by_role("button", name=re.compile("^5")).first.tap()
+        told(page, "Why 5?")
+        expect(page.get_by_label("Comment")).to_be_in_viewport(ratio=1)
     finally:
         context.close()
 

@@ -282,7 +282,7 @@ def test_the_lowest_and_the_highest_label_ask_why_and_enter_skips(sit: Open) -> 
     strike(screen, "4")
     assert "Why" not in shown(screen).note
     strike(screen, "1")
-    assert "Why 1? A one-sentence comment helps the judge learn. Press Enter to skip." in texts(screen)
+    assert "Why 1? A one-sentence comment helps the judge learn. You can skip it." in texts(screen)
     strike(screen, "enter")
     assert shown(screen).item_id == "i1"
     assert "Why" not in shown(screen).note
