@@ -51,11 +51,12 @@ def board_finding(
     *,
     baseline: int | None = None,
     looks: int = 0,
+    some_hidden: bool = False,
 ) -> Finding:
     """Say how the judge at `place` on `board`, called `name`, compares with the others; without a place, the best.
 
     `measure` names statistic and level.  `baseline` is the place of the same judge without criteria, `looks` how often
-    the held-out items were seen.
+    the held-out items were seen, `some_hidden` whether there are judges that the board leaves out.
     """
     if board.problem:
         return Finding("There is nothing to compare yet.", board.problem)
@@ -74,6 +75,7 @@ def board_finding(
     if at == 0 and others:
         best = all(value <= ALPHA for value in p.values())
         verb = "agrees best with raters" if best else "has the highest agreement with raters"
+        verb += " of the judges shown" if some_hidden else ""
     of_each = "no judge here has seen" if len(board.rows) > 1 else "it has not seen"
     items = f"{counted(board.pool.n_common, 'item')} from {counted(board.n_sources, 'source')}"
     ends = row.alignment.interval
@@ -275,12 +277,12 @@ def rate_words(share: Rate) -> str:
 
 
 def label_planning_words(plan: LabelPlanning) -> str:
-    """Say in two sentences what the planned labels would show."""
+    """Say in two sentences what the planned labels are enough for, and what they would show."""
     half = (plan.interval.high - plan.interval.low) / 2
-    seen = "no fall would be detected" if plan.fall is None else f"a fall of {plan.fall:.2f} would be detected"
+    seen = "no later fall" if plan.fall is None else f"a later fall of {plan.fall:.2f}"
     least = LABELS_ENOUGH_FOR[0][0]
     good = f"Enough for {plan.enough[-1]}" if plan.enough else f"Too few: the minimum is {least}"
     return (
-        f"{counted(plan.n_items, 'labelled item')} of {counted(plan.n_sources, 'source')}: an alignment near "
-        f"{plan.value:.2f} would be known to ± {half:.2f}, and {seen} ({plan.basis}). {good}."
+        f"{good}. {counted(plan.n_items, 'labelled item')} of {counted(plan.n_sources, 'source')} would measure "
+        f"agreement of about {plan.value:.2f} to ± {half:.2f} and show {seen} ({plan.basis})."
     )

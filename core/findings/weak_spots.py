@@ -40,10 +40,10 @@ def examination_finding(found: Examination) -> Finding:
     name = capital(found.name)
     if not found.n:
         return Finding(f"{name} has no scores for labelled items that it hasn't seen.")
-    measure = f"{found.overall.statistic.capitalize()} over all items {estimate(found.overall)}"
+    measure = f"{found.overall.statistic.capitalize()} on all items pooled, not per source: {estimate(found.overall)}"
     detail = (
-        f"{measure}, on {counted(found.n, 'unseen item')} of {counted(found.n_sources, 'source')}. "
-        f"{counted(found.n_tests, 'test')}, Holm-corrected; significant if p ≤ {HALF_ALPHA:g}."
+        f"{measure}, {counted(found.n, 'unseen item')} of {counted(found.n_sources, 'source')}. "
+        f"{counted(found.n_tests, 'test')} with those of biases, Holm-corrected; significant if p ≤ {HALF_ALPHA:g}."
     )
     worst = found.worst
     claims = tuple(

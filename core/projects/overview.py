@@ -13,13 +13,13 @@ from core.project_records import GoldenSummary, Role, Run
 from core.projects.calibration import version_asked
 from core.projects.judge_line import JudgeLine, judge_line
 from core.projects.labelling import LabelPass, list_triage, still_rating
-from core.projects.review import PointDecided, Vote, hidden_votes, open_review
+from core.projects.review import OpenReview, PointDecided, Vote, hidden_votes, open_review
 from core.spreadsheets import csv_text
 from core.store.log import Action, Entry
 from core.store.store import Store, requires
 from core.wording import counted
 
-StageName = Literal["golden set", "labels", "calibration", "review", "approved", "in use"]
+StageName = Literal["golden set", "labels", "calibration", "review", "approved", "current"]
 ToDo = Literal["label", "sign off", "decide", "vote", "triage", "grow"]
 NEEDS: dict[ToDo, Role] = {"label": "annotator", "vote": "annotator"}
 """The role that a task needs; all others need a reviewer."""
@@ -58,31 +58,39 @@ def overview(store: Store, project_id: str, golden_id: str, aspect: str) -> Over
     golden, line = listed.get(golden_id) or store.goldens.get(golden_id), judge_line(store, project_id, aspect)
     ours = [run for run in store.runs.all(project_id) if (run.golden_id, run.aspect) == (golden_id, aspect)]
     measuring = {version_asked(run).version for run in ours if run.kind == "version" and not run.finished}
+    review = open_review(store, project_id, golden_id, aspect)
     waiting = tuple(
         each
-        for each in _waiting(store, project_id, golden, line, measuring)
+        for each in _waiting(store, project_id, golden, line, review=review, measuring=measuring)
         if store.actor.may(NEEDS.get(each.task, "reviewer"))
     )
     runs = [run for run in ours if run.kind == "calibration"]
     labelled = golden.aspect(aspect)
     n_labelled = 0 if labelled is None else labelled.n_labelled
     calibrated = bool(line.versions) or any(run.status == "done" for run in runs)
-    to_review = sum(each.n for each in waiting if each.task in ("decide", "sign off"))
-    reviewed = line.default is not None and line.default.in_force and not to_review
-    approved = next((version for version in reversed(line.versions) if version.in_force), None)
+    approved = line.default if line.default is not None and line.default.in_force else None
     stages: dict[StageName, tuple[bool, str]] = {
         "golden set": (True, counted(golden.n_items, "item")),
         "labels": (n_labelled > 0, f"{n_labelled:,} labelled" if n_labelled else ""),
         "calibration": (calibrated, counted(len(line.versions), "version") if calibrated else ""),
-        "review": (reviewed, f"{to_review:,} open" if to_review else "nothing open"),
+        "review": (
+            approved is not None and not review.points,
+            f"{counted(len(review.points), 'point')} open" if review.points else "nothing open",
+        ),
         "approved": (approved is not None, approved.name if approved else ""),
-        "in use": (line.current is not None, line.current.name if line.current else ""),
+        "current": (line.current is not None, line.current.name if line.current else ""),
     }
     return Overview(golden, stages, waiting, line, next((run for run in runs if not run.finished), None))
 
 
 def _waiting(
-    store: Store, project_id: str, golden: GoldenSummary, line: JudgeLine, measuring: set[int]
+    store: Store,
+    project_id: str,
+    golden: GoldenSummary,
+    line: JudgeLine,
+    *,
+    review: OpenReview,
+    measuring: set[int],
 ) -> Iterator[Waiting]:
     """The open tasks of a project; items to label are those of the user."""
     where = (store, project_id, golden.golden_id, line.aspect)
@@ -90,7 +98,6 @@ def _waiting(
         yield Waiting("label", n_open, f"{counted(n_open, 'item')} to label in {labelling.name}", labelling.pass_id)
     for version in line.waiting[:1]:
         yield Waiting("sign off", 1, f"{version.name} waits for approval", str(version.number))
-    review = open_review(*where)
     if review.joined and review.points:
         words = f"{' and '.join(review.joined[:3])} in review, {counted(len(review.points), 'point')} open"
         yield Waiting("vote", len(review.points), words, "review")

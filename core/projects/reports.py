@@ -83,9 +83,8 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
     used = used_before(line, run, openings)
     judged = ReportedJudge(store.goldens.load(golden_id), calibration, run.run_id)
     # as on Compare, other versions are left out: each judge more is a comparison more to correct for
-    versions = {entry.judge_id for entry in judges_shown(store, project_id, golden_id, aspect).aside}
-    entries = store.judges.all(project_id, golden_id, aspect)
-    entries = [each for each in entries if each.judge_id not in versions or each.judge.run_id == run.run_id]
+    shown = judges_shown(store, project_id, golden_id, aspect)
+    entries = [*shown.entries, *(each for each in shown.aside if each.judge.run_id == run.run_id)]
     board, aside = judged.board(as_compared(store, project_id, entries))
     names = criteria_names(store, project_id, aspect)
     return Report(

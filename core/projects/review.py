@@ -187,8 +187,8 @@ def _changes(
         for proposal in list_proposals(store, run.run_id):
             new, old, gain = proposal.criteria.criteria_id, proposal.parent.criteria_id, proposal.inner
             if proposal.decision is None:
-                change = "undefined" if gain.value is None else change_figures(gain.value, gain.interval)
-                text = f"Change in alignment: {change}, n = {gain.n} items that no refiner saw."
+                change = "an undefined amount" if gain.value is None else change_figures(gain.value, gain.interval)
+                text = f"Agreement changes by {change} on {gain.n} items that the refiner didn't see."
                 title = f"Replace “{names[old]}” with “{names[new]}”?"
                 yield Point(f"proposal:{run.run_id}:{new}", title, text, new, old, run.run_id)
     settled = {decision.criteria_id for decision in decided.values() if decision.verdict != "postponed"}
@@ -210,7 +210,7 @@ def _items(
         decision = decided.get(key)
         settled = decision is not None and decision.verdict != "postponed" and decision.number > triage.number
         if not settled and (triage.picked or triage.verdict not in ("", "judge wrong")):
-            did = f"called it {triage.verdict}" if triage.verdict else "picked it for the next round"
+            did = f"triaged it as “{triage.verdict}”" if triage.verdict else "picked it for the next round"
             text = f"{triage.actor or 'Somebody'} {did}" + (f": {triage.note}" if triage.note else ".")
             yield Point(key, _QUESTIONS[triage.verdict], text, triage.subject_id, item_id=item_id)
 

@@ -35,7 +35,7 @@ _SURELY = 0.999
 """An alignment to plan with lies within this of 0."""
 
 LABELS_ENOUGH_FOR: Sequence[tuple[int, str]] = (
-    (50, "telling whether a judge agrees"),
+    (50, "measuring whether a judge agrees"),
     (100, "calibrating without refining"),
     (200, "calibrating with refining"),
 )

@@ -74,6 +74,7 @@ class Compared:
             self.version.name.capitalize(),
             baseline=ids.index(shown.baseline) if shown.baseline in ids else None,
             looks=shown.looks,
+            some_hidden=len(ids) < len(shown.entries) + len(shown.aside),
         )
 
 

@@ -22,6 +22,7 @@ from core.findings.weak_spots import (
 from core.project_records import JudgeEntry
 from core.records import FloatArray
 from core.report.figures.curves import curve_figure, scatter_figure
+from core.report.figures.svg import shortened
 from core.stats.intervals import HALF_ALPHA
 from core.wording import number, p_figure, signed, signed_range
 from pages.compare import probes
@@ -44,6 +45,7 @@ VIEWS = {
     "spoiled": "Spoiled texts",
 }
 MAP_POINTS, MOST_POINTS, MOST_LISTED, MOST_REPLIES = 60, 3_000, 500, 20
+GAP = "gap (SD)"
 NOTED_BIAS = 0.05  # points of the scale
 
 
@@ -159,12 +161,12 @@ def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -
             if (position := grid.picked(state.COMPARE_LIST)) is not None:
                 state.put_in_url(item=compared.golden.item_ids[int(position)])
 
-        listed = frame.head(MOST_LISTED)
+        listed = frame.head(MOST_LISTED).drop(columns="item")
         columns = {
-            "item": Column(width=190),
+            "text": Column(width=190),
             "raters": Column(digits=2),
             "judge": Column(digits=2),
-            "gap": Column(digits=2, signed=True, help="in standard deviations; above 0: too lenient"),
+            GAP: Column(digits=2, signed=True, help="between standardised scores and labels; above 0: too lenient"),
         }
         pick = grid.Pick([str(at) for at in listed.index], None if picked is None else str(picked), pick_row)
         grid.draw(listed, columns, alt="Items, largest gap first", rows=11, key=state.COMPARE_LIST, pick=pick)
@@ -186,8 +188,10 @@ def _gaps(compared: Compared, entry: JudgeEntry) -> pd.DataFrame:
     at, judge = compared.leaderboard.pool.positions, entry.judge
     labels = compared.golden.labels(compared.aspect)[at]
     gaps = standardised(judge.upward[at]) - standardised(labels)
-    names = [compared.golden.item_ids[position] for position in at]
-    frame = pd.DataFrame({"item": names, "raters": labels, "judge": judge.values[at], "gap": gaps}, index=at)
+    items = [compared.golden.items[position] for position in at]
+    text = [shortened(item.target, 90) for item in items]
+    frame = pd.DataFrame({"text": text, "raters": labels, "judge": judge.values[at], GAP: gaps}, index=at)
+    frame["item"] = [item.item_id for item in items]
     return frame.iloc[np.argsort(-np.abs(gaps), kind="stable")]
 
 

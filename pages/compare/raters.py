@@ -73,6 +73,9 @@ def draw(compared: Compared) -> None:
                 "n": people.n_items if people else 0,
             }
         )
+    frame = pd.DataFrame(rows)
+    if frame["n"].nunique() == 1:  # the line above the table has it
+        frame = frame.drop(columns="n")
     columns = {
         "judge": Column(width=240),
         "the judge": Column(digits=2, help=f"{compared.measure} with the mean of the other raters"),
@@ -81,7 +84,7 @@ def draw(compared: Compared) -> None:
         "ω": Column(digits=2, help="share of raters that the judge could stand in for"),
         "ρ": Column(digits=2, help="how often the judge does as well or better; for information only"),
     }
-    grid.draw(pd.DataFrame(rows), columns, alt=f"Judges compared with a rater by {compared.measure}", rows=12)
+    grid.draw(frame, columns, alt=f"Judges compared with a rater by {compared.measure}", rows=12)
     st.caption(plain(f"{margin_words()} {READING}"))
     with st.expander("By rater", icon=":material/group:"):
         _draw_raters(compared, tests)

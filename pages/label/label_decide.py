@@ -29,7 +29,7 @@ def draw(store: Store, passed: LabelPass) -> None:
     if seen.queue:
         finding(f"{counted(len(seen.queue), 'item')} to decide")
         st.caption(
-            "Raters differ by more than one step of the scale (a tenth of a scale without steps), or triage called the "
+            "Raters differ by more than one step of the scale (without steps: a tenth of it), or triage called the "
             "label wrong."
         )
         _draw_one(store, passed, seen)
@@ -82,7 +82,7 @@ def _draw_one(store: Store, passed: LabelPass, seen: PassSummary) -> None:
             st.markdown(plain(f"Triage by {flag.actor or 'somebody'}: label wrong{note}"))
         if aspect in golden.aspects:
             old = golden.aspects[aspect].values[golden.item_ids.index(item_id)]
-            st.markdown(f"Label in the golden set: **{tables.DASH if old is None else f'{old:g}'}**")
+            st.markdown(f"Label in the golden set: **{tables.DASH if old is None else f'{old:.3g}'}**")
         _draw_form(store, passed, *chosen)
 
 

@@ -25,7 +25,7 @@ PLACES: dict[StageName, Screen] = {
     "calibration": "calibrate",
     "review": "criteria",
     "approved": "compare",
-    "in use": "report",
+    "current": "report",
 }
 TASKS: dict[ToDo, tuple[Screen, str, str]] = {
     "label": ("label", "Continue labelling", "labelling"),

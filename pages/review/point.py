@@ -38,7 +38,7 @@ def draw(page: Opened, where: tuple[str, str, str], point: Point) -> None:
     old = page.store.criteria.get(page.project.project_id, point.parent_id)
     diff_view.draw(word_diff(old.text, about.text), large=len(about.text) <= LARGE)
     st.text(point.text)
-    part = st.expander("Full text and its source", on_change="rerun")
+    part = st.expander("The new criteria in full", on_change="rerun")
     if part.open:
         with part:
             criteria_text.draw_lines(about.text)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from core import projects
-from core.errors import ConcordError
+from core.errors import ConcordError, UsageError
 from core.project_records import is_demo
 from core.projects.review import CHOICES, Choice, OpenReview, Point, PointDecided, Verdict
+from core.report.figures.svg import shortened
 from core.wording import counted
 from pages.criteria import criteria_judge
+from pages.label import label_item
 from pages.review import point as shown_point
 from pages.ui import chosen, people, state
 from pages.ui.page import Opened, link_to
@@ -64,12 +66,20 @@ def draw(page: Opened) -> None:
         )
         link_to("misaligned", "Triage misaligned items", icon=":material/difference:")
     for k, point in enumerate(review.points, 1):
-        item = f" {plain(point.item_id[:60])}" if point.item_id else ""
-        st.markdown(f"{k}\\. **{plain(point.title)}**{item}  \n{plain(' '.join(point.text.split())[:240])}")
+        title = plain(_title(page, golden.golden_id, point))
+        st.markdown(f"{k}\\. **{title}**  \n{plain(shortened(point.text, 240))}")
     if review.decided:
         st.subheader("Decided", anchor=False)
         for decision in review.decided[:MOST_DECIDED]:
             _draw_decision(page, decision)
+
+
+def _title(page: Opened, golden_id: str, about: Point | PointDecided) -> str:
+    """Return the title of a point, with the beginning of the text of the item that it is about."""
+    golden = label_item.kept_golden(golden_id, page.store)
+    if about.item_id not in golden.item_ids:
+        return about.title
+    return f"{about.title} {shortened(golden.items[golden.item_ids.index(about.item_id)].target, 90)}"
 
 
 def _draw_join(page: Opened, where: Where, label: str, *, kind: str = "secondary") -> None:
@@ -176,9 +186,19 @@ def _draw_decision_form(page: Opened, where: Where, point: Point) -> None:
 
     def decide(verdict: Verdict) -> None:
         reason = str(st.session_state.get(f"{key}_reason") or "")
-        projects.decide_point(page.store, *where, point.key, verdict=verdict, reason=reason, seen=point.seen)
+        try:
+            projects.decide_point(page.store, *where, point.key, verdict=verdict, reason=reason, seen=point.seen)
+        except UsageError as error:  # said below the buttons, where it moves none of them under the pointer
+            st.session_state[f"{key}_refused"] = str(error)
 
     with st.form(f"{key}_form", border=False):
+        st.text_area(
+            "Reason",
+            key=f"{key}_reason",
+            height=80,
+            max_chars=2_000,
+            placeholder="Optional if the decision follows the votes" if voted else "Why, for later readers",
+        )
         with st.container(horizontal=True, gap="small"):
             for verdict, (label, icon) in LABELS.items():
                 follows = verdict != "postponed" and not point.needs_reason(verdict)
@@ -191,21 +211,17 @@ def _draw_decision_form(page: Opened, where: Where, point: Point) -> None:
                     on_click=state.attempt,
                     args=("Nothing was decided", decide, verdict),
                 )
-        st.text_area(
-            "Reason",
-            key=f"{key}_reason",
-            height=80,
-            max_chars=2_000,
-            placeholder="Optional if the decision follows the votes" if voted else "Why, for later readers",
-        )
+        if refused := st.session_state.pop(f"{key}_refused", ""):
+            st.warning(plain(refused))
 
 
 def _draw_decision(page: Opened, decision: PointDecided) -> None:
     """Draw a decision, and for an accepted text the button that makes it the judge."""
     tally = f" · {decision.tally}" if decision.tally and not decision.reason.startswith(decision.tally) else ""
+    title = plain(_title(page, decision.golden_id, decision))
     with st.container(border=True):
         st.markdown(
-            f"**{plain(decision.title)}** :{COLOURS[decision.verdict]}-badge[{decision.verdict}]  \n"
+            f"**{title}** :{COLOURS[decision.verdict]}-badge[{decision.verdict}]  \n"
             f"{plain(decision.reason)}{tally} · {plain(decision.actor or 'somebody')}, "
             f"{decision.at.astimezone():%d %b %Y %H\\:%M}"
         )

@@ -141,7 +141,7 @@ def test_an_item_opens_with_its_text_and_the_reply_as_letters(shelf: Place) -> N
     screen = look_at(open_screen(SCREEN, **shelf.ids), "items")
     assert "Select a row to read the item" in texts(screen)
     listed = grids(screen)[0]
-    assert listed["gap"].abs().is_monotonic_decreasing
+    assert listed["gap (SD)"].abs().is_monotonic_decreasing
     screen.query_params["item"] = "i7"
     screen.run()
     assert "Text 7 <b>bold</b>" in [text.value for text in screen.text]

@@ -8,6 +8,7 @@ from core import projects
 from core.project_records import Actor
 from core.projects.calibration import CalibrationRequest
 from core.projects.labelling import LabelAspect, LabelPlan
+from core.projects.misaligned_items import TriageRequest
 from core.projects.overview import Overview
 from core.records import GoldenSet, Scale
 from core.store.store import Store
@@ -46,6 +47,9 @@ def test_the_way_from_a_golden_set_to_a_current_judge(world: World, golden: Gold
     projects.decide_version(ann, project_id, ASPECT, 1, "current", decided=now().line.decided)
     last = now()
     assert all(done for done, _ in last.stages.values())
+    said = TriageRequest(golden_id, ASPECT, "c1", "ambiguous")
+    projects.save_triage(ann, project_id, golden.item_ids[0], said)
+    assert now().stages["review"] == (False, "1 point open")  # what the link opens, whoever is in the review
     assert now(world.store.acting(Actor("Cy", "annotator"))).waiting == ()  # nothing for those who only label
 
 
