@@ -75,7 +75,7 @@ def board_finding(
     if at == 0 and others:
         best = all(value <= ALPHA for value in p.values())
         verb = "agrees best with raters" if best else "has the highest agreement with raters"
-        verb += " of the judges shown" if some_hidden else ""
+        verb = verb.replace("with raters", "of the judges shown") if some_hidden else verb
     of_each = "no judge here has seen" if len(board.rows) > 1 else "it has not seen"
     items = f"{counted(board.pool.n_common, 'item')} from {counted(board.n_sources, 'source')}"
     ends = row.alignment.interval

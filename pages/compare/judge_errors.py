@@ -22,7 +22,6 @@ from core.findings.weak_spots import (
 from core.project_records import JudgeEntry
 from core.records import FloatArray
 from core.report.figures.curves import curve_figure, scatter_figure
-from core.report.figures.svg import shortened
 from core.stats.intervals import HALF_ALPHA
 from core.wording import number, p_figure, signed, signed_range
 from pages.compare import probes
@@ -161,9 +160,9 @@ def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -
             if (position := grid.picked(state.COMPARE_LIST)) is not None:
                 state.put_in_url(item=compared.golden.item_ids[int(position)])
 
-        listed = frame.head(MOST_LISTED).drop(columns="item")
+        listed = frame.head(MOST_LISTED)
         columns = {
-            "text": Column(width=190),
+            "item": Column(width=190),
             "raters": Column(digits=2),
             "judge": Column(digits=2),
             GAP: Column(digits=2, signed=True, help="between standardised scores and labels; above 0: too lenient"),
@@ -188,10 +187,8 @@ def _gaps(compared: Compared, entry: JudgeEntry) -> pd.DataFrame:
     at, judge = compared.leaderboard.pool.positions, entry.judge
     labels = compared.golden.labels(compared.aspect)[at]
     gaps = standardised(judge.upward[at]) - standardised(labels)
-    items = [compared.golden.items[position] for position in at]
-    text = [shortened(item.target, 90) for item in items]
-    frame = pd.DataFrame({"text": text, "raters": labels, "judge": judge.values[at], GAP: gaps}, index=at)
-    frame["item"] = [item.item_id for item in items]
+    names = [compared.golden.item_ids[position] for position in at]  # not their texts, which would be seen then
+    frame = pd.DataFrame({"item": names, "raters": labels, "judge": judge.values[at], GAP: gaps}, index=at)
     return frame.iloc[np.argsort(-np.abs(gaps), kind="stable")]
 
 
