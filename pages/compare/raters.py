@@ -19,8 +19,8 @@ Tests = tuple[AnnotatorTest | None, ...]
 VERDICTS = {True: "passed", False: "not passed", None: "no verdict"}
 READING = (
     "These figures apply to these raters only. Annotator test: Calderon, Reichart and Dror (2025), clustered by "
-    "source if items share sources. ω is the share of raters that the judge could stand in for (Benjamini–Yekutieli "
-    "at 0.05); it passes at 0.50. ρ is how often the judge does as well or better."
+    "source if items share sources. The share ω of raters that the judge could stand in for passes at 0.50 "
+    "(Benjamini–Yekutieli at 0.05). The share ρ is how often the judge does as well or better."
 )
 
 
