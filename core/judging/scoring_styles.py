@@ -173,9 +173,9 @@ def examples_for(item: Item, examples: Sequence[RatedExample], nearest: int = 0)
         return same_id or same_source or other.target in (item.target, item.context)  # a pair is shown both ways round
 
     if nearest:
-        usable = [each for each in examples if not own(each)]
-        likeness = [float(_vector_of(each.item.target) @ _vector_of(item.target)) for each in usable]
-        return tuple(usable[k] for k in sorted(range(len(usable)), key=likeness.__getitem__)[-nearest:])
+        cosines = _vectors(tuple(each.item.target for each in examples)) @ _vectors((item.target,))[0]
+        likeness = dict(zip(examples, cosines.tolist(), strict=True))
+        return tuple(sorted((each for each in examples if not own(each)), key=likeness.__getitem__)[-nearest:])
     for example in (each for each in examples if not each.spare):
         if not own(example):
             shown.append(example)
@@ -185,11 +185,10 @@ def examples_for(item: Item, examples: Sequence[RatedExample], nearest: int = 0)
 
 
 @lru_cache(maxsize=4096)
-def _vector_of(text: str) -> FloatArray:
+def _vectors(texts: tuple[str, ...]) -> FloatArray:
     from core.metrics.checkpoints import sentence_vectors
 
-    vector: FloatArray = sentence_vectors([text])[0]
-    return vector
+    return sentence_vectors(texts)
 
 
 @lru_cache(maxsize=256)
