@@ -198,6 +198,8 @@ def judge_words(spec: str) -> str:
         return spec or DASH
     if spec == "scripted:newsroom":
         return "Simulated reader"
+    if kind == "scripted":
+        return spec
     if kind == "recorded":
         return f"recorded replies, {PurePath(rest).stem}"
     return rest.partition("@")[0] if kind == "openai" else PurePath(rest).name or spec

@@ -42,6 +42,7 @@ VIEWS = {
     "curve": "Human scale",
     "steady": "Steadiness",
     "spoiled": "Spoiled texts",
+    "models": "Other models",
 }
 MAP_POINTS, MOST_POINTS, MOST_LISTED, MOST_REPLIES = 60, 3_000, 500, 20
 GAP = "gap (SD)"

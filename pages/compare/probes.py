@@ -8,18 +8,22 @@ from typing import Any
 import streamlit as st
 
 from core import projects
+from core.comparison.switching import MOST
 from core.errors import ConcordError
-from core.findings.over_time import steadiness_finding
+from core.findings.over_time import model_names, steadiness_finding, switch_finding
 from core.findings.weak_spots import controls_finding
 from core.judging.judge_protocol import CallEstimate
 from core.project_records import JUDGES, JudgeEntry, Run, RunKind
-from core.projects.method_runs import ControlsRequest, RepeatRequest
-from core.wording import percent, price_words
+from core.projects.calibration import VersionRequest
+from core.projects.judge_line import JudgeVersion
+from core.projects.method_runs import ControlsRequest, RepeatRequest, SwitchRequest
+from core.stats import Difference
+from core.wording import change_figures, money, p_figure, percent, price_words
 from pages.compare.choices import tell
 from pages.ui import grid, run_panel, state, tables
 from pages.ui.grid import Column
-from pages.ui.page import Opened
-from pages.ui.screens import plain
+from pages.ui.page import Opened, link_to
+from pages.ui.screens import go, plain
 
 
 def draw(page: Opened, entry: JudgeEntry, view: str) -> None:
@@ -31,7 +35,8 @@ def draw(page: Opened, entry: JudgeEntry, view: str) -> None:
             icon=":material/repeat:",
         )
         return
-    {"steady": _draw_steadiness, "spoiled": _draw_controls}[view](page, page.store.runs.get(run_id))
+    views = {"steady": _draw_steadiness, "spoiled": _draw_controls, "models": _draw_models}
+    views[view](page, page.store.runs.get(run_id))
 
 
 def _draw_steadiness(page: Opened, run: Run) -> None:
@@ -52,6 +57,8 @@ def _draw_steadiness(page: Opened, run: Run) -> None:
                 "held-out agreement": Column(digits=2, help="measured for one sample, estimated for more"),
             }
             grid.draw(table, columns, alt="Reliability and expected agreement of the mean of several samples")
+    if _draw_running(page, "repeat", run.run_id):
+        return
     request = RepeatRequest(run.project_id, run.golden_id, run.aspect, run.run_id)
     how = request.settings
     words = (
@@ -78,6 +85,8 @@ def _draw_controls(page: Opened, run: Run) -> None:
         grid.draw(table, alt="How often the judge prefers a spoiled text to the original")
         st.caption("Each spoiled text is judged next to its original. Equal scores count half.")
         return  # the same texts again would show the same
+    if _draw_running(page, "controls", run.run_id):
+        return
     request = ControlsRequest(run.project_id, run.golden_id, run.aspect, run.run_id)
     words = (
         f"Does the judge notice texts that are clearly worse? Concord takes {request.items} well-rated calibration "
@@ -87,27 +96,146 @@ def _draw_controls(page: Opened, run: Run) -> None:
     _draw_start(page, "controls", request, words)
 
 
+def _draw_models(page: Opened, run: Run) -> None:
+    found = projects.models_tried(page.store, run.run_id)
+    if found is not None:
+        tell(switch_finding(found))
+        line = projects.judge_line(page.store, run.project_id, run.aspect)
+        own = line.of_run(run.run_id)
+        ids = () if own is None else own.criteria_ids
+        moved = {each.made.judge_spec: each for each in line.versions if each.criteria_ids == ids}
+        runs = [each.newest.run_id if (each := moved.get(one.judge)) and each.newest else "" for one in found]
+        runs[0] = run.run_id
+        steady = [projects.steadiness_of(page.store, run_id) if run_id else None for run_id in runs]
+        names = model_names(found)
+        table = {
+            "model": names,
+            "held-out": [one.held_out.value for one in found],
+            "95 % interval": [tables.interval_of(one.held_out) for one in found],
+            "difference": [_change(one.difference) for one in found],
+            "p (Holm)": [p_figure(one.p_holm, tables.DASH) for one in found],
+            "calibration": [one.calibration.value for one in found],
+            "per 1,000": [money(one.cost) for one in found],
+            "unread": [percent(one.unread_share) for one in found],
+        }
+        if any(steady):
+            table["unsteady"] = [percent(each.changed_share if each else None) for each in steady]
+        if all(one.p_holm is None for one in found):
+            del table["p (Holm)"]  # the detail above says why
+        columns = {
+            "held-out": Column(digits=2, help="Agreement with raters on held-out items: report this one."),
+            "difference": Column(help="Held-out agreement minus that of the judge's own model, on items both scored."),
+            "calibration": Column(digits=2, help="Agreement on the items that chose the criteria (optimistic)."),
+            "per 1,000": Column(help="Price of 1,000 items without cached replies."),
+            "unread": Column(help="Share of the items without a score."),
+            "unsteady": Column(help="Share of the items whose score changes when the model is asked again."),
+        }
+        grid.draw(table, columns, alt="Agreement and price of other models with the same criteria")
+        for name, one in list(zip(names, found, strict=True))[1:]:
+            if one.held_out.value is not None:
+                _draw_model(page, run, one.judge, name, own=own, moved=moved.get(one.judge))
+    if _draw_running(page, "switch", run.run_id):
+        return
+    st.caption(
+        "Does another model agree better with raters? Concord keeps the criteria, and scores all labelled items."
+    )
+    if specs := _choose_models(page, run):
+        request = SwitchRequest(run.project_id, run.golden_id, run.aspect, run.run_id, specs)
+        _draw_start(page, "switch", request, "This is one more look at the held-out items.")
+
+
+def _change(gap: Difference | None) -> str:
+    return tables.DASH if gap is None or gap.value is None else change_figures(gap.value, gap.interval)
+
+
+def _draw_model(
+    page: Opened, run: Run, spec: str, name: str, *, own: JudgeVersion | None, moved: JudgeVersion | None
+) -> None:
+    """Draw what can follow for a model: a version with the criteria of `own` (or `moved`, made before), a calibration.
+
+    Args:
+        spec: The model.
+        name: Its name on screen.
+    """
+    place = {"golden": run.golden_id, "aspect": run.aspect}
+
+    def show(_run_id: str) -> None:
+        versions = projects.judge_line(page.store, run.project_id, run.aspect).versions
+        go("overview", version=str(len(versions)), **place)
+
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        st.text(name, width=180)
+        if moved is not None:
+            words = moved.name.capitalize()
+            link_to("overview", words, icon=":material/verified:", version=str(moved.number), **place)
+        elif own is not None:
+            base, ids = own.made.base_run, own.criteria_ids
+            request = VersionRequest(run.project_id, run.aspect, ids, run.golden_id, base, judge_spec=spec)
+            try:
+                estimate = projects.estimate_version(page.store, page.settings, request)
+            except ConcordError as error:
+                st.caption(plain(str(error)), width="stretch")
+                return
+            run_panel.draw_start(
+                page,
+                "Make it a version",
+                lambda: projects.make_version(page.store, page.settings, request, origin="switch", note=name),
+                show,
+                icon=":material/add:",
+                key=state.widget(f"compare_version_{spec}"),
+                kind="secondary",
+            )
+            st.caption(plain(f"at most {estimate.calls:,} scores{price_words(estimate.cost)}"), width="content")
+        form = {"section": run_panel.NEW, "judge": spec}
+        link_to("calibrate", "Calibrate with this model", icon=":material/tune:", **place, **form)
+
+
+def _choose_models(page: Opened, run: Run) -> tuple[str, ...]:
+    """Draw the choice of models; a typed one must be at an endpoint, because files and folders are this machine's."""
+    runs = page.store.runs.all(run.project_id)
+    asked = {
+        each.judge_spec for each in runs if each.judge_spec.startswith("openai:") and not page.project.came_with(each)
+    }
+    known = [*sorted(asked), *(f"hf:{name}" for name in page.settings.local_models), "offline", "scripted"]
+    picked = st.multiselect(
+        "Models to try",
+        [spec for spec in known if spec != run.judge_spec],
+        max_selections=MOST,
+        accept_new_options=True,
+        placeholder="Choose, or type openai:MODEL or openai:MODEL@URL",
+        key=state.widget(f"compare_models_{run.run_id}"),
+    )
+    if any(spec not in known and not spec.startswith("openai:") for spec in picked):
+        st.warning("Type a model as openai:MODEL or openai:MODEL@URL. Others can only be chosen from the list.")
+        return ()
+    return tuple(picked)
+
+
 STARTS: dict[RunKind, tuple[Callable[..., CallEstimate], str, str]] = {
     "repeat": (projects.estimate_repeat, "Ask the judge again", ":material/repeat:"),
     "controls": (projects.estimate_controls, "Judge spoiled texts", ":material/content_cut:"),
+    "switch": (projects.estimate_switch, "Try these models", ":material/swap_horiz:"),
 }
 """Kind of run → its estimate, and label and icon of the button that starts it."""
 
 
-def _draw_start(page: Opened, kind: RunKind, request: Any, words: str) -> None:
-    """Draw a run in progress or, without one, the `words` with calls and price, and the button."""
-    estimated, label, icon = STARTS[kind]
-    last = projects.last_run_on(page.store, kind, request.run_id)
+def _draw_running(page: Opened, kind: RunKind, run_id: str) -> bool:
+    """Draw the newest run of a kind on `run_id` unless it is done; return whether it is still running."""
+    last = projects.last_run_on(page.store, kind, run_id)
     if last is not None and last.status != "done":
         run_panel.follow_run(page, last.run_id)
-        if not last.finished:
-            return
+    return last is not None and not last.finished
+
+
+def _draw_start(page: Opened, kind: RunKind, request: Any, words: str) -> None:
+    """Draw the `words` with calls and price, and the button that starts the run."""
+    estimated, label, icon = STARTS[kind]
     try:
         estimate = estimated(page.store, page.settings, request)
     except ConcordError as error:
         st.info(plain(str(error)), icon=icon)
         return
-    st.caption(plain(f"{words} This takes {estimate.calls:,} calls{price_words(estimate.cost)}."))
+    st.caption(plain(f"{words} This takes at most {estimate.calls:,} calls{price_words(estimate.cost)}."))
     run_panel.draw_start(
         page,
         label,

@@ -187,6 +187,9 @@ def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion, *, at_wo
         if version.in_force and (measured := version.newest) is not None:
             at = {"aspect": line.aspect, "golden": measured.golden_id, "run": measured.run_id}
             link_to("report", "Judge file", icon=":material/download:", section="export", **at)
+            if version.state == "current":
+                at = {"aspect": line.aspect, "golden": measured.golden_id, "section": "errors", "what": "models"}
+                link_to("compare", "Try another model", icon=":material/swap_horiz:", **at)
 
 
 def measure(page: Opened, line: JudgeLine, version: JudgeVersion, golden_id: str = "") -> None:

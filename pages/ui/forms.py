@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +13,13 @@ from core import projects
 from core.calibration.calibration_records import AS_IN_PAPER, PRESETS, CalibrationSettings, Estimate
 from core.data.split import ENOUGH, ENOUGH_IN_ALL
 from core.errors import ConcordError, UsageError
+from core.judging.judge_specs import parse_spec
 from core.judging.scoring_styles import Asking
 from core.project_records import GoldenSummary
 from core.projects.calibration import CalibrationRequest
 from core.records import Scale
 from core.wording import counted, money
-from pages.ui import people, setting_form, tables
+from pages.ui import people, setting_form, state, tables
 from pages.ui.asking_form import MODEL_FORM, choose_asking
 from pages.ui.page import Opened
 from pages.ui.screens import plain
@@ -103,6 +105,7 @@ def choose_calibration(
         if wanted[1] in names:
             st.session_state.setdefault(widget("aspect"), wanted[1])
         aspect = st.selectbox("Aspect to judge", names, key=widget("aspect"))
+        _preset_judge(page)
         spec = choose_judge(page)
     with right:
         labels = golden.aspect(aspect)
@@ -207,6 +210,21 @@ def show_estimate(estimate: Estimate, *, offline: bool = False) -> None:
         st.warning(estimate.few_labels, icon=":material/warning:")
     for note in estimate.notes:
         st.info(plain(note), icon=":material/info:")
+
+
+def _preset_judge(page: Opened) -> None:
+    """Choose the judge that a link named, once, so that a person can choose another one."""
+    spec, key = state.url_id("judge"), widget("judge_named")
+    if spec is None or st.session_state.get(key) == spec:
+        return
+    st.session_state[key] = spec
+    with suppress(ConcordError):
+        named = parse_spec(spec)
+        chosen = {"judge": named.kind, "model": named.model, "base_url": named.base_url}
+        if spec.removeprefix("hf:") in page.settings.local_models:
+            chosen["local_model"] = spec.removeprefix("hf:")
+        if "local_model" in chosen or named.kind in ("offline", "openai", "scripted"):
+            st.session_state.update({widget(name): value for name, value in chosen.items()})
 
 
 def choose_judge(page: Opened, prefix: str = "", *, models_only: bool = False) -> str:

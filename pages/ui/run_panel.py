@@ -77,6 +77,7 @@ def draw_start(
     icon: str = ":material/play_arrow:",
     key: str | None = None,
     disabled: bool = False,
+    kind: Literal["primary", "secondary"] = "primary",
 ) -> None:
     """Draw the button that starts a run, and below it why the run was not started.
 
@@ -84,7 +85,7 @@ def draw_start(
         start: Starts the run and returns its id.
         shown: What the screen does with that id before it is drawn again.
     """
-    if not people.button(page, "reviewer", label, type="primary", icon=icon, key=key, disabled=disabled):
+    if not people.button(page, "reviewer", label, type=kind, icon=icon, key=key, disabled=disabled):
         return
     try:
         run_id = start()

@@ -57,7 +57,7 @@ ARRIVED = "arrived"
 
 URL_IDS = (
     "project golden aspect run criteria rescore edit labelling order item round statistic "
-    "level items section tour view filter version task page who what"
+    "level items section tour view filter version task page who what judge"
 ).split()
 BARE = "bare"
 """`?view=bare`: a screen without menu, for a projector or for people who are to do one thing."""
