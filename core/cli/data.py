@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ def check(golden: GoldenFile) -> None:
     from core.data import check_file
 
     report = check_file(golden.golden, values=golden.values or None, mapping=golden.mapped)
-    tell(report, _check_words(report, str(golden.golden)))
+    tell(report, _check_words(report, golden))
     if any(finding["severity"] == "error" for finding in report["findings"]):
         raise typer.Exit(1)
 
@@ -57,7 +58,7 @@ MOST_FINDINGS = 3
 """Lines of findings without --verbose, in addition to errors."""
 
 
-def _check_words(report: dict[str, Any], file: str) -> list[str]:
+def _check_words(report: dict[str, Any], golden: GoldenFile) -> list[str]:
     counts = f"{counted(report['n_items'], 'item')}, {counted(report['n_sources'], 'source')}"
     lines = [f"{counts}, {counted(report['n_systems'], 'system')}"]
     widest = max(map(len, report["aspects"]), default=0)
@@ -72,9 +73,13 @@ def _check_words(report: dict[str, Any], file: str) -> list[str]:
     if len(shown) < len(others):
         lines.append(f"{len(others) - len(shown)} more. Add --verbose to see them.")
     if errors or not report["aspects"]:
-        return [*lines, "Next: correct the file, then check it again."] if errors else lines
-    named = file if " " not in file else f"'{file}'"
-    return [*lines, f"Next: python -m core calibrate {named} --aspect {next(iter(report['aspects']))} --out out"]
+        return (
+            [*lines, "Next: correct the file or add the options named above, then check it again."] if errors else lines
+        )
+    given = [part for value in golden.values for part in ("--values", value)]
+    given += [part for value in golden.mapped or () for part in ("--map", value)]
+    named = shlex.join([str(golden.golden), "--aspect", next(iter(report["aspects"])), *given])
+    return [*lines, f"Next: python -m core calibrate {named} --out out"]
 
 
 def _by_cause(findings: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -32,13 +32,15 @@ from core.data.labels import (
     read_metrics,
     settle,
 )
-from core.data.reshape import with_joined_raters, with_preferences
+from core.data.reshape import with_joined_raters, with_named_raters, with_preferences
 from core.data.split import calibration_labels, few_labels
 from core.data.tables import LIMITS, FileProblem, FindingLog, Table, first_error, has_errors, read_table
 from core.errors import AspectError, GoldenError
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale, is_blank
 from core.wording import counted
 
+NO_LABELS = "Can't find a column of human labels (role human_ASPECT)."
+"""How the error on a file without labels begins."""
 Mapped = abc.Mapping[str, str] | str | abc.Sequence[str]
 """What a person may give as a mapping: role → column, or ``"target=agent_answer,source=question"``."""
 
@@ -142,6 +144,7 @@ def _read(
     given = read_map(mapped)
     paths = {*given.values(), *(kept or {}).values()}
     table = read_table(path, max_mb=LIMITS.mb, max_rows=LIMITS.items, paths=paths)
+    table, given = with_named_raters(table, given)
     given = chosen_roles(table.columns, given, kept or {})
     table = golden_table(table, set(given.values()))
     mapping = mapping_of(table.columns, table.rows, given, kept or {})
@@ -227,7 +230,8 @@ def build_golden(
     for aspect in draft.aspects:  # counted as a split will make them
         n = calibration_labels(draft, aspect)
         if n is not None and (words := few_labels(n)):
-            log.add("warning", words, column=aspects[aspect].column)
+            held_out = "Half of the sources are held out to measure a judge."
+            log.add("warning", f"{held_out} {words}", column=aspects[aspect].column)
     findings = log.sorted()
     golden = None if has_errors(findings) else draft
     return BuiltGolden(golden, findings, mapping, draft, len(table.rows), tuple(questions))
@@ -281,7 +285,8 @@ def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLo
     if mapping.unused:
         log.add("note", f"Unused columns: {', '.join(mapping.unused)[:500]}.")
     if labels_needed and not mapping.aspects and "value" not in mapping.roles:
-        log.add("error", f"Can't find a column of human labels (role human_ASPECT). {way}")
+        raters = "Name the columns of raters with --map rater_1_ASPECT=COLUMN,rater_2_ASPECT=COLUMN."
+        log.add("error", f"{NO_LABELS} {way} {raters}")
     if "target" in mapping.roles:
         return True
     log.add("error", f"Can't find the column of texts to judge (role target). {way}")

@@ -312,7 +312,7 @@ def leave_out_missing(aspects: abc.Mapping[str, AspectCells], mapping: Mapping, 
         if lost:
             cells.change(lambda label, lost=set(lost): None if label in lost else label.value)  # type: ignore[misc]
             what = f"{counted(len(lost), 'label')} of {aspect}"
-            message = f"{what} ignored as missing ({_listed(lost)}); the first is in this row."
+            message = f"Ignored as missing: {what} ({_listed(lost)})."
             log.add("note", message, row=lost[0].row, column=lost[0].column)
 
 

@@ -22,7 +22,9 @@ from core.data.columns import (
     MODELS,
     SIDES,
     TEXTS_OF_PAIRS,
+    Mapping,
     Sides,
+    is_role,
     pair_in,
     plain_name,
     side_key,
@@ -52,34 +54,64 @@ _NO_RATERS = (
         "argumentation information search retrieval process outcome".split()
     )
 )
-_OTHERS, _SAMPLE = 0.2, 2_000
+_OTHERS, _SAMPLE, _MOST = 0.2, 2_000, 10
 
 
 def with_joined_raters(table: Table, kept: abc.Collection[str] = ()) -> Table:
-    """Turn the columns of each aspect's raters into ``ann_<aspect>`` and ``annotators_<aspect>``.
-
-    Each aspect gets one finding.  Columns in `kept` stay: a person gave them a role.
-    """
-    joined = dict(table.joined)
+    """Join the columns of raters whose names show it (`joined`).  Columns in `kept` stay: a person gave them a role."""
     for aspect, columns in _rater_columns(table, kept).items():
-        ratings, names, raters = ANN + aspect, f"{ANNOTATORS}_{aspect}", list(columns.values())
-        rows = tuple({**row, ratings: [row.get(name) for name in columns], names: raters} for row in table.rows)
-        joined[ratings] = tuple(columns)
-        place = table.columns.index(next(iter(columns)))
-        before, after = table.columns[:place], [name for name in table.columns[place:] if name not in columns]
-        message = (
-            f"The columns {', '.join(columns)[:300]} are treated as {len(columns)} raters of the aspect {aspect}. Its "
-            "label is the mean of their ratings."
-        )
-        table = replace(
-            table,
-            columns=(*before, ratings, names, *after),
-            rows=rows,
-            worded=table.worded | ({ratings} if table.worded & columns.keys() else set()),
-            findings=(*table.findings, FileProblem("note", message, None, next(iter(columns)))),
-            joined=joined,
-        )
+        table = joined(table, aspect, columns)
     return table
+
+
+def joined(table: Table, aspect: str, columns: abc.Mapping[str, str]) -> Table:
+    """Turn `columns`, each with its rater, into ``ann_<aspect>`` and ``annotators_<aspect>``; a finding says so."""
+    ratings, names, raters = ANN + aspect, f"{ANNOTATORS}_{aspect}", list(columns.values())
+    rows = tuple({**row, ratings: [row.get(name) for name in columns], names: raters} for row in table.rows)
+    place = table.columns.index(next(iter(columns)))
+    before, after = table.columns[:place], [name for name in table.columns[place:] if name not in columns]
+    message = (
+        f"The columns {', '.join(columns)[:300]} are treated as {len(columns)} raters of the aspect {aspect}. Its "
+        "label is the mean of their ratings."
+    )
+    return replace(
+        table,
+        columns=(*before, ratings, names, *after),
+        rows=rows,
+        worded=table.worded | ({ratings} if table.worded & columns.keys() else set()),
+        findings=(*table.findings, FileProblem("note", message, None, next(iter(columns)))),
+        joined={**table.joined, ratings: tuple(columns)},
+    )
+
+
+def unnamed_labels(table: Table, mapping: Mapping) -> tuple[str, ...]:
+    """List the columns without a role that hold whole numbers up to 10: raters, aspects, or no labels.
+
+    A person has to say which.  Empty where the file has other labels, or only one such column.
+    """
+    if mapping.aspects or "value" in mapping.roles:
+        return ()
+    found = []
+    for name in mapping.unused:
+        numbers, others = read_numbers(row.get(name) for row in table.rows[:_SAMPLE])
+        whole = all(number == int(number) and abs(number) <= _MOST for number in numbers)
+        if numbers and whole and len(others) <= _OTHERS * len(numbers) and not MODELS.fullmatch(aspect_key(name)):
+            found.append(name)
+    return tuple(found) if len(found) > 1 else ()
+
+
+def with_named_raters(table: Table, given: abc.Mapping[str, str]) -> tuple[Table, dict[str, str]]:
+    """Rename the columns that a person gave a rater's name, such as ``rater_1_quality``; return the other roles too."""
+    names = {
+        column: role
+        for role, column in given.items()
+        if column in table.columns and not is_role(role) and numbered_rater(aspect_key(role))
+    }
+    if not names:
+        return table, dict(given)
+    columns = tuple(names.get(column, column) for column in table.columns)
+    rows = tuple({names.get(column, column): cell for column, cell in row.items()} for row in table.rows)
+    return replace(table, columns=columns, rows=rows), {r: c for r, c in given.items() if c not in names}
 
 
 def separated(table: Table, ratings: str) -> Table:

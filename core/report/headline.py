@@ -130,11 +130,9 @@ def readiness(report: Report) -> Finding:
     if shown == "none":
         return Finding(f"Not yet: {name} may agree with raters only by chance.", headline(report).detail)
     reasons = []
-    if report.version is None or not report.version.in_force:
-        reasons.append("nobody here has approved it")
     gain = claim(report.gain.value, report.gain.interval, report.gain.p)
     if gain == "untested":
-        reasons.append("its gain over the baseline is not tested")
+        reasons.append("its gain over the baseline can't be tested")
     elif gain != "higher":
         reasons.append("it has no significant gain over the baseline")
     elif report.steadiness is not None and is_within_noise(report.steadiness, report.gain):
@@ -144,7 +142,10 @@ def readiness(report: Report) -> Finding:
     elif shown == "alone" and (bar is None or bar.standing(report.ours) != "better"):
         reasons.append("it is not significantly better than a plain regression")
     if reasons:
-        return Finding(f"Caution: {name} may not be good enough, because {reasons[0]}.")
+        detail = gain_finding(report.gain).detail if gain == "untested" and shown != "below" else ""
+        return Finding(f"Caution: {name} may not be good enough, because {reasons[0]}.", detail)
+    if report.version is None or not report.version.in_force:
+        return Finding(f"Caution: nobody here has approved {name} yet.")
     return Finding(f"Ready: {name} is approved and gains significantly over the baseline.")
 
 

@@ -28,7 +28,7 @@ ROLE_WORDS: dict[Role, str] = {
     "sample": "sample number",
     "aspect": "aspect of each row",
 }
-HOW_WORDS = {"exact": "by its name", "alias": "by another common name", "corrected": "chosen here"}
+HOW_WORDS = {"exact": "by its name", "alias": "guessed from the name", "corrected": "chosen here"}
 MOST_NAMED = 30
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core import projects
 from core.data import BuiltGolden, Mapping, Table, build_golden
-from core.data.golden import sentence
+from core.data.golden import NO_LABELS, sentence
 from core.data.labels import Question
 from core.errors import AccessError, ConcordError
 from core.project_records import is_demo
@@ -74,8 +74,8 @@ def draw_upload(page: Opened, *, empty: bool = False) -> None:
             stop_with("This file can't be used.", str(error))
         return
     st.markdown(
-        "One row per item: the judged text and at least one column of human labels. Columns are "
-        "recognised by name. You check them before anything is stored."
+        "One row per item: the text to judge and, if you have them, human labels. Concord guesses the columns from "
+        "their names. You check them before anything is stored."
     )
     if empty:
         left, right = st.columns(2, gap="medium")
@@ -117,7 +117,7 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
     columns, preview, findings = st.tabs(["Columns", "Labels and first items", "What was found"])
     with problems:
         table, alone, n_open = mapping.confirm_raters(table, digest)
-    digest += "_".join(alone)
+    digest += "_".join([*alone, *table.joined])  # other columns, other choices
     with columns:
         chosen, rows = mapping.correct_mapping(table, digest, alone)
         labels_needed = True
@@ -155,7 +155,8 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
         if not built.findings:
             st.markdown("There are no findings.")
             return
-        frame = tables.findings_frame([found for found in built.findings if not _is_asked(found.message)])
+        shown = [replace(found, message=_without_option(found.message)) for found in built.findings]
+        frame = tables.findings_frame([found for found in shown if not _is_asked(found.message)])
         long = bool(frame["finding"].str.len().max() > 90)
         grid.draw(frame, {"finding": Column(width=900)}, alt="Findings", rows=12, tall=long, undefined="")
 
@@ -165,6 +166,12 @@ def _is_asked(message: str) -> bool:
     return "--values" in message
 
 
+def _without_option(message: str) -> str:
+    """Replace the role of a missing column, and the option that names it, by what to do on the screen."""
+    problem, role, _ = message.partition(" (role ")
+    return f"{problem}. Choose it under “Columns”." if role else message
+
+
 def _draw_finding(built: BuiltGolden, n_open: int) -> None:
     """Say whether the file can be used, and what it would become; `n_open` questions follow."""
     n_warnings = sum(finding.severity == "warning" for finding in built.findings)
@@ -172,11 +179,13 @@ def _draw_finding(built: BuiltGolden, n_open: int) -> None:
     if built.draft is not None:
         read = f"{plain(sentence(built.draft))} Each item is {mapping.KIND_WORDS[built.mapping.kind]}."
     errors = [finding for finding in built.findings if finding.severity == "error"]
+    if n_open > len(built.questions):  # what columns of numbers are is a question, too
+        errors = [error for error in errors if not error.message.startswith(NO_LABELS)]
     if n_open and all(_is_asked(error.message) for error in errors):
         st.info(f"{read} Answer {counted(n_open, 'question')} below, then freeze it.", icon=":material/help:")
     elif errors:
-        first = next(error for error in errors if not _is_asked(error.message))
-        st.error(f"This file can't be used yet. {plain(first.message)}  \n{read}", icon=":material/error:")
+        message = min((error.message for error in errors), key=_is_asked)
+        st.error(f"This file can't be used yet. {plain(_without_option(message))}  \n{read}", icon=":material/error:")
     elif n_warnings:
         words = counted(n_warnings, "warning")
         st.warning(f"{read} It can be used, with {words} under “What was found”.", icon=":material/warning:")

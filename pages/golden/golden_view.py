@@ -84,14 +84,14 @@ def _draw_next(page: Opened, golden: GoldenSummary, n: int) -> None:
     if not golden.aspects:
         words = "**Next:** have raters label these items. A judge needs labels to be calibrated."
     elif not calibrate:
-        words = f"**Next:** label more. Only {counted(n, 'label')} would choose the criteria; {LEAST} are required."
+        words = f"**Next:** label more. Only {counted(n, 'label')} would be left to calibrate on; {LEAST} are required."
     elif n < ENOUGH:
         words = (
-            f"**Next:** calibrate a judge, or label more first: {n:,} labels would choose its criteria; we recommend "
-            f"{ENOUGH}."
+            "**Next:** calibrate a judge, or label more first. Half of the sources are held out; that leaves "
+            f"{n:,} labels to calibrate on, and we recommend {ENOUGH}."
         )
     else:
-        words = f"**Next:** calibrate a judge. {n:,} labels would choose its criteria, the rest measure it."
+        words = f"**Next:** calibrate a judge on {n:,} labels. The others are held out to measure it."
     with st.container(border=True, gap="small"):
         st.markdown(words)
         ids = {"golden": golden.golden_id}

@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.data import Mapping, Table, propose_mapping
 from core.data.columns import ANN, HUMAN, Best, How, Values, detect_kind, plain_name
 from core.data.labels import Question, aspects_in
-from core.data.reshape import separated
+from core.data.reshape import joined, separated, unnamed_labels
 from core.data.tables import rows_words
 from core.errors import UsageError
 from core.records import GoldenSet, ItemKind, Scale
@@ -48,7 +48,7 @@ KIND_WORDS: dict[ItemKind, str] = {
 }
 HOW_WORDS: dict[How | None, str] = {
     "exact": "by its name",
-    "alias": "by another common name",
+    "alias": "guessed from the name",
     "corrected": "chosen here",
     None: "",
 }
@@ -77,20 +77,28 @@ def proposed(upload: str, _table: Table, labels: Sequence[str] = ()) -> Mapping:
 
 
 def confirm_raters(table: Table, upload: str) -> tuple[Table, list[str], int]:
-    """Ask whether columns that look like raters of one aspect are.
+    """Ask what the columns of several raters are, and numbers whose columns have no known name.
 
     Returns the table as answered, the columns that are aspects of their own, and how many questions are open.
     """
     n_open, alone = 0, list[str]()
-    for ratings, columns in table.joined.items():
+    raters, apart, no_labels = "Raters of one aspect: use their mean", "One aspect each", "No labels"
+    asked = [(ratings.removeprefix(ANN), columns) for ratings, columns in table.joined.items()]
+    if unnamed := unnamed_labels(table, proposed(upload, table)):
+        asked.append(("", unnamed))
+    for aspect, columns in asked:
         names = ", ".join(map(plain, columns))
-        options = ["Raters of one aspect: use their mean", "One aspect each"]
+        words = f"{names} look like {len(columns)} raters of **{plain(aspect)}**. What are they?"
+        options = [raters, apart]
+        if not aspect:
+            words, options = f"{names} hold numbers. What are they?", [raters, apart, no_labels]
         with st.container(border=True):
-            words = f"{names} look like {len(columns)} raters of **{plain(ratings.removeprefix(ANN))}**. What are they?"
-            chosen = st.radio(words, options, index=None, key=widget(f"raters_{upload}_{ratings}"))
+            chosen = st.radio(words, options, index=None, key=widget(f"raters_{upload}_{aspect}"))
         n_open += chosen is None
-        if chosen == options[1]:
-            table, alone = separated(table, ratings), [*alone, *columns]
+        if chosen == apart:
+            table, alone = separated(table, ANN + aspect) if aspect else table, [*alone, *columns]
+        elif chosen == raters and not aspect:
+            table = joined(table, "overall", {name: name for name in columns})
     return table, alone, n_open
 
 
@@ -161,7 +169,10 @@ def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
                 args=(role,),
             )
             with beside:
-                _draw_samples(table, column, HOW_WORDS[mapping.found.get(role)] if column else "")
+                if role == "source_id" and column is None and mapping.roles.get("source"):
+                    st.caption("Items with equal sources form a group.")
+                else:
+                    _draw_samples(table, column, HOW_WORDS[mapping.found.get(role)] if column else "")
     return mapping
 
 
@@ -177,8 +188,8 @@ def _draw_samples(table: Table, column: str | None, how: str) -> None:
                 value = ", ".join("—" if entry in (None, "") else str(entry) for entry in value)
             words = f"{value:.4g}" if isinstance(value, float) else str(value)[:200]
             cells[shortened(words, _LONGEST_SAMPLE)] = None
-    said = f"*{how}:* " if how else ""
-    st.markdown(f"{said}:small[{' · '.join(map(plain, list(cells)[:_SAMPLES])) or 'always empty'}]")
+    said = f"{how}: " if how else ""
+    st.caption(f"{said}{' · '.join(map(plain, list(cells)[:_SAMPLES])) or 'always empty'}")
 
 
 def _correct_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str) -> tuple[Mapping, list[AspectRow]]:
@@ -234,7 +245,11 @@ def _choose_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str) 
     """Draw the choice of the columns of labels; each is an aspect."""
     was = [column for column in mapping.gold_columns.values() if column in guess.roles.values()]
     chosen = st.multiselect(
-        "Human labels, one column per aspect", list(table.columns), default=was, key=widget(f"labels_{upload}")
+        "More human labels, one column per aspect" if table.joined else "Human labels, one column per aspect",
+        list(table.columns),
+        default=was,
+        key=widget(f"labels_{upload}"),
+        placeholder="none",
     )
     for aspect, column in mapping.gold_columns.items():
         if column not in chosen:
@@ -262,7 +277,11 @@ def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> d
         key = widget(f"{upload}_{row.column}_{scale}")  # of this scale: another way of reading may find another
         bottom, top = (
             place.number_input(
-                f"{name} label of aspect {number}", value=float(end), key=f"{key}_{name}", label_visibility="collapsed"
+                f"{name} label of aspect {number}",
+                value=float(end),
+                format="%g",
+                key=f"{key}_{name}",
+                label_visibility="collapsed",
             )
             for place, name, end in ((low, "Lowest", scale.low), (high, "Highest", scale.high))
         )
@@ -286,11 +305,11 @@ def answer_questions(questions: Sequence[Question], values: Values, upload: str)
             }
         else:
             where = f"{numbers} in {rows_words(question.rows)}"
-            words = f"**{plain(aspect)}**: {where} is far from the other labels. What does it mean?"
+            words = f"**{plain(aspect)}**: {where} is far from the other labels. Is it a label?"
             lost = tuple((aspect, number) for number in question.numbers)
             options = {
-                "No label: leave it out": replace(values, missing=(*values.missing, *lost)),
-                "It is right: keep it": replace(values, missing=(*values.missing, (aspect, None))),
+                "No: leave it out": replace(values, missing=(*values.missing, *lost)),
+                "Yes: keep it": replace(values, missing=(*values.missing, (aspect, None))),
             }
         with st.container(border=True):
             chosen = st.radio(words, list(options), index=None, key=widget(f"values_{upload}_{question}"))

@@ -118,9 +118,10 @@ def _draw_head(version: JudgeVersion, *, large: bool) -> None:
 def draw_version(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
     """Draw a version in full: its criteria, its gain, and its buttons."""
     run = projects.version_run(page.store, page.project.project_id, line.aspect, version.number)
-    if run is not None and run.finished:  # it may have ended after the line was read
-        line = line_of(page, line.aspect)
-        version = line.get(version.number)
+    if run is not None and run.finished:
+        now = line_of(page, line.aspect).get(version.number)
+        if len(now.measured) > len(version.measured):  # meanwhile; finding and to-do list are on another version
+            st.rerun()
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             _draw_head(version, large=True)

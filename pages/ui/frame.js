@@ -34,6 +34,7 @@
   let byKeys = false;
   let asking = false; // a dialog is open
   let toTop = false; // what was pressed shows its result at the head of the page
+  let path = location.pathname; // another screen begins at its head
   const find = (id) => document.querySelector(`[data-testid=${id}]`);
   const alone = /[?&](view=bare|task=)/.test(location.search); // a screen without menu
   document.documentElement.toggleAttribute("data-menu-to-come", !alone); // frame.css keeps its room until it is there
@@ -58,6 +59,8 @@
     (again ?? find("stMain"))?.focus({ preventScroll: true });
   };
   new MutationObserver(() => {
+    toTop ||= path !== location.pathname;
+    path = location.pathname;
     if (!rests()) return hold();
     document.documentElement.removeAttribute("data-menu-to-come");
     clearTimeout(releasing);
@@ -123,9 +126,9 @@
   // A page without its connection looks much as ever, or stays empty: it says so, and whose part it is.
   const patience = { lost: 1_500, never: 8_000 }; // ms
   const says = {
-    lost: "The connection to Concord is lost and is being sought. What was saved is safe; go on when this note is gone.",
-    never: "No live connection to Concord has come about yet. If this stays, a proxy on the way may not let websockets "
-      + "through: whoever runs Concord finds more in the README, under “Teams and hosts”.",
+    lost: "Concord lost the connection and is reconnecting. What you saved is safe. Continue when this note disappears.",
+    never: "Concord can't connect yet. If this note stays, a proxy may be blocking WebSockets. The README helps under "
+      + "“Teams and hosts”.",
   };
   const note = document.createElement("p");
   note.className = "concord-away";

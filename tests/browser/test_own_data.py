@@ -58,15 +58,26 @@ def test_own_data_are_dropped_mended_and_frozen(
         {"name": "mine.csv", "mimeType": "text/csv", "buffer": own_file(33)}
     )
     settle("Also in rows 3, 4, 5, 6, 7, 8, 9, 10 and 24 more")
-    expect(page.get_by_text("by another common name")).to_have_count(5)
+    expect(page.get_by_text("guessed from the name")).to_have_count(5)
     mended = {"name": "mine.csv", "mimeType": "text/csv", "buffer": own_file(0)}
     page.locator("input[type=file]").set_input_files(mended)
     settle("over 30 sources")
     enter(page.get_by_role("textbox", name="Name of aspect 1"), "clarity")
     page.get_by_role("button", name="Freeze this golden set").click()
     settle("mine is frozen: 120 items")
-    settle("60 labels would choose its criteria")
+    settle("60 labels to calibrate on")
     assert not page.get_by_test_id("stException").count()
+
+
+def test_another_screen_begins_at_its_head(page: Page, demo_url: str, settle: Callable[..., None]) -> None:
+    page.goto(f"{demo_url}/criteria")
+    settle("Highest agreement first")
+    main = page.get_by_test_id("stMain")
+    main.evaluate("main => main.scrollTo({ top: 200 })")
+    assert main.evaluate("main => main.scrollTop") > 100
+    page.get_by_role("link", name="Calibrate", exact=True).click()
+    settle("Calibration raised agreement")
+    expect(page.get_by_role("heading", name="Calibrate", exact=True)).to_be_in_viewport()
 
 
 SHEET = Path(__file__).parents[1] / "core" / "data" / "sheets" / "support_answers.csv"
@@ -113,7 +124,7 @@ def test_a_teams_file_becomes_an_approved_judge_in_few_presses(
     settle("Answer 3 questions below")
     answer("Raters of one aspect: use their mean")
     settle("Answer 2 questions below")
-    answer("No label: leave it out")
+    answer("No: leave it out")
     settle("Answer 1 question below")
     answer("Two items: keep both")
     settle("It can be used")

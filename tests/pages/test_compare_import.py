@@ -58,7 +58,7 @@ def test_a_file_is_understood_shown_and_added(screen: AppTest, store: Store) -> 
     assert "1 item id in the file isn't in the golden set and will be ignored: x" in (shown)
     columns, unread = grids(screen)[0], grids(screen)[1]
     assert list(columns["column"]) == ["id", "reply"]
-    assert set(columns["found"]) == {"by another common name"}
+    assert set(columns["found"]) == {"guessed from the name"}
     assert list(unread["begins"]) == ["?"]
     screen.text_input[0].set_value("GPT").run()
     press(screen, "Add this judge")

@@ -95,7 +95,7 @@ def test_the_sample_is_shown_at_first_start_its_finding_first(place: Place) -> N
     screen = open_screen(SCREEN)
     assert "summaries: 144 items with labels of " in texts(screen)
     assert "144 items from 6 systems over 24 sources" in texts(screen)
-    assert "72 labels would choose its criteria" in texts(screen)
+    assert "72 labels to calibrate on" in texts(screen)
     assert screen.query_params["golden"] == place.golden_id
     assert not grids(screen)  # the items are behind a press
     choose(screen, "Part", "Items")
@@ -108,8 +108,8 @@ def test_a_file_is_mapped_by_alias_checked_and_frozen_after_a_name_is_given(
     monkeypatch.setattr(remembered, "name", lambda settings: "")
     screen = bring(place, "mine.csv", rows())
     assert value_of(screen, "Judged text") == "summary"
-    assert "by another common name: :small[Summary 0 of 0. · Summary 1 of 0. · Summary 2 of 0.]" in plainly(screen)
-    assert "by its name: :small[0-0 · 0-1 · 0-2]" in plainly(screen)
+    assert "guessed from the name: Summary 0 of 0. · Summary 1 of 0. · Summary 2 of 0." in plainly(screen)
+    assert "by its name: 0-0 · 0-1 · 0-2" in plainly(screen)
     assert "60 items from 3 systems over 20 sources" in texts(screen)
     assert "a source and a text about it" in texts(screen)
     press(screen, FREEZE)
@@ -128,7 +128,7 @@ def test_a_wrong_column_can_be_corrected_and_leaves_its_other_part(place: Place)
     assert value_of(screen, "Kind of item") == "single"
     choose(screen, "Context", "summary")
     assert value_of(screen, "Kind of item") == "source_context_target"
-    assert "chosen here: :small[The source of 0." in plainly(screen)
+    assert "chosen here: The source of 0." in plainly(screen)
     press(screen, FREEZE)
     item = frozen(place).items[0]
     assert (item.target, item.context) == ("The source of 0.", "Summary 0 of 0.")
@@ -167,6 +167,36 @@ def test_labels_can_be_chosen_where_none_is_recognised(place: Place) -> None:
     choose(screen, "Human labels", ["n words"])
     press(screen, FREEZE)
     assert list(frozen(place).aspects) == ["n_words"]
+
+
+NAMED = "ticket,answer,Anna,Ben,Chris\n" + "".join(
+    f"{k},Text {k} is here.,{k % 5 + 1},{k % 4 + 1},{k % 3 + 2}\n" for k in range(10)
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "aspects", "n_ratings"),
+    [("Raters of one aspect: use their mean", ["overall"], 30), ("One aspect each", ["anna", "ben", "chris"], 0)],
+)
+def test_columns_of_numbers_without_a_known_name_are_asked_about(
+    place: Place, answer: str, aspects: list[str], n_ratings: int
+) -> None:
+    screen = bring(place, "named.csv", NAMED)
+    assert "Answer 1 question below" in texts(screen)
+    assert "--map" not in texts(screen)
+    assert button(screen, FREEZE).disabled
+    (question,) = [radio for radio in screen.radio if radio.label == "Anna, Ben, Chris hold numbers. What are they?"]
+    press(question.set_value(answer).run(), FREEZE)
+    golden = frozen(place)
+    assert (list(golden.aspects), len(golden.ratings)) == (aspects, n_ratings)
+
+
+def test_columns_of_numbers_may_be_no_labels(place: Place) -> None:
+    screen = bring(place, "named.csv", NAMED)
+    (question,) = [radio for radio in screen.radio if "hold numbers" in radio.label]
+    screen = question.set_value("No labels").run()
+    assert "Can't find a column of human labels. Choose it under “Columns”." in texts(screen)
+    assert button(screen, FREEZE).disabled
 
 
 def test_a_scale_can_be_changed_but_not_below_its_labels(place: Place) -> None:
@@ -278,8 +308,8 @@ MADE = {}
 @pytest.mark.parametrize(
     ("name", "answer", "labels"),
     [
-        ("g99.csv", "No label: leave it out", 10),
-        ("g99.csv", "It is right: keep it", 12),
+        ("g99.csv", "No: leave it out", 10),
+        ("g99.csv", "Yes: keep it", 12),
     ],
 )
 def test_what_values_mean_is_asked_before_a_file_is_frozen(

@@ -58,3 +58,11 @@ def test_what_was_said_of_values_is_kept_for_the_same_file(ids: str, n_items: in
     assert len(scored) == n_items
     assert tuple(scored) == again.item_ids
     assert 9 not in {rating.value for rating in again.ratings}
+
+
+def test_columns_can_be_named_as_those_of_raters(tmp_path: Path) -> None:
+    path = tmp_path / "named.csv"
+    path.write_text("target,Anna,Ben\n" + "".join(f"Text {k}.,{k % 5 + 1},{k % 4 + 1}\n" for k in range(8)))
+    golden = core.load_golden(path, mapping="rater_1_tone=Anna,rater_2_tone=Ben")
+    assert golden.aspects["tone"].values[:5] == (1, 2, 3, 4, 3)
+    assert {rating.rater_id for rating in golden.ratings} == {"rater_1", "rater_2"}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import core
+from core.cli.main import main
 from core.data import check_file, load_golden
 from core.data.columns import Values
 from core.data.judge_results import open_results, preview
@@ -44,8 +45,15 @@ def test_a_code_for_missing_is_asked_about_and_can_be_left_out() -> None:
     assert labels(golden, "q") == [5, 4, 3, 2, 1, 3, 5, 2, 4, None, 3, None]
     assert load_golden(path, values=["missing=none"]).aspects["q"].scale == Scale(0, 100)
     notes = [f["message"] for f in check_file(path, values="missing=q:99")["findings"] if f["severity"] == "note"]
-    assert any("2 labels of q ignored as missing (99)" in note for note in notes)
+    assert any("Ignored as missing: 2 labels of q (99)." in note for note in notes)
     assert errors(path, values="missing=other:99")
+
+
+def test_the_next_command_of_check_has_the_answers_given_to_it(capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(FILES / "g99.csv")
+    assert main(["check", path, "--values", "missing=99", "--map", "target=target"]) == 0
+    told = f"Next: python -m core calibrate {path} --aspect q --values missing=99 --map target=target --out out\n"
+    assert capsys.readouterr().out.endswith(told)
 
 
 # ── which end is best ────────────────────────────────────────────────────────────────────────────────────────

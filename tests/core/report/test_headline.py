@@ -152,7 +152,7 @@ def test_a_judge_is_ready_only_without_a_reason_against_it(report: Report) -> No
         "Ready": good,
         "nobody here has approved": in_state("proposed", good),
         "no significant gain": with_calibration(good, gain=lost),
-        "not tested": with_calibration(good, gain=few),
+        "can't be tested": with_calibration(good, gain=few),
         "less well than a rater": with_figures(good, GOOD, beside(-0.3, -0.01)),
         "plain regression": with_figures(unbeaten, GOOD, None),
         "only by chance": with_figures(good, aligned(0.2, -0.1, 0.5), None),
