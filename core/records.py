@@ -306,11 +306,15 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Criteria:
-    """Scoring rules in natural language.  Empty text is the judge without criteria (the baseline)."""
+    """Scoring rules in natural language.  Empty text is the judge without criteria (the baseline).
+
+    `weights` are those of its clauses, at least 0 with sum 1, for a judge that rates clause by clause; () is equal.
+    """
 
     text: str
     aspect: str
     provenance: Provenance = field(default_factory=Provenance, compare=False)
+    weights: tuple[float, ...] = field(default=(), compare=False, metadata={"silent": True})
 
     @cached_property
     def criteria_id(self) -> str:
@@ -326,6 +330,7 @@ class Scored:
     `low` and `high` are the ends of an interval on the human scale, `expected_error` is that of `calibrated`.
     `turned` is the score of a pair with text B first, read backwards; with text A first it was 2·value − turned.
     `calibration_item`: the item's label chose or fitted the judge, so alignment on it is optimistic.
+    `clauses` has (rating, rating of the pair in the other order or None) of each clause that was rated by itself.
     """
 
     item_id: str
@@ -341,6 +346,7 @@ class Scored:
     expected_error: float | None = None
     turned: float | None = None
     calibration_item: bool = False
+    clauses: tuple[tuple[float, float | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,11 +112,13 @@ class Scores(ScoreMatrix):
     """Scores for every text of criteria and item, and one verdict per item if reasons were wanted.
 
     `explained` holds each item's first readable verdict, in the order of the criteria; Unscored if there is none.
-    `said` holds the explanations in replies: criteria id → item id → explanation.
+    `said` holds the explanations in replies: criteria id → item id → explanation.  `clauses` holds `Scored.clauses` in
+    the same way, for criteria of several clauses that were rated one by one.
     """
 
     explained: Verdicts = field(default_factory=Verdicts)
     said: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    clauses: Mapping[str, Mapping[str, tuple[tuple[float, float | None], ...]]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -148,6 +150,10 @@ class Scores(ScoreMatrix):
             Verdicts(first_read),
             {
                 key: {verdict.item_id: verdict.explanation for verdict in row if isinstance(verdict, Scored)}
+                for key, row in zip(keys, rows, strict=True)
+            },
+            {
+                key: {each.item_id: each.clauses for each in row if isinstance(each, Scored) and each.clauses}
                 for key, row in zip(keys, rows, strict=True)
             },
         )

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from core.calibration.calibration_records import BothSides, Calibration, CalibrationSettings, Estimate, WorkDone
+from core.calibration.clause_weights import weigh_clauses
 from core.calibration.proposals import (
     draft_requests,
     fitting_request,
@@ -45,7 +46,7 @@ from core.calibration.racing import (
 from core.data.split import ENOUGH, LEAST, KnownTexts, few_held_out, few_labels, task_of, too_few_to_stack
 from core.errors import AspectError, JudgeError, UsageError
 from core.findings.agreement import contradiction_words, gain_warning
-from core.judging.judge_protocol import Judge, judge_state
+from core.judging.judge_protocol import CLAUSES, Judge, judge_state
 from core.judging.llm_judge import LLMJudge, added_prompt_words, require_references
 from core.judging.scoring_styles import STEPS_LIKE, Asking
 from core.progress import SILENT, Progress
@@ -283,6 +284,7 @@ def _report(run: _Run) -> Calibration:
     items, scale, settings = run.pool.items, judge.task.scale, run.pool.settings
     pool.refresh()
     members = _final_members(run)
+    crossed = weigh_clauses(pool, members) if run.fitted is None else run.fitted[1]
     chosen = tuple(pool.entries[name].criteria for name in members)
     pool.mark(members, "chosen")
     scored = list({each.criteria_id: each for each in (*chosen, baseline)}.values())
@@ -301,7 +303,6 @@ def _report(run: _Run) -> Calibration:
     if chosen == (baseline,):
         undefined = "the final judge is the one without criteria"
         gain = replace(gain, value=None, interval=None, p=None, reason=undefined)
-    crossed = table.mean(members) if run.fitted is None else run.fitted[1]
     judged = crossed[items.positions]
     score_map, no_map = fit_isotonic(judged, items.labels, scale)
     scores = _final_scores(run, members, final, [*items.positions.tolist(), *at.tolist()])
@@ -483,7 +484,11 @@ def estimate(
     notes = [judge.notice]
     if isinstance(judge, LLMJudge):
         notes.append(reasons_words(golden, task.aspect, split, settings))
-        if (samples := judge.sampling.samples) > 1:
+        samples = judge.sampling.samples
+        if judge.sampling.form == "clauses":
+            total = f"with {CLAUSES} clauses, up to {CLAUSES * samples * calls:,} in all"
+            notes.append(f"Each score needs {counted(samples, 'reply', 'replies')} for each clause: {total}.")
+        elif samples > 1:
             notes.append(f"Each score is the mean of {samples} replies: up to {samples * calls:,} in all.")
         notes.append(added_prompt_words(judge, task, shown, calls))
     if limit < most:

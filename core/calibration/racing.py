@@ -91,6 +91,7 @@ class ScoreTable:
         asked: Criteria id → whether a score was requested, (n_items,).
         unscored: Criteria id → item id → why there is no score.
         said: Criteria id → item id → what the judge said of its score.
+        clauses: Criteria id → item id → the ratings of its clauses (`Scored.clauses`).
         limit: Most calls; `reserve` of them are kept back for the held-out items.
         dollars: Most dollars, None for no such limit; `ended` is the error that reported it as used up.
     """
@@ -106,6 +107,7 @@ class ScoreTable:
         self.values = defaultdict[str, FloatArray](lambda: np.full(n, np.nan))
         self.asked = defaultdict[str, BoolArray](lambda: np.zeros(n, dtype=np.bool_))
         self.said = defaultdict[str, dict[str, str]](dict)
+        self.clauses = defaultdict[str, dict[str, tuple[tuple[float, float | None], ...]]](dict)
         self._turned = defaultdict[str, FloatArray](lambda: np.full(n, np.nan))
 
     def spend(self, calls: int, usage: Usage) -> None:
@@ -150,6 +152,7 @@ class ScoreTable:
             self.unscored[name] |= reasons
             if isinstance(matrix, Scores):
                 self.said[name] |= matrix.said.get(name, {})
+                self.clauses[name] |= matrix.clauses.get(name, {})
             self.values[name][places[there]] = row[there]
             if matrix.turned is not None:
                 self._turned[name][places[there]] = matrix.turned[k][there]

@@ -210,8 +210,8 @@ class AskingOptions(StyleOptions):
     level_text: tuple[str, ...] = setting(
         (), "Meaning of a level of the scale, such as 1='Misses the point.' Repeat the option for each level."
     )
-    form: Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate"] | None = setting(
-        None, "Form of the reply. analyze_rate puts the analysis first."
+    form: Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "clauses"] | None = setting(
+        None, "Form of the reply. analyze_rate puts the analysis first; clauses rates each clause by itself."
     )
     max_tokens: int | None = setting(
         None, "Maximum tokens per reply (default: 20 for a score alone, else 512; more for reasoning).", low=1

@@ -71,6 +71,8 @@ class StylesSettings:
         check_settings(self)
         if not self.styles or len(set(self.styles)) < len(self.styles):
             raise UsageError("A grid needs at least one style, and each style only once.")
+        if any(style.form == "clauses" for style in self.styles):
+            raise UsageError("Styles are asked without criteria, which have the clauses: calibrate --form clauses.")
 
     @property
     def writes_steps(self) -> bool:

@@ -189,10 +189,11 @@ class JudgeDescription(FilePart):
 
 @dataclass(frozen=True)
 class CriteriaText(FilePart):
-    """Scoring rules in full; `id` is c and 12 hex digits of aspect and text."""
+    """Scoring rules in full; `id` is c and 12 hex digits of aspect and text.  `weights` as in `Criteria`."""
 
     id: str
     text: str
+    weights: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,7 @@ def judge_card(
                 "text": criteria.text,
                 "provenance": {k: v for k, v in asdict(criteria.provenance).items() if v not in ("", (), 0)},
             }
+            | ({"weights": list(criteria.weights)} if criteria.weights else {})
             for criteria in c.chosen
         ],
         "approved": version is not None and version.in_force,

@@ -338,7 +338,8 @@ class CalibratedJudge(RowJudge):
         intervals = document.intervals
         if intervals is not None and (differs or EDITED in marks):
             intervals = VerdictIntervals(0, 0, reason=NOT_ITS_INTERVALS)
-        criteria = tuple(Criteria(entry.text, task.aspect, Provenance("given")) for entry in document.criteria)
+        given = Provenance("given")
+        criteria = tuple(Criteria(entry.text, task.aspect, given, entry.weights) for entry in document.criteria)
         every_mark = (*marks, *filter(None, [differs]))
         return cls(card, task, criteria, judge, document.isotonic, every_mark, hint, intervals)
 
@@ -352,7 +353,7 @@ class CalibratedJudge(RowJudge):
 
     @property
     def calls_an_item(self) -> int:  # type: ignore[override]
-        return len(self.criteria)
+        return sum(len(each.weights) or 1 for each in self.criteria)
 
     @property
     def remarks(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -393,8 +394,9 @@ class CalibratedJudge(RowJudge):
     def estimate(self, items: Sequence[Item]) -> CallEstimate:
         """Estimate calls, tokens and price of scoring `items`."""
         words = sum(len(each.text.split()) for each in self.criteria) // len(self.criteria)
-        one, calls = self.judge.estimate(self.task, items, words), len(items) * len(self.criteria)
-        return CallEstimate(calls, *one.scaled(calls / max(1, one.calls)))
+        each = self.calls_an_item / len(self.criteria)
+        one, calls = self.judge.estimate(self.task, items, words, each), len(items) * self.calls_an_item
+        return CallEstimate(calls, *one.scaled(len(self.criteria) * len(items) / max(1, one.calls)))
 
 
 def restored(

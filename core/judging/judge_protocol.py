@@ -60,6 +60,8 @@ class DraftBatch:
     usage: Usage
 
 
+CLAUSES = 6
+"""Clauses of criteria that are not drafted yet, for estimates."""
 COPIED_WORDS = 8
 """Words in a row that criteria may not repeat from an item."""
 
@@ -191,8 +193,13 @@ class Judge(Protocol):
         """
         return self
 
-    def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
-        """Estimate the cost of scoring `items` once each with criteria of about that many words."""
+    def estimate(
+        self, task: Task, items: Sequence[Item], criteria_words: int, clauses: float = CLAUSES
+    ) -> CallEstimate:
+        """Estimate the cost of scoring `items` once each with criteria of about that many words.
+
+        A judge that rates clause by clause is asked about `clauses` of them; a score is one call all the same.
+        """
         return CallEstimate(len(items), 0, 0, 0.0)
 
     def as_state(self) -> Mapping[str, Any]:

@@ -20,7 +20,9 @@ from itertools import islice
 from typing import Any
 
 from core.errors import JudgeError, UnreadableError, UsageError, hide
+from core.judging.clauses import clauses_of, weighted_clauses
 from core.judging.judge_protocol import (
+    CLAUSES,
     NO_TEXT,
     CallEstimate,
     DraftBatch,
@@ -147,26 +149,34 @@ class LLMJudge(Judge):
         """
         verdicts: list[list[Verdict]] = [[] for _ in criteria]
         usage, samples, n_replies = Usage(), self.sampling.samples * (2 if task.kind == "pair" else 1), 0
+        parts = [self._parts(each) for each in criteria]
+        n_scores, n_planned = len(items) * len(criteria), len(items) * samples * sum(map(len, parts))
 
         def arrived(_index: int = 0, reply: Reply | None = None) -> None:
             nonlocal n_replies
             if reply is not None and not self._first_replies.any_read:
                 self._first_replies.note(unread_because(reading_of(reply, task)), FIRST_RATINGS, reply)
             n_replies += 1
-            if on_progress is not None and n_replies % samples == 0:
-                on_progress(n_replies // samples, len(items) * len(criteria))
+            # at each reply that brings the share of replies to a further whole score
+            if on_progress is not None and n_replies * n_scores % n_planned < n_scores:
+                on_progress(n_replies * n_scores // n_planned, n_scores)
 
         for cells, requests in self._chunks(task, items, criteria):
             replies = self._complete(requests, arrived)
             usage += self._note_sent(replies)
             left = iter(replies)
             for column, item, n_requests in cells:
-                if own := list(islice(left, n_requests)):
+                own, clauses = list(islice(left, n_requests)), parts[column]
+                if not own:
+                    verdict: Verdict = Unscored(item.item_id, "missing input", self.lacking(task, item))
+                elif len(clauses) == 1:
                     verdict = verdict_of(task, item, own, weighted=self.sampling.weighted)
                 else:
-                    verdict = Unscored(item.item_id, "missing input", self.lacking(task, item))
+                    rated = [verdict_of(task, item, own[k : k + samples]) for k in range(0, len(own), samples)]
+                    verdict = weighted_clauses(item, clauses, rated, criteria[column].weights)
                 verdicts[column].append(verdict)
-            for _ in range(len(cells) * samples - len(requests)):  # for items that cannot be judged
+            n_whole = sum(samples * len(parts[column]) for column, *_ in cells)
+            for _ in range(n_whole - len(requests)):  # for items that cannot be judged
                 arrived()
         return Scores.of(items, criteria, verdicts, usage, explain=explain)
 
@@ -180,12 +190,13 @@ class LLMJudge(Judge):
         def reads(reply: Completion) -> bool:
             return reading_of(reply, task).value is not None
 
+        parts = [self._parts(each) for each in criteria]
         cells: list[tuple[int, Item, int]] = []
         requests: list[Request] = []
         for item in items:
             frames = [] if self.lacking(task, item) else [self._frame(task, way) for way in orders_of(task, item)]
-            for column, each in enumerate(criteria):
-                for messages in (frame.messages(each.text) for frame in frames):
+            for column, texts in enumerate(parts):
+                for messages in (frame.messages(text) for text in texts for frame in frames):
                     requests += [
                         self._request(
                             messages,
@@ -199,12 +210,16 @@ class LLMJudge(Judge):
                         )
                         for k in range(how.samples)
                     ]
-                cells.append((column, item, len(frames) * how.samples))
+                cells.append((column, item, len(texts) * len(frames) * how.samples))
             if len(requests) >= CALLS_PER_CHUNK:
                 yield cells, requests
                 cells, requests = [], []
         if cells:
             yield cells, requests
+
+    def _parts(self, criteria: Criteria) -> tuple[str, ...]:
+        """Return the texts that are asked about one by one: the clauses, or the whole criteria."""
+        return clauses_of(criteria.text) if self.sampling.form == "clauses" else (criteria.text,)
 
     def _rating_options(self, task: Task) -> dict[str, Any]:
         """Options of a request for a rating."""
@@ -310,17 +325,21 @@ class LLMJudge(Judge):
 
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
 
-    def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
+    def estimate(
+        self, task: Task, items: Sequence[Item], criteria_words: int, clauses: float = CLAUSES
+    ) -> CallEstimate:
         """Estimate tokens by length (about 4 characters each), and the price if known."""
         self.require_askable(task)
-        how, criteria = self.sampling, "x" * (criteria_words * CHARACTERS_PER_WORD)
+        how, asked = self.sampling, clauses if self.sampling.form == "clauses" else 1
         if how.nearest:  # any examples of these are about as long
             how = replace(how, examples=how.examples[: how.nearest], nearest=0)
-            return self.with_sampling(how).estimate(task, items, criteria_words)
+            return self.with_sampling(how).estimate(task, items, criteria_words, clauses)
+        criteria, replies = "x" * int(criteria_words * CHARACTERS_PER_WORD / asked), how.samples * asked
         judged = [shown for item in items if not self.lacking(task, item) for shown in orders_of(task, item)]
         prompts = (self._frame(task, item).messages(criteria) for item in judged)
-        characters = how.samples * sum(len(message.content) for prompt in prompts for message in prompt)
-        tokens, completion = characters // CHARACTERS_PER_TOKEN, how.samples * len(judged) * REPLY_TOKENS[how.form]
+        characters = replies * sum(len(message.content) for prompt in prompts for message in prompt)
+        tokens = int(characters // CHARACTERS_PER_TOKEN)
+        completion = int(replies * len(judged) * REPLY_TOKENS[how.form])
         return CallEstimate(len(items), tokens, completion, self.cost_of(tokens, completion))
 
     def with_sampling(self, sampling: Style) -> LLMJudge:

@@ -30,7 +30,7 @@ from core.wording import counted
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-StyleForm = Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix"]
+StyleForm = Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "clauses", "mix"]
 STYLE_FORMS: tuple[StyleForm, ...] = get_args(StyleForm)[:-1]
 """Without "mix", which kept runs of earlier versions may name: they can be read, and no model can be asked so."""
 Persona = Literal["none", "helpful", "annotator"]
@@ -376,6 +376,7 @@ REPLY_TOKENS: Mapping[StyleForm, int] = {
     "rate_explain": 90,
     "analyze_rate": 120,
     "score_only": 4,
+    "clauses": 4,
     "free_text": 20,
     "stars": 50,
     "mix": 105,
@@ -404,6 +405,7 @@ class Style:
     """One way to ask for a score, the mean of `samples` replies.
 
     Attributes:
+        form: "clauses" asks about each clause of the criteria by itself (see `core.judging.clauses`).
         temperature: None is not sent: the model draws at its own.
         max_tokens: 0 becomes the usual limit of the form.
         prompt: Name of the scoring prompt; "" becomes the current one.
@@ -455,7 +457,7 @@ class Style:
 
     @property
     def _usual_tokens(self) -> int:
-        return SCORE_TOKENS if self.form == "score_only" else USUAL_TOKENS
+        return SCORE_TOKENS if self.form in ("score_only", "clauses") else USUAL_TOKENS
 
     @property
     def name(self) -> str:

@@ -443,7 +443,7 @@ def enter_judge(work: RunWork, result: Calibration) -> None:
         seen=result.split.calibration,
         note=f"{called} with {members}, calibrated on {len(result.split.calibration)} items.",
         run_id=run.run_id,
-        calls_per_item=float(len(result.chosen)),
+        calls_per_item=float(sum(len(each.weights) or 1 for each in result.chosen)),
         turned=None if turned is None else _over_all(turned[0], result, work.golden),
     )
     work.add_judge(final)

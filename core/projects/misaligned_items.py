@@ -11,13 +11,14 @@ from typing import Literal
 
 import numpy as np
 
-from core.calibration.calibration_records import MISALIGNED_FROM
+from core.calibration.calibration_records import MISALIGNED_FROM, Calibration
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.labelling import Triage, TriageVerdict
 from core.projects.start_and_resume import is_imported, judge_run, kept_judge
 from core.records import FloatArray, Item, Scored, ScoreMatrix
 from core.settings import Settings
+from core.store.runs import RESULT
 from core.store.store import Store, requires
 
 GapSide = Literal["too lenient", "too strict", "aligned", "unread"]
@@ -141,6 +142,9 @@ def explain_item(
     request = calibration_asked(store, run_id)
     task = request.task(store.goldens.load(request.golden_id))
     criteria = store.criteria.get(store.runs.get(run_id).project_id, criteria_id).criteria
+    if of == run_id and (result := store.results.read(run_id, RESULT, Calibration)) is not None:
+        # the weights of clauses belong to the run that learnt them; rounds and re-scorings weigh clauses equally
+        criteria = next((each for each in result.chosen if each.criteria_id == criteria_id), criteria)
     gate = IMPORTED if is_imported(store, of) else SILENT
     try:
         with closing(restore_judge(state, settings, store.replies.of_run(run_id), gate=gate)) as judge:

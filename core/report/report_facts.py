@@ -90,7 +90,7 @@ class ReportedJudge:
             values=self.values,
             seen=self.calibration.split.calibration,
             run_id=self.run_id,
-            calls_per_item=float(len(self.calibration.chosen)),
+            calls_per_item=float(sum(len(each.weights) or 1 for each in self.calibration.chosen)),
             turned=None if (turned := self.calibration.scores.turned) is None else self._over_all(turned[0]),
             mapped=None if (score_map := self.calibration.score_map) is None else score_map.apply(self.values),
         )

@@ -256,9 +256,7 @@ def affordable_items(budget: int | None, judge: RowJudge) -> int | None:
     """Items that a budget of calls pays for; UsageError if that is none."""
     each = judge.calls_an_item
     if budget is not None and budget < each:
-        raise UsageError(
-            f"--budget {budget} doesn't cover one item, which takes {each} calls, one per set of criteria. Raise it."
-        )
+        raise UsageError(f"--budget {budget} doesn't cover one item, which takes {each} calls. Raise it.")
     return None if budget is None else budget // each
 
 

@@ -51,7 +51,7 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
     local = spec.startswith("hf:")
     chosen: list[StyleForm] = st.multiselect(
         "Output forms",
-        STYLE_FORMS,
+        [form for form in STYLE_FORMS if form != "clauses"],  # styles are asked without criteria
         default=["rate_explain", "analyze_rate"],
         key=widget(f"styles_forms{'_hf' if local else ''}"),
         persist_state="session",

@@ -58,7 +58,7 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
         st.markdown("**Why it wasn't read**" if score.score is None else "**What moved the score**")
         st.text(explanation or tables.gap_words(score))
         for said in raw:
-            if said.strip() != explanation.strip():
+            if said.strip() not in explanation:
                 with st.expander("Raw reply"):
                     st.text(said)
         tried = {"edit": "1", "item": score.item_id, "criteria": criteria_id, "run": run.run_id}

@@ -24,6 +24,7 @@ FORM_NAMES: dict[StyleForm, str] = {
     "stars": "stars, then reasons",
     "rate_explain": "rating, then reasons",
     "analyze_rate": "analysis, then rating",
+    "clauses": "clause by clause, a score each",
 }
 PERSONA_NAMES: dict[Persona, str] = {
     "none": "none",

@@ -130,6 +130,11 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
             "This judge rates pairs of texts in both orders, which the files of other tools can't express. Score "
             "with 'python -m core score --judge-file'."
         )
+    if judge.sampling and judge.sampling.form == "clauses":
+        raise JudgeError(
+            "This judge rates each clause of its criteria by itself and weighs the ratings, which the files of other "
+            "tools cannot do. Score with 'python -m core score --judge-file'."
+        )
     if not plain(task.aspect).strip():
         raise JudgeError("The aspect of this judge has no name. Export the judge again.")
     try:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from core.judging.scoring_styles import (
     KINDS,
+    SCHEMAS,
     STYLE_FORMS,
     WEIGHTED_PROMPT,
     StyleForm,
@@ -97,7 +98,7 @@ def test_every_line_of_an_item_is_quoted(target: str) -> None:
 
 SCORING_PROMPTS = [
     *(score_prompt(form) for form in STYLE_FORMS),
-    *(score_prompt(form, structured=True) for form in STYLE_FORMS if form not in ("free_text", "stars")),
+    *(score_prompt(form, structured=True) for form in SCHEMAS),
     WEIGHTED_PROMPT,
 ]
 FORGED = st.lists(
@@ -118,14 +119,10 @@ def test_no_text_of_others_can_forge_a_heading(
     frame = score_frame(task, Item("i", f"t{target}", source=target), prompt, steps=f"s\n{steps}")
     (message,) = frame.messages(f"c\n{criteria}")
     headings = [line for line in message.content.splitlines() if line.lstrip().startswith(("# ", "##"))]
-    assert headings == [
-        "## Instructions",
-        "## Meaning of coherence",
-        "## Item",
-        "## Criteria for coherence",
-        "## Evaluation steps",
-        "## Answer",
-    ]
+    last = ["## Criteria for coherence", "## Evaluation steps"]
+    if prompt == score_prompt("clauses"):  # the prompts of an item differ in the clause alone
+        last.reverse()
+    assert headings == ["## Instructions", "## Meaning of coherence", "## Item", *last, "## Answer"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -217,6 +218,30 @@ def test_edits_and_versions_ask_as_the_calibration_did(
     assert measured.task == result.task and measured.judge_state["sampling"] == sampling
     card = yaml.safe_load(projects.judge_file(store, version))
     assert card["judge"]["sampling"]["steps"] == sampling["steps"] and card["task"]["definition"] == definition
+
+
+def test_an_item_shows_each_clause_with_its_rating_and_its_learnt_weight(
+    store: Store, here: Settings, few_asked: CalibrationRequest, work_off: WorkOff
+) -> None:
+    request = replace(few_asked, asking=Asking.of("scripted", form="clauses"), settings=replace(QUICK, rounds=0))
+    run_id = projects.start_run(store, here, request)
+    work_off(store, here)
+    result = projects.load_calibration(store, run_id)
+    learnt = max(result.chosen, key=lambda each: len(set(each.weights)))
+    assert len(set(learnt.weights)) > 1, "some clause counts more than another"
+    for score in projects.item_scores(store, run_id, learnt.criteria_id)[:5]:
+        explanation, _ = projects.explain_item(store, here, run_id, learnt.criteria_id, score.item_id)
+        parts = re.findall(r"(?m)^(\S+) \(weight (\S+)\): .", explanation)
+        assert [float(weight) for _, weight in parts] == pytest.approx(learnt.weights, abs=0.006)
+        assert sum(float(rating) * float(weight) for rating, weight in parts) == pytest.approx(score.score, abs=0.06)
+    ids = tuple(each.criteria_id for each in result.chosen)
+    asked = VersionRequest(request.project_id, request.aspect, ids[:2], run_id=run_id)
+    version, again = projects.make_version(store, here, asked), projects.start_run(store, here, request)
+    work_off(store, here)
+    measured = projects.load_calibration(store, version)
+    assert [each.weights for each in measured.chosen] == [each.weights for each in result.chosen[:2]]
+    assert projects.run_view(store, again).usage.requests == 0, "clauses are found in the cache"
+    _same(projects.load_calibration(store, again), result)
 
 
 def test_the_same_run_started_again_asks_only_what_could_not_be_read(

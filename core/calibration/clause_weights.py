@@ -1,0 +1,71 @@
+"""Weights of the clauses of criteria, learnt from calibration labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from core.calibration.racing import CandidatePool, ensemble_scores
+from core.records import FloatArray, ScoreMatrix
+from core.stats.correlation import source_folds
+
+LABELS_A_CLAUSE = 5
+"""With fewer calibration labels for each clause, all clauses have the same weight."""
+
+
+def clause_weights(ratings: FloatArray, labels: FloatArray) -> FloatArray:
+    """Fit weights (n_clauses,), at least 0 with sum 1, to `ratings` (n_items, n_clauses) and `labels` (n_items,).
+
+    Non-negative least squares (Lawson and Hanson 1974) of the labels on the ratings, both less their means, then
+    divided by the sum.  A clause whose ratings are all equal gets 0.  Equal weights with fewer than `LABELS_A_CLAUSE`
+    labels for each clause, and where no clause rises with the labels.
+    """
+    from scipy.optimize import nnls
+
+    n, k = ratings.shape
+    weights = np.zeros(k)
+    if n >= LABELS_A_CLAUSE * k:
+        # rounding leaves a little of a constant column, which must not count
+        centred = np.where(np.ptp(ratings, axis=0) > 0, ratings - ratings.mean(axis=0), 0.0)
+        with suppress(RuntimeError):  # no solution in as many steps as scipy takes
+            weights = nnls(centred, labels - labels.mean())[0]
+    total = float(weights.sum())
+    return weights / total if total > 0 else np.full(k, 1 / k)
+
+
+def weigh_clauses(pool: CandidatePool, ids: Sequence[str]) -> FloatArray:
+    """Learn weights for the clauses of chosen criteria, and enter the scores that follow from them.
+
+    Criteria that were not rated clause by clause keep their scores.
+
+    Returns:
+        Mean scores (n_items,) for the map to the human scale and the intervals: each fold of sources is scored with
+        weights learnt on the others.
+    """
+    items, table, golden, crossed = pool.items, pool.table, pool.judge.golden, list[FloatArray]()
+    folds = source_folds(items.sources, seed=pool.settings.seed)
+    for name in ids:
+        crossed.append(table.values[name].copy())
+        rated = table.clauses[name]
+        places = [k for k in items.positions.tolist() if golden.item_ids[k] in rated]
+        if not places:
+            continue
+        known = np.isin(items.positions, places)
+        labels, fold = items.labels[known], folds[known]
+        ratings = np.array([rated[golden.item_ids[k]] for k in places], dtype=np.float64)  # (n, n_clauses, both orders)
+        for out in np.unique(fold):
+            others = clause_weights(ratings[fold != out, :, 0], labels[fold != out])
+            crossed[-1][items.positions[known][fold == out]] = ratings[fold == out, :, 0] @ others
+        weights = clause_weights(ratings[..., 0], labels)
+        scores = np.moveaxis(ratings, 2, 0) @ weights
+        of_items = tuple(golden.item_ids[k] for k in places)
+        matrix = ScoreMatrix((name,), of_items, scores[:1], turned=None if np.isnan(scores[1]).all() else scores[1:])
+        table.enter(matrix)
+        pool.judge.keeper.add_scores(places, matrix)
+        entry = pool.entries[name]
+        pool.entries[name] = replace(entry, criteria=replace(entry.criteria, weights=tuple(weights.tolist())))
+        pool.aligned_on[name] = 0
+    return ensemble_scores(np.stack(crossed))
