@@ -13,8 +13,8 @@ SECTIONS = {"report": "Report", "evidence": "Evidence", "export": "Export", "dri
 
 
 def show(page: Opened) -> None:
-    above = st.container()
     section = chosen.choose_part("Section", "section", SECTIONS, "report", label_visibility="collapsed")
+    above = st.container()
     with above:
         golden = chosen.choose_golden(page)
         aspect = chosen.choose_aspect(page, golden)

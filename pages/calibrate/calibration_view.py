@@ -78,7 +78,7 @@ def kept_words(page: Opened, split_from: str) -> str:
 def _draw_next(view: RunDetail, version: JudgeVersion | None) -> None:
     if version is not None:
         waits = version.state == "proposed"
-        words = f"Sign off version {version.number}" if waits else f"Version {version.number}"
+        words = f"Approve version {version.number}" if waits else f"Version {version.number}"
         at = {"golden": view.golden_id, "aspect": view.aspect, "version": str(version.number)}
         link_to("overview", words, icon=":material/verified:", **at)
     else:

@@ -91,7 +91,7 @@ def _draw_next(compared: Compared) -> None:
     elif version.in_force and version.on(golden_id) is not None:
         link_to("report", "Read the report", icon=":material/summarize:", **where)
     else:
-        words = "Measure version {} here" if version.on(golden_id) is None else "Sign off version {}"
+        words = "Measure version {} here" if version.on(golden_id) is None else "Approve version {}"
         number = str(version.number)
         link_to("overview", words.format(number), icon=":material/verified:", version=number, **where)
 

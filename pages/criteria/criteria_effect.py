@@ -130,9 +130,9 @@ def _draw_known(
             interval = tables.interval_of(aligned)
             heading = name if interval == tables.DASH else f"{name}, 95 % {interval}"
             column.metric(heading, number(tables.value_of(aligned)))
-        tested = f" {difference_words(result.difference)}" if result.difference.n else ""
+        tested = f". {difference_words(result.difference)}" if result.difference.n else f", n = {after.n:,}."
         measured = measure_name(after.statistic, after.level)
-        st.caption(plain(f"Calibration set: {measured}, n = {after.n:,}.{tested}"))
+        st.caption(plain(f"Calibration set: {measured}{tested}"))
     if parent_id:
         try:
             parent = page.store.criteria.get(page.project.project_id, parent_id)
@@ -140,7 +140,7 @@ def _draw_known(
             st.caption("The parent isn't in this project.")
             return
         diff_view.draw(word_diff(parent.text, entry.text), changed_only=True)
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, vertical_alignment="center"):
         if parent_id:
             link_to("criteria", "Open the parent", icon=":material/arrow_upward:", criteria=parent_id)
         if entry.alignments:

@@ -20,10 +20,9 @@ from pages.ui.screens import go, plain
 
 
 def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None, *, lowers: bool = False) -> None:
-    """Draw a link to the judge version that uses these criteria, else the button that makes and measures one. The
-    button is secondary if the criteria `lowers` agreement.
+    """Draw a link to the judge version that uses these criteria, else the button that makes and measures one.
 
-    The button is no primary one if the criteria `lowers` agreement.
+    The button is secondary if the criteria lower agreement (`lowers`).
     """
     if not entry.text:
         return

@@ -18,11 +18,10 @@ from pages.ui.page import Opened
 
 
 def choose(page: Opened) -> list[CriteriaEntry]:
-    """Return all criteria of the aspect, the open ones first; [] if there are none. The open ones are those in the URL,
-    else the best of the run in the URL, else those of a current judge, else the best of all. Their id is put in the
-    URL.
+    """Return all criteria of the aspect, the open ones first; [] if there are none.
 
-    Open are those in the URL, else the best of the run in the URL, else those of a judge in use, else the best.
+    Open are those in the URL, else the best of the run in the URL, else those of a current judge, else the best of all.
+    Their id is put in the URL.
     """
     everything = tables.best_first(page.store.criteria.all(page.project.project_id))
     if not everything:
@@ -84,17 +83,17 @@ def finding(entry: CriteriaEntry, names: Mapping[str, str], worse: RescoreResult
     """Say how well the criteria agree with raters. `worse` is the scoring of an edit that lowers agreement."""
     if worse is not None:
         return f"This edit lowers agreement from {number(worse.parent.value)} to {number(worse.new.value)}."
-    name, newest = names[entry.criteria_id], tables.newest_calibration(entry)
+    newest = tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
-        return f"“{name}” hasn't been measured on {entry.aspect} yet"
-    return f"Agreement of “{name}” with raters: {number(newest.alignment.value)}."
+        return f"“{names[entry.criteria_id]}” hasn't been measured on {entry.aspect} yet"
+    return f"Agreement with raters on the calibration set: {number(newest.alignment.value)}."
 
 
 def place_words(entry: CriteriaEntry, entries: Sequence[CriteriaEntry]) -> str:
-    """Return the rank of the criteria, for example "number 3 of 17", or "" if they have none."""
+    """Return the rank of the criteria, for example "rank 3 of 17", or "" if they have none."""
     ids = [each.criteria_id for each in entries if tables.group_of(each) == tables.MEASURED]
     if entry.criteria_id in ids:
-        return f", number {ids.index(entry.criteria_id) + 1} of {len(ids)} measured on all items"
+        return f", rank {ids.index(entry.criteria_id) + 1} of {len(ids)} measured on all items"
     return ""
 
 

@@ -111,7 +111,7 @@ def _draw_table(page: Opened, family: list[CriteriaEntry], names: Mapping[str, s
     alignments = [None if each is None else each.alignment for each in newest]
     frame = pd.DataFrame(
         {
-            "version": [names[entry.criteria_id] for entry in shown],
+            "criteria": [names[entry.criteria_id] for entry in shown],
             "made from": [", ".join(names[p] for p in entry.parents if p in names) for entry in shown],
             "judge": [judge_view.state_words(followed.get(entry.criteria_id)) for entry in shown],
             "agreement": pd.Series([tables.value_of(each) for each in alignments], dtype="float64"),
@@ -125,7 +125,7 @@ def _draw_table(page: Opened, family: list[CriteriaEntry], names: Mapping[str, s
 
     grid.draw(
         frame,
-        {"agreement": Column(digits=2), "version": Column(width=220), "made from": Column(width=160)},
+        {"agreement": Column(digits=2), "criteria": Column(width=220), "made from": Column(width=160)},
         alt="All versions, oldest first",
         rows=8,
         key=state.LINEAGE,

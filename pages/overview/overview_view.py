@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from core.findings import Finding
@@ -29,7 +31,7 @@ PLACES: dict[StageName, Screen] = {
 }
 TASKS: dict[ToDo, tuple[Screen, str, str]] = {
     "label": ("label", "Continue labelling", "labelling"),
-    "sign off": ("overview", "Look and sign off", "version"),
+    "sign off": ("overview", "Look and approve", "version"),
     "decide": ("misaligned", "Go through the proposals", "round"),
     "vote": ("criteria", "Join the review", "section"),
     "triage": ("misaligned", "Look at them", ""),
@@ -76,10 +78,14 @@ def draw_agreement(report: Report) -> None:
     judge, others = st.columns(2)
     judge.metric("Agreement of the judge with raters", number(held.value))
     others.metric("Agreement of the raters with each other", number(raters.value))
-    rows = {"raters": raters, report.judge_name: held, "baseline": report.calibration.no_criteria.held_out}
+    # the reason is too long for a row, and stands below
+    rows = {"raters": replace(raters, reason=""), report.judge_name: held}
+    rows["baseline"] = report.calibration.no_criteria.held_out
     drawn = standing_figure(rows, measure=measure(held), width=HALF)
     charts.place(drawn, key="standing", alt="Agreement of the judge, next to raters and baseline")
     st.caption(plain(f"Held-out set: {basis_words(held)}. Lines are 95 % intervals. {steady(report)}"))
+    if raters.value is None:
+        st.caption(plain(raters.reason))
 
 
 def draw_systems(page: Opened, report: Report) -> None:

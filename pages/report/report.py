@@ -147,7 +147,7 @@ def draw(page: Opened, report: Report) -> None:
         st.caption(plain(" ".join(filter(None, (said.detail, said.next_step)))))
         if version is not None and not version.in_force and version.measured:
             where = {"golden": report.golden.golden_id, "aspect": report.aspect, "version": str(version.number)}
-            link_to("overview", "Sign it off", icon=":material/verified:", **where)
+            link_to("overview", "Approve it", icon=":material/verified:", **where)
         export.draw_download(page, report.run.run_id)
 
 

@@ -25,8 +25,7 @@ COLUMNS = {
 
 
 def columns(runs: Sequence[Run], starters: Mapping[str, str], goldens: Mapping[str, str]) -> dict[str, list[Any]]:
-    """Return the columns of the table without empty ones. `starters` maps run id → who started it, `goldens` golden id
-    → name.
+    """Return the columns of the table without empty ones.
 
     `starters` maps run id → who started it, `goldens` golden id → name.
     """
@@ -51,7 +50,8 @@ def columns(runs: Sequence[Run], starters: Mapping[str, str], goldens: Mapping[s
         shown["cost"] = [money(run.usage.cost) for run in runs]
     if going_on:
         shown["worker"] = [run.worker_id or None for run in runs]
-    return shown | {"error": [tables.one_line(run.error) for run in runs]}
+    errors = [tables.one_line(run.error) for run in runs]
+    return shown | ({"error": errors} if any(errors) else {})
 
 
 def ended_words(run: Run) -> str:

@@ -179,7 +179,7 @@ def standing_words(entry: CriteriaEntry) -> str:
     if group == DROPPED_EARLY:
         return f"dropped early, on {newest.alignment.n:,} items"
     return {
-        "chosen": "in the judge",
+        "chosen": "chosen",
         "rejected": "rejected: no gain over its parent",
         "baseline": "the baseline",
         "proposed": "proposed in a round",

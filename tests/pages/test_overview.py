@@ -44,6 +44,7 @@ def test_what_a_calibration_proposed_is_signed_off_and_in_use(store: Store, line
     shown = metrics(screen)
     assert re.fullmatch(r"0\.\d\d", shown["Agreement of the judge with raters"])
     assert shown["Agreement of the raters with each other"] == "—"
+    assert "only one label per item" in texts(screen)
     assert "Version 1 waits for approval" in texts(screen)
     press(screen, "Approve and use it")
     current = line().current

@@ -177,7 +177,7 @@ def test_all_versions_are_listed_ancestors_first(real: Any, round_id: str, best:
     screen = open_screen("4_criteria", project=real.project_id, criteria=best.criteria_id, section="versions")
     family = real.store.criteria.all(real.project_id, ASPECT, real.golden_id)
     shown = frame_with(screen, "made from")
-    names = list(shown["version"])
+    names = list(shown["criteria"])
     for place, parents in enumerate(shown["made from"]):
         assert all(parent not in names or names.index(parent) < place for parent in filter(None, parents.split(", ")))
     assert any("version" in judge for judge in shown["judge"] if judge)

@@ -98,7 +98,7 @@ def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
     if judge.revision:
         lost.append(f"The model's revision ({judge.revision}). The endpoint decides which revision it serves.")
     if facts.document.intervals and facts.document.intervals.expected_error:
-        lost.append("The interval that Concord adds to each score.")
+        lost.append("Scores come without the interval that Concord adds.")
     return lost
 
 
@@ -119,7 +119,7 @@ def _head(facts: JudgeFacts, tool: str, use: Sequence[str], lost: Sequence[str])
         "How to use it:",
         *(f"  {line}" for line in (*use, *([] if facts.key_goes else [key]))),
         "",
-        "What is lost in this file:",
+        "Limits of this file:",
         *(f"  - {line}" for line in lost),
     ]
 

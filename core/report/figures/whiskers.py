@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from core.stats.system_means import MeanEstimate, SystemMeans
 
 LEFT, RIGHT, ROW = 232, 138, 26
-"""Pixels for the names, for the figures, and for the height of a row."""
+"""Pixels for the longest names, for the figures, and for the height of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,8 @@ def _whiskers(
         room = 0.04 * (max(held) - min(held)) or 0.1
         low, high = min(held) - room, max(held) + room
     band = None if people is None or people.value is None else people
-    axis, top = Axis(low, high, LEFT, width - RIGHT), 8.0 if band is None else 24.0
+    left = min(LEFT, 24 + 7 * max((len(row.name) for row in rows), default=0))
+    axis, top = Axis(low, high, left, width - RIGHT), 8.0 if band is None else 24.0
     bottom = top + ROW * len(rows)
     parts = list(_ground(axis, band, top, bottom, measure))
     for k, row in enumerate(rows):
@@ -99,7 +100,7 @@ def _ground(axis: Axis, people: Alignment | None, top: float, bottom: float, tit
         yield line((x, top), (x, bottom), AMBER, width=1.5, dash="5 3")
         middle = min(max(x, axis.start + 100), axis.end - 40)
         yield words(f"one rater against the others: {people.value:.2f}", middle, top - 8, "middle")
-    for tick, name in axis.ticks():
+    for tick, name in axis.ticks(min(7, int(axis.end - axis.start) // 50)):
         x = axis(tick)
         yield line((x, top), (x, bottom), QUIET if abs(tick) < 1e-9 else GRID)
         yield words(name, x, bottom + 16, "middle", fill=QUIET)
@@ -107,10 +108,11 @@ def _ground(axis: Axis, people: Alignment | None, top: float, bottom: float, tit
 
 
 def _row(axis: Axis, row: WhiskerRow, y: float, width: float) -> Iterator[Markup]:
-    yield words(shortened(row.name, 34), LEFT - 12, y + 4, "end")
+    yield words(shortened(row.name, 34), axis.start - 12, y + 4, "end")
     yield words(row.figures, width, y + 4, "end")
     if row.value is None:
-        yield words(f"{DASH} {shortened(row.reason, 90)}" if row.reason else "", LEFT + 6, y + 4, fill=QUIET)
+        room = int(axis.end - axis.start) // 7
+        yield words(f"{DASH} {shortened(row.reason, room)}" if row.reason else "", axis.start + 6, y + 4, fill=QUIET)
         return
     if row.interval is not None:
         yield line((axis(row.interval.low), y), (axis(row.interval.high), y), row.colour, width=2)
