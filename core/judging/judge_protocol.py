@@ -88,7 +88,7 @@ def without_copies(batch: DraftBatch, requests: Sequence[DraftRequest], task: Ta
         lines = made.text.splitlines()
         kept = [line for line in lines if line in before or copied.isdisjoint(runs(line))]
         if not "".join(kept).strip():
-            return "The criteria copied an item."
+            return "The criteria copied text from an item."
         return made if kept == lines else replace(made, text="\n".join(kept))
 
     return replace(batch, drafted=tuple(map(own, batch.drafted, requests)))
@@ -164,7 +164,10 @@ class Judge(Protocol):
         UsageError for a judge that cannot write them.
         """
         if writes_steps:
-            raise UsageError(f"The judge {self.spec} cannot write evaluation steps: it is not a language model.")
+            raise UsageError(
+                f"The judge {self.spec} can't write evaluation steps because it isn't a language model. "
+                "Choose a language model, or score without steps."
+            )
         return self.prepare(task, items), Prepared()
 
     def score(

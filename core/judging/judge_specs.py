@@ -72,7 +72,7 @@ class RecordedJudge(Judge):
             results = open_results(path)
             for row in rows_of(results, propose_columns(results)):
                 if row.replies is None and (detail := score_in(row.score, pairs=True).detail):
-                    raise GoldenError(f"{detail} A score is a number or empty.", file=path.name, row=row.row)
+                    raise GoldenError(f"{detail} A score must be a number or empty.", file=path.name, row=row.row)
                 rows.setdefault(row.item_id, []).append(row)
         except GoldenError as error:
             raise UsageError(str(error)) from error
@@ -84,7 +84,7 @@ class RecordedJudge(Judge):
 
     @property
     def notice(self) -> str:
-        return f"Scores are replayed from {self.path.name}; criteria do not change them."
+        return f"Scores are replayed from {self.path.name}. Criteria don't change them."
 
     def score(
         self,
@@ -105,8 +105,8 @@ class RecordedJudge(Judge):
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
         """JudgeError: a recording cannot write criteria."""
         raise JudgeError(
-            f"A recorded judge ({self.path.name}) replays scores and cannot write criteria. "
-            "Calibrate with offline or openai:MODEL, and use the recording to compare."
+            f"A recorded judge ({self.path.name}) replays scores and can't write criteria. Calibrate with offline or "
+            "openai:MODEL, and use the recording for comparison."
         )
 
     def _verdict(self, task: Task, item: Item) -> Verdict:
@@ -167,7 +167,7 @@ def parse_spec(spec: str) -> JudgeSpec:
         return JudgeSpec("recorded", rest)
     if kind == "scripted" and (rest == NEWSROOM or rest.isdecimal() or not separator):
         return JudgeSpec("scripted", rest)
-    raise UsageError(f"The judge {shown(spec)} is not of a known form. Use one of: {', '.join(FORMS)}.")
+    raise UsageError(f"Unknown judge {shown(spec)}. Use one of: {', '.join(FORMS)}.")
 
 
 def shown(spec: str) -> str:
@@ -181,10 +181,10 @@ def shown(spec: str) -> str:
 class Gate(Enum):
     """Permission to ask a judge and to send it the key, by where its spec comes from."""
 
-    NAMED = "a person named this judge here and now: in a command, in a form, in a call"
-    CAREFUL = "the spec comes out of a file"
-    SILENT = "somebody views stored results: nothing is sent anywhere"
-    IMPORTED = "as SILENT, for an imported project: only files that ship with Concord are read"
+    NAMED = "the user named this judge in a command, a form or a call"
+    CAREFUL = "the spec comes from a file"
+    SILENT = "the user views stored results: nothing is sent"
+    IMPORTED = "as SILENT, for an imported project: Concord reads only files that it includes"
 
     def key_goes(self, base_url: str, settings: Settings) -> bool:
         """Whether a request to the base URL carries the key.  ConsentError if no request may be sent."""
@@ -209,11 +209,11 @@ def endpoint_of_file(base_url: str) -> tuple[str, bool]:
     return (checked_base_url(base_url), trusted_with_the_key(base_url, None)) if base_url else ("", True)
 
 
-_NOT_SHOWN = "What {0} replied to this is not cached here, and viewing it sends no request."
-_STAYS_OUT = "{0} is named only in a file, and a file alone may not load a model: nothing was read or downloaded. "
-_LIST_IT = "let this installation list it: CONCORD_LOCAL_MODELS={name}"
-NOT_RUN = f"The judge {_STAYS_OUT}If you want that model, name it yourself (--judge {{0}}), or {_LIST_IT}"
-PART_NOT_RUN = f"The model {_STAYS_OUT}If you want it, {_LIST_IT}"  # a fused judge takes no --judge
+_NOT_SHOWN = "This reply of {0} isn't cached here, and viewing results sends no requests."
+_STAYS_OUT = "{0} is named only in a file, and a file alone can't load a model. Nothing was read or downloaded. "
+_LIST_IT = "allow it for this installation: CONCORD_LOCAL_MODELS={name}"
+NOT_RUN = f"The judge {_STAYS_OUT}If you trust that model, name it yourself (--judge {{0}}), or {_LIST_IT}"
+PART_NOT_RUN = f"The model {_STAYS_OUT}If you trust it, {_LIST_IT}"  # a fused judge takes no --judge
 
 
 # ── the judges ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -261,7 +261,7 @@ def make_judge(
         case "recorded":
             judge = _recorded(Path(parsed.model), sampling, gate)
             if asking != Asking() and not isinstance(judge, LLMJudge):
-                raise UsageError(f"The judge {spec} replays scores, so it cannot be asked differently.")
+                raise UsageError(f"The judge {spec} replays scores, so options for asking don't apply. Remove them.")
             return judge
         case "scripted":
             seed = "" if parsed.model == NEWSROOM else str(int(parsed.model or 0))
@@ -281,7 +281,7 @@ def restore_judge(
     """Make the judge of a stored `as_state`.  JudgeError for a damaged state, else as `make_judge`."""
     spec = state.get("spec")
     if not isinstance(spec, str):
-        raise JudgeError("The stored judge has no 'spec': the judge file is damaged.")
+        raise JudgeError("The stored judge has no 'spec', so its file is damaged. Export the judge again.")
     if spec == "offline":
         from core.judging.offline.judge import OfflineJudge
 
@@ -337,7 +337,7 @@ def _openai(
         headers = here.headers(base_url) if key_goes else {}
         if base_url == OPENAI_URL and api_key is None and not headers:
             raise AuthError(
-                f"The judge openai:{model} asks OpenAI's own endpoint, and there is no key.",
+                f"The judge openai:{model} uses OpenAI's own endpoint, but no key is set.",
                 hint="Set OPENAI_API_KEY, or name another endpoint: openai:MODEL@http://127.0.0.1:8000/v1.",
             )
         from core.providers.openai_api import OpenAIProvider  # imports an HTTP client
@@ -388,11 +388,11 @@ def _recorded(path: Path, sampling: Style | None, gate: Gate) -> Judge:
         file = (_ROOT / path).resolve()
         if not file.is_relative_to(_ROOT / "sample_data"):
             raise JudgeError(
-                f"The judge recorded:{path} came with an imported project and names a file of this machine; it is not "
-                "read. Import the file on Compare, or name it yourself on the command line."
+                f"The judge recorded:{path} came with an imported project and names a file on this machine, so it "
+                "was not read. Import the file on Compare, or name it on the command line."
             )
     if not file.is_file():
-        raise UsageError(f"recorded: file not found: {path}.")
+        raise UsageError(f"Can't find the file of the recorded judge: {path}. Check the path.")
     head: Any = None
     with file.open(encoding="utf-8", errors="replace") as opened, suppress(ValueError):
         head = json.loads(opened.readline()) if file.suffix == ".jsonl" else None
@@ -421,7 +421,7 @@ def check_connection(judge: str, settings: Settings | None = None) -> str:
     from core.providers.openai_api import OpenAIProvider
 
     if parse_spec(judge).kind != "openai":
-        raise UsageError("Only a model at an endpoint has a connection to test: openai:MODEL@BASE_URL.")
+        raise UsageError("You can only test the connection of a model at an endpoint: openai:MODEL@BASE_URL.")
     with closing(language_model(judge, settings or Settings.from_environment(), gate=NAMED)) as model:
         provider = model.provider
         assert isinstance(provider, OpenAIProvider)
@@ -449,6 +449,6 @@ def language_model(
         return judge
     judge.close()
     raise UsageError(
-        f"The judge {shown(spec)} is not a language model. Choose an endpoint (openai:MODEL@BASE_URL), a model in this "
-        "process (hf:ID_OR_PATH), or scripted, the stand-in for demonstrations."
+        f"The judge {shown(spec)} is not a language model. Choose an endpoint (openai:MODEL@BASE_URL), a model in "
+        "this process (hf:ID_OR_PATH), or scripted (the stand-in for demos)."
     )

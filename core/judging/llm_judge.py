@@ -64,14 +64,14 @@ STEPS_TOKENS = 512
 LOGPROBS = 20
 """Likeliest tokens to request: ten ratings at most, some of them written in several ways."""
 
-NO_REFERENCES = "The item has no reference, and this judge was made with references."
+NO_REFERENCES = "The item has no reference, but this judge needs one."
 
 _NOT_TAKEN = {
-    "temperature": "refuses the temperature {0.temperature:g}: it uses its own, so a second scoring may differ",
-    "top_p": "refuses top_p {0.top_p:g}: its replies are drawn from all tokens",
-    "reasoning_effort": "accepts no reasoning effort: the model decides how long it thinks",
-    "logprobs": "returns no token probabilities: the ratings that it states count instead",
-    "response_format": "accepts no JSON schema: its replies are read as text",
+    "temperature": "refuses the temperature {0.temperature:g} and uses its own, so a second scoring may differ",
+    "top_p": "refuses top_p {0.top_p:g}, so its replies are drawn from all tokens",
+    "reasoning_effort": "doesn't accept a reasoning effort, so the model decides how long it reasons",
+    "logprobs": "doesn't return token probabilities, so the stated ratings are used instead",
+    "response_format": "doesn't accept a JSON schema, so its replies are read as text",
 }
 """Settings that an endpoint may refuse, in words."""
 
@@ -122,9 +122,9 @@ class LLMJudge(Judge):
     @property
     def notice(self) -> str:
         if self.spec == "scripted:newsroom":
-            return "This is the simulated reader of the demo: a program of a few rules, not a language model."
+            return "This is the demo's simulated reader: a rule-based program, not a language model."
         if not self.is_llm:
-            return "This scripted stand-in for tests and demos is not a language model. Its scores mean nothing."
+            return "This scripted stand-in for tests and demos is not a language model. Its scores are meaningless."
         return f"Scores come from the language model {self.model} at {self.provider.endpoint}."
 
     # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -233,11 +233,13 @@ class LLMJudge(Judge):
         """UsageError if the style does not fit the task's scale."""
         how, numbers = self.sampling, whole_numbers(task.scale)
         if how.form == "stars" and not numbers:
-            raise UsageError(f"Stars are whole numbers, and this scale is {task.scale}. Choose another form.")
+            raise UsageError(
+                f"Star ratings need a scale of whole numbers, but this scale is {task.scale}. Choose another form."
+            )
         if how.weighted and (not numbers or numbers[0] < 0 or numbers[-1] > 9):
             raise UsageError(
-                "The probability-weighted score needs a scale of whole numbers from 0 to 9. Turn weighted off to take "
-                "the rating that the reply states."
+                "The probability-weighted score needs a scale of whole numbers from 0 to 9. Turn off weighting to "
+                "use the stated ratings."
             )
 
     def _frame(self, task: Task, item: Item) -> ScoreFrame:
@@ -307,7 +309,7 @@ class LLMJudge(Judge):
         replies = self._complete([self._request(steps_messages(task, criteria), 0.0, STEPS_TOKENS, _says_something)])
         text, problem = written(replies[0], task.aspect)
         if len(text) > MOST_STEPS:
-            text, problem = "", f"The steps were {len(text):,} characters long; at most {MOST_STEPS:,} are allowed."
+            text, problem = "", f"The steps have {len(text):,} characters, but at most {MOST_STEPS:,} are allowed."
         return text, problem, self._note_sent(replies)
 
     def made_ready(self, task: Task, items: Sequence[Item], *, writes_steps: bool = False) -> tuple[LLMJudge, Prepared]:
@@ -320,7 +322,9 @@ class LLMJudge(Judge):
             return self, Prepared()
         text, problem, usage = self.write_steps(task)
         if problem:
-            raise JudgeError(f"The judge wrote no evaluation steps: {problem} Ask without steps, or give them.")
+            raise JudgeError(
+                f"The judge returned no evaluation steps: {problem} Score without steps, or enter your own."
+            )
         return self.with_sampling(replace(self.sampling, steps=text)), Prepared(1, usage)
 
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
@@ -359,7 +363,7 @@ class LLMJudge(Judge):
         """Return this judge with a budget in dollars.  UsageError if the price of its model is not known."""
         if self.cost_of(1, 1) is None:
             raise UsageError(
-                f"A budget in dollars needs the price of {self.model}, which is not known. Set it under prices in "
+                f"A budget in dollars needs the price of {self.model}, which is unknown. Set it under prices in "
                 "endpoints.yaml, or give a budget in calls."
             )
         other = copy.copy(self)
@@ -428,8 +432,8 @@ class LocalJudge(LLMJudge):
     def require_askable(self, task: Task) -> None:
         if self.sampling.weighted and not whole_numbers(task.scale):
             raise UsageError(
-                f"One pass needs a scale of at most {MOST_NUMBERS} whole numbers. Choose a form with a written rating, "
-                "such as rate_explain."
+                f"Scoring in one pass needs a scale of at most {MOST_NUMBERS} whole numbers. Choose a form with a "
+                "written rating, such as rate_explain."
             )
 
     def _rating_options(self, task: Task) -> dict[str, Any]:
@@ -441,9 +445,9 @@ def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
     if not how.references:
         return
     if task.kind == "pair":
-        raise UsageError("A pair is judged without references: leave --with-references out.")
+        raise UsageError("Pairs are judged without references. Remove --with-references.")
     if not any(item.references for item in items):
-        raise UsageError("No item has a reference to show. Leave --with-references out, or add a column 'reference'.")
+        raise UsageError("No item has a reference. Remove --with-references, or add a column 'reference'.")
 
 
 def added_prompt_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: int) -> str:
@@ -456,7 +460,9 @@ def added_prompt_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls
     bare, bare_task = judge.with_sampling(replace(how, references=False, examples=())), replace(task, levels=())
     tokens = [one.prompt_tokens or 0 for one in (judge.estimate(task, shown, 0), bare.estimate(bare_task, shown, 0))]
     added, listed = (tokens[0] - tokens[1]) / len(shown), " and ".join(what)
-    return f"{listed[0].upper()}{listed[1:]} add about {added:,.0f} prompt tokens a call ({added * calls:,.0f} in all)."
+    return (
+        f"{listed[0].upper()}{listed[1:]} add about {added:,.0f} prompt tokens per call ({added * calls:,.0f} in all)."
+    )
 
 
 # ── replies → verdict ────────────────────────────────────────────────────────────────────────────────────────
@@ -508,7 +514,7 @@ def _verdict_in_order(task: Task, item: Item, replies: Sequence[Reply], *, weigh
         lines.append(f"Weighted by probability: {sum(weighed) / len(weighed):.2f}.")
     if missing:
         n = missing + len(weighed)
-        lines.append(f"Without usable probabilities: {missing} of {n} replies; the stated rating counts.")
+        lines.append(f"No usable probabilities in {missing} of {n} replies; their stated ratings are used.")
     raw = tuple(reply.text for reply in replies if isinstance(reply, Completion))
     verdict = mean_verdict(item.item_id, readings, explanation="\n".join([*lines, *shortened_parts(item)]), raw=raw)
     return replace(verdict, n_unweighted=missing) if isinstance(verdict, Scored) else verdict
@@ -532,9 +538,9 @@ def _cut_off(reply: Completion) -> str:
     """Explain a reply that ended at the token limit, and what to do."""
     if reply.thinking or not without_thoughts(reply.text).strip():
         return (
-            "The reply was cut off while thinking: the token limit was used up before an answer. Raise max_tokens "
-            "(CONCORD_MAX_TOKENS; in a judge file judge.sampling.max_tokens), or have the model think less "
-            "(CONCORD_REASONING_EFFORT)."
+            "The reply was cut off while the model was reasoning, because it used up the token limit. Raise "
+            "max_tokens (CONCORD_MAX_TOKENS; in a judge file judge.sampling.max_tokens), or reduce the reasoning "
+            "effort (CONCORD_REASONING_EFFORT)."
         )
     return "The reply was cut off at the token limit. Raise max_tokens (--max-tokens, or CONCORD_MAX_TOKENS)."
 
@@ -621,10 +627,10 @@ class FirstReplies:
         reasons = "; ".join(f"{count} × {words}" for words, count in self._problems.most_common(3))
         # on one line, without keys and what a terminal would take for a command
         line = "".join(c if c.isprintable() else " " for c in hide(self._example[:2_000]))
-        example = f" One of them: “{textwrap.shorten(line, 160, placeholder=' …')}”." if line.strip() else ""
+        example = f" Example: “{textwrap.shorten(line, 160, placeholder=' …')}”." if line.strip() else ""
         raise UnreadableError(
-            f"Stopped early: none of the first {n} replies of {self._who} could be read. {reasons}{example} No more "
-            "requests are sent; fix this and start again."
+            f"Stopped early because none of the first {n} replies of {self._who} could be read. {reasons}{example} No "
+            "more requests are sent. Fix the cause, then start again."
         )
 
 
@@ -632,8 +638,8 @@ def unread_because(reading: Reading) -> str:
     """Say why a reply gave no rating; "" if it gave one."""
     if reading.value is not None:
         return ""
-    what = "one that states no rating" if reading.reason == "no verdict" else reading.reason
-    return reading.detail or f"The reply was {what}."
+    what = "contains no rating" if reading.reason == "no verdict" else f"was {reading.reason}"
+    return reading.detail or f"The reply {what}."
 
 
 # ── criteria and steps that a model writes ────────────────────────────────────────────────────────────────────

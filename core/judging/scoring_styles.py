@@ -137,7 +137,7 @@ def score_frame(
     JudgeError if `prompt`, which a file may name, is not a scoring prompt.
     """
     if not prompt.startswith("score_"):
-        raise JudgeError(f"{prompt[:80]!r} is not a scoring prompt; their names begin with score_.")
+        raise JudgeError(f"Unknown scoring prompt {prompt[:80]!r}. The names of scoring prompts start with score_.")
     values = {
         **task_values(task),
         "item": item_block(task.kind, item, SCORING),
@@ -346,9 +346,7 @@ def _number(value: float) -> str:
 def _text_of(prompt: str) -> str:
     known = {file.stem: file for file in PROMPTS.glob("*.txt")}
     if prompt not in known:  # a name out of a judge file could be the path of any text on this machine
-        raise JudgeError(
-            f"There is no prompt {str(prompt)[:80]!r}; this version of Concord has {', '.join(sorted(known))}."
-        )
+        raise JudgeError(f"Unknown prompt {str(prompt)[:80]!r}. Choose one of: {', '.join(sorted(known))}.")
     return known[prompt].read_text(encoding="utf-8")
 
 
@@ -442,15 +440,18 @@ class Style:
         for name in ("temperature", "top_p"):  # 1 and 1.0 are one style and one reply in the cache
             object.__setattr__(self, name, None if (value := getattr(self, name)) is None else float(value))
         if len(self.steps) > MOST_STEPS:
-            raise UsageError(f"Evaluation steps have at most {MOST_STEPS:,} characters.")
+            raise UsageError(f"Evaluation steps can have at most {MOST_STEPS:,} characters. Shorten them.")
         if len(self.examples) > MOST_EXAMPLES:
-            raise UsageError(f"A judging prompt shows at most {MOST_EXAMPLES // 2} examples.")
+            raise UsageError(f"A judging prompt can show at most {MOST_EXAMPLES // 2} examples. Choose fewer.")
         if self.top_p == 0.0:
-            raise UsageError("top_p must lie above 0 and up to 1; got 0. Leave it at 1 to keep all tokens.")
+            raise UsageError("top_p must be above 0 and at most 1; got 0. Leave it at 1 to keep all tokens.")
         if self.weighted and self.form != "score_only":
-            raise UsageError(f"The probability-weighted score needs the form score_only, not {self.form}.")
+            raise UsageError(f"The probability-weighted score needs the form score_only, but this form is {self.form}.")
         if self.structured and (self.weighted or self.form not in (*SCHEMAS, "mix")):
-            raise UsageError("JSON works only with score_only, rate_explain and analyze_rate, without weighting.")
+            raise UsageError(
+                "JSON replies need the form score_only, rate_explain or analyze_rate, without "
+                "weighting. Change the form, or turn JSON off."
+            )
         if not self.prompt:
             prompt = WEIGHTED_PROMPT if self.weighted else score_prompt(self.form, structured=self.structured)
             object.__setattr__(self, "prompt", prompt)
@@ -510,7 +511,7 @@ class Style:
         except ValidationError as error:
             fault = error.errors()[0]
             name = str(fault["loc"][-1] if fault["loc"] else "style")
-            raise UsageError(f"A style's {name} cannot be {fault['input']!r}: {fault['msg']}.") from None
+            raise UsageError(f"A style's {name} can't be {fault['input']!r}: {fault['msg']}.") from None
 
     def as_state(self) -> dict[str, Any]:
         """Return the fields as a judge file holds them: the form is called `output` there."""
@@ -570,7 +571,7 @@ class Asking:
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z]{0,20}", self.effort):
-            raise UsageError(f"The reasoning effort is a word such as low, medium or high, not {self.effort!r}.")
+            raise UsageError(f"The reasoning effort must be a word such as low, medium or high; got {self.effort!r}.")
         object.__setattr__(self, "extra", checked_extra(self.extra))
 
     @classmethod
@@ -612,17 +613,22 @@ class Asking:
         fields = json.loads(told.extra).keys() if told.extra else set()
         if not named and (beyond := sorted(fields - HARMLESS_FIELDS)):
             raise JudgeError(
-                f"The judge comes from a file, and each request would contain {', '.join(beyond)}, which may cost "
-                f"money, or store or fetch data. Nothing was sent. To allow it, name the judge: --judge {state['spec']}"
+                f"This judge comes from a file, and each of its requests would contain {', '.join(beyond)}. That may "
+                "cost money, or store or fetch data, so nothing was sent. To allow it, name the judge: --judge "
+                f"{state['spec']}"
             )
         return told
 
     def require_for(self, kind: str) -> None:
         """UsageError if judges of that kind cannot be asked so."""
         if kind == "offline" and self != Asking():
-            raise UsageError("The offline judge takes no prompt: form, samples and similar options are for models.")
+            raise UsageError(
+                "The offline judge has no prompt, so form, samples and similar options don't apply. Remove them."
+            )
         if (self.effort or self.extra) and kind != "openai":
-            raise UsageError("Reasoning effort and extra body are for endpoints (openai:MODEL[@BASE_URL]).")
+            raise UsageError(
+                "Reasoning effort and extra body apply only to endpoints (openai:MODEL[@BASE_URL]). Remove them."
+            )
 
     def within(self, max_tokens: int | None) -> Style | None:
         """Return the style under this installation's limit of tokens; None for the judge's usual.
@@ -642,14 +648,14 @@ def checked_extra(text: str) -> str:
         fields = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise UsageError(
-            f'The extra body is a JSON object such as {{"verbosity": "low"}}; it cannot be parsed: {error}.'
+            f'The extra body must be a JSON object such as {{"verbosity": "low"}}, but parsing failed: {error}.'
         ) from error
     if not isinstance(fields, dict) or len(text) > MOST_EXTRA:
-        raise UsageError(f"The extra body is one JSON object of at most {MOST_EXTRA:,} characters.")
+        raise UsageError(f"The extra body must be one JSON object of at most {MOST_EXTRA:,} characters.")
     if own := sorted(OWN_FIELDS & fields.keys()):
-        raise UsageError(f"The extra body must not contain {', '.join(own)}: use the options for these fields.")
+        raise UsageError(f"The extra body must not contain {', '.join(own)}. Use the options for these fields.")
     return json.dumps(fields, sort_keys=True, ensure_ascii=False) if fields else ""
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is not a JSON number")
+    raise ValueError(f"{name} isn't a JSON number")

@@ -237,7 +237,7 @@ def test_nonsense_is_told_and_never_crashes(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["nli:/no/model", "likelihood:org/model", "bertscore:org/model@5"])
 def test_a_metric_in_a_file_brings_no_model_unless_the_installation_lists_it(name: str) -> None:
     model = name.partition(":")[2]
-    with pytest.raises(ConsentError, match=r"nothing was read or downloaded.*CONCORD_LOCAL_MODELS"):
+    with pytest.raises(ConsentError, match=r"Nothing was read or downloaded.*CONCORD_LOCAL_MODELS"):
         require_metric_model(name, Settings())
     require_metric_model(name, Settings(local_models=(model.partition("@")[0],)))
     for own in ("overlap", "metric_x", "bertscore:minilm"):

@@ -104,7 +104,7 @@ def test_references_that_are_not_there_are_refused(concord: Concord, repository:
     ):
         said = concord(*command, "--aspect", "coherence", "--judge", "scripted", "--with-references")
         assert said.code == 2
-        assert "No item has a reference to show" in said.body["error"]["message"]
+        assert "No item has a reference" in said.body["error"]["message"]
     said = concord("calibrate", golden, "--aspect", "coherence", "--with-references")
     assert said.code == 2
     assert "offline judge" in said.body["error"]["message"]

@@ -181,11 +181,11 @@ class OfflineJudge(Judge):
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Make the judge that `as_state` described; JudgeError for another judge's state."""
         if state.get("spec") != cls.spec:
-            raise JudgeError(f"This is the state of {state.get('spec')!r}, not of the offline judge.")
+            raise JudgeError(f"The stored state belongs to {state.get('spec')!r}, not to the offline judge.")
         return cls(Scaling.from_state(state.get("scaling", {})))
 
 
-_AIMLESS = "the items shown give no clear direction"
+_AIMLESS = "the examples show no clear direction"
 
 
 def squash(raw: FloatArray, scale: Scale) -> FloatArray:
@@ -221,12 +221,12 @@ def explain_item(task: Task, reading: CriteriaReading, weights: FloatArray, valu
         rest -= float(moves[i])
         far = "far " if abs(value) > 1.5 else ""
         degree = near if abs(value) < 0.25 else f"{far}{'above' if value > 0 else 'below'} {usual}"
-        origin = "" if concept.key in named else " [by the aspect's name]"
+        origin = "" if concept.key in named else " [from the aspect's name]"
         lines.append(f"{moves[i]:+.2f}  {concept.high}: {degree}{origin}")
     if abs(rest) >= 0.005:
         lines.append(f"{rest:+.2f}  the rest")
     if reading.unread:
-        lines.append("Lines without effect, because the offline judge cannot read them: " + " / ".join(reading.unread))
+        lines.append("Ignored lines, because the offline judge can't read them: " + " / ".join(reading.unread))
     return "\n".join(lines)
 
 

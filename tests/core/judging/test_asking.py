@@ -72,7 +72,7 @@ def test_what_was_not_chosen_goes_with_what_was() -> None:
     [
         ({"effort": "Very high"}, "a word such as"),
         ({"extra": "[1]"}, "one JSON object"),
-        ({"extra": '{"a": NaN}'}, "cannot be parsed"),
+        ({"extra": '{"a": NaN}'}, "parsing failed"),
         ({"extra": '{"messages": []}'}, "must not contain messages"),
         ({"form": "rate_explain", "weighted": True}, "score_only"),
         ({"temperature": 3.0}, "between 0 and 2"),
@@ -140,17 +140,17 @@ def test_every_style_survives_its_state_and_its_prompt_is_a_file(style: Style) -
 @pytest.mark.parametrize(
     ("given_", "says"),
     [
-        ({"haiku": 1}, "haiku cannot be 1"),
-        ({"form": "haiku"}, "form cannot be 'haiku'"),
-        ({"persona": "pirate"}, "persona cannot be 'pirate'"),
+        ({"haiku": 1}, "haiku can't be 1"),
+        ({"form": "haiku"}, "form can't be 'haiku'"),
+        ({"persona": "pirate"}, "persona can't be 'pirate'"),
         ({"samples": 0}, "between 1 and 200"),
-        ({"samples": True}, "samples cannot be True"),
+        ({"samples": True}, "samples can't be True"),
         ({"temperature": -0.1}, "between 0 and 2"),
         ({"temperature": float("nan")}, "between 0 and 2"),
         ({"top_p": 0}, "above 0"),
         ({"steps": "x" * 8001}, "at most 8,000"),
-        ({"form": "rate_explain", "weighted": True}, "score_only, not rate_explain"),
-        ({"form": "free_text", "structured": True}, "JSON works only with"),
+        ({"form": "rate_explain", "weighted": True}, "but this form is rate_explain"),
+        ({"form": "free_text", "structured": True}, "JSON replies need the form"),
     ],
 )
 def test_what_a_style_cannot_be_is_told(given_: Any, says: str) -> None:
@@ -162,5 +162,5 @@ def test_what_a_style_cannot_be_is_told(given_: Any, says: str) -> None:
 def test_a_form_of_earlier_versions_is_read_and_never_asked() -> None:
     state = Style().as_state() | {"output": "mix", "prompt": "score_analyze_rate.v1+score_rate_explain.v1"}
     judge = restore_judge({"spec": "scripted", "sampling": state}, LOCAL)
-    with pytest.raises(JudgeError, match=r"no prompt 'score_analyze_rate\.v1"):
+    with pytest.raises(JudgeError, match=r"Unknown prompt 'score_analyze_rate\.v1"):
         judge.score(TASK, [ITEM], [Criteria("", "coherence")])

@@ -113,9 +113,9 @@ def test_the_state_brings_the_judge_back_and_a_file_alone_brings_no_model(folder
     state = judge.as_state()
     closed, looked_at = restore_judge(state, Settings()), restore_judge(state, Settings(), gate=SILENT)
     assert closed.estimate(TASK, ITEMS, 10).cost == 0.0
-    with pytest.raises(ConsentError, match=r"nothing was read or downloaded.*--judge hf:.*CONCORD_LOCAL_MODELS"):
+    with pytest.raises(ConsentError, match=r"Nothing was read or downloaded.*--judge hf:.*CONCORD_LOCAL_MODELS"):
         closed.score(TASK, ITEMS, CRITERIA)
-    with pytest.raises(ConsentError, match="viewing it sends no request"):
+    with pytest.raises(ConsentError, match="viewing results sends no requests"):
         looked_at.score(TASK, ITEMS, CRITERIA)
     for settings, how in ((Settings(), {"gate": NAMED}), (Settings(local_models=(str(folder),)), {})):
         again = restore_judge(state, settings, **how)

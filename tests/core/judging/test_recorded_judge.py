@@ -42,8 +42,8 @@ def test_replies_are_read_averaged_and_counted(tmp_path: Path) -> None:
 
 def test_it_cannot_write_criteria(tmp_path: Path) -> None:
     judge = _judge(tmp_path, REPLIES)
-    with pytest.raises(JudgeError, match="cannot write criteria"):
+    with pytest.raises(JudgeError, match="can't write criteria"):
         judge.draft(TASK, [])
-    with pytest.raises(JudgeError, match="cannot write criteria"):
+    with pytest.raises(JudgeError, match="can't write criteria"):
         judge.draft(TASK, [])
     assert judge.estimate(TASK, ITEMS, 50).cost == 0.0

@@ -96,5 +96,5 @@ def test_recorded_takes_replies_scores_and_recordings(tmp_path: Path) -> None:
     assert isinstance(recorded, LLMJudge)
     with pytest.raises(JudgeError, match="contains no reply"):
         recorded.score(Task("a", "single", Scale(1, 5)), [Item("i", "Text.")], [Criteria("", "a")])
-    with pytest.raises(UsageError, match="file not found"):
+    with pytest.raises(UsageError, match="find the file"):
         make_judge(f"recorded:{tmp_path / 'absent.jsonl'}", Settings())

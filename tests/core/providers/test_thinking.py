@@ -59,7 +59,9 @@ def test_a_thinking_model_that_refuses_temperature_scores_every_item(
 
 def test_more_thoughts_than_any_room_end_the_run_early(server: RunningServer, judge: LLMJudge) -> None:
     server.fake.thinks = 1_000_000
-    with pytest.raises(JudgeError, match=r"none of the first 16 replies.*cut off while thinking.*max_tokens"):
+    with pytest.raises(
+        JudgeError, match=r"none of the first 16 replies.*cut off while the model was reasoning.*max_tokens"
+    ):
         judge.score(TASK, ITEMS, CRITERIA)
     assert server.fake.answered <= FIRST_RATINGS + 6 + 2
 
@@ -69,7 +71,7 @@ def test_a_run_whose_first_replies_say_nothing_stops_and_tells_why(
     server: RunningServer, judge: LLMJudge, fault: str
 ) -> None:
     server.fake.fault = fault
-    with pytest.raises(JudgeError, match="Stopped early: none of the first 16 replies"):
+    with pytest.raises(JudgeError, match="Stopped early because none of the first 16 replies"):
         judge.score(TASK, ITEMS, CRITERIA)
     assert server.fake.requests <= 3 * FIRST_RATINGS
 
@@ -84,7 +86,7 @@ def test_nonsense_is_shown_and_only_a_cut_reply_asks_for_more_tokens(finish: str
         for _ in range(FIRST_RATINGS):
             first.note(unread_because(reading), FIRST_RATINGS, reply)
     message = str(caught.value)
-    assert "One of them: “blah [31m blah [removed] and so on" in message
+    assert "Example: “blah [31m blah [removed] and so on" in message
     assert len(message) < 500
     assert message.isprintable()
     assert ("Raise max_tokens" in message) is raises

@@ -74,7 +74,7 @@ def test_a_model_comes_in_by_leave_alone_and_must_be_the_same(
     shutil.copytree(model_folder("decoder"), folder)
     fitted(golden, folder, tmp_path)
     path, items = tmp_path / "repeval.yaml", golden.items[:3]
-    with pytest.raises(ConsentError, match="nothing was read or downloaded"):
+    with pytest.raises(ConsentError, match="Nothing was read or downloaded"):
         core.load_judge(path)
     monkeypatch.setenv("CONCORD_LOCAL_MODELS", str(folder))
     expected = core.load_judge(path).score(items).values
@@ -118,7 +118,7 @@ def test_a_part_of_a_fusion_brings_no_model_either(
     judge = core.load_judge(tmp_path / "fused" / "fused.yaml")
     judge.score(with_source.items[:4])
     (mark,) = judge.marks
-    assert "nothing was read or downloaded" in mark
+    assert "Nothing was read or downloaded" in mark
     assert f"CONCORD_LOCAL_MODELS={folder}" in mark
     assert "--judge" not in mark  # which a fused judge does not take
 
@@ -142,7 +142,7 @@ def cells(card: Card, **changes: Any) -> Card:
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda card: {key: value for key, value in card.items() if key != "scorer"}, "scorer: is missing"),
+        (lambda card: {key: value for key, value in card.items() if key != "scorer"}, "scorer: this field is missing"),
         (lambda card: card | {"task": card["task"] | {"kind": "opera"}}, r"task\.kind: "),
         (lambda card: card | {"scorer": {}}, "scorer: .*damaged"),
         (lambda card: cells(card, direction="AAAA"), "scorer: .*direction: "),
