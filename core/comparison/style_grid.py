@@ -72,7 +72,9 @@ class StylesSettings:
         if not self.styles or len(set(self.styles)) < len(self.styles):
             raise UsageError("A grid needs at least one style, and each style only once.")
         if any(style.form == "clauses" for style in self.styles):
-            raise UsageError("Styles are compared without criteria, so no clause can be rated. Use calibrate --form clauses.")
+            raise UsageError(
+                "Styles are compared without criteria, so no clause can be rated. Use calibrate --form clauses."
+            )
 
     @property
     def writes_steps(self) -> bool:
