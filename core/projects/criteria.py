@@ -62,7 +62,7 @@ def _points(text: str) -> tuple[str, ...]:
 def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[Criteria] = ()) -> Mapping[str, str]:
     """Name all criteria of an aspect: id → a point of the text, or two, that no earlier criteria are named after.
 
-    Points that the parents lack come first.  Later criteria rename nothing.
+    Points that the parents lack come first, alone or with another.  Later criteria rename nothing.
     `beside` are criteria of an unfinished run, which the project does not have yet.
     """
     kept = sorted(store.criteria.texts(project_id, aspect), key=lambda pair: (pair[1], pair[0].criteria_id))
@@ -75,8 +75,10 @@ def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[
         before = {point for each in criteria.provenance.parents if each in texts for point in _points(texts[each].text)}
         points = sorted(_points(criteria.text), key=lambda point: point in before)
         telling = [point for point in points if not _FRAME.match(point)][:20]
-        pairs = (f"{one} + {other[0].lower()}{other[1:]}" for one, other in combinations(telling, 2))
-        points += [pair for pair in pairs if len(pair) <= _LONGEST_NAME]
+        pairs = [(one, f"{one} + {other[0].lower()}{other[1:]}") for one, other in combinations(telling, 2)]
+        named = [(point, point) for point in points] + [pair for pair in pairs if len(pair[1]) <= _LONGEST_NAME]
+        # what the parents had too would name an edit after what it has not changed
+        points = [name for _, name in sorted(named, key=lambda each: each[0] in before)]
         points = points or ["Criteria" if criteria.text.strip() else "Baseline"]
         numbered = (f"{points[0]} ({number})" for number in count(2))
         name = next(each for each in chain(points, numbered) if each.casefold() not in taken)

@@ -63,6 +63,8 @@ def test_a_version_is_named_after_what_is_new_and_renames_nothing(named: Named) 
     names = ["Ask what a reader would believe who has…", "A figure exchanged for another one of the…"]
     assert named(LADDER, REFINED) == names
     assert named(LADDER, REFINED, REFINED + "\nHalf points may be given.") == [*names, "Half points may be given"]
+    texts = ("Be short.", "Be clear. Be fair.", "Be clear. Be fair. Be short.")  # what is new has a name that is taken
+    assert named(*texts) == ["Be short", "Be clear", "Be short + be clear"]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
