@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,7 +30,8 @@ def main() -> None:
         settings = Settings(home=Path(folder), worker="external", worker_id="demo")
         with projects.open_store(settings) as store:
             build_demo(store, settings, lambda chapter: sys.stderr.write(f"{chapter}\n"))
-            told = projects.export_project(store, settings, DEMO_PROJECT, options.out, replies=False)
+            store.upkeep.prune_replies(time.time(), delete=True)  # the simulated judge answers again for nothing
+            told = projects.export_project(store, settings, DEMO_PROJECT, options.out)
     sys.stdout.write(f"{options.out}: {told.size / 1e6:.1f} MB; {told.words}\n")
 
 

@@ -142,7 +142,7 @@ def _draw_random(result: RepEvalResult, measure: str) -> None:
     st.subheader("Against random directions", anchor=False)
     if result.optimism is not None:
         folds = "" if result.settings.uses_pairs else " fold by fold"
-        chose = f"Validation, on which layer and token were chosen{folds}: {describe(result.validation)}."
+        chose = f"On validation, with layer and token chosen{folds}: {describe(result.validation)}."
         st.caption(plain(chose))
     random = result.random
     if random is None:

@@ -107,8 +107,8 @@ def _label(build: Build) -> None:
         (LabelAspect(ASPECT, scale, DEFINITION),),
         shared=PASS_ITEMS,
         instructions="The house style: at most 25 words, in one sentence; the result first; no opinion; no talk to the "
-        "reader; every figure exact, which is forgiven nothing.\n"
-        "This pass is part of the demo: its labels were simulated, no person gave them.",
+        "reader; every figure exact.\n"
+        "This pass is part of the demo. A program made its labels.",
     )
     name = "Second look at 24 notifications (simulated labels)"
     pass_id = projects.start_pass(build.as_(ADA), DEMO_PROJECT, build.golden_id, name, plan, limit=PASS_ITEMS)
@@ -134,7 +134,7 @@ def _label(build: Build) -> None:
             *(build.as_(ADA), DEMO_PROJECT, pass_id, item_id),
             aspect=ASPECT,
             value=middle,
-            reason="Taken: the middle of the three labels.",
+            reason="The middle one of the three labels.",
             form=f"decided-{item_id}",
         )
 
@@ -144,7 +144,7 @@ def _calibrate(build: Build) -> None:
     request = CalibrationRequest(*build.where, SPEC, CHOSEN, DEFINITION)
     build.run_id = build.done(projects.start_run(build.as_(ADA), build.settings, request))
     build.best = projects.load_calibration(build.store, build.run_id).chosen[0].criteria_id
-    build.decide(ADA, 1, "current", "A first judge to go on with: it knows the house far better than without criteria.")
+    build.decide(ADA, 1, "current", "A first judge: it agrees far better than the baseline.")
 
 
 def _gaps(build: Build) -> list[ItemScore]:
@@ -156,7 +156,7 @@ def _gaps(build: Build) -> list[ItemScore]:
 def _triage(build: Build) -> None:
     """The most misaligned items looked at, the first four picked for a round.
 
-    Where the raters part by two points or more, the label is in doubt; else the judge is.  Notes are the judge's words.
+    Where the raters disagree by two points or more, the label is in doubt; else the judge is.
     """
     given = defaultdict[str, list[float]](list)
     for rating in build.golden.ratings:
@@ -164,12 +164,10 @@ def _triage(build: Build) -> None:
     gaps = _gaps(build)
     looked = gaps[:6] + sorted(gaps[6:], key=lambda item: -np.ptp(given[item.item_id]))[:2]
     for k, item in enumerate(looked):
-        note = "The raters part by two points here."
+        note = "The raters disagree by two points here."
         if k < 6:
             lenient = (item.gap or 0.0) > 0
-            note = (
-                "The judge gives too much. Look at how it begins." if lenient else "The judge takes off too much here."
-            )
+            note = "The score is too high. Look at how the text begins." if lenient else "The score is too low here."
         verdict: TriageVerdict = "judge wrong" if k < 6 else "ambiguous" if k == 6 else "label wrong"
         projects.save_triage(
             build.as_(PEOPLE[k % 3]),
@@ -190,7 +188,7 @@ def _refine(build: Build) -> None:
 def _edit(build: Build) -> None:
     """A person adds the rule that no draft found, and has the text scored beside the old one on calibration items."""
     before = build.store.criteria.get(DEMO_PROJECT, build.best)
-    note = "Added what the desk teaches first: the result comes first."
+    note = "Added the first rule of the newsroom: the result comes first."
     build.edited = projects.save_edit(
         *(build.as_(CHI), DEMO_PROJECT, build.best, f"{before.text}\n{NEW_RULE}", CHI),
         note=note,
@@ -220,18 +218,22 @@ def _review(build: Build) -> None:
 def _said(build: Build, point: Point, proposals: list[str]) -> tuple[tuple[Choice, Choice, Choice], Verdict, str]:
     """Votes and decision on a point: a change is taken when it gained."""
     if point.item_id:
-        return ("for", "for", "abstain"), "postponed", "Somebody reads the report once more before we decide."
+        return ("for", "for", "abstain"), "postponed", "Someone reads the report again before we decide."
     if point.subject_id == build.edited:
-        return ("for", "for", "for"), "accepted", "It gains on calibration, and it is what the desk says."
+        return (
+            ("for", "for", "for"),
+            "accepted",
+            "It agrees better on the calibration set, and it is a rule of the newsroom.",
+        )
     first = point.subject_id == proposals[0]
     listed = projects.list_proposals(build.store, build.round_id)
     proposal = next(each for each in listed if each.criteria.criteria_id == point.subject_id)
     higher = all(gain.value is not None and gain.value > 0 for gain in (proposal.inner, proposal.calibration))
     if higher and first:
-        why = "It stands higher on calibration and on the inner fold, though no test shows it yet, and reads well."
+        why = "It agrees better on the calibration set and on new items, though not significantly, and reads well."
         return ("for", "for", "abstain"), "accepted", why
     if first:
-        return ("against", "for", "against"), "rejected", "It brings no gain on the inner fold."
+        return ("against", "for", "against"), "rejected", "No gain on the items that the refiner didn't see."
     return ("against", "against", "for"), "rejected", "One change at a time, so that we can tell what it did."
 
 
@@ -241,7 +243,7 @@ def _make_judge(build: Build) -> None:
     note = "The result comes first."
     made = projects.make_version(build.as_(CHI), build.settings, request, origin="review", note=note)
     build.judge_id = build.done(made)
-    build.decide(ADA, 2, "approved", "Approved for the demo. The desk would say it much like this.")
+    build.decide(ADA, 2, "approved", "Approved for the demo. The newsroom would word it much like this.")
     build.decide(BEN, 2, "current", "")
 
 
@@ -252,7 +254,7 @@ def _calibrate_offline(build: Build) -> None:
             build.as_(BEN), build.settings, CalibrationRequest(*build.where, "offline", OFFLINE, DEFINITION)
         )
     )
-    build.decide(BEN, 3, "retired", "Kept for comparison: it counts words and does not read.")
+    build.decide(BEN, 3, "retired", "Kept for comparison: it counts words and doesn't read.")
 
 
 def _calibrate_with_reasons(build: Build) -> None:
