@@ -63,10 +63,10 @@ def show(page: Opened) -> None:
         versions_view.draw(page, opened, names)
         return
     rescore_id = criteria_effect.rescore_of(page, opened)
-    worse = criteria_effect.lowers(page, rescore_id)
+    edit = criteria_effect.result_of(page, rescore_id)
     finding(
-        criteria_list.finding(opened, names, worse),
-        step=lambda: criteria_judge.draw(page, opened, lowers=worse is not None),
+        criteria_list.finding(opened, names, edit),
+        step=lambda: criteria_judge.draw(page, opened, lowers=edit is not None and edit.claim == "lower"),
     )
     scoring = criteria_effect.is_scoring(page, rescore_id)
     st.caption(plain(criteria_list.measured_on(opened, entries, scoring=scoring)))

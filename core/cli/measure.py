@@ -35,7 +35,7 @@ from core.cli.output import (
 )
 from core.errors import UsageError
 from core.records import Statistic
-from core.stats import MeasureSettings
+from core.stats import MeasureSettings, claim
 from core.wording import DASH, difference_figures, estimate, number, p_figure
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def align(
     else:
         alignment = measure(loaded, table, aspect, measured, **asdict(seen))
         body = alignment.as_json()
-        lines = [alignment_words(alignment), contradiction_words(alignment, "The judge")]
+        headline = f"Agreement with raters: {number(alignment.value)}."
+        lines = [headline, alignment_words(alignment), contradiction_words(alignment, "The judge")]
     lines += _unknown_words(unknown, len(table))
     tell_measured(body | {"n_unknown": unknown}, lines, off, [alignment])
 
@@ -323,7 +324,15 @@ def _comparison_words(comparison: Comparison, bars: list[str]) -> list[str]:
     difference, test = comparison.difference, comparison.williams
     figures = difference_figures(difference.value, difference.interval, difference.p)
     williams = DASH if test.t is None else f"t({test.df}) = {number(test.t)}, {p_figure(test.p_two_sided)} two-sided"
+    found = {
+        "higher": "Judge a agrees better with the raters than judge b.",
+        "lower": "Judge b agrees better with the raters than judge a.",
+        "open": "No significant difference in agreement between judges a and b.",
+        "untested": "Can't test whether judge a or b agrees better with the raters.",
+        "undefined": "The difference in agreement between judges a and b is undefined.",
+    }
     return [
+        found[claim(difference.value, difference.interval, difference.p)],
         f"{comparison.n_common} common items with a label",
         f"a: {alignment_words(difference.a)}",
         f"b: {alignment_words(difference.b)}",

@@ -21,7 +21,8 @@ from core.projects.labelling import with_reasons
 from core.projects.start_and_resume import KINDS, Kind, RunWork, judge_run, require_judge
 from core.records import Alignment, Criteria, Interval, Measure, Provenance, Usage
 from core.settings import Settings
-from core.stats import Difference
+from core.stats import Difference, claim
+from core.stats.intervals import Claim
 from core.store.labels import Draft
 from core.store.store import Store, requires
 from core.wording import judge_words
@@ -203,6 +204,11 @@ class RescoreResult:
     parent: Alignment
     new: Alignment
     difference: PairedDifference
+
+    @property
+    def claim(self) -> Claim:
+        """Whether the edit agrees better with the raters than its parent, beyond chance."""
+        return claim(self.difference.value, self.difference.interval, self.difference.p)
 
 
 def _check_rescore(store: Store, settings: Settings, request: RescoreRequest) -> tuple[RescoreRequest, str, str]:

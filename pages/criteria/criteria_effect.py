@@ -54,15 +54,12 @@ def is_scoring(page: Opened, rescore_id: str | None) -> bool:
         return False
 
 
-def lowers(page: Opened, rescore_id: str | None) -> RescoreResult | None:
-    """Return the result of a finished re-scoring if the edit significantly lowers agreement on calibration items."""
+def result_of(page: Opened, rescore_id: str | None) -> RescoreResult | None:
+    """Return the result of a finished re-scoring of an edit on calibration items."""
     try:
-        result = None if rescore_id is None else run_panel.read_run(page, rescore_id).outcome
+        return None if rescore_id is None else run_panel.read_run(page, rescore_id).outcome
     except ConcordError:
         return None
-    if result is None or claim(result.difference.value, result.difference.interval, result.difference.p) != "lower":
-        return None
-    return result
 
 
 def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_id: str | None) -> None:
@@ -123,7 +120,7 @@ def _draw_known(
         with suppress(ConcordError):
             became = _changes(run_id, entry.criteria_id, parent_id, page)
             n_broken = sum(became.values())
-            fixed = f"{counted(len(became) - n_broken, 'item')} fixed, {n_broken} broken"
+            fixed = f"{counted(len(became) - n_broken, 'misaligned item')} fixed, {n_broken} new"
             st.markdown(f"**{fixed}** compared with “{plain(names.get(parent_id, 'its parent'))}”")
         before, after = result.parent, result.new
         for column, name, aligned in zip(st.columns(2), ("Before", "After"), (before, after), strict=True):

@@ -58,7 +58,7 @@ def _draw_form(page: Opened, entry: CriteriaEntry, key: str, origin: VersionOrig
     together = projects.in_place_of_parent(page.store, page.project.project_id, entry.aspect, entry.criteria_id)
     if together:
         others = counted(len(together) - 1, "other set of criteria", "other sets of criteria")
-        ways = {tuple(together): f"instead of its parent, with {others}", criteria_ids: "alone"}
+        ways = {tuple(together): f"instead of the text they were edited from, with {others}", criteria_ids: "alone"}
         chosen = st.radio("Use these criteria", list(ways), format_func=ways.__getitem__, key=f"{key}_way")
         criteria_ids = chosen or criteria_ids
     held_out = st.checkbox(

@@ -67,7 +67,7 @@ def draw(page: Opened, entries: Sequence[CriteriaEntry], names: Mapping[str, str
     st.caption("Highest agreement first. Criteria that were rejected, dropped early or never measured come last.")
     grid.draw(
         frame,
-        {"criteria": Column(width=250), heading: Column(digits=2), "interval": Column("95 % interval")},
+        {"criteria": Column(width=430), heading: Column(digits=2), "interval": Column("95 % interval")},
         alt="Criteria, best measured first",
         rows=6,
         key=state.CANDIDATES,
@@ -79,10 +79,14 @@ def draw(page: Opened, entries: Sequence[CriteriaEntry], names: Mapping[str, str
     )
 
 
-def finding(entry: CriteriaEntry, names: Mapping[str, str], worse: RescoreResult | None) -> str:
-    """Say how well the criteria agree with raters. `worse` is the scoring of an edit that lowers agreement."""
-    if worse is not None:
-        return f"This edit lowers agreement from {number(worse.parent.value)} to {number(worse.new.value)}."
+def finding(entry: CriteriaEntry, names: Mapping[str, str], edit: RescoreResult | None) -> str:
+    """Say how well the criteria agree with raters. `edit` is the scoring of an edit, next to its parent."""
+    if edit is not None and edit.parent.value is not None and edit.new.value is not None:
+        before, after = number(edit.parent.value), number(edit.new.value)
+        return {
+            "lower": f"This edit lowers agreement from {before} to {after}.",
+            "higher": f"This edit raises agreement from {before} to {after}.",
+        }.get(edit.claim, f"This edit makes no clear difference: agreement {after}, and {before} before.")
     newest = tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
         return f"“{names[entry.criteria_id]}” hasn't been measured on {entry.aspect} yet"

@@ -158,7 +158,7 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
         shown = [replace(found, message=_without_option(found.message)) for found in built.findings]
         frame = tables.findings_frame([found for found in shown if not _is_asked(found.message)])
         long = bool(frame["finding"].str.len().max() > 90)
-        grid.draw(frame, {"finding": Column(width=900)}, alt="Findings", rows=12, tall=long, undefined="")
+        grid.draw(frame, {"finding": Column(width=820)}, alt="Findings", rows=12, tall=long, undefined="")
 
 
 def _is_asked(message: str) -> bool:

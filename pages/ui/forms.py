@@ -112,9 +112,11 @@ def choose_calibration(
         assert labels is not None
         with st.container(border=True):
             st.text(f"{labels.n_labelled:,} labels on {labels.scale}, from {golden.n_sources:,} sources")
-            st.caption("Half of the sources choose the criteria (calibration set). The other half only measures them.")
+            st.caption(
+                "Half of the sources choose the criteria (calibration set). The other half is held out to test them."
+            )
         definition = st.text_area(
-            f"What {plain(aspect)} means, in a sentence", key=widget("definition"), max_chars=2000, height=90
+            f"What {plain(aspect)} means, in a sentence (optional)", key=widget("definition"), max_chars=2000, height=90
         ).strip()
         _choose_search(golden, aspect, labels.n_labelled)
     try:
@@ -209,7 +211,7 @@ def show_estimate(estimate: Estimate, *, offline: bool = False) -> None:
     if estimate.few_labels:
         st.warning(estimate.few_labels, icon=":material/warning:")
     for note in estimate.notes:
-        st.info(plain(note), icon=":material/info:")
+        st.caption(plain(note))
 
 
 def _preset_judge(page: Opened) -> None:

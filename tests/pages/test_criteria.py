@@ -146,7 +146,7 @@ def test_an_edit_stands_beside_its_parent(
     assert metrics(screen) == {"Before, 95 % 0.40 to 0.60": "0.50", "After, 95 % 0.50 to 0.70": "0.60"}
     page_text = texts(screen)
     assert words in page_text
-    assert "1 item fixed, 1 broken" in page_text
+    assert "1 misaligned item fixed, 1 new" in page_text
     assert ":green-background[**Punish gaps" in page_text
     assert screen.query_params["criteria"] == edited.criteria_id
 

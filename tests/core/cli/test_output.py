@@ -67,3 +67,16 @@ def _counts(said: str, unit: str) -> list[int]:
     lines = re.findall(rf"^.*: ([\d,]+) of [\d,]+ {unit}\b.*$", said, re.MULTILINE)
     assert re.search(rf" of [\d,]+ {unit}\b.* left$", said, re.MULTILINE), said
     return [int(n.replace(",", "")) for n in lines]
+
+
+def test_agreement_comes_first_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    golden, one, other = tmp_path / "golden.csv", tmp_path / "a.csv", tmp_path / "b.csv"
+    labels = [k * 7 % 5 + 1 for k in range(60)]
+    rows = [f"i{k},s{k},Text {k}.,{label}" for k, label in enumerate(labels)]
+    golden.write_text("\n".join(["item_id,source_id,target,human_quality", *rows]))
+    one.write_text("\n".join(["item_id,score", *(f"i{k},{label}" for k, label in enumerate(labels))]))
+    other.write_text("\n".join(["item_id,score", *(f"i{k},{k * 11 % 7}" for k in range(60))]))
+    assert main(["align", str(golden), str(one), "--aspect", "quality"]) == 0
+    assert capsys.readouterr().out.startswith("Agreement with raters: 1.00.\n")
+    assert main(["compare", str(golden), str(one), str(other), "--aspect", "quality"]) == 0
+    assert capsys.readouterr().out.startswith("Judge a agrees better with the raters than judge b.\n")
