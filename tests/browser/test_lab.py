@@ -35,7 +35,6 @@ def replies_file(folder: Path, spread: float, seed: int) -> Path:
 
 def bring_in(page: Page, settle: Settle, enter: Settle, file: Path, name: str) -> None:
     page.locator("input[type=file]").set_input_files(file)
-    settle("Detected")
     expect(page.get_by_text("1 of 144").first).to_be_visible(timeout=MS)  # unread replies, beside the 143 scored
     enter(page.get_by_label("Name of the judge"), name)
     page.get_by_role("button", name="Add this judge").click()
