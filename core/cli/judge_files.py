@@ -110,7 +110,7 @@ def score(
 def _tell_scored(scored: ScoredFile, out: str) -> None:
     warnings = [f for f in scored.findings if f.severity == "warning"]
     for finding in warnings[:FINDINGS_SHOWN]:
-        typer.echo(f"warning: {finding.message}{place(finding.row, finding.column)}", err=True)
+        typer.echo(f"Warning: {finding.message}{place(finding.row, finding.column)}", err=True)
     if (rest := len(warnings) - FINDINGS_SHOWN) > 0:
         typer.echo(f"{rest} more warnings. Run `check` to see them all.", err=True)
     body = scored.as_json() | {"out": out}

@@ -69,7 +69,11 @@ def main(arguments: list[str] | None = None) -> int:
     except ConcordError as error:
         return _fail(error.kind, str(error), error.exit_code)
     except TyperException as error:  # a missing option or an unknown command
-        words = f"{error.format_message()} Run 'python -m core --help' to see all commands and options."
+        context = getattr(error, "ctx", None)
+        asked = "python -m core" if context is None else context.command_path
+        words = error.format_message()
+        words += "" if words.endswith((".", "?")) else "."
+        words += f" Run '{asked} --help' for help."
         return _fail(UsageError.__name__, words, UsageError.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         return _fail(
@@ -113,5 +117,5 @@ def _fail(kind: str, message: str, code: int) -> int:
     if wants_json.get():
         typer.echo(json.dumps({"error": {"type": kind, "message": message}}, ensure_ascii=False))
     else:
-        typer.echo(f"{kind}: {message}", err=True)
+        typer.echo(f"Error: {message}", err=True)
     return code

@@ -81,7 +81,7 @@ def draw(page: Opened, golden_id: str, aspect: str, judge: MeasuredJudge) -> Non
         key=state.widget("adapters_tool"),
     )
     adapter = by_name[chosen]
-    st.markdown("**Limits of this file**")
+    st.markdown("**What this file leaves out**")
     st.markdown("\n".join(f"- {plain(line)}" for line in adapter.lost) or "Nothing.")
     st.download_button(
         f"Download {adapter.file_name}",

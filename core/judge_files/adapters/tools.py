@@ -68,7 +68,7 @@ def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
         lost += [
             f"The judge ({judge.spec}) isn't a language model that this tool can ask, so the file contains only its "
             "criteria. Choose a model of your own.",
-            "The alignment above belongs to the original judge. Measure it again before you trust the scores.",
+            "The agreement, which was measured with the original judge. Measure it again before you use the scores.",
         ]
     elif own_prompt:
         lost.append(
@@ -88,7 +88,7 @@ def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
             "same examples."
         )
     if facts.model and judge.sampling and judge.sampling.nearest:
-        lost.append("Its rated examples, which are chosen for each item. The alignment above was measured with them.")
+        lost.append("Its rated examples, which are chosen for each item. The agreement was measured with them.")
     fields = [judge.extra[:200]] * bool(judge.extra)
     if own_prompt:
         fields += [f"reasoning effort {judge.effort}"] * bool(judge.effort)
@@ -119,7 +119,7 @@ def _head(facts: JudgeFacts, tool: str, use: Sequence[str], lost: Sequence[str])
         "How to use it:",
         *(f"  {line}" for line in (*use, *([] if facts.key_goes else [key]))),
         "",
-        "Limits of this file:",
+        "What this file leaves out:",
         *(f"  - {line}" for line in lost),
     ]
 
