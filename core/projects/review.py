@@ -29,11 +29,11 @@ CHOICES: tuple[Choice, ...] = ("for", "against", "abstain")
 Verdict = Literal["accepted", "rejected", "postponed"]
 JOINED_FOR = timedelta(hours=12)
 """Nobody waits for somebody who joined longer ago than this."""
-_QUESTIONS = {
-    "ambiguous": "Do the criteria need a rule for this?",
-    "judge wrong": "Is the judge wrong here?",
-    "label wrong": "Is the label wrong here?",
-    "": "Who is right here, the judge or the raters?",
+_CLAIMS = {  # one can vote for or against each
+    "ambiguous": "The criteria need a rule for this text.",
+    "judge wrong": "The judge is wrong on this text.",
+    "label wrong": "The label of this text is wrong.",
+    "": "The criteria should change for this text.",
 }
 
 
@@ -212,7 +212,7 @@ def _items(
         if not settled and (triage.picked or triage.verdict not in ("", "judge wrong")):
             did = f"triaged it as “{triage.verdict}”" if triage.verdict else "picked it for the next round"
             text = f"{triage.actor or 'Somebody'} {did}" + (f": {triage.note}" if triage.note else ".")
-            yield Point(key, _QUESTIONS[triage.verdict], text, triage.subject_id, item_id=item_id)
+            yield Point(key, _CLAIMS[triage.verdict], text, triage.subject_id, item_id=item_id)
 
 
 # ── proposals of refinement rounds ─────────────────────────────────────────────────────────────────────────────

@@ -79,7 +79,7 @@ def _title(page: Opened, golden_id: str, about: Point | PointDecided) -> str:
     golden = label_item.kept_golden(golden_id, page.store)
     if about.item_id not in golden.item_ids:
         return about.title
-    return f"{about.title} {shortened(golden.items[golden.item_ids.index(about.item_id)].target, 90)}"
+    return f"{about.title} “{shortened(golden.items[golden.item_ids.index(about.item_id)].target, 90)}”"
 
 
 def _draw_join(page: Opened, where: Where, label: str, *, kind: str = "secondary") -> None:

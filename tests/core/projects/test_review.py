@@ -148,7 +148,7 @@ def test_triaged_items_are_open_until_decided_and_open_again_when_triaged_anew(
     points = projects.open_review(store, *where).points
     assert [point.item_id for point in points] == ["i1", "i3"]
     assert (points[1].title, points[1].text) == (
-        "Do the criteria need a rule for this?",
+        "The criteria need a rule for this text.",
         "Ann triaged it as “ambiguous”: <b>",
     )
     assert projects.open_review(store, project, golden_id, "b").points == ()
