@@ -17,7 +17,7 @@ DASH = "—"
 
 VERSION_STATES: dict[str, str] = {
     "draft": "not measured yet",
-    "proposed": "waits for approval",
+    "proposed": "waiting for approval",
     "approved": "approved",
     "current": "current",
     "retired": "retired",

@@ -314,8 +314,8 @@ def _report(run: _Run) -> Calibration:
     if missing:
         reasons = ", ".join(sorted({lost.reason for lost in missing}))
         run.warnings.append(
-            f"{len(missing)} of {len(scores.item_ids)} items have no score ({reasons}). They count as unscored; "
-            "the replies are in the verdicts."
+            f"{len(missing)} of {len(scores.item_ids)} items couldn't be scored ({reasons}). The verdicts contain "
+            "the replies."
         )
     run.warnings += judge.judge.remarks
     if no_map:

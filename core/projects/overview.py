@@ -97,7 +97,7 @@ def _waiting(
     for labelling, n_open in still_rating(store, project_id, golden.golden_id):
         yield Waiting("label", n_open, f"{counted(n_open, 'item')} to label in {labelling.name}", labelling.pass_id)
     for version in line.waiting[:1]:
-        yield Waiting("sign off", 1, f"{version.name} waits for approval", str(version.number))
+        yield Waiting("sign off", 1, f"{version.name} is waiting for approval", str(version.number))
     if review.joined and review.points:
         words = f"{' and '.join(review.joined[:3])} in review, {counted(len(review.points), 'point')} open"
         yield Waiting("vote", len(review.points), words, "review")

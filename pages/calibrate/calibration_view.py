@@ -90,9 +90,9 @@ def _measured(view: RunDetail, result: Calibration, version: JudgeVersion | None
     change = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     offline = view.judge_spec == "offline"
     judge = "The offline judge, which isn't an LLM" if offline else f"Judge: {judge_words(view.judge_spec)}"
-    made = f"Version {version.number}: {VERSION_STATES[version.state]}. " if version else ""
+    made = f"Version {version.number}, {VERSION_STATES[version.state]}. " if version else ""
     return (
-        f"{made}{result.task.aspect} of {result.golden_name}. Agreement {describe(held)}; gain {change}. "
+        f"{made}Aspect {result.task.aspect} in {result.golden_name}. Agreement {describe(held)}; gain {change}. "
         f"{measure_name(held.statistic, held.level)}, held-out items, n = {held.n:,}, 95 % intervals. {judge}."
     )
 

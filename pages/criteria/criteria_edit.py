@@ -114,7 +114,7 @@ def _rescore(page: Opened, parent: CriteriaEntry, edited: str) -> str | None:
     except ConcordError as error:
         state.leave_notice(f"Saved, but not re-scored: {error}", good=False)
         return None
-    state.leave_notice("Saved as a new version.", good=True)
+    state.leave_notice("Edit saved.", good=True)
     return rescore_id
 
 

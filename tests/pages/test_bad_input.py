@@ -107,5 +107,5 @@ def test_an_approval_withdrawn_in_another_window_is_told_and_the_way_back_is_the
     line = projects.judge_line(store, project_id, ASPECT)
     projects.decide_version(ann, project_id, ASPECT, 1, "proposed", reason="not after all", decided=line.decided)
     screen.run()
-    assert "Version 1 waits for approval" in texts(screen)
+    assert "Version 1 is waiting for approval" in texts(screen)
     assert has_button(screen, "Approve and use it")

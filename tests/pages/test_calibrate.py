@@ -263,7 +263,7 @@ def test_it_opens_on_the_calibration_behind_the_judge_in_use(place: Place) -> No
 def test_the_finding_names_the_version_and_the_next_step_is_its_sign_off(place: Place) -> None:
     run_id = calibrate(place, CalibrationSettings(preset="quick", rounds=0))
     screen = open_screen(SCREEN, project=place.project_id)
-    assert "Version 1: waits for approval." in texts(screen)
+    assert "Version 1, waiting for approval." in texts(screen)
     step = next(link for link in screen.get("link_button") if link.proto.label == "Approve version 1")
     assert "version=1" in step.proto.url
     names = projects.criteria_names(place.store, place.project_id, "coherence")

@@ -41,7 +41,7 @@ def test_the_version_in_use_is_what_the_screen_is_about(in_use: Store) -> None:
     assert sum(name.endswith("baseline") for name in table["judge"]) == 1
     assert "compared with version 2" in table
     screen.multiselect[0].set_value([]).run()
-    assert "Version 1 (waits for approval)" in list(grids(screen)[0]["judge"])
+    assert "Version 1 (waiting for approval)" in list(grids(screen)[0]["judge"])
 
 
 def test_without_the_version_the_table_speaks_of_the_highest(in_use: Store) -> None:

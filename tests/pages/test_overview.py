@@ -45,7 +45,7 @@ def test_what_a_calibration_proposed_is_signed_off_and_in_use(store: Store, line
     assert re.fullmatch(r"0\.\d\d", shown["Agreement of the judge with raters"])
     assert shown["Agreement of the raters with each other"] == "—"
     assert "only one label per item" in texts(screen)
-    assert "Version 1 waits for approval" in texts(screen)
+    assert "Version 1 is waiting for approval" in texts(screen)
     press(screen, "Approve and use it")
     current = line().current
     assert current is not None
@@ -62,7 +62,7 @@ def test_an_edit_is_seen_beside_the_version_before(second: None, line: Callable[
     assert "Changes from" in texts(screen)
     press(screen, "Approve and use it")
     assert [version.state for version in line().versions] == ["proposed", "current"]
-    assert "waits for approval" not in texts(screen)  # a version that a newer one replaced nags nobody
+    assert "waiting for approval" not in texts(screen)  # a version that a newer one replaced nags nobody
     screen.segmented_control[0].set_value("History").run()
     assert "Ann made version 2 current" in texts(screen)
     assert "<img" not in as_sent(screen).replace("\\<img", "")

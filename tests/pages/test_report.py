@@ -127,7 +127,7 @@ def test_the_version_in_use_is_shown_unless_another_is_chosen(
     projects.decide_version(store, project.project_id, "coherence", 1, "current", decided=line().decided)
     screen = whole()
     picker = labelled(screen.selectbox, "Judge")
-    assert picker.options == ["version 1 (current)", "version 2 (waits for approval)"]
+    assert picker.options == ["version 1 (current)", "version 2 (waiting for approval)"]
     assert picker.value != newest
     picker.set_value(newest).run()
     assert "Nobody here has approved version 2." in texts(screen)

@@ -96,7 +96,7 @@ def test_unread_replies_are_counted_never_scored() -> None:
     assert np.isnan(result.scores.values[0]).sum() == unread
     assert {one.reason for one in result.scores.unscored["final"]} == {"no verdict"}  # on both sides of the split
     assert result.problems["unread: no verdict"] >= unread
-    assert any(f"{unread} of 240 items have no score (no verdict)" in warning for warning in result.warnings)
+    assert any(f"{unread} of 240 items couldn't be scored (no verdict)" in warning for warning in result.warnings)
     assert result.held_out.n_unscored == sum(GOLDEN.items[p].item_id.endswith("-0") for p in result.split.held_out)
 
 
