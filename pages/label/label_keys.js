@@ -147,7 +147,8 @@ export default function ({ data, setTriggerValue, parentElement }) {
       event.stopImmediatePropagation();
     };
     if (document.querySelector("[role=dialog]") !== null && field === null) return;
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    const done = event.ctrlKey || event.metaKey || (field?.matches(COMMENT) && !event.isComposing);
+    if (event.key === "Enter" && done) {
       if (field !== null && (field.closest(DESK) === null || field.closest(NUMBER) !== null)) return;
       stop();
       press(field, data.next);

@@ -40,7 +40,7 @@ _KEYS = st.components.v2.component(
 _CURSOR = st.components.v2.component("concord_cursor", js=(_HERE / "label_number.js").read_text("utf-8"))
 _SHEET_ROWS = """
 | **X** | can't tell |
-| **Enter**, or **Ctrl + Enter** from a comment | save and go to the next |
+| **Enter** | save and go to the next, also from a comment |
 | **← →** | previous item, next item; also from either end of a comment |
 | **C** | write a comment |
 | **U** | the first unfinished item |

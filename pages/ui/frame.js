@@ -107,6 +107,10 @@
     pressed = [...(widget?.classList ?? [])].find((name) => name.startsWith("st-key-")) ?? "main";
     if (target !== find("stMain")) words = target.closest("button")?.textContent ?? "";
   });
+  // Who left a text field on their own, as with Esc, means the next key for the page.
+  document.addEventListener("focusout", ({ target, relatedTarget }) => {
+    if (relatedTarget === null && target.isConnected && target.matches("input, textarea")) pressed = "main";
+  });
   // Tab leaves a table, whose cells the arrows reach; its own use of Tab would hold the focus within it.
   addEventListener("keydown", (event) => {
     byKeys = true;
