@@ -89,11 +89,11 @@ class CalibrationSettings:
     budget: int | None = setting(None, "Maximum number of calls.", low=1)
     budget_usd: float | None = setting(None, "Maximum cost of the run in dollars.", low=0)
     statistic: Statistic = setting("spearman", "Coefficient of agreement.")
-    level: Level | None = setting(None, "auto: sample where the groups allow it, else dataset.")
+    level: Level | None = setting(None, "Level of agreement; auto uses sample where the groups allow it, else dataset.")
     split: SplitKind = setting("sources", "Hold out sources only, or sources and systems.")
     calibration_share: float = setting(0.5, "Share of the sources to calibrate on.", low=0.05, high=0.95)
     refine_gate: bool = setting(True, "Accept a refinement only if it also gains on items it wasn't shown.")
-    seed: int = setting(0, "Seed of every random choice.", low=0)
+    seed: int = setting(0, "Seed for all random choices.", low=0)
     fit_strengths: bool = True
     levels: bool = setting(True, "Show the judge the level descriptions of the scale, if there are any.")
     examples: int = setting(0, "Number of labelled calibration items to show in the judging prompt.", low=0, high=16)

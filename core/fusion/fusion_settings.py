@@ -39,7 +39,7 @@ class FusionSettings:
     fit_share: float = setting(
         0.5, "Share of the sources to fit on; the rest measure it.", low=0.1, high=0.9, flag="--calibration-share"
     )
-    seed: int = setting(0, "Seed of every random choice.", low=0)
+    seed: int = setting(0, "Seed for all random choices.", low=0)
     plan: str = setting("", "For llm: a file with a plan, 'model' to let the model write one, or 'none'.")
     criteria: str = setting("", "For llm: a file with criteria, or 'none'. By default the model writes them.")
     budget: int | None = setting(None, "For llm: maximum number of calls.", low=1)

@@ -56,8 +56,8 @@ class MeasureSettings:
     """
 
     statistic: Statistic = setting("spearman", "Coefficient of agreement.")
-    level: Level | None = setting(None, "auto: sample where the groups allow it, else dataset.")
-    seed: int = setting(0, "Seed of every random choice.", low=0)
+    level: Level | None = setting(None, "Level of agreement; auto uses sample where the groups allow it, else dataset.")
+    seed: int = setting(0, "Seed for all random choices.", low=0)
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -74,10 +74,10 @@ NEARLY_ONE = 1.0 - 1e-12
 """Judges whose correlation is beyond this, to either side, differ only by rounding; the test divides 0 by 0 there."""
 
 WILLIAMS_GROUPED = (
-    "Williams' test assumes independent items, but these share sources: it would call equal judges different in "
-    "8 to 17 % of cases, not 5 %. Use the test over sources"
+    "Williams' test assumes independent items, but some items share a source. It would call equal judges different "
+    "in 8 to 17 % of cases instead of 5 %. Use the test over sources"
 )
-WILLIAMS_SINGLE = "Williams' test assumes independent items; here each is its own source"
+WILLIAMS_SINGLE = "Williams' test assumes independent items; here, each item has its own source"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _difference(judges: tuple[list[Alignment], StandardErrors | None], i: int, j
     a, b = judges[0][i], judges[0][j]
     if a.value is None or b.value is None:
         return Difference(None, None, None, n, a, b, _undefined(a, b))
-    interval, p, reason = None, None, f"there is no interval: {a.no_interval}"
+    interval, p, reason = None, None, f"no interval: {a.no_interval}"
     if judges[1] is not None:
         interval, p, reason = judges[1].difference(i, j)
     return Difference(a.value - b.value, interval, p, n, a, b, p_reason=reason)
@@ -215,8 +215,10 @@ def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
         r_a, r_b = pearson(data.scores, labels).tolist()
         t = williams_t(r_a, r_b, float(pearson(data.scores[0], data.scores[1])), n)
     if np.isnan(t):
-        reason = f"Williams' test needs at least 4 common items; there are {n}"
-        alike = "all labels or all scores of a judge are equal, or the judges differ only by a linear map"
+        reason = f"Williams' test needs at least 4 common items; there are only {n}"
+        alike = (
+            "all labels or all scores of a judge are equal, or one judge's scores are a linear function of the other's"
+        )
         return Williams(None, None, None, n, alike if n > 3 else reason, note)
     tested = n_sources >= LEAST_SOURCES
     return Williams(t, n - 3, two_sided(t, n - 3) if tested else None, n, "" if tested else TOO_FEW, note)
@@ -285,8 +287,8 @@ def compare_judges(scores: ArrayLike, items: LabelledItems, measure: Measure, *,
     data = _on_common_items(scores, items)
     if not data.items.n:
         raise UsageError(
-            "No labelled item has a score from every judge, so there is nothing to compare on. "
-            "Leave out the judge with the fewest scores, or score the missing items."
+            "No labelled item has a score from every judge, so there is nothing to compare. Leave out the judge with "
+            "the fewest scores, or score the missing items."
         )
     judges = measured(data, measure, seed)
     k, n = len(judges[0]), data.items.n

@@ -129,7 +129,7 @@ def _auc(x: FloatArray, said: BoolArray, codes: IntArray) -> Rate:
         return Rate(value, None, x.size, TOO_FEW)
     error = clustered_error((placed - value) / np.where(said, said.sum(), (~said).sum()), codes)
     if error <= ROUNDING or not 0.0 < value < 1.0:
-        return Rate(value, None, x.size, "no interval: scores separate the labels the same way in every source")
+        return Rate(value, None, x.size, "no interval: the scores separate the labels equally well in every source")
     middle, half = np.log(value / (1 - value)), t_quantile(n_sources - 1) * error / (value * (1 - value))
     low, high = (float(1 / (1 + np.exp(-end))) for end in (middle - half, middle + half))
     method = f"placement values by source, logit, t({n_sources - 1})"
@@ -165,7 +165,7 @@ def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
     hits, tail = value * worth, (1.0 - CONFIDENCE) / 2.0
     low = 0.0 if hits <= 0 else float(betaincinv(hits, worth - hits + 1, tail))
     high = 1.0 if hits >= worth else float(betaincinv(hits + 1, worth - hits, 1.0 - tail))
-    return Rate(value, Interval(low, high, CONFIDENCE, f"Korn and Graubard, {worth:.0f} items' worth", n_sources), n)
+    return Rate(value, Interval(low, high, CONFIDENCE, f"Korn and Graubard, effective n = {worth:.0f}", n_sources), n)
 
 
 # ── preferences between two texts ────────────────────────────────────────────────────────────────────────────
@@ -208,7 +208,7 @@ def preference_agreement(
         n,
         int((~preferred).sum()),
         rate(agreed, codes, NO_PAIR),
-        rate((np.sign(lean) == said)[preferred], codes[preferred], "raters had no preference anywhere"),
+        rate((np.sign(lean) == said)[preferred], codes[preferred], "the raters never preferred one of the texts"),
         float(max((said == side).mean() for side in (-1, 0, 1))),
     )
 
@@ -260,7 +260,7 @@ def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntAr
     a, b, y, place = first[known], second[known], won[known], np.unique(sources[known], return_inverse=True)[1]
     n, k, n_sources = y.size, len(names), int(place.max(initial=-1)) + 1
     if not n:
-        return Strengths((), n, n_sources, "no pair of two systems has a preference")
+        return Strengths((), n, n_sources, "no pair of different systems has a preference")
     counts, wins = np.zeros((2, k, k))  # by the system of the first and of the second text
     np.add.at(counts, (a, b), 1.0)
     np.add.at(wins, (a, b), y)

@@ -332,7 +332,7 @@ def paired(scores: ArrayLike, items: LabelledItems) -> Paired:
     """
     matrix = np.atleast_2d(np.asarray(scores, dtype=np.float64))
     if matrix.shape[1] != items.n:
-        raise ValueError(f"one entry per item is needed on every side: scores {matrix.shape}, {items.n} items")
+        raise ValueError(f"scores must have one entry per item; got shape {matrix.shape} for {items.n} items")
     require_finite(matrix, items.labels)
     return Paired(np.ascontiguousarray(matrix[:, items.by_source.positions]), items.by_source)
 
@@ -438,10 +438,10 @@ def _reason(data: Paired, candidate: int, level: Level) -> str:
         return f"fewer than 2 items have both a score and a label ({labels.size} of {data.items.n} labelled)"
     if level == "sample":
         n_sources = data.items.n_sources
-        return f"no source has enough items with differing scores and differing labels ({n_sources} sources)"
+        return f"no source has enough items whose scores and labels vary ({n_sources} sources)"
     if level == "system":
         if np.unique(scored.items.systems).size < 2:
             return "fewer than 2 systems have scored items"
         labels = system_means(scored)[1][0]
     side = "labels" if np.nanmin(labels) == np.nanmax(labels) else "scores"
-    return f"all {side} are equal ({'mean by mean' if level == 'system' else 'item by item'})"
+    return f"all {side} are equal ({'system means' if level == 'system' else 'single items'})"

@@ -72,16 +72,16 @@ SHORT_BELOW = 25
 MARGIN = 0.05
 """A judge that is less than this below a rater, at the low end of the interval, agrees as well as a rater."""
 
-NO_TEST = f"no test: it needs at least {LEAST_SOURCES} sources, and a difference in {LEAST_DIFFERING} of them"
-TOO_FEW = f"fewer than {LEAST_SOURCES} sources: a test cannot be trusted"
+NO_TEST = f"no test: it needs at least {LEAST_SOURCES} sources, with a difference in at least {LEAST_DIFFERING} of them"
+TOO_FEW = f"with fewer than {LEAST_SOURCES} sources, a test isn't reliable"
 TOO_ALIKE = f"the two differ in fewer than {LEAST_DIFFERING} sources"
-UNVARYING = "leaving out a source never changes it, so its uncertainty is unknown"
-UNKNOWN = "it rests on too few items or on a single source, so its uncertainty is unknown"
+UNVARYING = "leaving out any source doesn't change it, so its uncertainty is unknown"
+UNKNOWN = "it's based on too few items or a single source, so its uncertainty is unknown"
 ONLY_SOURCE = "all items share one source; label items from at least 8 sources"
 CARRIED = "the value depends on a single source; label items from more sources"
-SAME_WITHOUT_ANY = "leaving out a source never changes the value; label items from more sources"
+SAME_WITHOUT_ANY = "leaving out any source doesn't change the value; label items from more sources"
 SAME_EVERYWHERE = "every source gives the same value"
-SHORT = "too short with few sources: with 8, such an interval covers 84 to 97 %, not 95 %"
+SHORT = "too narrow with few sources: with 8, the interval covers 84 to 97 % instead of 95 %"
 
 CONFIDENCE = 0.95
 """Of every interval."""
@@ -102,7 +102,7 @@ LEAST_DISTINCT = 4
 """Fewest different coefficients among the sources for the interval of a mean of rank coefficients: a source of 5 items
 knows few values, and where 8 sources near 0.9 share 3 of them the interval covers 40 %, from 4 on 93 %."""
 
-FEW_RANKED = f"a rank correlation needs at least {LEAST_RANKED} items; label more"
+FEW_RANKED = f"a rank correlation needs at least {LEAST_RANKED} items; label more items"
 FEW_COEFFICIENTS = (
     f"the sources give fewer than {LEAST_DISTINCT} different coefficients; measure at dataset level, or label "
     "more items per source"

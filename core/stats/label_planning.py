@@ -74,23 +74,23 @@ def plan_labels(
     n_sources = n_items if n_sources is None else n_sources
     if not (1 <= n_sources <= n_items <= MOST_ITEMS and n_raters >= 1):
         raise UsageError(
-            f"A plan needs at least 1 rater, and as many items as sources or more (up to {MOST_ITEMS:,}); got "
-            f"{n_items:,} items of {n_sources:,} sources, {n_raters} raters."
+            f"A plan needs at least 1 rater, and at least as many items as sources (up to {MOST_ITEMS:,}). You gave "
+            f"{n_items:,} items, {n_sources:,} sources and {n_raters} raters."
         )
     value, worth = USUAL_ALIGNMENT, n_items / (1.0 + (n_items / n_sources - 1.0) * USUAL_ICC)
-    basis = f"assuming that a judge and {USUAL_RATERS:.0f} raters reach {USUAL_ALIGNMENT:g}"
+    basis = f"assuming an alignment of {USUAL_ALIGNMENT:g} with {USUAL_RATERS:.0f} raters"
     ends = None if measured is None else measured.interval
     if measured is not None and measured.value is not None and ends is not None and ends.high > ends.low:
         value, half = measured.value, (fisher_z(ends.high, _SURELY) - fisher_z(ends.low, _SURELY)) / 2.0
         by_sources = n_sources / ends.n_sources if ends.n_sources else np.inf
         worth = 3.0 + (Z95 / half) ** 2 * min(n_items / max(1, measured.n), by_sources)
-        basis = f"judging by {counted(measured.n, 'labelled item')}"
+        basis = f"based on {counted(measured.n, 'labelled item')}"
     factors = [n / (1.0 + (n - 1.0) * USUAL_RELIABILITY) for n in (n_raters, USUAL_RATERS)]
     z = fisher_z(value * math.sqrt(factors[0] / factors[1]), _SURELY)
     value, error = math.tanh(z), 1.0 / math.sqrt(max(worth - 3.0, 1.0))
     quantiles = float(ndtri(CONFIDENCE) + ndtri(POWER))
     fall = value - math.tanh(z - quantiles * math.sqrt(2.0) * error)
-    method = f"expected: {worth:.0f} independent items' worth, Fisher's z"
+    method = f"expected, effective n = {worth:.0f}, Fisher's z"
     interval = Interval(math.tanh(z - Z95 * error), math.tanh(z + Z95 * error), method=method, n_sources=n_sources)
     # without a test over held-out sources they are enough for nothing
     enough = tuple(words for least, words in LABELS_ENOUGH_FOR if n_items >= least and n_sources >= 2 * LEAST_SOURCES)

@@ -103,17 +103,17 @@ def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAg
     """
     x, y = present(scores, labels)
     if scale.step is None or not x.size:
-        reason = f"the scale {scale} has no steps to agree on" if scale.step is None else NO_PAIR
+        reason = f"the scale {scale} is continuous, so it has no steps to compare" if scale.step is None else NO_PAIR
         return StepAgreement(None, None, None, x.size, reason)
     a, b = to_steps(x, scale), to_steps(y, scale)
     apart = np.abs(a - b)
     exact, adjacent = float((apart == 0).mean()), float((apart <= 1).mean())
     if scale.two_steps:
-        reason = f"the scale {scale} has two steps, so no distances to weigh: see the plain kappa of the two classes"
+        reason = f"the scale {scale} has only two steps; see the unweighted kappa instead"
         return StepAgreement(None, exact, None, x.size, reason)
     kappa = quadratic_kappa(a, b)
     return StepAgreement(
-        kappa, exact, adjacent, x.size, "all scores and all labels fall on one step" if kappa is None else ""
+        kappa, exact, adjacent, x.size, "all scores and labels fall on the same step" if kappa is None else ""
     )
 
 
@@ -164,7 +164,7 @@ def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.
     reasons = {
         "no score is positive": n_up == 0,
         "no label is positive": n_true == 0,
-        "scores and labels are all of one class": chance == n * n,
+        "all scores and labels are in the same class": chance == n * n,
     }
 
     def share(part: int, whole: int) -> float | None:
@@ -197,7 +197,7 @@ class AgreementReport(JsonRecord):
     @property
     def words(self) -> str:
         """Name the scale of the points, to follow a figure: ``"on the raters' scale"``."""
-        return "on the raters' scale" if self.basis == "mapped" else "of the scores as given"
+        return "on the raters' scale" if self.basis == "mapped" else "for the scores as given"
 
 
 def on_scale(scores: ArrayLike, labels: ArrayLike, scale: Scale, *, mapped: ArrayLike | None = None) -> AgreementReport:
@@ -209,7 +209,7 @@ def on_scale(scores: ArrayLike, labels: ArrayLike, scale: Scale, *, mapped: Arra
         return replace(on_scale(mapped, labels, scale), basis="mapped")
     x, _ = present(scores, labels)
     if x.size and not (scale.low <= x.min() and x.max() <= scale.high):
-        return AgreementReport(note=f"scores go from {x.min():g} to {x.max():g}, the scale is {scale}")
+        return AgreementReport(note=f"the scores range from {x.min():g} to {x.max():g}, but the scale is {scale}")
     middle = (scale.low + scale.high) / 2
     return AgreementReport(
         absolute_errors(scores, labels),
@@ -233,7 +233,7 @@ def agreement_report(
     measures = (Measure(statistic, level) for level in LEVELS for statistic in STATISTICS)
     alignments = tuple(align(scores, items, measure, seed=seed) for measure in measures)
     points = on_scale(scores, items.labels, scale, mapped=mapped)
-    note = points.note and f"{points.note}: errors and agreement need scores on the scale"
+    note = points.note and f"{points.note}; errors and agreement need scores on this scale"
     return replace(points, note=note, alignments=alignments)
 
 
@@ -258,8 +258,8 @@ class IsotonicMap(JsonRecord):
         rising = usable and bool((np.diff(self.x) > 0).all() and (np.diff(self.y) > 0).all())
         if not (rising and self.low < self.y[0] and self.y[-1] < self.high):
             raise JudgeError(
-                "The score map is damaged: it needs two or more points, ascending on both sides and inside the scale "
-                f"{self.low:g}-{self.high:g}; got x={list(self.x)[:5]}, y={list(self.y)[:5]}. Calibrate again."
+                f"The score map is damaged (x={list(self.x)[:5]}, y={list(self.y)[:5]}). It needs at least two "
+                f"ascending points inside the scale {self.low:g}-{self.high:g}. Calibrate again."
             )
 
     def apply(self, values: ArrayLike) -> FloatArray:
@@ -275,7 +275,11 @@ class IsotonicMap(JsonRecord):
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> IsotonicMap:
         """Read the map that `as_json` wrote.  JudgeError when a part is missing, not a number, or does not ascend."""
-        return _read(cls, body, "The score map needs the number lists x and y and the numbers low and high.")
+        return _read(
+            cls,
+            body,
+            "The score map must contain the number lists x and y and the numbers low and high. Calibrate again.",
+        )
 
 
 def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[IsotonicMap | None, str]:
@@ -289,12 +293,12 @@ def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[Is
 
     x, y = present(scores, labels)
     if x.size < MIN_LABELS:
-        return None, f"{x.size} items have score and label; a map needs {MIN_LABELS}"
+        return None, f"{x.size} items have both a score and a label; a map needs at least {MIN_LABELS}"
     for side, values in (("scores", x), ("labels", y)):
         if values.min() == values.max():
             return None, f"all {side} are equal, so there is nothing to map"
     if y.min() < scale.low or y.max() > scale.high:
-        return None, f"labels from {y.min():g} to {y.max():g} leave the scale {scale}"
+        return None, f"the labels range from {y.min():g} to {y.max():g}, outside the scale {scale}"
     places, index, weights = np.unique(x, return_inverse=True, return_counts=True)
     levels = isotonic_regression(np.bincount(index, weights=y) / weights, weights=weights.astype(np.float64)).x
     # level stretches, each at its weighted mean score
@@ -305,10 +309,10 @@ def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[Is
     inside = scale.low + width * (END_MARGIN + (1.0 - 2.0 * END_MARGIN) * (heights - scale.low) / width)
     against = bool(spearman(x, y) < 0)
     if centres.size < 2:
-        why = "scores run against the labels" if against else "labels do not rise with the scores"
-        return None, f"{why}: no increasing map exists"
+        why = "higher scores go with lower labels" if against else "the labels don't increase with the scores"
+        return None, f"{why}, so no increasing map exists"
     fitted = IsotonicMap(tuple(centres.tolist()), tuple(inside.tolist()), scale.low, scale.high)
-    return fitted, "scores run against the labels; the map still increases" if against else ""
+    return fitted, "higher scores go with lower labels, but the map still increases" if against else ""
 
 
 def _read(kind: type[Read], body: Mapping[str, Any], damaged: str) -> Read:
@@ -436,7 +440,7 @@ class VerdictIntervals(JsonRecord):
         if self.reason or self.reach is not None:
             return self.reason
         return (
-            f"an interval of {percent(COVERAGE)} needs labels on at least {LEAST_FOR_INTERVALS} sources; the "
+            f"a {percent(COVERAGE)} interval needs labels from at least {LEAST_FOR_INTERVALS} sources; the "
             f"calibration had {self.n_sources}"
         )
 
@@ -463,7 +467,7 @@ class VerdictIntervals(JsonRecord):
         return np.where(np.isnan(calibrated), np.nan, scale.low + step * steps)
 
 
-DAMAGED = "The intervals of the judge are damaged. Calibrate again."
+DAMAGED = "The judge's intervals are damaged. Calibrate again."
 
 
 def verdict_errors(calibrated: FloatArray, labels: FloatArray, scale: Scale, *, on_points: bool) -> FloatArray:
@@ -506,7 +510,7 @@ def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, sca
         return VerdictIntervals(n, n_sources, reason)
     calibrated = cross_mapped(scores, labels, sources, scale, n_folds=2 * FOLDS)
     if np.isnan(calibrated).any() or n_sources < 2:
-        few = f"the map cannot be tried on other sources: {n} labels on {n_sources} sources are too few"
+        few = f"too few labels to test the map on other sources ({n} labels from {n_sources} sources)"
         return VerdictIntervals(n, n_sources, few)
     residuals, on_points = np.abs(labels - calibrated), labels_on_points(labels, scale)
     crossed, folds = np.empty(n), source_folds(sources, 2 * FOLDS, seed=2)

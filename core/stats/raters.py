@@ -103,10 +103,10 @@ PASSES_AT = 0.5
 
 SINGLE_SOURCES = "no interval: it depends on a single source"
 ONE_RATER = "there is only one rater, so no comparison is possible"
-NOT_RATED_TWICE = "no item has ratings by two raters"
-NOT_SCORED_BY_BOTH = "the judge scored no item that two raters rated"
-NO_RATER_RANKED = "no rater can be compared with the mean of the others (all values are equal, or too few)"
-NO_SINGLE_RATINGS = "so the judge cannot be compared with raters"
+NOT_RATED_TWICE = "no item has ratings from two raters"
+NOT_SCORED_BY_BOTH = "the judge scored none of the items that two raters rated"
+NO_RATER_RANKED = "no rater can be compared with the mean of the others, because all values are equal or too few"
+NO_SINGLE_RATINGS = "so the judge can't be compared with raters"
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,9 @@ def rater_table(golden: GoldenSet, aspect: str) -> RaterTable:
         others = ", ".join(sorted({rating.aspect for rating in golden.ratings}))
         there = f" Single ratings exist for {others}." if others else ""
         raise AspectError(
-            f"{aspect!r} has only one label per item, so the agreement of raters is unknown. Add the single ratings: "
-            f"a column ann_{aspect} with a list per item, or one row per rating with the rater in annotator_id.{there}",
+            f"{aspect!r} has only one label per item, so the agreement between raters is unknown. Add the single "
+            f"ratings as lists in a column ann_{aspect}, or use one row per rating with the rater in "
+            f"annotator_id.{there}",
             file=golden.name,
         )
     frame = pd.DataFrame(single, columns=["rater", "item", "value"], dtype=object)
@@ -588,7 +589,9 @@ def annotator_test(
     from scipy.stats import false_discovery_control
 
     if not 0 <= epsilon < 1:
-        raise UsageError(f"Epsilon (how much worse the judge may be) must be at least 0 and below 1; got {epsilon:g}.")
+        raise UsageError(
+            f"Epsilon (how much worse the judge may be) must be at least 0 and less than 1; got {epsilon:g}."
+        )
     judge = np.asarray(scores, dtype=np.float64)
     usable = (table.n_ratings >= 2) & ~np.isnan(judge)
     clustered = np.unique(items.sources[usable]).size < int(usable.sum())
@@ -620,9 +623,9 @@ def annotator_test(
         reason = ONE_RATER if len(tested) < 2 else shared
     elif few:
         of_all = f"{few} of {len(tested)} raters share fewer than {LEAST_DUELS} items with the judge and the others"
-        cautions.append(f"{of_all}, and are not tested.")
+        cautions.append(f"{of_all}, so they aren't tested.")
     if not reason and len(known) < ADVISED_RATERS:
-        cautions.append(f"Only {len(known)} raters; {ADVISED_RATERS} or more are recommended.")
+        cautions.append(f"Only {len(known)} raters; we recommend {ADVISED_RATERS} or more.")
     return AnnotatorTest(
         by_rater=by_rater,
         omega=None if reason else sum(own.replaceable for own in by_rater) / len(known),

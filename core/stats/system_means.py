@@ -159,13 +159,15 @@ MOST_COMPARED = 60
 MOST_FOLDS = 30
 """Folds of sources behind the maps to the human scale: up to so many sources each is a fold of its own."""
 
-NO_LABELS = "no label on any item"
-NO_VERDICTS = "no verdict on any item"
-ALL_EQUAL = "no interval: all of its labels are equal or from one source, so the uncertainty of their mean is unknown"
-REPEATED = "items whose text comes under another id too (they count as one source)"
+NO_LABELS = "no item has a label"
+NO_VERDICTS = "no item has a verdict"
+ALL_EQUAL = (
+    "no interval: all of its labels are equal or come from one source, so the uncertainty of their mean is unknown"
+)
+REPEATED = "items whose text also appears under another id (they count as one source)"
 ALL_LABELLED = "every judged item has a label, so the labels alone are enough"
-CONSTANT = "the judge gives all of its items one score, which adds nothing to the labels"
-LOPSIDED = "most of its labels are identical, so its intervals are widened as if half a label more were at the far end"
+CONSTANT = "the judge gives all of its items the same score, so its verdicts add nothing to the labels"
+LOPSIDED = "most of its labels are identical, so its intervals are widened by adding half a label at the far end"
 LABELS_ALONE = "here the verdicts would widen the interval, so only the labels count"
 
 
@@ -338,7 +340,7 @@ def system_means(items: JudgedItems) -> SystemMeans:
             )
         )
     too_many = len(means) > MOST_COMPARED
-    note = f"{len(means)} systems are too many to compare in pairs; up to {MOST_COMPARED} are"
+    note = f"{len(means)} systems are too many to compare in pairs; the limit is {MOST_COMPARED}"
     return SystemMeans(
         tuple(systems),
         () if too_many or len(means) < 2 else _differences(means, systems, scale),
@@ -407,9 +409,9 @@ def _too_few(system: SystemMean, n_sources: int) -> str:
     """Say why a system has no corrected mean; "" for one that may have it."""
     if system.n_both < LEAST_LABELS:
         have, missing = counted(system.n_both, "label"), counted(LEAST_LABELS - system.n_both, "more label")
-        return f"{have} on judged items; a corrected mean needs {LEAST_LABELS}: {missing}"
+        return f"{have} on judged items; a corrected mean needs {LEAST_LABELS} ({missing})"
     if n_sources < LEAST_SOURCES:
-        return f"labels from {counted(n_sources, 'source')}; a corrected mean needs {LEAST_SOURCES}"
+        return f"labels from {counted(n_sources, 'source')}; a corrected mean needs at least {LEAST_SOURCES}"
     return ""
 
 

@@ -75,7 +75,7 @@ def test_the_table_names_its_measure_and_holds_scipys_numbers(shelf: Place) -> N
     (pair,) = next(frame for frame in grids(screen) if "minus" in frame).itertuples(index=False)
     assert pair[:2] == ("good", "poor") and pair.significant == "better"
     assert "compared with a rater" not in table, "nobody's single ratings are known"
-    assert "the judge cannot be compared with raters" in texts(choose(screen, "Section", "raters"))
+    assert "the judge can't be compared with raters" in texts(choose(screen, "Section", "raters"))
 
 
 def test_the_link_decides_and_a_choice_changes_it(shelf: Place) -> None:

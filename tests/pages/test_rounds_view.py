@@ -128,7 +128,7 @@ def test_proposals_stand_beside_their_parents(real: Any, opened: Open, round_id:
     ("value", "half_width", "p", "words"),
     [
         (0.046, 0.25, 0.819, "no significant difference"),
-        (0.046, 0.25, None, "no test: it needs at least 8 sources, and a difference in 6 of them"),
+        (0.046, 0.25, None, "no test: it needs at least 8 sources, with a difference in at least 6 of them"),
         (0.2, 0.1, 0.001, "significantly higher on both"),
     ],
 )

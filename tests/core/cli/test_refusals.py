@@ -26,7 +26,7 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"score {SUMMARIES} --judge-file none.yaml --out v.jsonl", JUDGE, "none.yaml"),
     ("score items.csv --judge-file {judge} --out v.jsonl", GOLDEN, "items.csv, row 3: The row has 4 cells"),
     (f"recheck {{judge}} {SUMMARIES} --aspect relevance", GOLDEN, "no newer labels"),
-    ("recheck {judge} newer.jsonl --aspect relevance --alpha 0.7", USAGE, "alpha must lie between 0 and 0.5"),
+    ("recheck {judge} newer.jsonl --aspect relevance --alpha 0.7", USAGE, "alpha must be between 0 and 0.5"),
     ("adapt {judge} --to excel", USAGE, "Unknown adapter 'excel'"),
     ("adapt {judge} --to mlflow --out /proc/none/x.py", USAGE, "can't be written"),
     (f"{FUSE} overlap", USAGE, "at least two different parts"),

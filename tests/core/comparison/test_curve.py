@@ -21,7 +21,7 @@ def test_few_scores_are_bins_of_their_own(golden_of, judge_of):
     ]
     assert curve.n == 4
     assert curve.score_map is None
-    assert "a map needs 10" in curve.map_note
+    assert "a map needs at least 10" in curve.map_note
     assert curve.after is None
 
 

@@ -62,7 +62,7 @@ GOOD = aligned(0.6, 0.4, 0.8)
         (GOOD, beside(0.01, 0.2, None, 7), "open", "and one of your raters"),
         (aligned(0.2, -0.1, 0.5), beside(0.01, 0.2), "none", "only by chance"),
         (aligned(0.6), beside(0.01, 0.2), "open", "No interval"),
-        (GOOD, None, "alone", "the judge cannot be compared with raters"),
+        (GOOD, None, "alone", "the judge can't be compared with raters"),
         (aligned(None, reason="all scores are equal"), beside(0.01, 0.2), "undefined", "all scores are equal"),
     ],
 )

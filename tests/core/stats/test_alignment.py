@@ -53,10 +53,10 @@ def test_williams_published_example():
 @pytest.mark.parametrize(
     ("a", "b", "labels", "words"),
     [
-        ([1, 2, 3], [1, 3, 2], [1, 2, 2], "at least 4 common items; there are 3"),
+        ([1, 2, 3], [1, 3, 2], [1, 2, 2], "at least 4 common items; there are only 3"),
         ([2] * 5, [1, 2, 3, 4, 5], [1, 2, 2, 3, 3], "all scores of a judge are equal"),
         ([1, 2, 3, 4, 5], [2] * 5, [4] * 5, "all labels or"),
-        ([1, 2, 3, 5, 5], [-3, -6, -9, -15, -15], [1, 2, 2, 3, 3], "differ only by a linear map"),
+        ([1, 2, 3, 5, 5], [-3, -6, -9, -15, -15], [1, 2, 2, 3, 3], "a linear function of the other's"),
     ],
 )
 def test_williams_undefined_says_why(a, b, labels, words):
@@ -108,7 +108,7 @@ def test_a_constant_judge_is_undefined_and_spoils_no_other_pair(task):
     assert np.array_equal(table.p_holm[:4, :4], plain.p_holm, equal_nan=True)
     difference = table.pair(0, 4)
     assert (difference.value, difference.interval, difference.p) == (None, None, None)
-    assert difference.reason == "second judge: all scores are equal (item by item)"
+    assert difference.reason == "second judge: all scores are equal (single items)"
 
 
 # ── the bar: a plain regression ──────────────────────────────────────────────────────────────────────────────

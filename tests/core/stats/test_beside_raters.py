@@ -141,7 +141,7 @@ def test_under_eight_sources_nothing_is_told_apart():
     ("ratings", "judge", "reason"),
     [
         ([[1.0, 2, 3, 4]], [1.0, 2, 3, 4], "only one rater"),
-        ([[1.0, 2, np.nan, np.nan], [np.nan, np.nan, 3, 4]], [1.0, 2, 3, 4], "no item that two raters rated"),
+        ([[1.0, 2, np.nan, np.nan], [np.nan, np.nan, 3, 4]], [1.0, 2, 3, 4], "none of the items that two raters rated"),
         ([[1.0, 2, 3, 4], [1.0, 2, 3, 4]], [2.0, 2, 2, 2], "no rater can be compared"),
     ],
     ids=["one rater", "nothing shared", "flat judge"],
@@ -230,7 +230,7 @@ def test_raters_of_few_items_are_not_tested_and_it_says_so():
     outcome = outcome_of(ratings, judge)
     assert (outcome.passes, outcome.n_raters, outcome.by_rater[3].p) == (True, 3, None)
     assert "1 of 4 raters share fewer than 30 items" in outcome.cautions[0]
-    assert outcome_of(*people(200, 2)).cautions == ("Only 2 raters; 3 or more are recommended.",)
+    assert outcome_of(*people(200, 2)).cautions == ("Only 2 raters; we recommend 3 or more.",)
 
 
 def test_items_that_share_sources_are_tested_by_source():

@@ -129,7 +129,7 @@ def test_as_many_items_as_were_measured_give_their_own_interval():
     assert half(60, 20, 3, known) == pytest.approx(0.175, abs=0.005)
     assert half(240, 80, 3, known) == pytest.approx(0.175 / 2, abs=0.01)
     assert half(240, 20, 3, known) == pytest.approx(0.175, abs=0.005)  # no more sources: no more is known
-    assert "judging by 60 labelled items" in label_planning_words(again)
+    assert "based on 60 labelled items" in label_planning_words(again)
 
 
 def test_what_labels_are_enough_for():

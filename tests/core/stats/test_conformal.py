@@ -79,9 +79,9 @@ def test_yes_and_no_give_sets_that_hold_the_answer():
     [
         ({"scores": np.full(60, 3.0)}, "all scores are equal"),
         ({"labels": np.full(60, 3.0)}, "all labels are equal"),
-        ({"scores": np.full(60, np.nan)}, "0 items have score and label"),
-        ({"sources": np.zeros(60, dtype=np.intp)}, "on 1 sources"),
-        ({"labels": np.linspace(10, 50, 60)}, "leave the scale"),
+        ({"scores": np.full(60, np.nan)}, "0 items have both a score and a label"),
+        ({"sources": np.zeros(60, dtype=np.intp)}, "from 1 sources"),
+        ({"labels": np.linspace(10, 50, 60)}, "outside the scale 1-5"),
     ],
 )
 def test_where_there_are_none_the_reason_is_told(change, reason):

@@ -160,7 +160,7 @@ def test_the_system_level_counts_its_bias_and_says_that_it_is_short():
     reach = scipy_stats.t.ppf(0.975, 9) * np.sqrt(10 / 9 * ((values - value) ** 2).mean())
     interval = found.interval(0)[0]
     assert (interval.low, interval.high) == pytest.approx((max(value - reach, -1), min(value + reach, 1)), abs=1e-9)
-    assert "too short with few sources" in interval.method
+    assert "too narrow with few sources" in interval.method
 
 
 # ── values with other counts of each source, against the statistic on the written-out resample ────────────────

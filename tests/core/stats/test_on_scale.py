@@ -57,7 +57,7 @@ def test_step_agreement_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("scale", "words"), [(BINARY, "no distances to weigh"), (SLIDER, "has no steps"), (LIKERT, "fall on one step")]
+    ("scale", "words"), [(BINARY, "has only two steps"), (SLIDER, "has no steps"), (LIKERT, "fall on the same step")]
 )
 def test_quadratic_kappa_is_undefined_where_it_has_no_meaning(scale, words):
     agreement = step_agreement([1.0, 1.0], [1.0, 1.0], scale)
@@ -79,7 +79,7 @@ def test_binary_agreement_equals_sklearn(both):
         assert (np.nan if mine is None else mine) == pytest.approx(theirs, nan_ok=True)
     if np.unique(both).size == 1:
         assert agreement.kappa is None
-        assert "all of one class" in agreement.reason
+        assert "in the same class" in agreement.reason
     else:
         assert agreement.kappa == pytest.approx(cohen_kappa_score(true, up), abs=1e-12)
 
@@ -102,7 +102,7 @@ def test_all_that_can_be_said_of_one_judge():
     assert (table.binary, table.note) == (None, "")
     off = agreement_report(scores / 10, labelled, scale=LIKERT, seed=0)
     assert (off.errors, off.steps, off.binary) == (None, None, None)
-    assert "scores go from 0.1 to 0.5, the scale is 1-5" in off.note
+    assert "the scores range from 0.1 to 0.5, but the scale is 1-5" in off.note
 
 
 # ── the map ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -153,12 +153,12 @@ def test_ranks_are_unchanged_inside_and_outside_the_fitted_range(fitted, values)
 @pytest.mark.parametrize(
     ("scores", "labels", "reason"),
     [
-        ([1.0, 2.0, NAN] * 4, [1.0, NAN, 3.0] * 4, "4 items have score and label; a map needs 10"),
+        ([1.0, 2.0, NAN] * 4, [1.0, NAN, 3.0] * 4, "4 items have both a score and a label; a map needs at least 10"),
         ([1.0, 2.0, 3.0] * 4, [2.0] * 12, "all labels are equal"),
-        ([1.0, 2.0, 3.0] * 4, [3.0, 2.0, 1.0] * 4, "scores run against the labels: no increasing map"),
-        ([1.0, 2.0, 3.0] * 4, [0.0, 2.0, 3.0] * 4, "labels from 0 to 3 leave the scale 1-5"),
+        ([1.0, 2.0, 3.0] * 4, [3.0, 2.0, 1.0] * 4, "higher scores go with lower labels, so no increasing map"),
+        ([1.0, 2.0, 3.0] * 4, [0.0, 2.0, 3.0] * 4, "the labels range from 0 to 3, outside the scale 1-5"),
         # labels 1 and 2 occur equally often at score 1 and at score 2: both means are 1.5
-        ([1.0, 2.0] * 6, [1.0, 1.0, 2.0, 2.0] * 3, "labels do not rise with the scores: no increasing map"),
+        ([1.0, 2.0] * 6, [1.0, 1.0, 2.0, 2.0] * 3, "the labels don't increase with the scores, so no increasing map"),
     ],
 )
 def test_no_map_and_why(scores, labels, reason):

@@ -53,7 +53,7 @@ def test_alpha_equals_nltk(metric, distance, ratings):
 
 def test_alpha_undefined_says_why():
     alone = krippendorff_alpha([[1, NAN, 3], [NAN, 2, NAN]], "nominal")
-    assert (alone.value, alone.n_items, alone.reason) == (None, 0, "no item has ratings by two raters")
+    assert (alone.value, alone.n_items, alone.reason) == (None, 0, "no item has ratings from two raters")
     equal = krippendorff_alpha([[2, 2], [2, 2]], "interval")
     assert (equal.value, equal.reason) == (None, "all ratings are equal")
     assert krippendorff_alpha([[1, 2], [1, 2]], "ordinal").value == 1.0
