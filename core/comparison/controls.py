@@ -80,9 +80,9 @@ def spoiled_pairs(
     labels, generator = golden.labels(aspect), np.random.default_rng(seed)
     usable = np.asarray([place for place in positions if not np.isnan(labels[place])], dtype=np.intp)
     if golden.kind == "pair":
-        raise GoldenError("these are pairs of texts; single texts are spoiled", file=golden.name)
+        raise GoldenError("The golden set contains pairs. Only single texts can be spoiled.", file=golden.name)
     if not usable.size:
-        raise GoldenError("there is no labelled item that the judge was calibrated on", file=golden.name)
+        raise GoldenError("The golden set has no labelled item that the judge was calibrated on.", file=golden.name)
     good = usable[labels[usable] >= np.median(labels[usable])]
     drawn = [golden.items[int(place)] for place in generator.permutation(good)[:n]]
     pairs: list[tuple[ControlKind, Item, Item]] = []
@@ -127,7 +127,7 @@ def _control(kind: ControlKind, pairs: Sequence[tuple[Item, Item]], scores: dict
     sources = np.unique([item.source_id or item.item_id for item, _ in both], return_inverse=True)[1]
     n_sources, lost = len(set(sources.tolist())), len(pairs) - len(both)
     if not both:
-        return Control(kind, 0, 0, lost, None, None, "no text could be spoiled and scored in this way")
+        return Control(kind, 0, 0, lost, None, None, "no text could be both spoiled in this way and scored")
     share = float(wins.mean())
     if n_sources < LEAST_SOURCES:
         return Control(kind, len(both), n_sources, lost, share, None, TOO_FEW)

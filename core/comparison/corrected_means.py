@@ -20,8 +20,8 @@ from core.stats.system_means import REPEATED, JudgedItems, SystemMeans, system_m
 UNNAMED = "the whole set"
 """Name of the one system where none is named."""
 
-NO_SYSTEM = "verdicts on items whose system is not known"
-SEEN = "items whose labels the judge was calibrated with"
+NO_SYSTEM = "verdicts on items with an unknown system"
+SEEN = "items that the judge was calibrated on"
 UNSCORED = "items without a score"
 OFF_SCALE = "scores off the scale of the labels"
 
@@ -146,8 +146,8 @@ def estimate_means(
     judged, left_out = judged_items(golden, aspect, rows, seen=() if all_items else behind.tolist())
     if not judged.has_score.any():
         raise UsageError(
-            f"None of the {len(ids):,} verdicts can be used: no score on an item of {golden.name}, nor on one whose "
-            "system is known. Name the system of each item in a column system_id."
+            f"None of the {len(ids):,} verdicts can be used. Each needs a score, and an item of {golden.name} or a "
+            "system in a column system_id."
         )
     n_off = sum(verdict.reason == "out of range" for verdict in read.unscored)
     return EstimatedMeans(

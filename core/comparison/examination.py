@@ -53,7 +53,6 @@ from core.stats.judge_flaws import (
     stretches,
 )
 from core.stats.stream_means import stream_mean
-from core.wording import counted
 
 Division = Literal["score", "system", "length"]
 BiasKind = Literal["length", "position", "own family"]
@@ -306,7 +305,7 @@ def _by_number(values: FloatArray, unit: str) -> tuple[IntArray, list[str]]:
 def _by_system(items: tuple[Item, ...]) -> tuple[IntArray, list[str]] | str:
     counts = Counter(item.system_id for item in items if item.system_id)
     if len(counts) < 2:
-        return "only one system is named" if counts else "the items do not say which system wrote them"
+        return "only one system is named" if counts else "the items don't name the systems that wrote them"
     names = sorted(name for name, _ in counts.most_common(MOST_SYSTEMS))
     places = {name: k for k, name in enumerate(names)}
     return np.array([places.get(item.system_id, -1) for item in items], dtype=np.intp), names
@@ -332,7 +331,7 @@ def _length(of: _Examined) -> Bias:
     if of.kind == "pair":  # a high score prefers the second text: how much longer is it?
         lengths = pair_lengths(of.items)
     if np.unique(lengths).size < 2:
-        return Bias("length", name=unit, n=lengths.size, reason="all texts are equally long")
+        return Bias("length", name=unit, n=lengths.size, reason="all texts have the same length")
     return _leaning(of, "length", lengths, unit)
 
 
@@ -370,7 +369,7 @@ def _position(of: _Examined, given: FloatArray, turned: FloatArray | None, scale
     if of.kind != "pair":
         return Bias("position", reason="there are no pairs")
     if turned is None or np.isnan(turned).all():
-        return Bias("position", reason="no pair was asked both ways round")
+        return Bias("position", reason="no pair was judged in both orders")
 
     def preferred(scores: FloatArray) -> FloatArray:
         """−1 where the first text is better, 1 where the second is."""
@@ -391,7 +390,7 @@ def _excess(values: FloatArray, sources: IntArray) -> tuple[float, Interval | No
     n_sources, value = int(np.unique(sources).size), float(values.mean())
     if n_sources >= LEAST_SOURCES and abs(value) == 0.5:
         reach, p = 1.0 - ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / n_sources), 2.0 * 0.5**n_sources
-        method = f"exact, {n_sources:,} sources that all say the same"
+        method = f"exact, {n_sources:,} sources that all agree"
     else:
         mean = stream_mean(values, sources)
         if mean is None or n_sources < LEAST_SOURCES or mean.error is None or mean.error <= ROUNDING:
@@ -410,14 +409,14 @@ def family_of(name: str) -> str:
 def _own_family(of: _Examined, model: str) -> Bias:
     family = family_of(model)
     if of.kind == "pair":
-        return Bias("own family", reason="a pair belongs to two systems")
+        return Bias("own family", reason="each pair belongs to two systems")
     if not family:
-        return Bias("own family", reason="the family of the judge's model is not known")
+        return Bias("own family", reason="the judge's model family is unknown")
     named = np.array([bool(item.system_id) for item in of.items], dtype=np.bool_)
     own = np.array([family_of(item.system_id) == family for item in of.items], dtype=np.bool_)
     others, n_own = named & ~own, int(own.sum())
     if n_own < 2 or others.sum() < 2:
-        why = f"{counted(n_own, 'text')} of its family ({family}) and {others.sum():,} of others: too few"
+        why = f"too few texts: {n_own:,} from its family ({family}) and {others.sum():,} from others"
         return Bias("own family", name=family, reason=why)
     behind = min(np.unique(of.labelled.sources[own]).size, np.unique(of.labelled.sources[others]).size)
     return _leaning(of, "own family", np.where(named, own, np.nan), family, n_behind=behind)

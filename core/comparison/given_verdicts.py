@@ -90,7 +90,7 @@ def labelled_verdicts(
     whose = f" of judge {name}" if name else ""
     if not positions.size and not may_be_none:
         raise UsageError(
-            f"None of the {len(records.by_id)} verdicts{whose} belongs to an item of {golden.name} with a label on "
+            f"None of the {len(records.by_id)} verdicts{whose} matches an item of {golden.name} with a label for "
             f"{aspect!r}. Item ids there look like {', '.join(golden.item_ids[:3])}."
         )
     seen = calibration_items(golden, records, judge_file) if seen is None else seen
@@ -110,10 +110,8 @@ def labelled_verdicts(
 
 
 NOTHING_UNSEEN = (
-    "Every labelled item that the verdicts{whose} name ({n}) was used to choose or fit a judge, so no "
-    "independent item is left to measure on. Label more items. --all-items (all_items=True in Python) measures "
-    "on these, with an "
-    "optimistic result."
+    "All {n} labelled items with verdicts{whose} were used to choose or fit a judge, so none is left to measure on. "
+    "Label more items, or add --all-items (all_items=True in Python) for an optimistic result."
 )
 
 

@@ -73,7 +73,7 @@ def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> 
     UsageError without a judge.
     """
     if not judges:
-        raise UsageError("There is no judge to compare. Calibrate one, import replies, or compute a metric.")
+        raise UsageError("No judge to compare. Calibrate one, import replies, or compute a metric.")
     labelled = ~np.isnan(golden.labels(aspect))
     seen = np.array([np.isin(np.arange(labelled.size), list(judge.seen)) for judge in judges])
     scored = ~np.isnan(np.stack([judge.values for judge in judges]))
@@ -302,7 +302,7 @@ def human_ceiling(
     except AspectError as error:
         return replace(nothing, reason=str(error))
     if not here.rated_twice.size:
-        return replace(nothing, reason="no item here was rated by two raters")
+        return replace(nothing, reason="none of these items has ratings from two raters")
     items = LabelledItems.of(golden, aspect, positions)
     return leave_one_out(here, items, measure, seed=seed)[0]
 
@@ -339,6 +339,6 @@ def _nothing_left(pool: ItemPool) -> str:
     if not pool.n_labelled:
         return "No item has a label on this aspect."
     return (
-        f"Of {pool.n_labelled:,} labelled items {pool.n_seen:,} were seen by one of the judges, and "
-        f"{pool.n_unscored:,} more have no score from one of them. Leave out some judges."
+        f"Of {pool.n_labelled:,} labelled items, {pool.n_seen:,} were used to calibrate one of the judges, and "
+        f"{pool.n_unscored:,} more lack a score from at least one judge. Leave out some judges."
     )

@@ -112,8 +112,8 @@ def compare(
     positions = np.intersect1d(a.scored, b.scored)
     if not positions.size:
         raise UsageError(
-            f"The judges have no common item to compare on: a scored {a.scored.size} and b {b.scored.size} labelled "
-            f"items of {golden.name}, none of them the same. Score the same items with both."
+            f"The two judges scored no labelled item of {golden.name} in common: a scored {a.scored.size}, and b "
+            f"scored {b.scored.size} others. Score the same items with both."
         )
     items = LabelledItems.of(golden, aspect, positions)
     how = settings or MeasureSettings()
@@ -168,7 +168,7 @@ def annotator_test(
 
 # ── decisions ────────────────────────────────────────────────────────────────────────────────────────────────
 
-NO_SYSTEMS = "no pair names its two systems (columns model_a and model_b)"
+NO_SYSTEMS = "no pair names both of its systems (columns model_a and model_b)"
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Preferences(JsonRecord):
         """The pairs left out of the strengths, in words; "" if none or all are."""
         left_out = {"without two known systems": self.n_unknown, "of a system with itself": self.n_itself}
         known = [f"{counted(n, 'pair')} {why}" for why, n in left_out.items() if n and self.by_people.n]
-        return f"Not counted for the strengths: {' and '.join(known)}." if known else ""
+        return f"The strengths exclude {' and '.join(known)}." if known else ""
 
 
 def preferred(
@@ -246,10 +246,12 @@ def choose_threshold(
     scale = task_of(golden, aspect).scale
     if yes_from is None and not scale.two_steps:
         raise UsageError(
-            f"The labels of {aspect} go from {scale}: name the lowest label that counts as a yes (--yes-from)."
+            f"The labels of {aspect} use the scale {scale}. Set --yes-from to the lowest label that counts as a yes."
         )
     if not (0 < miss_cost < np.inf and 0 < alarm_cost < np.inf):
-        raise UsageError(f"Costs must be above 0; got {miss_cost:g} for a miss and {alarm_cost:g} for a false alarm.")
+        raise UsageError(
+            f"Costs must be greater than 0; got {miss_cost:g} for a miss and {alarm_cost:g} for a false alarm."
+        )
     limit = scale.high if yes_from is None else yes_from
     if not scale.low < limit <= scale.high:
         raise UsageError(f"--yes-from must be above {scale.low:g} and at most {scale.high:g}; got {limit:g}.")
@@ -279,8 +281,8 @@ def preferences(
     task_of(golden, aspect)
     if golden.kind != "pair":
         raise UsageError(
-            f"{golden.name} contains no pairs. Name the texts text_a and text_b, the systems model_a and model_b, "
-            "and the preferred side winner (A, B or tie)."
+            f"{golden.name} doesn't contain pairs. Name its columns text_a, text_b, model_a, model_b and winner (A, B "
+            "or tie)."
         )
     if verdicts is None:
         return preferred(golden, aspect)

@@ -173,7 +173,7 @@ def periods_of(items: Sequence[Item], times: Sequence[datetime | None], by: By) 
     else:
         if missing := times.count(None):
             raise UsageError(
-                f"{missing:,} of {len(times):,} texts have no readable time, which --by {by} needs. Name the column "
+                f"{missing:,} of {len(times):,} texts have no readable time, but --by {by} needs one. Map a column "
                 "with --map time=COLUMN (2026-11-23T09:30:00), or use --by version."
             )
         days = [at.date() for at in times if at is not None]
@@ -190,7 +190,7 @@ def _movement(before: StreamMean | None, now: StreamMean | None, known: float | 
     value, own = now.value - before.value, now.radius(level, before.n_sources)
     if known is None or own is None:
         few = counted(min(before.n_sources, now.n_sources), "source")
-        return Movement(value, None, f"from {few}; alarms begin at {LEAST_STREAM}")
+        return Movement(value, None, f"from {few}; alarms need at least {LEAST_STREAM}")
     return Movement(value, known + own)
 
 
@@ -237,13 +237,13 @@ def look_again(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str],
     both = [anchor for anchor in first if anchor in now]
     look = AnchorLook(n, len(both), len(first) - len(both), None, None)
     if n == 1:
-        return replace(look, reason="the first look, the reference for later ones")
+        return replace(look, reason="first look, the reference for later ones")
     if not both:
-        return replace(look, reason="no anchor could be read again")
+        return replace(look, reason="no anchor was scored again")
     changes = np.array([now[anchor] - first[anchor] for anchor in both])
     codes = np.unique([sources[anchor] for anchor in both], return_inverse=True)[1].astype(np.intp)
     if np.abs(changes).max() <= ROUNDING:
-        return replace(look, change=0.0, reason="not one score has changed")
+        return replace(look, change=0.0, reason="no score has changed")
     mean = stream_mean(changes, codes)
     assert mean is not None
     look = replace(look, change=mean.value)
@@ -366,8 +366,8 @@ def monitor(
         off = labels[~np.isnan(labels) & ((labels < task.scale.low) | (labels > task.scale.high))]
         if off.size:
             raise GoldenError(
-                f"{off.size:,} labels lie outside the judge's scale of {task.scale.low:g} to {task.scale.high:g}, the "
-                f"first at {off[0]:g}. Name the right column with --map {HUMAN}{task.aspect}=COLUMN."
+                f"{off.size:,} labels are outside the judge's scale of {task.scale.low:g} to {task.scale.high:g}; the "
+                f"first is {off[0]:g}. Map the right column with --map {HUMAN}{task.aspect}=COLUMN."
             )
         n_known, verdicts = _verdicts(items, paths, file, folder, how, replies=replies, progress=progress)
         look = None
@@ -431,8 +431,8 @@ def read_traffic(
         mapping = mapping_of(columns, head, own, kept)
         if "target" not in mapping.roles or mapping.layout == "long":
             raise GoldenError(
-                f"No column contains the text to judge. The columns are: {', '.join(columns)[:300]}. Name it with "
-                "--map target=COLUMN; --map target=output.text names a field within an object.",
+                f"Can't find the column of texts to judge. The columns are: {', '.join(columns)[:300]}. Choose one "
+                "with --map target=COLUMN, or a field within an object with --map target=output.text.",
                 file=path.name,
             )
         log = FindingLog()
@@ -442,7 +442,7 @@ def read_traffic(
         for place, row in enumerate(cells := table.rows(), start=1):
             item = reader.read(place, cells.number, row)
             if is_blank(item.target):
-                left_out["rows without a text"] += 1
+                left_out["rows without text"] += 1
                 continue
             if item.item_id in read:
                 left_out["rows with a repeated id"] += 1
@@ -452,11 +452,13 @@ def read_traffic(
                 if label and (number := read_number(row.get(label))) is not None:
                     labels[item.item_id].append(number)
             except CellError:
-                left_out["labels that are no numbers"] += 1
+                left_out["labels that aren't numbers"] += 1
         if has_errors(findings := log.sorted()):
             raise first_error(findings, path.name)
     if lacking := [column for column in given.values() if column not in all_columns]:
-        raise UsageError(f"No file has a column {lacking[0][:60]!r}. There are: {', '.join(all_columns)[:400]}.")
+        raise UsageError(
+            f"None of the files has a column {lacking[0][:60]!r}. The columns are: {', '.join(all_columns)[:400]}."
+        )
     if not read:
         raise GoldenError(f"No text to judge in {', '.join(path.name for path in paths)}.")
     items, times = map(list, zip(*read.values(), strict=True))
@@ -489,7 +491,7 @@ def _claim(folder: Path, judge_file: Path, model: str) -> None:
             write_json(state, own)
         known = json.loads(state.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"{state}: cannot be used ({error}). Use another --out.") from error
+        raise UsageError(f"Can't use {state} ({error}). Use another --out.") from error
     if known != own:
         raise JobError(
             f"{folder} contains verdicts of another judge file or model, which can't be compared with those of "
@@ -571,6 +573,6 @@ def _look(judge: LoadedJudge, golden: GoldenSet, folder: Path) -> AnchorLook:
         write_text(place, json_lines(lines))
     looks = [{key: score for key, score in line["scores"].items() if key in places} for line in lines]
     if not looks[0]:
-        raise JobError(f"None of the anchors was among those of the first look in {folder}. Give the same --anchors.")
+        raise JobError(f"None of the anchors matches the first look in {folder}. Use the same --anchors as before.")
     sources = {key: golden.items[k].source_id or key for key, k in places.items()}
     return look_again(looks, sources, ALPHA / 2)

@@ -42,7 +42,7 @@ class RecheckSettings:
     """`fall` is the fall that matters, `alpha` the accepted chance of a false alarm."""
 
     alpha: float = setting(0.05, "Accepted chance of a false alarm.")
-    fall: float = setting(0.1, "Smallest fall that matters; 'holds' rules it out.")
+    fall: float = setting(0.1, "Smallest fall that matters. The result 'holds' rules out such a fall.")
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,10 @@ def recheck(
     now = align(golden, newest, aspect, measure, all_items=True)  # what the judge met is left out already
     notes = list(judge.marks)
     if judge.task.aspect != aspect:
-        notes.append(f"The judge was calibrated on {judge.task.aspect!r}; the labels are those of {aspect!r}.")
+        notes.append(f"The judge was calibrated on {judge.task.aspect!r}, but the labels are for {aspect!r}.")
     if n := sum(left_out.values()):
         notes.append(
-            f"{n:,} of {n + used.size:,} labelled items are left out, recognised by their texts, not their ids: "
+            f"{n:,} of {n + used.size:,} labelled items are left out because Concord recognised their texts: "
             f"{_reasons(left_out)}."
         )
     return Recheck(
@@ -168,7 +168,7 @@ def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str) -> tupl
     reason_of |= {digest: "calibration" for judge_texts in texts for digest in judge_texts.calibration}
     labelled = np.flatnonzero(~np.isnan(golden.labels(aspect))).tolist()
     if not labelled:
-        raise GoldenError(f"there are no newer labels of {aspect!r}: no item has a label.", file=golden.name)
+        raise GoldenError(f"The golden set has no newer labels of {aspect!r}: no item has a label.", file=golden.name)
     seen: set[tuple[str, str]] = set()
     reasons: dict[int, str] = {}
     for k in labelled:
@@ -184,8 +184,8 @@ def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str) -> tupl
     used = [k for k in labelled if k not in reasons]
     if not used:
         raise GoldenError(
-            f"there are no newer labels of {aspect!r}. Of its {len(labelled):,} labelled items, recognised by their "
-            f"texts, not their ids, {_reasons(counts)}. Label other items, and recheck on those.",
+            f"The golden set has no newer labels of {aspect!r}. Of its {len(labelled):,} labelled items, recognised "
+            f"by their texts, {_reasons(counts)}. Label other items, and recheck on those.",
             file=golden.name,
         )
     return np.array(used, dtype=np.intp), counts

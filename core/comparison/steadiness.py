@@ -45,10 +45,10 @@ TOO_FEW, ALL_SAME = "fewer than two items have two scores to compare", "all scor
 class RepeatSettings:
     """How many calibration items are asked about, and how often each."""
 
-    items: int = setting(30, "Calibration items to ask about.", low=2, high=10_000)
-    times: int = setting(3, "How often to ask about each.", low=2, high=50)
-    seed: int = setting(0, "Seed of the choice of items.", low=0)
-    budget_usd: float | None = setting(None, "Most dollars to spend.", low=0)
+    items: int = setting(30, "Number of calibration items to score.", low=2, high=10_000)
+    times: int = setting(3, "Number of times to score each item.", low=2, high=50)
+    seed: int = setting(0, "Seed for choosing the items.", low=0)
+    budget_usd: float | None = setting(None, "Maximum cost in dollars.", low=0)
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -130,8 +130,8 @@ def items_to_repeat(judge: LoadedJudge, golden: GoldenSet, settings: RepeatSetti
     places = [k for k, item in enumerate(golden.items) if text_digest(item) in known]
     if len(places) < 2:
         raise UsageError(
-            f"{golden.name} holds {len(places)} of the items that the judge was calibrated on; at least 2 are needed. "
-            "Name the golden set of its calibration."
+            f"{golden.name} contains {len(places)} of the items that the judge was calibrated on; at least 2 are "
+            "needed. Use the golden set of its calibration."
         )
     chosen = np.random.default_rng([settings.seed, 37]).permutation(len(places))[: settings.items]
     return [golden.items[places[k]] for k in np.sort(chosen)]

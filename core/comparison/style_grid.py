@@ -70,7 +70,7 @@ class StylesSettings:
     def __post_init__(self) -> None:
         check_settings(self)
         if not self.styles or len(set(self.styles)) < len(self.styles):
-            raise UsageError("A grid needs at least one style, and each style only once.")
+            raise UsageError("A grid needs at least one style, and no style twice.")
         if any(style.form == "clauses" for style in self.styles):
             raise UsageError(
                 "Styles are compared without criteria, so no clause can be rated. Use calibrate --form clauses."
@@ -105,7 +105,7 @@ def asked_items(golden: GoldenSet, aspect: str, settings: StylesSettings) -> Ask
     task, positions = task_of(golden, aspect), np.flatnonzero(~np.isnan(golden.labels(aspect)))
     if positions.size < 2:
         raise AspectError(
-            f"aspect {aspect!r} has {positions.size} labels; at least 2 are needed. Label more items.", file=golden.name
+            f"Aspect {aspect!r} needs at least 2 labels; it has {positions.size}. Label more items.", file=golden.name
         )
     if settings.n_items is not None and settings.n_items < positions.size:
         draw = np.random.default_rng(settings.seed)

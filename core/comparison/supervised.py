@@ -41,9 +41,9 @@ def plain_regression(golden: GoldenSet, aspect: str, *, seed: int = 0) -> PlainR
     at = _drawn(golden.source_codes, np.flatnonzero(~np.isnan(labels)), seed)
     y, folds = labels[at], source_folds(golden.source_codes[at], seed=seed)
     if at.size < LEAST_LABELS:
-        return PlainRegression(values, 0, f"{at.size} labels; a regression needs {LEAST_LABELS}")
+        return PlainRegression(values, 0, f"only {at.size} labels; a regression needs at least {LEAST_LABELS}")
     if folds.max() < 2:
-        return PlainRegression(values, 0, "a regression on other sources' labels needs 3 sources")
+        return PlainRegression(values, 0, "a regression needs labels from at least 3 sources")
     if y.min() == y.max():
         return PlainRegression(values, 0, "all labels are equal")
     x = _standardised(features.feature_matrix([golden.items[int(k)] for k in at], golden.kind))

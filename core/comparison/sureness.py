@@ -79,18 +79,18 @@ def calibration_curve(
     fitting, telling = usable[seen], usable[~seen]
     if not telling.size:
         raise UsageError(
-            f"{judge.name} has no unseen item with a score and a label ({usable.size:,} have both, all seen), "
-            "so nothing shows what its scores mean. Label or score more items."
+            f"{judge.name} was calibrated on all {usable.size:,} items with both a score and a label, so none is left "
+            "to show what its scores mean. Label or score more items."
         )
     crossed = own is None and fitting.size < MIN_LABELS
     at = telling if crossed else fitting
     score_map, note = fit_isotonic(scores[at], labels[at], scale) if own is None else (own, "")
     if crossed:
         mapped = cross_mapped(scores[at], labels[at], golden.source_codes[at], scale, seed=seed)
-        where = f"these {at.size:,} items; the errors by cross-fitting over sources"
+        where = f"these {at.size:,} items, with errors cross-fitted over sources"
     else:
         mapped = scores[telling] if score_map is None else score_map.apply(scores[telling])
-        where = f"{at.size:,} items that the judge had seen"
+        where = f"{at.size:,} items that the judge was calibrated on"
     on_scale = judge.on_scale and judge.higher_is_better
     return CalibrationCurve(
         bins=_bins(scores[telling], labels[telling]),
@@ -160,7 +160,7 @@ def calibrated_sureness(golden: GoldenSet, made: Calibration) -> Sureness:
     labels, sources = labels[told], golden.source_codes[told]
     on_points, n_sources = labels_on_points(labels, scale), int(np.unique(sources).size)
     intervals = None if made.intervals is None else VerdictIntervals.from_json(made.intervals)
-    reason = "its scores have no map to the human scale"
+    reason = "its scores aren't mapped to the raters' scale"
     if made.score_map is not None and intervals is not None:
         reason = intervals.why_none if intervals.expected_error else intervals.reason
     base = Sureness(COVERAGE, scale, told.size, n_sources, on_points, reason=reason)

@@ -80,7 +80,7 @@ def switch(
     for spec in (None, *judges):
         with closing(opened(spec)) as judge:
             if not isinstance(judge, CalibratedJudge):
-                raise UsageError("Only a judge.yaml with criteria can be asked of another model.")
+                raise UsageError("Only a judge.yaml with criteria can be tried with another model.")
             measure, aspect = exported_alignment(judge.card).measure, judge.task.aspect
             task_of(golden, aspect)
             labelled = np.flatnonzero(~np.isnan(golden.labels(aspect)))
@@ -88,7 +88,10 @@ def switch(
             known = calibration_digests(judge.card)
             chose = np.array([text_digest(golden.items[k]) in known for k in labelled.tolist()], dtype=np.bool_)
             if chose.all():
-                raise GoldenError("every labelled item chose the criteria; name other items", file=golden.name)
+                raise GoldenError(
+                    "Every labelled item was used to choose the criteria. Use a golden set with other items.",
+                    file=golden.name,
+                )
             items = [golden.items[k] for k in labelled.tolist()]
             calls = len(items) * len(judge.criteria)
             done, expected = calls * len(found), calls * (len(judges) + 1)

@@ -131,11 +131,11 @@ class RunProgress:
                 self._stop = error
                 return
             if self._worker_stops.is_set():
-                self._stop = LostRunError("This worker stops; the next one resumes the run.")
+                self._stop = LostRunError("The worker is stopping. The next worker resumes the run.")
             elif reason == "cancelled":
-                self._stop = CancelledRunError("Somebody cancelled the run. Replies that were paid for stay cached.")
+                self._stop = CancelledRunError("The run was cancelled. Paid replies stay cached.")
             elif reason == "lost":
-                self._stop = LostRunError("Another worker has the run.")
+                self._stop = LostRunError("Another worker has taken over the run.")
 
     def _write(self) -> None:
         with self._lock:
@@ -190,7 +190,7 @@ class Queue:
         for run in active:
             lost = run.status == "running" and run.worker_alive is False and run.worker_id != self._worker_id
             if lost and runs.pass_on(run.run_id, run.attempt):
-                log.warning("run %s: passed on from worker %s", run.run_id, run.worker_id)
+                log.warning("run %s: requeued because worker %s was lost", run.run_id, run.worker_id)
         for run in reversed(active):
             lane = self._lane_of(run)
             with self._changed:  # the attempt before, just cancelled, may still be ending
@@ -225,14 +225,14 @@ class Queue:
         except Exception as fault:
             log.exception("run %s failed unexpectedly", run.run_id)
             name = type(fault).__name__
-            status, error = "failed", f"Something unexpected went wrong ({name}); the worker's log has the details."
+            status, error = "failed", f"An unexpected error occurred ({name}). See the worker's log for details."
         pool.shutdown(wait=False)  # work that does not notice a cancellation ends by itself
         try:
             if status:
                 message = "done" if status in WITH_RESULT else status
                 self._store.runs.finish(run.run_id, run.attempt, status, message=message, error=error)
         except ConcordError as failure:
-            log.warning("run %s: its ending could not be stored: %s", run.run_id, failure)
+            log.warning("run %s: couldn't store the final status: %s", run.run_id, failure)
         finally:
             with self._changed:
                 del self._active[run.run_id]
@@ -273,7 +273,7 @@ def ensure_worker(settings: Settings) -> None:
             make_private(home)
             watch.write_text(me)
     except OSError as error:
-        raise JobError(f"{home} cannot be written: {error.strerror}. Set CONCORD_HOME.") from error
+        raise JobError(f"Can't write to {home}: {error.strerror}. Set CONCORD_HOME to another folder.") from error
     if home in _started:
         process, at = _started[home]
         if process.poll() is None and time.monotonic() - at < _STARTING_SECONDS:
@@ -299,7 +299,7 @@ def _start(settings: Settings) -> None:
         with child.stdin as pipe:
             pipe.write(TypeAdapter(Settings).dump_json(settings))
     except OSError as error:
-        raise JobError(f"The worker process cannot be started: {error.strerror}.") from error
+        raise JobError(f"Can't start the worker process: {error.strerror}.") from error
     _started[settings.home] = child, time.monotonic()
 
 

@@ -48,7 +48,7 @@ def run_worker(settings: Settings, *, linger: float | None = None) -> None:
         lock = FileLock(lock_file(settings)).acquire(timeout=0)
     except Timeout:
         raise JobError(
-            f"A worker already runs on {settings.home}; one is enough, it runs several jobs at once."
+            f"A worker is already running for {settings.home}. One is enough, because it runs several jobs at once."
         ) from None
     with lock, owner_only():
         secure_home(settings.home)
@@ -62,8 +62,8 @@ def _work(settings: Settings, store: Store, linger: float | None) -> None:
     for other in store.workers.alive():  # a worker of this CONCORD_HOME is dead, for its lock is here
         if other.worker_id == worker_id and other.place != place:
             raise JobError(
-                f"A worker named {worker_id!r} is alive on {other.place}. "
-                "Give this one another name with CONCORD_WORKER_ID."
+                f"A worker named {worker_id!r} is already running on {other.place}. Set CONCORD_WORKER_ID to another "
+                "name."
             )
     store.workers.enter(worker_id, place, os.getpid())
     stop = threading.Event()
@@ -75,7 +75,7 @@ def _work(settings: Settings, store: Store, linger: float | None) -> None:
             try:
                 store.workers.beat(worker_id)
             except ConcordError as error:
-                log.warning("no heartbeat could be written; trying again: %s", error)
+                log.warning("couldn't write a heartbeat; trying again: %s", error)
 
     threading.Thread(target=keep_beating, name="heartbeat", daemon=True).start()
     queue = Queue(store, worker_id, lambda run, progress: do_run(store, settings, run, progress), lane_of)
@@ -91,7 +91,7 @@ def _work(settings: Settings, store: Store, linger: float | None) -> None:
                 break
             queue.tick()
         except ConcordError as error:
-            log.warning("the queue cannot be read; trying again: %s", error)
+            log.warning("couldn't read the queue; trying again: %s", error)
     stop.set()
     queue.stop()
     store.workers.leave(worker_id)

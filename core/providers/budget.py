@@ -16,7 +16,9 @@ class BudgetSpentError(ConcordError):
     """The next reply would exceed a budget in dollars.  `usage` is the cost of the stopped batch."""
 
     def __init__(self, dollars: float, usage: Usage) -> None:
-        super().__init__(f"The budget of ${dollars:,g} is used up: the next reply would exceed it. Raise it to go on.")
+        super().__init__(
+            f"The budget of ${dollars:,g} is used up: the next reply would exceed it. Raise the budget to continue."
+        )
         self.usage = usage
 
 

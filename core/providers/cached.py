@@ -204,7 +204,7 @@ class RecordedProvider:
                 reply_from_json(text := json.dumps(row["reply"]))
                 self.replies[str(row["key"])] = text
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise UsageError(f"{path}, line {number}: not a recording that can be read ({error}).") from error
+            raise UsageError(f"{path}, line {number}: can't read the recording ({error}).") from error
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """As `Provider.complete`.  ProviderError at the first request that was not recorded."""
@@ -213,9 +213,9 @@ class RecordedProvider:
             stored = self.replies.get(request.key(self.endpoint))
             if stored is None:
                 raise ProviderError(
-                    f"{self.name} contains no reply to request {index + 1} of {len(requests)}.",
-                    hint="A recording answers only what was asked when it was made: "
-                    "same items, criteria, prompts and settings. Use a live judge for anything else.",
+                    f"The recording {self.name} has no reply to request {index + 1} of {len(requests)}.",
+                    hint="A recording contains only the replies of one run. Use the same items, criteria, prompts "
+                    "and settings, or a live judge.",
                 )
             if self._pace > 0:
                 time.sleep(min(_LONGEST_PAUSE, 1 / self._pace))

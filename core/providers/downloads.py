@@ -16,7 +16,7 @@ def download(address: str, path: Path, sha256: str | None = None, *, timeout: fl
     DownloadError when the address is not https, cannot be reached, or sends a file with another hash than `sha256`.
     """
     if not address.startswith("https://"):
-        raise DownloadError(f"{address} is not https; only https addresses are fetched.")
+        raise DownloadError(f"{address} isn't an https address. Only https downloads are allowed.")
     import pooch
     import requests
 
@@ -28,8 +28,8 @@ def download(address: str, path: Path, sha256: str | None = None, *, timeout: fl
         status = "an error" if error.response is None else error.response.status_code
         raise DownloadError(f"{address} answered {status} instead of sending the file.") from error
     except requests.RequestException as error:
-        raise DownloadError(f"{address} cannot be reached ({type(error).__name__}).") from error
+        raise DownloadError(f"Can't reach {address} ({type(error).__name__}).") from error
     except ValueError as error:  # pooch's word for another hash
-        raise DownloadError(f"{address} is not the file that the catalogue knows: its sha256 differs.") from error
+        raise DownloadError(f"{address} isn't the expected file: its SHA-256 hash differs.") from error
     except OSError as error:
-        raise DownloadError(f"{path} cannot be written: {error.strerror or error}.") from error
+        raise DownloadError(f"Can't write {path}: {error.strerror or error}.") from error

@@ -56,8 +56,7 @@ def place_of(url: str) -> Host:
     """Parse the server that a request to `url` reaches.  UsageError as `checked_base_url`."""
     if "@" in url.partition("://")[2].partition("/")[0] or "?" in url or "#" in url:
         raise UsageError(
-            "The base URL must end with its path: no user name or password, no '?' or '#'. The key goes into "
-            "OPENAI_API_KEY."
+            "The base URL can't contain a user name, a password, '?' or '#'. Put the key into OPENAI_API_KEY."
         )
     try:
         parts = urlsplit(url if _URL.fullmatch(url) and "\\" not in url else "")
@@ -68,8 +67,8 @@ def place_of(url: str) -> Host:
         host, port = "", 0
     if not all(0 < len(label) < 64 for label in host.split(".")):
         raise UsageError(
-            "The base URL of an endpoint must look like http://127.0.0.1:8000/v1 or https://HOST/v1. Use no spaces "
-            "or backslashes, and only letters, digits, dots and hyphens in the host."
+            "The base URL of an endpoint must look like http://127.0.0.1:8000/v1 or https://HOST/v1. Don't use "
+            "spaces or backslashes. The host can contain only letters, digits, dots and hyphens."
         )
     return Host(parts.scheme, host, port)
 
@@ -181,7 +180,7 @@ def _base_url(url: str) -> str:
 
 def _variable(name: str) -> str:
     if not re.fullmatch(r"[A-Z][A-Z0-9_]{0,99}", name):
-        raise ValueError("must be the name of an environment variable in capitals (MY_KEY), never the key itself")
+        raise ValueError("must be the name of an environment variable in capitals (MY_KEY), not the key itself")
     return name
 
 
@@ -190,7 +189,7 @@ def _headers(headers: dict[str, str]) -> dict[str, str]:
         if not (value.isascii() and value.isprintable()):
             raise ValueError(f"the value of {name} must be plain ASCII on one line")
         if not VARIABLE.search(value) and (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value)):
-            raise ValueError(f"{name} looks like a secret: put it into an environment variable, and write $NAME here")
+            raise ValueError(f"{name} looks like a secret. Put it into an environment variable, and write $NAME here")
     return headers
 
 
@@ -230,7 +229,7 @@ def read_endpoint_file(path: Path) -> EndpointFile:
     try:
         return EndpointFile.model_validate(yaml.safe_load(path.read_text("utf-8")) or {})
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+        raise UsageError(f"Can't read {path}: {error.strerror}.") from error
     except ValidationError as error:
         faults = sorted(error.errors(), key=lambda fault: fault["loc"][-1:] != ("[key]",))
         place = list(map(str, faults[0]["loc"]))
@@ -241,7 +240,7 @@ def read_endpoint_file(path: Path) -> EndpointFile:
     except (yaml.YAMLError, RecursionError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)  # its own words may quote a secret
         where = f", line {mark.line + 1}" if mark else ""
-        raise UsageError(f"{path}{where}: is not YAML that Concord reads.") from None
+        raise UsageError(f"{path}{where}: the file isn't valid YAML.") from None
 
 
 OPENAI_KEY = "OPENAI_API_KEY"
@@ -311,12 +310,12 @@ class Installation:
         remember(value)
         if not value:
             raise AuthError(
-                f"The endpoint file names the environment variable {name} for {base_url}, and it is not set.",
-                hint=f"Set {name} where Concord and its worker run.",
+                f"The endpoint file uses the environment variable {name} for {base_url}, but it isn't set.",
+                hint=f"Set {name} in the environment of Concord and its worker.",
             )
         if not (value.isascii() and value.isprintable()):
             raise UsageError(
-                f"The environment variable {name} cannot be sent in a header: it has a line break "
-                "or characters outside ASCII."
+                f"The environment variable {name} can't be sent in a header because it contains a line break or "
+                "non-ASCII characters."
             )
         return value

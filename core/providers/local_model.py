@@ -127,7 +127,7 @@ def _answers(model: Ready, requests: Sequence[Request]) -> Iterator[tuple[Reques
     for request, row in rows.items():
         if len(row) >= limit:
             words = (
-                f"The prompt has {len(row):,} tokens, but {loaded.facts.name} reads at most {limit:,}, including its "
+                f"The prompt has {len(row):,} tokens, but {loaded.facts.name} reads at most {limit:,}, including the "
                 "answer. Shorten the item, or choose a model with a longer context."
             )
             yield request, Failure(words)
@@ -188,12 +188,12 @@ def weighed_reply(numbers: Sequence[str], shares: FloatArray, n_tokens: int) -> 
     """The likeliest of `numbers` with all their probabilities, or `OFF_SCALE` if their share is too small."""
     usage, total = _usage(n_tokens, 1), float(shares.sum())
     if not np.isfinite(total):
-        return Failure("The model's probabilities are not numbers: its weights or number format overflow.")
+        return Failure("The model's probabilities aren't valid numbers: its weights or number format overflow.")
     if total < LEAST_ON_SCALE:
         words = (
-            f"Only {percent(total, digits=1)} of the answer's probability lay on the numbers "
-            f"{numbers[0]} to {numbers[-1]}; {percent(LEAST_ON_SCALE)} are needed. Ask for a written rating (weighted "
-            "off), or choose a model that follows instructions."
+            f"Only {percent(total, digits=1)} of the answer's probability is on the numbers {numbers[0]} to "
+            f"{numbers[-1]}; at least {percent(LEAST_ON_SCALE)} is needed. Ask for a written rating (weighted off), "
+            "or choose a model that follows instructions."
         )
         return Completion(words, OFF_SCALE, usage)
     best = numbers[int(shares.argmax())]
@@ -247,15 +247,15 @@ def _chat(tokenizer: Any, messages: Sequence[Message]) -> str:
             )
         except TemplateError as error:
             problem = error
-    raise JudgeError(f"The model's chat template cannot be filled in: {str(problem)[:200]}") from problem
+    raise JudgeError(f"Can't fill in the model's chat template: {str(problem)[:200]}") from problem
 
 
 def number_tokens(model: Ready, numbers: Sequence[str]) -> list[list[int]]:
     """Find the tokens of each of `numbers`.  JudgeError if a number takes several tokens."""
     if several := [number for number in numbers if number not in model.spelt]:
         raise JudgeError(
-            f"The tokenizer of {model.loaded.facts.name} writes {several[0]} with several tokens, so its probability "
-            "cannot be read in one pass. Ask for a written rating, such as --form rate_explain."
+            f"The tokenizer of {model.loaded.facts.name} splits {several[0]} into several tokens, so its probability "
+            "can't be read in one pass. Ask for a written rating, such as --form rate_explain."
         )
     return [sorted(model.spelt[number]) for number in numbers]
 

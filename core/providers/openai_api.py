@@ -242,7 +242,7 @@ class OpenAIProvider:
                 # without a named part, only an answer shows that the extras were the trouble
                 reply = None if name else await self._post(without(body, dropped))
                 known.refused |= dropped
-                log.warning("%s does not take %s; continuing without", self.endpoint, ", ".join(sorted(dropped)))
+                log.warning("%s doesn't accept %s; continuing without it", self.endpoint, ", ".join(sorted(dropped)))
                 if reply is not None:
                     return reply
 
@@ -263,7 +263,9 @@ class OpenAIProvider:
             used = room
             if room > known.room:
                 known.room = room
-                log.warning("%s thinks: its replies may take %d tokens more than asked for", request.model, room)
+                log.warning(
+                    "%s is a reasoning model: its replies may use %d tokens more than requested", request.model, room
+                )
             better = again if isinstance(again, Completion) else reply
             reply = replace(better, usage=reply.usage + again.usage)
         return replace(reply, room=used) if isinstance(reply, Completion) else reply
@@ -313,7 +315,7 @@ class OpenAIProvider:
 
     def _refusal(self, response: aiohttp.ClientResponse, raw: bytes) -> UnansweredError:
         if response.status < 400:
-            place = "a URL that cannot be read"
+            place = "an invalid URL"
             with suppress(ValueError):
                 target = self._url.join(URL(response.headers.get("location", "")))
                 place = str(target.origin()) + target.path.removesuffix(_PATH)
@@ -386,44 +388,46 @@ def as_provider_error(
 ) -> ProviderError:
     """Explain `error` with the endpoint, the model and a way out."""
     kind: type[ProviderError] = EndpointDownError
-    status, again = error.status, "Replies so far are cached; start again."
+    status, again = error.status, "Replies so far are cached. Start again."
     match error.kind:
         case "redirect":
             kind = ProviderError
-            words = f"redirects to {hide(error.words)}, which is another place: nothing was sent there"
-            hint = "If you trust that place, use its URL."
+            words = f"redirects to {hide(error.words)}, which is a different address. Nothing was sent there"
+            hint = "If you trust that address, use it as the base URL."
         case "no HTTP":
-            kind, words = BadReplyError, "does not speak HTTP"
-            hint = "Is it http or https? Check the URL, its port and its certificate."
+            kind, words = BadReplyError, "didn't send an HTTP response"
+            hint = "Check the URL (http or https), its port and its certificate."
         case "odd body":
-            kind, words = BadReplyError, f"answered 200 with {error.words}, not with a completion"
-            hint = "Check the URL: it should be an OpenAI-compatible API (often ending in /v1), not a web page."
+            kind, words = BadReplyError, f"answered 200 with {error.words} instead of a completion"
+            hint = (
+                "Check the URL. It should point to an OpenAI-compatible API (often ending in /v1), not to a web page."
+            )
         case "timeout":
-            words, hint = "did not answer in time", "Check that it is not overloaded, then start again."
+            words, hint = "didn't answer in time", "Check that it isn't overloaded, then start again."
         case "unreachable":
-            words, hint = "cannot be reached", "Check the URL and that the server runs, then start again."
+            words, hint = "can't be reached", "Check the URL, make sure that the server is running, then start again."
         case _ if _used_up_quota(error):
             kind, words = RateLimitError, f"has no quota left for this key ({status}, insufficient_quota)"
             hint = f"Add credit, raise the spending limit, or use another key. {again}"
         case _ if status in (401, 403):
-            kind, words = AuthError, f"{'refused the key' if has_key else 'asks for a key'} ({status})"
-            hint = f"Put a valid key into {key_name}." if has_key else f"Set {key_name}."
+            kind, words = AuthError, f"{'rejected the key' if has_key else 'requires a key'} ({status})"
+            hint = f"Set {key_name} to a valid key." if has_key else f"Set {key_name}."
         case _ if status == 404:
-            kind, words = ModelNotFoundError, "answered 404: it does not know this model or path"
-            hint = "Check the model's name and that the URL ends where the API starts (often /v1)."
+            kind, words = ModelNotFoundError, "answered 404: the model or path doesn't exist there"
+            hint = "Check the model's name and the URL, which often ends in /v1."
         case _ if status == 429:
             kind, words = RateLimitError, "still answered 429 (too many requests) after waiting"
-            words += f" and asks for a wait of {error.wait:,.0f} s" if error.wait else ""
+            words += f" and asks to wait {error.wait:,.0f} s" if error.wait else ""
             hint = f"Lower CONCORD_CONCURRENCY, or set requests_per_minute in endpoints.yaml. {again}"
         case _ if status >= 500:
-            words = f"still answered {status} after the retries"
-            hint = "The server has a problem: check its log, or start again later."
+            words = f"still answered {status} after several retries"
+            hint = "Check the server's log, or start again later."
         case _:  # the server's own words, unless they repeat a piece of the prompt
             told = " ".join(hide(error.words)[:_SHOWN].split())
             prompt = " ".join(" ".join(part.content for part in request.messages).split())
             pieces = (told[start : start + _ECHO_WINDOW] for start in range(max(1, len(told) - _ECHO_WINDOW + 1)))
-            hint = f"It says: {told}" if told and not any(piece in prompt for piece in pieces) else ""
-            kind, words = ProviderError, f"refused the request ({status})"
+            hint = f"The server says: {told}" if told and not any(piece in prompt for piece in pieces) else ""
+            kind, words = ProviderError, f"rejected the request ({status})"
     return kind(f"{endpoint} (model {request.model!r}) {words}.", hint=hint)
 
 

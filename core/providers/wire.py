@@ -169,7 +169,7 @@ def read_completion(body: bytes, price: Price | None) -> Reply:
         answer = json.loads(body)
     except (ValueError, RecursionError):
         start = body[:200].lstrip()
-        shape = "text that is not JSON" if start else "an empty body"
+        shape = "text that isn't JSON" if start else "an empty body"
         raise UnansweredError("odd body", "an HTML page" if start.startswith(b"<") else shape) from None
     choices = json_field(answer, "choices", list)
     if choices is None:
@@ -181,11 +181,11 @@ def read_completion(body: bytes, price: Price | None) -> Reply:
         return Failure(f"The endpoint sent a completion without {'a message' if choices else 'choices'}.", usage)
     finish, text = json_field(choice, "finish_reason", str), message.get("content")
     if finish == "content_filter":
-        return Failure("The endpoint's content filter withheld the reply.", usage)
+        return Failure("The endpoint's content filter blocked the reply.", usage)
     if refusal := json_field(message, "refusal", str):
         return Completion(hide_sent(_encodable(refusal)[:MOST_CHARACTERS]), "refusal", usage)
     if text is not None and not isinstance(text, str):
-        return Failure("The endpoint sent a completion whose content is not text.", usage)
+        return Failure("The endpoint sent a completion whose content isn't text.", usage)
     text = hide_sent(_encodable(text or "")[:MOST_CHARACTERS])
     inline = "<think" in text[:20].lower()
     logprobs = () if inline else _logprobs(json_field(json_field(choice, "logprobs", dict), "content", list) or [])

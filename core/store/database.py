@@ -198,7 +198,7 @@ log = logging.getLogger("concord")
 
 def say_in_log() -> None:
     """Log that the program waits for the database."""
-    log.warning("the database does not answer; waiting for it, up to %g s", PATIENCE)
+    log.warning("the database doesn't respond; waiting up to %g s", PATIENCE)
 
 
 def sqlalchemy_url(url: str) -> sa.URL:
@@ -409,8 +409,8 @@ class Database:
                 if status != "in progress":  # so long ago that the server has forgotten
                     break
         raise StoreError(
-            "The connection to the database was lost while something was being saved, and the database has not said "
-            "whether it was. Look at what is there before you do it again."
+            "The database connection was lost during a save, so Concord doesn't know whether the save succeeded. "
+            "Check the current state before you try again."
         )
 
     def _make_tables(self) -> None:
@@ -428,8 +428,8 @@ class Database:
                 transaction.execute(sa.insert(_SCHEMA_VERSION), {"version_num": HEAD})
             elif version != HEAD:
                 raise StoreError(
-                    f"The database has version {version!r} and this Concord reads {HEAD!r}: it was written by a newer "
-                    "Concord, or before the first release. Update this one, or use another CONCORD_HOME."
+                    f"The database has version {version!r}, but Concord needs {HEAD!r}. Install a newer Concord, or "
+                    "use another CONCORD_HOME."
                 )
 
 
@@ -531,7 +531,7 @@ def in_our_words(folder: Path | None = None) -> Iterator[None]:
     try:
         yield
     except sa.exc.TimeoutError as error:
-        raise StoreError("All connections to the store are busy; try again in a moment.") from error
+        raise StoreError("All database connections are busy. Try again in a moment.") from error
     except (sa.exc.DBAPIError, sqlite3.Error) as error:
         raise _translated(error, folder) from error
 
@@ -547,18 +547,18 @@ def _translated(error: sa.exc.DBAPIError | sqlite3.Error, folder: Path | None) -
             )
         if is_lost(error):
             return LostConnectionError(
-                "The database cannot be reached. Check CONCORD_DATABASE_URL and that the server runs."
+                "Can't reach the database. Check CONCORD_DATABASE_URL, and make sure that the server is running."
             )
     code = getattr(cause, "sqlite_errorname", "") or getattr(cause, "sqlstate", "") or ""
     # SQLite says FULL only of its pages.  Without room for the small files next to them it says IOERR_SHMSIZE or
     # another IOERR, as it does of a file system that it cannot use at all.
     if code in ("SQLITE_FULL", _DISK_FULL) or (code.startswith("SQLITE_IOERR") and _is_full(folder)):
-        return StoreFullError("The disk is full. What was stored before is intact; make room and try again.")
+        return StoreFullError("The disk is full. Your stored data is safe. Free some space, and try again.")
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return StoreError("The store is busy: another process kept writing for 15 s. Try again.")
+        return StoreError("The database is busy: another process has been writing for 15 s. Try again.")
     return StoreError(
-        f"The store could not be read or written ({code}). Check CONCORD_HOME: the file has to be intact and writable, "
-        "on a local disk."
+        f"Can't read or write the database ({code}). Check that the file in CONCORD_HOME is intact, writable and on a "
+        "local disk."
     )
 
 
@@ -631,7 +631,7 @@ def plain(value: Any, chunks: list[bytes]) -> Any:
         return {key: plain(item, chunks) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item, chunks) for item in value]
-    raise TypeError(f"Cannot store a {type(value).__name__} such as {str(value)[:40]!r}.")
+    raise TypeError(f"Can't store a {type(value).__name__} such as {str(value)[:40]!r}.")
 
 
 # ── annotations as schemas ───────────────────────────────────────────────────────────────────────────────────
@@ -678,7 +678,7 @@ def _schema(kind: Any) -> CoreSchema:
         return schemas.dict_schema(values_schema=_schema(inner[1]), fail_fast=True)
     if origin is Literal:
         return schemas.literal_schema(list(inner))
-    raise TypeError(f"No reader for a field of type {kind!r}.")
+    raise TypeError(f"Can't read fields of type {kind!r}.")
 
 
 def _record(kind: type) -> CoreSchema:

@@ -33,9 +33,9 @@ ENTRY_KINDS: dict[str, type[Entry]] = {}
 """Name in the store → record; every kind of entry registers itself."""
 RETIRED = {
     "lock": "locked or unlocked criteria",
-    "fusion plan": "kept a plan of a fusion",
+    "fusion plan": "saved a fusion plan",
     "comment": "commented on criteria",
-    "comment settled": "settled a comment",
+    "comment settled": "resolved a comment",
     "criteria name": "named criteria",
     "proposal": "decided on a proposal",
 }
@@ -130,8 +130,8 @@ class Events(StorePart):
                 same = transaction.execute(newest.filter_by(kind=entry.kind, subject=entry.subject)).one_or_none()
                 if same is not None and same.number != expected:
                     raise ConflictError(
-                        f"{same.actor or 'Somebody'} decided on this while you were looking at it. Look at what they "
-                        "did, then decide again; nothing was overwritten.",
+                        f"{same.actor or 'Somebody'} decided on this while you were looking at it. Nothing was "
+                        "overwritten. Review their decision, then decide again.",
                         theirs=same.body,
                         yours=body,
                     )

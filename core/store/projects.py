@@ -82,7 +82,7 @@ class Projects(StorePart):
         """NotFoundError for an unknown id."""
         row = self._db.row(_counted().where(projects.c.project_id == project_id))
         if row is None:
-            raise NotFoundError(f"There is no project {project_id!r}. It may have been made in another CONCORD_HOME.")
+            raise NotFoundError(f"Project {project_id!r} not found. It may be in another CONCORD_HOME.")
         return record_of(ProjectSummary, row)
 
     def remove(self, project_id: str) -> None:
@@ -182,7 +182,7 @@ class Goldens(StorePart):
         query = _summary().where(goldens.c.golden_id == golden_id).order_by(project_goldens.c.created_at)
         row = self._db.row(query.limit(1))
         if row is None:
-            raise NotFoundError(f"There is no golden set {golden_id[:24]!r}. It may have been added to another store.")
+            raise NotFoundError(f"Golden set {golden_id[:24]!r} not found. It may be in another database.")
         return _golden(row)
 
     def load(self, golden_id: str) -> GoldenSet:
@@ -213,14 +213,14 @@ class Goldens(StorePart):
         golden = replace(golden, name="")  # a copy without the cached digest
         columns = [*golden.metrics.values(), *(labels.values for labels in golden.aspects.values())]
         if {len(golden.items), *map(len, columns)} != {len(set(golden.item_ids))}:
-            raise ValueError("two items have the same id, or labels or a metric do not have one value for each item")
+            raise ValueError("two items have the same id, or the labels or a metric don't have one value per item")
         own = golden_row(golden)
         stored = {} if row is None else row._asdict()
         same = all(own[name] == stored[name] for name in own if name.startswith("n_"))
         if not same or json.loads(own["aspects"]) != json.loads(stored["aspects"]):
-            raise ValueError("the columns of a golden set are not those of its content")
+            raise ValueError("the columns of a golden set don't match its content")
         if golden.digest != golden_id or golden.kind not in get_args(ItemKind):
-            raise ValueError("the content of a golden set has another hash")
+            raise ValueError("the content of a golden set doesn't match its hash")
         return golden
 
 
@@ -313,8 +313,8 @@ class KeptCriteria(StorePart):
             if expected_head is not None and parent.head not in (expected_head, edit.criteria_id):
                 theirs = _entry(transaction, project_id, parent.head)
                 raise ConflictError(
-                    f"{theirs.author or 'Somebody else'} saved another edit of these criteria first. "
-                    "Compare the two texts and save yours again, on top of theirs or instead of it.",
+                    f"{theirs.author or 'Somebody else'} saved another edit of these criteria first. Compare the two "
+                    "texts, then save yours on top of theirs or in its place.",
                     theirs=theirs.text,
                     yours=edit.text,
                 )
@@ -343,7 +343,7 @@ def _entry(transaction: Transaction, project_id: str, criteria_id: str, *, lock:
     query = sa.select(criteria).filter_by(project_id=project_id, criteria_id=criteria_id)
     rows = transaction.rows(query.with_for_update() if lock else query)
     if not rows:
-        raise NotFoundError(f"There are no criteria {criteria_id!r} in project {project_id!r}.")
+        raise NotFoundError(f"Criteria {criteria_id!r} not found in project {project_id!r}.")
     return _entries(transaction, project_id, rows, criteria_id)[0]
 
 
@@ -390,7 +390,7 @@ class Judges(StorePart):
         with self._db.write() as transaction:
             n_items = transaction.execute(sa.select(goldens.c.n_items).filter_by(golden_id=golden_id)).scalar()
             if n_items != judge.values.size:
-                raise StoreError(f"The judge has {judge.values.size} scores and its golden set {n_items} items.")
+                raise StoreError(f"The judge has {judge.values.size} scores, but its golden set has {n_items} items.")
             row = row_of(
                 judges,
                 judge,
@@ -413,7 +413,7 @@ class Judges(StorePart):
         """Return a judge.  NotFoundError for an unknown id."""
         row = self._db.row(_judges(project_id).filter_by(judge_id=judge_id))
         if row is None:
-            raise NotFoundError(f"There is no judge {judge_id[:24]!r} in this project. It may have been removed.")
+            raise NotFoundError(f"Judge {judge_id[:24]!r} not found in this project. It may have been deleted.")
         return _judge(row)
 
     def replies(self, project_id: str, judge_id: str) -> dict[str, tuple[str, ...]]:

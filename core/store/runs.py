@@ -88,7 +88,7 @@ class Runs(StorePart):
         """NotFoundError for an unknown id."""
         if found := self._select(runs.c.run_id == run_id):
             return found[0]
-        raise NotFoundError(f"There is no run {run_id!r}. It may have been made in another CONCORD_HOME.")
+        raise NotFoundError(f"Run {run_id!r} not found. It may be in another CONCORD_HOME.")
 
     def all(self, project_id: str | None = None) -> list[Run]:
         """Every run, or the project's, newest first."""
@@ -123,7 +123,7 @@ class Runs(StorePart):
         with self._db.write() as transaction:
             changed = _bumped(transaction, again, status="queued", worker_id="", error="", message=WAITING)
         if not changed:
-            raise JobError(f"Run {run_id} is {status}; only a failed or cancelled run can be resumed.")
+            raise JobError(f"Run {run_id} is {status}; only failed or cancelled runs can be resumed.")
 
     # ── steps of workers ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -136,7 +136,7 @@ class Runs(StorePart):
             )
             return _bumped(transaction, claimed, status="running", worker_id=worker_id, message=message)
 
-    def pass_on(self, run_id: str, attempt: int, message: str = "passed on from a lost worker") -> bool:
+    def pass_on(self, run_id: str, attempt: int, message: str = "requeued after its worker was lost") -> bool:
         """Queue a running run again as a new attempt; False if another worker was faster."""
         again = _attempt("running", run_id, attempt).values(attempt=attempt + 1)
         with self._db.write() as transaction:
@@ -289,7 +289,7 @@ def _touch(transaction: Transaction, run_id: str, attempt: int | None) -> None:
     if attempt is not None:
         change = change.filter_by(attempt=attempt, status="running")
     if transaction.execute(change).rowcount != 1 and attempt is not None:
-        raise LostRunError("Another worker has the run.")
+        raise LostRunError("Another worker has taken over the run.")
 
 
 def _scores_of(run_id: str, criteria_ids: Sequence[str] | None) -> sa.Select[Any]:
@@ -306,7 +306,7 @@ def _values(blob: bytes, n_items: int) -> FloatArray:
     """(2, n_items) scores, and those of pairs in the other order, which are stored only if there are any."""
     values = np.frombuffer(blob, dtype="<f8").astype(np.float64)
     if len(values) not in (n_items, 2 * n_items):
-        raise StoreError(f"Stored scores are of {len(values)} items and the golden set has {n_items}.")
+        raise StoreError(f"The stored scores cover {len(values)} items, but the golden set has {n_items}.")
     return np.concatenate([values, np.full(2 * n_items - len(values), np.nan)]).reshape(2, n_items)
 
 

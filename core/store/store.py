@@ -116,12 +116,12 @@ def requires(role: Role, does: str = "", *, reads: bool = False) -> Callable[[Ta
         @wraps(task)
         def guarded(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> R:
             if store.actor.is_unnamed and not reads:
-                raise AccessError("Enter your name first. Changes carry a name; nothing was changed.")
+                raise AccessError("Enter your name first. Every change is recorded with a name. Nothing was changed.")
             if not store.actor.may(role):
                 who = store.actor.name or "You"
                 raise AccessError(
-                    f"{who} may not do this ({task.__name__.replace('_', ' ')}): it needs the role {role}, "
-                    f"and the role here is {store.actor.role}. Ask an admin of this installation."
+                    f"{who} can't do this ({task.__name__.replace('_', ' ')}): it needs the role {role}, but the "
+                    f"current role is {store.actor.role}. Ask an admin of this installation."
                 )
             result = task(store, *args, **kwargs)
             if does:

@@ -118,7 +118,7 @@ class Transfers(StorePart):
                 for stored in transaction.connection.execution_options(yield_per=_ROWS).execute(query):
                     row = {column: _encoded(kind, getattr(stored, column)) for column, kind in LAYOUT[name].items()}
                     if name == "runs" and row["status"] in UNFINISHED:
-                        row |= {"status": "cancelled", "message": "was not over when the project was exported"}
+                        row |= {"status": "cancelled", "message": "hadn't finished when the project was exported"}
                         row["finished_at"] = row["updated_at"]
                     if name == "events":
                         row["number"] = next(numbers)
@@ -174,7 +174,9 @@ class Transfers(StorePart):
                         else:
                             transaction.execute(sa.insert(into), chunk)
             except sa.exc.IntegrityError as error:
-                words = "Two rows of the file have the same key, or a row refers to none. Nothing was stored."
+                words = (
+                    "Two rows of the file have the same key, or a row refers to a missing one. Nothing was imported."
+                )
                 raise StoreError(words) from error
         return new_id
 

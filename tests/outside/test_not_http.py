@@ -116,7 +116,7 @@ def test_in_mid_run_it_is_asked_again_and_then_unscored(monkeypatch: pytest.Monk
         there.close()
     assert [isinstance(reply, Completion) for reply in replies] == [True, True, False, True]
     assert isinstance(replies[2], Failure)
-    assert "does not speak HTTP" in replies[2].message
+    assert "didn't send an HTTP response" in replies[2].message
     assert len(sent) == 6, "nobody else repeats a request"
 
 
@@ -171,7 +171,7 @@ def test_the_command_line_never_prints_a_key(
         )
     said = done.stdout + done.stderr
     assert done.returncode == 1, said
-    assert ("does not speak HTTP" if kind != "odd reason" else "not with a completion") in said, said
+    assert ("didn't send an HTTP response" if kind != "odd reason" else "instead of a completion") in said, said
     written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.name != "endpoints.yaml"]
     for canary in (KEY, GATEWAY):
         assert canary not in said

@@ -158,9 +158,9 @@ def test_a_press_tests_the_connection(form: AppTest) -> None:
         assert server.fake.requests == 1
         server.fake.fault = "404"
         press(form, "Test connection")
-        assert "it does not know this model" in texts(form)
+        assert "the model or path doesn't exist" in texts(form)
     form.text_input(key="form_model").set_value("another").run()
-    assert "it does not know this model" not in texts(form)
+    assert "the model or path doesn't exist" not in texts(form)
 
 
 def test_a_key_in_the_environment_is_told_but_not_shown(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,7 +303,7 @@ def test_a_failed_run_says_why_and_can_be_resumed(place: Place) -> None:
 
 
 def test_an_unknown_run_is_told_with_a_way_out(place: Place) -> None:
-    assert "There is no run 'gone'" in texts(shown("gone"))
+    assert "Run 'gone' not found" in texts(shown("gone"))
 
 
 def test_without_a_worker_the_screen_says_that_the_run_waits(place: Place) -> None:

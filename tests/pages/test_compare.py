@@ -155,7 +155,7 @@ def test_a_scale_of_its_own_is_mapped(shelf: Place) -> None:
     before, after = screen.metric[0].value, screen.metric[1].value
     assert before == "—"
     assert float(after.split()[0]) < 1.0
-    assert "by cross-fitting over sources" in texts(screen)
+    assert "cross-fitted over sources" in texts(screen)
 
 
 def test_a_judge_is_removed(shelf: Place) -> None:

@@ -77,5 +77,5 @@ def test_pairs_without_systems_tell_how_often_the_judge_agrees_and_what_is_missi
     place = Place(store, settings, GoldenSet("pairs", "pair", items, {"preference": labels}))
     projects.add_judge(store, place.project_id, place.golden_id, JudgeScores("judge", "imported", "preference", chosen))
     said = texts(opened(place))
-    assert "no pair names its two systems (columns model_a and model_b)" in said
+    assert "no pair names both of its systems (columns model_a and model_b)" in said
     assert "The judge and the raters prefer the same text at a rate of 1.000" in said

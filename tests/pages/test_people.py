@@ -325,7 +325,7 @@ def test_a_start_that_is_forced_is_refused_in_words(
     monkeypatch.setattr(people, "gate", lambda *of, **given: {})  # a browser that shows what was off
     before = len(store.events.all(project, Entry))
     screen = press(signed_in(name, "vi", project=project), label)
-    assert "it needs the role reviewer, and the role here is viewer" in texts(screen)
+    assert "it needs the role reviewer, but the current role is viewer" in texts(screen)
     assert len(store.events.all(project, Entry)) == before
     assert not store.runs.all(project)
 

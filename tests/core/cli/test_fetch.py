@@ -26,7 +26,7 @@ def test_without_a_network(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (code, body["error"]["type"]) == (1, "DownloadError")
     for words in (
         "https://raw.githubusercontent.com/lil-lab/newsroom/",
-        "cannot be reached",
+        "Can't reach ",
         "Check the connection and the proxy, or download it on another machine and copy the file.",
     ):
         assert words in body["error"]["message"]

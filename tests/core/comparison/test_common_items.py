@@ -37,7 +37,7 @@ def test_items_without_a_score_are_counted_by_reason(eight, both):
 
 
 def test_a_comparison_needs_a_judge(eight):
-    with pytest.raises(UsageError, match="no judge to compare"):
+    with pytest.raises(UsageError, match="No judge to compare"):
         item_pool(eight, ASPECT, [])
 
 

@@ -30,7 +30,7 @@ def test_a_strict_judge_is_mended_by_its_seen_items(golden_of, judge_of):
     strict = [1 + (label - 1) / 2 for label in labels]  # 1, 1.5, 2, 2.5, 3
     curve = calibration_curve(golden_of(labels, 5), ASPECT, judge_of("strict", strict, seen=tuple(range(20))))
     assert curve.n == 40
-    assert "20 items that the judge had seen" in curve.fitted_on
+    assert "20 items that the judge was calibrated on" in curve.fitted_on
     assert curve.before.bias == pytest.approx(-1.0)  # mean 2 against mean 3
     assert curve.after.mae < 0.05  # the map keeps a margin of half a hundredth of the scale at its ends
 
@@ -40,7 +40,7 @@ def test_cross_fitting_tells_more_than_the_fit_itself_would(golden_of, judge_of)
     labels, dice = rng.integers(1, 6, 100).astype(float), rng.uniform(1, 5, 100)
     golden = golden_of(list(labels), per_source=2)
     curve = calibration_curve(golden, ASPECT, judge_of("dice", list(dice)))
-    assert "cross-fitting over sources" in curve.fitted_on
+    assert "cross-fitted over sources" in curve.fitted_on
     flattering, _ = fit_isotonic(dice, labels, golden.aspects[ASPECT].scale)
     assert flattering is not None
     assert curve.after.mae > absolute_errors(flattering.apply(dice), labels).mae

@@ -92,7 +92,7 @@ def test_its_own_family_is_favoured_only_beyond_people():
     harsh = bias(examine_judge(drawn.golden(), ASPECT, drawn.judge(drawn.quality - own + noise, "gpt-4")), "own family")
     assert not harsh.shown
     unknown = bias(examine_judge(drawn.golden(), ASPECT, drawn.judge(drawn.quality, "offline")), "own family")
-    assert unknown.difference is None and "not known" in unknown.reason
+    assert unknown.difference is None and "model family is unknown" in unknown.reason
 
 
 def test_every_p_counts_every_test_and_intervals_are_widened():
@@ -147,7 +147,7 @@ def test_a_judge_of_pairs_that_likes_long_texts_and_was_asked_one_way_round():
     golden = GoldenSet("pairs", "pair", items, {ASPECT: AspectLabels(ASPECT, Scale(0, 1, 0.5), tuple(labels.tolist()))})
     longer = np.array([float(len(item.context) > len(item.target)) for item in items])
     found = examine_judge(golden, ASPECT, JudgeScores("j", "imported", ASPECT, longer))
-    assert bias(found, "position").reason == "no pair was asked both ways round"
+    assert bias(found, "position").reason == "no pair was judged in both orders"
     verbose = bias(found, "length")
     assert verbose.shown and verbose.difference > 0.5
 

@@ -151,7 +151,7 @@ def test_what_cannot_be_watched(traffic: list[Path], judge_file: Path, tmp_path:
         look(traffic[:1], judge_file, tmp_path)
     row = {"id": "a", "target": "Text.", "source": "Source.", "timestamp": "2026-11-01", f"human_{ASPECT}": 70}
     (tmp_path / "off.jsonl").write_text(json.dumps(row))
-    with pytest.raises(GoldenError, match="labels lie outside the judge's scale"):
+    with pytest.raises(GoldenError, match="labels are outside the judge's scale"):
         look([tmp_path / "off.jsonl"], judge_file, tmp_path / "out")
     (tmp_path / "bare.jsonl").write_text(json.dumps({"id": "a", "target": "Text.", "timestamp": "2026-11-01"}))
     with pytest.raises(GoldenError, match=r"^bare\.jsonl: The judge needs each item's source"):
@@ -205,11 +205,11 @@ def test_columns_are_found_by_their_paths_in_logged_json(judge_file: Path, tmp_p
     monitored = look([log], judge_file, tmp_path / "out", mapping=paths)
     (period,) = monitored.periods
     assert (period.name, period.n, period.n_labelled, period.n_unread) == ("2026-11-18", 2, 1, 0)
-    assert monitored.left_out == {"rows without a text": 1, "rows with a repeated id": 1}
+    assert monitored.left_out == {"rows without text": 1, "rows with a repeated id": 1}
     assert monitored.n_new == 2
-    with pytest.raises(UsageError, match=r"No file has a column 'trace\.when'"):
+    with pytest.raises(UsageError, match=r"None of the files has a column 'trace\.when'"):
         look([log], judge_file, tmp_path / "more", mapping=paths | {"time": "trace.when"})
-    with pytest.raises(GoldenError, match="No column contains the text to judge"):
+    with pytest.raises(GoldenError, match="Can't find the column of texts to judge"):
         look([write(tmp_path / "odd.jsonl", [{"x": 1}])], judge_file, tmp_path / "bare")
 
 
@@ -221,4 +221,4 @@ def test_labels_that_come_later_join_their_text(tmp_path: Path) -> None:
     assert [(item.item_id, item.system_id) for item in items] == [("a", "v1"), ("b", "v2")]
     assert [at is None for at in times] == [False, True]
     assert labels[0] == 3.0 and np.isnan(labels[1])
-    assert left_out == {"rows with a repeated id": 1, "labels that are no numbers": 1}
+    assert left_out == {"rows with a repeated id": 1, "labels that aren't numbers": 1}

@@ -93,7 +93,7 @@ def test_anchors_show_that_the_judge_changed() -> None:
     assert not look_again([first, moved, noisy], sources, 0.05).moved
     same = look_again([first, first], sources, 0.05)
     assert not same.moved
-    assert same.reason == "not one score has changed"
+    assert same.reason == "no score has changed"
 
 
 def test_noise_of_an_unchanged_judge_raises_no_alarm_over_a_year_of_looks() -> None:

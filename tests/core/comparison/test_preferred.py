@@ -25,7 +25,7 @@ def test_pairs_of_unknown_systems_count_for_the_agreement_and_for_no_strength() 
     assert both.agreement is not None
     assert both.agreement.n == 48
     assert both.n_unknown == 24
-    assert both.caution == "Not counted for the strengths: 24 pairs without two known systems."
+    assert both.caution == "The strengths exclude 24 pairs without two known systems."
     assert alone.caution == ""
 
 
@@ -37,5 +37,5 @@ def test_pairs_of_a_system_beside_itself_count_for_no_strength_and_are_told() ->
     )
     assert both.by_people == alone.by_people
     assert both.agreement is not None and both.agreement.n == 25
-    assert both.caution == "Not counted for the strengths: 1 pair of a system with itself."
+    assert both.caution == "The strengths exclude 1 pair of a system with itself."
     assert both.as_json()["n_itself"] == 1

@@ -42,4 +42,4 @@ def test_of_a_calibration_on_held_out_items(repository: Path) -> None:
     bare = replace(run, intervals=None)
     none = calibrated_sureness(golden, bare)
     assert (none.held, none.width) == (None, None)
-    assert "no map" in none.reason
+    assert "aren't mapped" in none.reason

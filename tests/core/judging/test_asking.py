@@ -33,7 +33,7 @@ def test_a_connection_is_checked_with_one_request_and_the_key_of_the_environment
 @pytest.mark.parametrize(
     ("fault", "error", "words"),
     [
-        ("401", AuthError, "asks for a key (401). Set OPENAI_API_KEY."),
+        ("401", AuthError, "requires a key (401). Set OPENAI_API_KEY."),
         ("500", EndpointDownError, "still answered 500"),
         ("html", BadReplyError, "answered 200 with"),
         ("filter", BadReplyError, "(model 'fake-judge'): "),

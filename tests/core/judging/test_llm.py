@@ -71,7 +71,7 @@ def test_samples_are_averaged_over_the_readable_ones_and_decimals_kept() -> None
         (completion("I'm sorry, I cannot rate this."), "refused"),
         (completion("No.", "refusal"), "refused"),
         (completion("Score: 4", "length"), "truncated"),
-        (Failure("The endpoint's content filter withheld the reply."), "provider error"),
+        (Failure("The endpoint's content filter blocked the reply."), "provider error"),
     ],
 )
 def test_an_unreadable_reply_is_unscored_with_its_reason_and_text(reply: Reply, reason: str) -> None:

@@ -63,7 +63,7 @@ def test_the_score_is_the_expectation_over_the_scales_numbers(folder: Path) -> N
 
 def test_scales_of_decimals_or_of_several_tokens_are_refused(folder: Path) -> None:
     judge = _judge(folder)
-    with pytest.raises(JudgeError, match=r"writes 10 with several tokens.*rate_explain"):
+    with pytest.raises(JudgeError, match=r"splits 10 into several tokens.*rate_explain"):
         judge.score(Task("a", "single", Scale(0, 10)), ITEMS, CRITERIA)
     with pytest.raises(UsageError, match=r"21 whole numbers.*rate_explain"):
         judge.score(Task("a", "single", Scale(1, 5, step=0.5)), ITEMS, CRITERIA)
@@ -74,7 +74,7 @@ def test_a_model_that_means_no_number_leaves_items_unscored_with_the_reason(tmp_
     unscored = scores.unscored[CRITERIA[0].criteria_id]
     assert len(unscored) == len(ITEMS)
     assert all(isinstance(each, Unscored) and each.reason == "no verdict" for each in unscored)
-    assert "of the answer's probability lay on the numbers 1 to 5" in unscored[0].detail
+    assert "of the answer's probability is on the numbers 1 to 5" in unscored[0].detail
 
 
 def test_samples_differ_and_what_is_fixed_is_asked_once(folder: Path) -> None:

@@ -154,7 +154,7 @@ def test_only_one_worker_per_home(store: Store, settings: Settings, until: Calla
     projects.ensure_worker(settings)
     from core.jobs.worker import run_worker
 
-    with pytest.raises(JobError, match="already runs"):
+    with pytest.raises(JobError, match="already running"):
         run_worker(settings)
     assert _workers(store) == [pid]
     assert "Traceback" not in (settings.home / "worker.log").read_text()

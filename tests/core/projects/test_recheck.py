@@ -67,7 +67,7 @@ def test_what_is_refused(world: World, golden: GoldenSet) -> None:
     other = projects.create_project(world.store, "other").project_id
     for error, words, changes in (
         (NotFoundError, "none", {"run_id": "none"}),
-        (NotFoundError, "golden", {"golden_id": "none"}),
+        (NotFoundError, "Golden set", {"golden_id": "none"}),
         (UsageError, "another project", {"project_id": other}),
         (UsageError, "another project, golden set or aspect", {"aspect": "fluency"}),
         (UsageError, "has 1 labels", {"golden_id": bare}),

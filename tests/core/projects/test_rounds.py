@@ -92,7 +92,7 @@ def test_rounds_that_cannot_start(world: World, request_: RoundRequest, round_id
     held_out = projects.load_calibration(world.store, world.run_id).split.held_out[0]
     for changes, error, words in (
         ({"parent_ids": ()}, UsageError, "at least one"),
-        ({"parent_ids": ("c-none",)}, NotFoundError, "no criteria"),
+        ({"parent_ids": ("c-none",)}, NotFoundError, "not found"),
         ({"item_ids": (golden.items[held_out].item_id,)}, UsageError, "must not learn from held-out items"),
         ({"run_id": round_id}, JobError, "has no judge yet"),
     ):

@@ -60,9 +60,9 @@ def test_a_file_comes_whole_and_is_checked(tmp_path: Path, monkeypatch: pytest.M
     ("answer", "words"),
     [
         (status(404), "https://home/data.csv answered 404"),
-        (requests.ConnectionError("refused"), "cannot be reached"),
-        (requests.Timeout(), "cannot be reached"),
-        (BODY + b"more", "its sha256 differs"),
+        (requests.ConnectionError("refused"), "Can't reach "),
+        (requests.Timeout(), "Can't reach "),
+        (BODY + b"more", "its SHA-256 hash differs"),
     ],
 )
 def test_failures_have_words_and_leave_nothing(

@@ -84,10 +84,10 @@ def test_a_key_that_the_file_gives_to_a_host_goes_nowhere_else(here: Here) -> No
 
 def test_a_variable_that_is_not_set_is_named(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TEAM_TOKEN")
-    with pytest.raises(AuthError, match=r"names the environment variable TEAM_TOKEN for https://models\.example\.org"):
+    with pytest.raises(AuthError, match=r"uses the environment variable TEAM_TOKEN for https://models\.example\.org"):
         here().headers(HOST)
     monkeypatch.setenv("EXAMPLE_KEY", f"{SECRET}\nx-other: 1")
-    with pytest.raises(UsageError, match="EXAMPLE_KEY cannot be sent in a header") as caught:
+    with pytest.raises(UsageError, match="EXAMPLE_KEY can't be sent in a header") as caught:
         here().key(HOST)
     assert SECRET not in str(caught.value)
 
@@ -145,14 +145,14 @@ ENTRY = f"endpoints:\n  {HOST}:\n    "
         (ENTRY + f"extra_body: {{nested: [{{api_key: {SECRET}}}]}}", "must not contain a secret"),
         (ENTRY + "timeout: -1", "timeout: .*greater than 0"),
         (ENTRY + "concurrency: 0", "concurrency: .*greater than or equal to 1"),
-        (f"endpoints:\n  https://user:{SECRET}@models.example.org/v1: {{}}", "endpoints: .*user name or pass"),
+        (f"endpoints:\n  https://user:{SECRET}@models.example.org/v1: {{}}", "endpoints: .*user name, a pass"),
         (f"endpoints:\n  https://models.example.org/v1?key={SECRET}: {{}}", "endpoints: "),
         (ENTRY + "prices: {m: {prompt: -1, completion: 2}}", "prices: m: prompt: .*equal to 0"),
         (ENTRY + "prices: {m: {prompt: .inf, completion: 2}}", "prices: m: "),
         (ENTRY + "prices: {m: {prompt: 1}}", "prices: m: completion: Field required"),
-        ("endpoints: !!python/name:os.system x", "line 1: is not YAML"),
-        ("[" * 3000, "is not YAML"),
-        ("a: \x00", "is not YAML"),
+        ("endpoints: !!python/name:os.system x", "line 1: the file isn't valid YAML"),
+        ("[" * 3000, "isn't valid YAML"),
+        ("a: \x00", "isn't valid YAML"),
     ],
 )
 def test_nonsense_is_told_with_its_key_and_without_any_secret(here: Here, text: str, told: str) -> None:

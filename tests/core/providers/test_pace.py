@@ -47,7 +47,7 @@ def test_a_quota_that_is_used_up_is_told_at_once(make: Make, server: RunningServ
 
 def test_a_longer_wait_than_an_hour_is_told_and_not_slept_through(make: Make, server: RunningServer) -> None:
     server.fake.per_second, server.fake.retry_after = 1, str(int(LONGEST_WAIT) + 60)
-    with pytest.raises(RateLimitError, match="wait of 3,660 s"):
+    with pytest.raises(RateLimitError, match="asks to wait 3,660 s"):
         make(patience=60.0).complete(asked(3))
 
 

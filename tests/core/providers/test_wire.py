@@ -54,7 +54,7 @@ def test_completions_without_text_are_failures(body: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("body", "says"),
-    [(b"", "empty"), (b"<html>", "HTML"), (b"oops", "not JSON"), (b"[]", "choices"), (b'{"choices": 1}', "choices")],
+    [(b"", "empty"), (b"<html>", "HTML"), (b"oops", "isn't JSON"), (b"[]", "choices"), (b'{"choices": 1}', "choices")],
 )
 def test_what_is_no_completion_says_what_it_looks_like(body: bytes, says: str) -> None:
     with pytest.raises(UnansweredError, match=says):
@@ -69,10 +69,10 @@ def _refused(message: str, prompt: str) -> str:
 
 def test_the_servers_own_words_are_told_unless_they_repeat_the_prompt() -> None:
     prompt = "Rate this confidential letter of the board to its members."
-    assert "It says: top_k is out of place" in _refused("top_k is out of place", prompt)
+    assert "The server says: top_k is out of place" in _refused("top_k is out of place", prompt)
     echoed = _refused("Invalid input: 'Rate this confidential letter of the board'", prompt)
     assert "confidential" not in echoed
-    assert "refused the request (400)" in echoed
+    assert "rejected the request (400)" in echoed
 
 
 RATE = "## Instructions\nGive a number from 1 (lowest) to 5 (highest).\n## Item\nText to rate:\n> Text {}.\n"

@@ -89,7 +89,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, golden: GoldenSet) -> None:
         engine = store._database.engine
         engine.dispose()
         sa.event.listen(engine, "connect", no_more_pages)
-        with pytest.raises(StoreFullError, match="make room"):
+        with pytest.raises(StoreFullError, match="Free some space"):
             store.replies.put_replies([(f"reply:{k}", LONG) for k in range(50)])
         assert store.replies.get_replies(["reply:kept", "reply:0"]) == {"reply:kept": PAID}
         assert store.goldens.load(golden_id) == golden
@@ -126,7 +126,7 @@ def test_the_disk_is_called_full_only_where_it_is(
         ("mysql://u:secret@h/d", "must look like sqlite"),
         ("not a url", "must look like sqlite"),
         ("sqlite://", "needs a file"),
-        ("postgresql://u:secret@127.0.0.1:1/d", "cannot be reached"),
+        ("postgresql://u:secret@127.0.0.1:1/d", "Can't reach the database"),
     ],
 )
 def test_unusable_urls_say_what_to_do_and_no_password(url: str, message: str) -> None:

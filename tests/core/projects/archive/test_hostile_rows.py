@@ -67,19 +67,19 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "items seen beyond": (lambda t: t["judges"][0]["body"].update(seen=[3]), "seen items"),
     "scores of other items": (
         _put("run_scores", "blob", base64.b64encode(bytes(32)).decode()),
-        "of 4 items and the golden set has 3",
+        "cover 4 items, but the golden set has 3",
     ),
     # golden sets
     "a golden set under another hash": (
         lambda t: t["golden_items"][0]["body"].__setitem__(1, "poisoned"),
-        "content of a golden set has another hash",
+        "content of a golden set doesn't match its hash",
     ),
     "a golden set without items": (
         lambda t: t["goldens"].append(t["goldens"][0] | {"golden_id": OTHER_GOLDEN}),
-        "no golden set",
+        "Golden set .* not found",
     ),
-    "an item less": (lambda t: t["golden_items"].pop(), "do not have one value for each item"),
-    "counts that do not fit": (_put("goldens", "n_items", 999), "not those of its content"),
+    "an item less": (lambda t: t["golden_items"].pop(), "don't have one value per item"),
+    "counts that do not fit": (_put("goldens", "n_items", 999), "don't match its content"),
     # what the file does not bring
     "a golden set of the target": (_put("project_goldens", "golden_id", OTHER_GOLDEN), "isn't in the file"),
     "items of the target": (_put("golden_items", "golden_id", OTHER_GOLDEN), "isn't in the file"),
@@ -99,7 +99,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "measured by another run": (_of_event(MEASURED, "run_id", OTHER_RUN), OTHER_RUN),
     "an item of another set": (_put("labels", "item_id", "elsewhere"), "'elsewhere', which isn't an item"),
     # ids
-    "criteria under another id": (_in_body("criteria", "text", "Reward length."), "There are no criteria"),
+    "criteria under another id": (_in_body("criteria", "text", "Reward length."), "not found in project"),
     "a run by another kind of id": (_put("runs", "run_id", "sample"), "isn't in the file"),
 }
 

@@ -131,7 +131,7 @@ def test_a_run_that_is_not_over_leaves_as_cancelled(
     new = projects.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
     (came,) = elsewhere.runs.all(new)
     assert (came.status, came.worker_id, came.snapshots) == ("cancelled", "", 0)
-    assert "not over" in came.message
+    assert "hadn't finished" in came.message
     assert elsewhere.results.read(came.run_id, "search", Mapping[str, FloatArray])  # type: ignore[type-abstract]
     assert projects.run_view(elsewhere, came.run_id).request.project_id == new
 
