@@ -36,7 +36,7 @@ def test_a_threshold_by_command_and_in_python(
     assert core.choose_threshold(golden, scores, ASPECT, yes_from=4).n_yes == np.count_nonzero(labels >= 4)
     assert main(command) == 2
     assert "--yes-from" in json.loads(capsys.readouterr().out)["error"]["message"]
-    with pytest.raises(UsageError, match="Costs must be above 0"):
+    with pytest.raises(UsageError, match="Costs must be greater than 0"):
         core.choose_threshold(golden, scores, ASPECT, yes_from=4, miss_cost=0)
     with pytest.raises(UsageError, match="above 1 and at most 5"):
         core.choose_threshold(golden, scores, ASPECT, yes_from=6)

@@ -21,7 +21,7 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"calibrate {ON} --judge oracle", USAGE, "offline"),
     (f"calibrate {ON} --scale five", USAGE, "--scale must be LO-HI with LO below HI, such as 1-5; got 'five'."),
     (f"align {ON} alien.jsonl", USAGE, "Item ids there look like"),
-    (f"compare {ON} first_half.jsonl second_half.jsonl", USAGE, "no common item"),
+    (f"compare {ON} first_half.jsonl second_half.jsonl", USAGE, "in common"),
     ("ceiling means.csv --aspect charm", ASPECT, "ann_charm"),
     (f"score {SUMMARIES} --judge-file none.yaml --out v.jsonl", JUDGE, "none.yaml"),
     ("score items.csv --judge-file {judge} --out v.jsonl", GOLDEN, "items.csv, row 3: The row has 4 cells"),
