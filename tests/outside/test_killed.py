@@ -208,7 +208,7 @@ class Bench:
         runs = place.screen("runs")
         row, spent = newest(runs), spent_on_newest(runs)
         spent["in the result"] = " ".join(MONEY.findall("\n".join(lines)))
-        status = f"{row['status']} {row['error']}".strip()
+        status = f"{row['status']} {row.get('error', '')}".strip()
         return Ending(status, spent, without_money(lines), self._endpoint.times_answered - before)
 
     def _calm(self) -> Project:

@@ -127,7 +127,7 @@ def styles(draw: st.DrawFn) -> Style:
         steps=draw(st.text(max_size=40)),
         weighted=weighted,
         max_tokens=draw(st.integers(1, 4096)),
-        structured=form not in ("free_text", "stars") and not weighted and draw(st.booleans()),
+        structured=form not in ("free_text", "stars", "clauses") and not weighted and draw(st.booleans()),
     )
 
 
