@@ -1,4 +1,4 @@
-"""The router: hands the list of screens to Streamlit.  Draws nothing; every screen is complete alone.
+"""Router: passes the list of screens to Streamlit. Each screen draws itself completely.
 
 `streamlit run app.py` finds `app` here, and opens the address once what the first screen needs is in memory
 (`pages.ui.serving`); each visitor's session then runs this file as a script.

@@ -1,4 +1,4 @@
-"""Overview: whether the judge is good enough, what to do next, the current version and its history."""
+"""Overview screen: is the judge good enough, what to do next, the current version and its history."""
 
 import streamlit as st
 
@@ -15,7 +15,7 @@ NOW, STORY = PARTS = ("Now", "History")
 
 
 def choose_version(now: Overview) -> JudgeVersion | None:
-    """The version in the URL, else the newest that waits for approval, else the one in use."""
+    """Return the version in the URL, else the newest waiting for approval, else the current one."""
     named = state.url_id("version")
     if named is not None and named.isdigit() and 0 < int(named) <= len(now.line.versions):
         return now.line.get(int(named))

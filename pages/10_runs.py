@@ -1,4 +1,4 @@
-"""Runs: progress, cost and errors of every run, with cancel, resume and open; and the log of all changes."""
+"""Runs screen: progress, cost and errors of every run, with buttons to cancel or resume; and the log of changes."""
 
 import streamlit as st
 
@@ -45,7 +45,7 @@ def draw(page: Opened, runs: list[Run]) -> None:
 
 
 def draw_worker(page: Opened) -> None:
-    """Draw the running workers, or what to do without one."""
+    """Draw the running workers, or how to start one."""
     if workers := page.store.workers.alive():
         words = "A worker is running" if len(workers) == 1 else f"{len(workers)} workers are running"
         names = ", ".join(worker.worker_id for worker in workers)

@@ -1,4 +1,4 @@
-"""Golden set: what one is, its labels and items; or upload a file, see how it is read, and freeze it."""
+"""Golden set screen: upload, check and freeze a file, or view labels and items of a frozen set."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""Label: raters rate items one at a time, blind; reviewers watch agreement grow, decide, and freeze the labels."""
+"""Label screen: raters rate items one at a time, blind; reviewers follow agreement, decide, and freeze the labels."""
 
 from collections.abc import Sequence
 
@@ -68,7 +68,7 @@ def show(page: Opened) -> None:
 
 
 def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
-    """The pass in the URL, else the newest of the golden set in the URL, else the newest."""
+    """Return the pass in the URL, else the newest of the golden set in the URL, else the newest."""
     by_id, wanted = {passed.pass_id: passed for passed in passes}, state.url_id("labelling")
     if wanted not in by_id:
         if wanted is not None:
@@ -84,7 +84,7 @@ def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
 
 
 def draw_session(page: Opened, passed: LabelPass) -> None:
-    """The session of whoever rates in the pass; for others its first item with the way in."""
+    """Draw the labelling session of a rater of the pass; for anyone else, its first item and a button to join."""
     if page.actor.name in passed.stopped:
         st.info(
             "You have stopped rating in this pass. The labels that you gave still count.", icon=":material/task_alt:"

@@ -1,4 +1,4 @@
-"""Calibrate: what the newest calibration found, drafts ranked while one runs, and the form that starts another."""
+"""Calibrate screen: the newest result, the drafts ranked during a run, and the form that starts a calibration."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""Criteria: one text, which can be edited, with the effect of its edit; versions; the review."""
+"""Criteria screen: edit criteria and see the effect, compare versions, and review."""
 
 import streamlit as st
 
@@ -21,7 +21,7 @@ SECTIONS = {None: "Edit", "versions": "Versions", review.SECTION: "Review"}
 
 
 def choose_section() -> str | None:
-    """The section in the URL, as every link to criteria leaves it; a press on another writes it there."""
+    """Return the section in the URL; choosing another one writes it to the URL."""
     section = state.url_id("section") if state.url_id("section") in SECTIONS else None
     key = state.CRITERIA_VIEW
     st.session_state[key] = SECTIONS[section]

@@ -1,4 +1,4 @@
-"""Misaligned: where judge and raters disagree, item by item; the triage feeds the next refinement round."""
+"""Misaligned screen: items on which judge and raters disagree, their triage, and refinement rounds."""
 
 import streamlit as st
 
@@ -18,7 +18,7 @@ ITEMS, LIST, ROUNDS = SECTIONS = ("Items", "List", "Rounds")
 
 
 def choose_section() -> str:
-    """The section in the URL, where a link to a round opens the rounds; a press on another writes it there."""
+    """Return the section in the URL (rounds, if it links to a round); choosing another one writes it to the URL."""
     linked = (state.url_id("section") or "").capitalize()
     section = ROUNDS if state.url_id("round") else linked if linked in SECTIONS else ITEMS
     key = state.MISALIGNED_VIEW

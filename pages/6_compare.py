@@ -1,4 +1,4 @@
-"""Compare: every judge compared with the raters and with each other, on items whose labels none of them has seen."""
+"""Compare screen: every judge compared with the raters and other judges, on items whose labels no judge has seen."""
 
 import streamlit as st
 

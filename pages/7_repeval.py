@@ -1,4 +1,4 @@
-"""RepEval: the newest result with its heat map, and the form that reads hidden states."""
+"""RepEval screen: the newest result with its heat map, and the form that starts a run."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""Fusion: several judges and metrics joined into one, evaluated on items that none of them has seen."""
+"""Fusion screen: several judges and metrics combined, evaluated on items that none of them has seen."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""Report: the result of a version of the judge for stakeholders; its evidence; files to take away; its drift."""
+"""Report screen: the result of a judge version for stakeholders, its evidence, its files, and its drift."""
 
 import streamlit as st
 

@@ -32,7 +32,7 @@ COLUMNS = {
 
 
 def draw(page: Opened, run: Run) -> None:
-    """Draw the ablation of a finished calibration: its result, its progress, or its cost and the start."""
+    """Draw the ablation of a finished calibration: its result, its progress, or its cost and the start button."""
     st.markdown("**What each part adds**")
     last = projects.last_run_on(page.store, "ablation", run.run_id)
     if last is not None and not last.finished:
@@ -67,7 +67,7 @@ def draw(page: Opened, run: Run) -> None:
 
 
 def _draw_table(page: Opened, run: Run, ablation: Ablation) -> None:
-    """Draw which variants differ from the final judge, a table of all, and the looks at held-out items."""
+    """Draw which variants differ from the final judge, a table of all, and the openings of held-out items."""
     held = ablation.rows[0].held_out
     measure = measure_name(held.statistic, held.level)
     differ = [

@@ -29,7 +29,7 @@ DIFFER = "Where judge and raters disagree"
 
 
 def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
-    """Draw the finding in a sentence and a chart, with the next step; the rest in sections."""
+    """Draw the finding, its chart and the next step, then everything else in sections."""
     version = judge_view.line_of(page, view.aspect).of_run(view.run_id)
     result = projects.as_claimed(page.store, view.run_id, result)
     finding(sentence(result), step=lambda: _draw_next(view, version))
@@ -69,7 +69,7 @@ def sentence(result: Calibration) -> str:
 
 
 def kept_words(page: Opened, split_from: str) -> str:
-    """Explain in a sentence that sources keep their set from an earlier golden set."""
+    """Explain in a sentence that the sources of an earlier golden set keep their set."""
     earlier = run_panel.read_run(page, split_from)
     old = page.store.goldens.get(earlier.golden_id).name
     return f"Sources of {old} keep their set, so held-out sources stay held out. Only new sources are split."

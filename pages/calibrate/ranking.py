@@ -99,7 +99,7 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
 
 
 def draw_search(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
-    """Draw a chart of every candidate with its interval: in the order found, by exemplars shown, or by length."""
+    """Draw every candidate with its interval: in drafting order, by number of exemplars, or by length."""
     names = names_of(page, view, snapshot.candidates)
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.markdown("**Every candidate** on calibration items, with its 95 % interval")

@@ -1,4 +1,4 @@
-"""Choose what Compare compares, and make the leaderboard of it."""
+"""Choose what to compare, and compute the leaderboard."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Compared:
-    """A leaderboard with its inputs; `key` identifies the content for caching.
+    """A leaderboard with its inputs; `key` identifies the content for the cache.
 
     `hidden` are the names of judges that nobody left out: too few items are common to them and the others.
     """
@@ -57,13 +57,13 @@ class Compared:
 
     @property
     def subject(self) -> int:
-        """Row that the others are compared with: the current version, else the highest."""
+        """Row that the others are compared with: the current version, else the row with the highest agreement."""
         rows = enumerate(self.leaderboard.rows)
         return next((k for k, row in rows if self.judge_of(row).judge_id == self.shown.own), 0)
 
     @property
     def finding(self) -> Finding:
-        """Finding about the current version, else about the highest judge."""
+        """Return the finding about the current version, else about the judge with the highest agreement."""
         shown, ids = self.shown, [entry.judge_id for entry in self.judges]
         if self.version is None:
             return board_finding(self.leaderboard, self.measure)
@@ -85,7 +85,7 @@ def kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
 
 
 def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -> Compared:
-    """Draw the choice of measure and judges, and return the leaderboard of what was chosen."""
+    """Draw the choice of measure and judges, and return the leaderboard of the chosen judges."""
     golden, own = kept_golden(view.golden_id, page), shown.measure
     levels: list[Level] = ["dataset"]
     if view.n_sources < view.n_items:
@@ -128,7 +128,7 @@ def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -
 def _choose_judges(
     judges: tuple[JudgeEntry, ...], shown: JudgesShown
 ) -> tuple[tuple[JudgeEntry, ...], tuple[str, ...]]:
-    """Draw the choice of judges; return those chosen, and the names of those hidden for the items they would remove.
+    """Draw the choice of judges; return those chosen, and the names of those hidden for removing too many items.
 
     Other versions of the judge, and a judge that would cost the current one many of its items (a pilot, or one fitted
     on held-out labels), are left out until a person puts them back.
@@ -157,7 +157,7 @@ def _choose_judges(
 
 
 def choose_row(compared: Compared) -> Row:
-    """Draw the choice of a row; by default the current version, without one the best judge."""
+    """Draw the choice of a judge; the default is the current version, else the best judge."""
     by_id = {compared.judge_of(row).judge_id: row for row in compared.leaderboard.rows}
     picked = st.selectbox(
         "Judge",

@@ -1,4 +1,4 @@
-"""Import a judge: a file of its replies or scores, to be checked and named before it counts."""
+"""Import a judge from a file of its replies or scores."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_NAMED = 30
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    """Draw the upload, its columns, what matched and what did not, and the press that adds the judge; for reviewers."""
+    """Draw the upload, its columns, matched and unmatched rows, and the button that adds the judge; for reviewers."""
     if not people.may(page, "reviewer"):
         st.info(f"Importing judges requires the reviewer role. Your role is {page.actor.role}.", icon=":material/lock:")
         return
@@ -67,7 +67,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 
 
 def _correct(columns: Columns, key: str) -> dict[Role, str | None]:
-    """Draw the column of each role; return those that a person changed."""
+    """Draw the column of each role; return the roles that the user changed."""
     st.markdown("**Columns and their roles**")
     changes: dict[Role, str | None] = {}
     options: list[str | None] = [None, *columns.columns]

@@ -82,7 +82,7 @@ def draw(page: Opened, compared: Compared) -> None:
 
 
 def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
-    """Draw where the judge fails: the worst part in a sentence, all parts in a table, then biases."""
+    """Draw where the judge fails: the worst subgroup in a sentence, all subgroups in a table, then biases."""
     statistic, judge = compared.leaderboard.measure.statistic, entry.judge
     key = (compared.golden.digest, compared.aspect, entry.judge_id, entry.name, statistic)
     model = f"{judge.name} {judge.note}"
@@ -135,7 +135,7 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
 
 
 def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -> None:
-    """Draw a scatter plot next to the list of items; a row opens its item."""
+    """Draw a scatter plot next to the list of items; selecting a row opens its item."""
     key = (*compared.key, entry.judge_id)
     frame = cached(("gaps", *key), lambda: _gaps(compared, entry))
     if frame.empty:
@@ -179,7 +179,7 @@ def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -
 
 
 def _gaps(compared: Compared, entry: JudgeEntry) -> pd.DataFrame:
-    """List the compared items by standardised score minus standardised label, largest gap first."""
+    """List the compared items with standardised score minus standardised label, largest gap first."""
 
     def standardised(values: FloatArray) -> FloatArray:
         spread = values.std() if values.size else 0.0

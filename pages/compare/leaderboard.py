@@ -97,7 +97,7 @@ def _draw_next(compared: Compared) -> None:
 
 
 def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame:
-    """Make the table: a row for each judge and one for the regression, compared with the subject."""
+    """Return the table: one row for each judge and one for the regression, compared with the subject."""
     board, subject = compared.leaderboard, compared.subject
 
     def comparison(gap: Difference, p: float | None, *, above: bool) -> str:

@@ -1,4 +1,4 @@
-"""The form of a grid of judging styles: judge, styles, and how much of the golden set."""
+"""Form that starts a comparison of judging styles: judge, styles, and how many items to use."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ LABELS = {"statistic": "Statistic", "level": "Level", "budget_usd": "Budget in d
 
 @dataclass(frozen=True, slots=True)
 class StylesChoice:
-    """A request, or the reason in words why there is none yet."""
+    """A request, or the reason why the form is incomplete."""
 
     request: StylesRequest | None
     missing: str = ""
 
 
 def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesChoice:
-    """The whole form.  Nothing is started."""
+    """Draw the form and return its request, without starting anything."""
     labels = golden.aspect(aspect)
     if labels is None or not labels.n_labelled:
         return StylesChoice(
@@ -98,7 +98,7 @@ def _styles(chosen: list[StyleForm], style: Mapping[str, Any], *, weighted: bool
 
 
 def _choose_items(golden: GoldenSummary, n_labelled: int) -> int | None:
-    """How many items are asked; None for all that are labelled."""
+    """Draw the choice of how many items to use; return None for all labelled items."""
     words = {"pilot": "a pilot on a few items", "all": f"all {n_labelled:,} labelled items"}
     key = widget("styles_extent")
     extent = st.radio(

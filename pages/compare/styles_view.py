@@ -1,4 +1,4 @@
-"""The grid of judging styles on Compare: its cost, its progress, and the agreement of each style.
+"""Compare judging styles: cost, progress, and the agreement of each style.
 
 Every finished style is among the judges of Compare as well.
 """
@@ -27,7 +27,7 @@ from pages.ui.screens import plain
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    """The last grid of this golden set with its result, and the form of the next one."""
+    """Draw the last comparison of styles on this golden set with its result, and the form for the next one."""
     every = page.store.runs.all(page.project.project_id)
     runs = {run.run_id: run for run in every if run.kind == "styles" and run.golden_id == golden.golden_id}
     running = next((run for run in runs.values() if not run.finished), None)
@@ -70,7 +70,7 @@ def _draw_run(page: Opened, run: RunDetail) -> None:
 
 
 def _draw_cells(cells: Sequence[StyleCell]) -> None:
-    """Draw the finding, table and figure of the styles, at one statistic and level on the same items."""
+    """Draw the finding, table and figure of the styles, for one statistic and level on the same items."""
     first = cells[0]
     measure = measure_name(first.alignment.statistic, first.alignment.level)
     st.subheader(plain(highest_words(cells)), anchor=False)
@@ -117,7 +117,7 @@ def cells_frame(cells: Sequence[StyleCell], measure: str) -> pd.DataFrame:
 
 
 def _offer(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    """The form, the estimate cell by cell, and the button."""
+    """Draw the form, the estimate for each style, and the start button."""
     choice = choose_styles(page, golden, aspect)
     request = choice.request
     if request is None:
@@ -146,7 +146,7 @@ def _offer(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 
 
 def estimate_frame(estimate: StylesEstimate) -> pd.DataFrame:
-    """The grid before it starts, one row per style."""
+    """Return the estimate as a table with one row per style."""
     return pd.DataFrame(
         {
             "style": list(estimate.styles),

@@ -17,7 +17,7 @@ from pages.ui.screens import plain
 
 
 def draw_way_in(page: Opened, entry: CriteriaEntry) -> None:
-    """Draw the button that opens the form, and a note about an unsaved text."""
+    """Draw the button that opens the form, and a note about an unsaved edit."""
     subject = drafts.of_criteria(entry.criteria_id)
     draft = projects.draft_of(page.store, page.project.project_id, subject)
     unsaved = draft is not None and draft.text.strip() != entry.text.strip()
@@ -37,7 +37,7 @@ def draw_way_in(page: Opened, entry: CriteriaEntry) -> None:
 
 
 def draw_form(page: Opened, entry: CriteriaEntry) -> None:
-    """Save the text as a new version and score it next to its parent."""
+    """Draw the form, which saves the text as a new version and scores it next to its parent."""
     subject, name = drafts.of_criteria(entry.criteria_id), state.widget(f"edit_{entry.criteria_id}")
     editing = drafts.begin(page, subject, entry.text, name, base=entry.head)
     drafts.draw_kept(page, editing, entry.head)
@@ -78,7 +78,7 @@ def draw_form(page: Opened, entry: CriteriaEntry) -> None:
 def _draw_conflict(
     page: Opened, entry: CriteriaEntry, editing: drafts.Editing, both: tuple[str, str], save: Callable[[str], None]
 ) -> None:
-    """Draw both texts with their difference, so that the user decides which to save."""
+    """Draw both texts with their difference, so that the user can decide which to save."""
     st.warning(
         "Someone else saved a new version of these criteria while you were editing. Compare both below.",
         icon=":material/call_split:",
@@ -119,7 +119,7 @@ def _rescore(page: Opened, parent: CriteriaEntry, edited: str) -> str | None:
 
 
 def draw_restore(page: Opened, entry: CriteriaEntry) -> None:
-    """Undo an edit: the parent's text becomes one more version."""
+    """Draw the button that undoes an edit by saving the parent's text as another version."""
     if not entry.parents:
         return
 

@@ -47,7 +47,7 @@ def rescore_of(page: Opened, entry: CriteriaEntry) -> str | None:
 
 
 def is_scoring(page: Opened, rescore_id: str | None) -> bool:
-    """Return whether that run is still running."""
+    """Test whether that run is still running."""
     try:
         return rescore_id is not None and not run_panel.read_run(page, rescore_id).finished
     except ConcordError:
@@ -87,7 +87,7 @@ def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_i
 
 
 def _scored_together(page: Opened, entry: CriteriaEntry, parent_id: str) -> tuple[str, RescoreResult | None]:
-    """Return the newest round or calibration that scored both, with its figures; no difference was tested there."""
+    """Return the newest round or calibration that scored both, with its figures; it didn't test the difference."""
 
     def measured(each: CriteriaEntry) -> dict[str, Alignment]:
         return {a.run_id: a.alignment for a in each.alignments if a.side == "calibration"}

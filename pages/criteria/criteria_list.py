@@ -59,7 +59,7 @@ def open_criteria(criteria_id: str | None, *, leave: bool = True) -> None:
 
 
 def draw(page: Opened, entries: Sequence[CriteriaEntry], names: Mapping[str, str]) -> None:
-    """Draw the list; a click on a row opens it."""
+    """Draw the list; selecting a row opens its criteria."""
     followed = judge_view.line_of(page, entries[0].aspect).followed
     states = {criteria_id: judge_view.state_words(version) for criteria_id, version in followed.items()}
     frame = tables.criteria_frame(entries, names, states)
@@ -102,7 +102,7 @@ def place_words(entry: CriteriaEntry, entries: Sequence[CriteriaEntry]) -> str:
 
 
 def measured_on(entry: CriteriaEntry, entries: Sequence[CriteriaEntry], *, scoring: bool) -> str:
-    """Return statistic, level, n and interval of the headline figure, or how to get one."""
+    """Return statistic, level, n and interval of the headline figure, or how to measure it."""
     newest = tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
         words = "To measure these criteria, make them the judge."

@@ -1,4 +1,4 @@
-"""A criteria text on screen: its name, its lines, and its origin."""
+"""Draw a set of criteria: its name, its lines, and its origin."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEVEL = re.compile(r"^(\d+(?:[.,]\d+)?)\s*[:=–—-]\s+(?=\S)")
 
 
 def draw_head(page: Opened, entry: CriteriaEntry, name: str) -> None:
-    """The name of the criteria, and the version that follows them."""
+    """Draw the name of the criteria, and the judge version that uses them."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{plain(name)}**", width="content")
         judge_view.draw_follower(page, entry.aspect, entry.criteria_id)
@@ -71,7 +71,7 @@ def origin_words(entry: CriteriaEntry) -> str:
 
 
 def draw_origin(page: Opened, entry: CriteriaEntry) -> None:
-    """Draw when the criteria were saved, all their measurements, and the items they were made from."""
+    """Draw when the criteria were saved, all their measurements, and the items used to write them."""
     st.text(f"{origin_words(entry)} Saved {entry.created_at.astimezone():%d %b %Y %H:%M}.")
     if entry.alignments:
         known = entry.alignments[0].alignment
@@ -87,7 +87,7 @@ def draw_origin(page: Opened, entry: CriteriaEntry) -> None:
 
 
 def draw_shown_items(page: Opened, entry: CriteriaEntry) -> None:
-    """Draw the items that criteria were made from, with their scores under the parent and under these criteria."""
+    """Draw the items used to write the criteria, with their scores under the parent and under these criteria."""
     if not entry.provenance.item_ids:
         return
     refined = entry.origin == "refine"

@@ -1,4 +1,4 @@
-"""All versions of the criteria of an aspect, and the comparison of any two."""
+"""Draw all versions of the criteria of an aspect, and compare any two."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FROM, TO = state.widget("versions_from"), state.widget("versions_to")
 
 
 def draw(page: Opened, opened: CriteriaEntry, names: Mapping[str, str]) -> None:
-    """Draw two versions next to each other, then all of them; a click on a row makes it the second."""
+    """Draw two versions next to each other, then a table of all; selecting a row makes it the second version."""
     family = page.store.criteria.all(page.project.project_id, opened.aspect, opened.golden_id)
     family.sort(key=lambda entry: (entry.created_at, entry.provenance.round, entry.criteria_id))
     by_id = {entry.criteria_id: entry for entry in family}
@@ -91,7 +91,7 @@ def _draw_pair(
 
 
 def _draw_table(page: Opened, family: list[CriteriaEntry], names: Mapping[str, str]) -> None:
-    """Draw all versions, ancestors first; those never measured in full appear on request."""
+    """Draw all versions, ancestors first; versions never measured on all items appear on request."""
     in_full = (tables.MEASURED, tables.REJECTED)
     followed = judge_view.line_of(page, family[0].aspect).followed
     shown = [each for each in family if each.criteria_id in followed or tables.group_of(each) in in_full]

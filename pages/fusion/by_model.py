@@ -1,4 +1,4 @@
-"""Fusion by a language model: the newest run and its agreement, then plan, criteria and price of another."""
+"""Fusion by a language model: the newest run and its agreement, then the form that starts another."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def draw(page: Opened, fused: Fused) -> None:
 
 
 def _edit_texts(request: FusionRequest, newest: FusionRunView | None) -> FusionRequest:
-    """Draw the boxes for plan and criteria, filled with those of the newest run; return the request with both."""
+    """Draw the text areas for plan and criteria, filled from the newest run; return the request with both."""
     box = state.widget(f"fusion_plan_{request.golden_id[-12:]}_{request.aspect}")
     if newest is not None:
         st.session_state.setdefault(box, newest.plan)

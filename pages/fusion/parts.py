@@ -1,4 +1,4 @@
-"""The choice of what is fused and how, the table of possible parts, and the ways to make another."""
+"""Choose the parts and the method of a fusion, and list ways to add parts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ KINDS: dict[JudgeKind, str] = {
 
 @dataclass(frozen=True)
 class Choice:
-    """The choices made with the widgets of `draw_choice`: parts and settings; `names` are those of `judges` by id."""
+    """Parts and settings chosen with the widgets of `draw_choice`; `names` maps the ids of `judges` to their names."""
 
     judges: tuple[JudgeEntry, ...]
     names: Mapping[str, str]
@@ -54,7 +54,7 @@ class Choice:
 
 
 def choice_of(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> Choice:
-    """Read the choices.  The default is all judges but fusions and the baseline, measured like the current judge."""
+    """Read the choices. The default is all judges except fusions and the baseline, measured like the current judge."""
     key = f"{view.golden_id[-12:]}_{aspect}"
     names = names_of(page, judges)
     at_first = [names[entry.judge_id] for entry in judges if entry.judge.kind not in ("fused", "no criteria")]
@@ -118,7 +118,7 @@ def draw_choice(choice: Choice) -> None:
 
 
 def draw_kinds(choice: Choice) -> None:
-    """Draw what each judge is, what a score of it costs, and the labels that it has seen."""
+    """Draw the kind of each judge, its calls per score, and the number of labels that it has seen."""
     judges, names = choice.judges, choice.names
     frame = pd.DataFrame(
         {

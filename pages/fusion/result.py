@@ -1,4 +1,4 @@
-"""What a fusion of the chosen parts is worth: the finding, one axis with intervals, one table, and its files."""
+"""Draw the result of a fusion of the chosen parts: the finding, a chart with intervals, a table, and its files."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def headline(fused: Fused) -> str:
 
 
 def draw(page: Opened, fused: Fused) -> None:
-    """Draw one axis with intervals, the table, and the files of fusions that were kept."""
+    """Draw the chart with intervals, the table, and the files of saved fusions."""
     _draw_notes(fused)
     figure = cached(("whiskers", *fused.key), lambda: _whiskers(fused))
     charts.place(figure, key="fusion_whiskers", alt=f"{fused.measure} of the fusion and its parts")
@@ -135,7 +135,7 @@ def _draw_notes(fused: Fused) -> None:
 
 
 def table_frame(fused: Fused) -> pd.DataFrame:
-    """Return a table of the fusion and its parts, from high to low."""
+    """Return a table of the fusion and its parts, highest agreement first."""
     shown = fused.fusion
     lost = {name: difference_words(minus) for name, (_, minus) in shown.without.items()}
     weights = dict(shown.weights) if shown.method != "average" else {}
@@ -163,7 +163,7 @@ def _name(fusion: Fusion) -> str:
 
 
 def difference_words(difference: Difference | None) -> str:
-    """`+0.062 [+0.020, +0.100], p = 0.004`; "—" where undefined."""
+    """Return a difference as text, for example `+0.062 [+0.020, +0.100], p = 0.004`; "—" if undefined."""
     if difference is None or difference.value is None:
         return tables.DASH
     return f"{change_figures(difference.value, difference.interval)}, {p_figure(difference.p, 'no test')}"
@@ -182,7 +182,7 @@ def _whiskers(fused: Fused) -> Drawing:
 
 
 def draw_keep(page: Opened, fused: Fused) -> None:
-    """Draw the button that keeps the shown fusion as a judge."""
+    """Draw the button that saves the fusion as a judge."""
     shown = fused.fusion
     with st.popover("Save as a judge", icon=":material/bookmark_add:", key=state.closing("fusion_keep")):
         st.markdown("The fusion becomes a judge. You can compare it with others, and download it to score other items.")

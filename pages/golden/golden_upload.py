@@ -1,4 +1,4 @@
-"""Upload a golden set: ways to begin, how a file is read, what is wrong with it, and the button that freezes it."""
+"""Upload a golden set: ways to start, how Concord reads a file, its problems, and the button that freezes it."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def _build(
 
 
 def draw_upload(page: Opened, *, empty: bool = False) -> None:
-    """Draw the drop zone, then how the file is read, for those who may.  `empty`: the project has no set yet."""
+    """Draw the upload, then how Concord reads the file, for reviewers. `empty`: the project has no golden set yet."""
     if not people.may(page, "reviewer"):
         st.info(f"Uploading requires the reviewer role. Your role is {page.actor.role}.", icon=":material/lock:")
         return
     if empty and st.session_state.get(state.UPLOAD) is None:
         st.markdown(
-            "#### This project has no golden set yet\n"
-            "Concord calibrates a judge on items with human labels and measures it against them. Start with yours."
+            "#### This project has no golden set yet\nConcord calibrates a judge on items with human labels and "
+            "measures how well it agrees with them. Start with your own items."
         )
     upload = st.file_uploader(
-        "A file with items and human labels",
+        "File with items and human labels",
         type=UPLOAD_TYPES,
         key=state.UPLOAD,
         max_upload_size=page.settings.max_upload_mb,
@@ -83,23 +83,23 @@ def draw_upload(page: Opened, *, empty: bool = False) -> None:
             offer_sample(page)
         with right.container(border=True, height="stretch"):
             offer_demo(page)
-    whole = st.expander("A whole project from another installation", icon=":material/input:", on_change="rerun")
+    whole = st.expander("Import a whole project from another installation", icon=":material/input:", on_change="rerun")
     if whole.open:
         with whole:
             transfer.bring_in_project(page)
 
 
 def offer_sample(page: Opened) -> None:
-    st.markdown("**No file at hand?** Try Concord on 144 made-up summaries with simulated labels.")
+    st.markdown("**No file yet?** Try Concord on 144 made-up summaries with simulated labels.")
     if people.button(
         page, "reviewer", "Add the sample summaries", icon=":material/article:", key=state.widget("add_sample")
     ):
         golden_id = projects.add_sample(page.store, page.project.project_id)
-        _open(golden_id, "The sample summaries are in this project. Calibrate a judge on them next.")
+        _open(golden_id, "The sample summaries were added to this project. Next, calibrate a judge on them.")
 
 
 def offer_demo(page: Opened) -> None:
-    st.markdown("**Just looking?** The demo is a finished project, from labels to a calibrated judge.")
+    st.markdown("**Just looking?** The demo is a complete project, from labels to a calibrated judge.")
     demo = next((one for one in page.store.projects.all() if is_demo(one.project_id)), None)
     if demo is None:
         st.caption("The demo is disabled in this installation.")
@@ -123,9 +123,9 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
         labels_needed = True
         if chosen.layout != "long" and not chosen.aspects:
             labels_needed = not st.checkbox(
-                "These items have no labels yet: upload them for raters to label here",
+                "These items have no labels yet. Raters will label them in Concord",
                 key=state.widget(f"unlabelled_{digest}"),
-                help="A judge can be calibrated once raters have labelled them on the Label screen.",
+                help="You can calibrate a judge once raters have labelled the items on the Label screen.",
             )
 
     def build(scales: Dict[str, Scale]) -> BuiltGolden:
@@ -153,7 +153,7 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
             grid.draw(tables.items_frame(draft, 0, PREVIEW_ROWS), alt="First items", rows=8)
     with findings:
         if not built.findings:
-            st.markdown("There are no findings.")
+            st.markdown("Concord found nothing to report.")
             return
         shown = [replace(found, message=_without_option(found.message)) for found in built.findings]
         frame = tables.findings_frame([found for found in shown if not _is_asked(found.message)])
@@ -162,7 +162,7 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
 
 
 def _is_asked(message: str) -> bool:
-    """Whether the screen asks this as a question, so that the option of the command line is not shown."""
+    """Test whether the screen asks about this finding, so that its command-line option isn't shown."""
     return "--values" in message
 
 
@@ -173,7 +173,7 @@ def _without_option(message: str) -> str:
 
 
 def _draw_finding(built: BuiltGolden, n_open: int) -> None:
-    """Say whether the file can be used, and what it would become; `n_open` questions follow."""
+    """Say whether the file can be used and what it would become. `n_open` is the number of open questions below."""
     n_warnings = sum(finding.severity == "warning" for finding in built.findings)
     read = ""
     if built.draft is not None:
@@ -182,7 +182,9 @@ def _draw_finding(built: BuiltGolden, n_open: int) -> None:
     if n_open > len(built.questions):  # what columns of numbers are is a question, too
         errors = [error for error in errors if not error.message.startswith(NO_LABELS)]
     if n_open and all(_is_asked(error.message) for error in errors):
-        st.info(f"{read} Answer {counted(n_open, 'question')} below, then freeze it.", icon=":material/help:")
+        st.info(
+            (f"{read} Answer {counted(n_open, 'question')} below, then freeze the golden set."), icon=":material/help:"
+        )
     elif errors:
         message = min((error.message for error in errors), key=_is_asked)
         st.error(f"This file can't be used yet. {plain(_without_option(message))}  \n{read}", icon=":material/error:")
@@ -208,8 +210,8 @@ def _freeze(page: Opened, built: BuiltGolden, *, off: bool) -> None:
         return
     named = replace(golden, name=name.strip())
     golden_id = projects.add_golden(page.store, page.project.project_id, named)
-    next_step = "Calibrate a judge on it next." if named.aspects else "Have raters label it next."
-    _open(golden_id, f"{named.name} is frozen: {len(named.items):,} items. {next_step}")
+    next_step = "Next, calibrate a judge on it." if named.aspects else "Next, have raters label it."
+    _open(golden_id, f"{named.name} is frozen, with {len(named.items):,} items. {next_step}")
 
 
 def _open(golden_id: str, notice: str) -> None:

@@ -79,7 +79,7 @@ def draw(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSummary) 
 
 
 def _draw_next(page: Opened, golden: GoldenSummary, n: int) -> None:
-    """Draw what to do next and why; there are `n` labels to calibrate on."""
+    """Draw the next step and its reason; `n` labels are available to calibrate on."""
     calibrate = n >= LEAST
     if not golden.aspects:
         words = "**Next:** have raters label these items. A judge needs labels to be calibrated."
@@ -101,5 +101,5 @@ def _draw_next(page: Opened, golden: GoldenSummary, n: int) -> None:
             link_to("label", "Have raters label it", icon=":material/edit_note:", **ids)
             for aspect, line in projects.judge_lines(page.store, page.project.project_id).items():
                 if (judge := line.default) and golden.aspect(aspect) and judge.on(golden.golden_id) is None:
-                    label = f"Measure version {judge.number} of the judge of {aspect} on it"
+                    label = f"Measure version {judge.number} of the {aspect} judge on it"
                     link_to("overview", plain(label), icon=":material/science:", aspect=aspect, **ids)

@@ -1,4 +1,4 @@
-"""Show how a file is read, with sample values next to each choice, and take corrections."""
+"""Show how Concord reads a file, with sample values next to each choice, and let the user correct it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAIN_ROLES = {
     "target": "Judged text",
     "source": "Source",
     "source_id": "Source id (the group)",
-    "system_id": "System (who wrote it)",
+    "system_id": "System (which wrote the text)",
     "item_id": "Item id",
 }
 OTHER_ROLES = {
@@ -36,15 +36,15 @@ OTHER_ROLES = {
     "annotator_id": "Rater (one row per rating)",
     "aspect": "Aspect (one row per rating)",
     "value": "Label (one row per rating)",
-    "reason": "Reason of the raters",
+    "reason": "Raters' reason",
 }
 KIND_WORDS: dict[ItemKind, str] = {
     "single": "a single text",
     "source_target": "a source and a text about it",
-    "source_context_target": "source, context and judged text",
+    "source_context_target": "a source, its context and a text about it",
     "conversation": "a conversation",
     "data_text": "structured data and a text about it",
-    "pair": "two texts, A and B, of which raters prefer one",
+    "pair": "a pair of texts, A and B; raters prefer one",
 }
 HOW_WORDS: dict[How | None, str] = {
     "exact": "by its name",
@@ -60,7 +60,7 @@ _SAMPLES, _LONGEST_SAMPLE = 3, 40
 
 @dataclass(frozen=True)
 class AspectRow:
-    """The place where the scale of an aspect is drawn after its labels were read."""
+    """An aspect with the place on the screen for its scale, which is drawn after its labels were read."""
 
     aspect: str
     column: str
@@ -125,7 +125,7 @@ def correct_mapping(table: Table, upload: str, labels: Sequence[str]) -> tuple[M
 
 
 def _kind_key(upload: str, kind: ItemKind) -> str:
-    """Return the key of the choice, which starts anew for another proposal."""
+    """Return the widget key of the choice of kind, new for each proposal."""
     return widget(f"kind_{upload}_{kind}")
 
 
@@ -134,7 +134,7 @@ def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
     keys = {role: widget(f"role_{upload}_{role}") for role in (*MAIN_ROLES, *OTHER_ROLES)}
 
     def take_from_others(role: str) -> None:
-        """Clear the old role of a column that was chosen for another, because a column has one role."""
+        """Clear the old role of a column that was chosen for a new role, because a column has only one."""
         column = st.session_state[keys[role]]
         for other, key in keys.items():
             if other != role and column is not None and st.session_state.get(key) == column:
@@ -177,7 +177,7 @@ def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
 
 
 def _draw_samples(table: Table, column: str | None, how: str) -> None:
-    """Draw up to three different values of a column, and how its role was found."""
+    """Draw up to three different values of a column, and how Concord found its role."""
     if column is None:
         st.caption("—")
         return
@@ -193,7 +193,7 @@ def _draw_samples(table: Table, column: str | None, how: str) -> None:
 
 
 def _correct_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str) -> tuple[Mapping, list[AspectRow]]:
-    """Draw the aspects, whose names can be changed, and the choice of their columns in a wide file."""
+    """Draw the aspects with editable names and, for a wide file, the choice of their columns."""
     if {"aspect", "value"} <= mapping.roles.keys():
         among = aspects_in(table, mapping.roles["aspect"])
         columns = dict(zip(among, among, strict=True))
@@ -225,16 +225,16 @@ def _correct_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str)
                 _draw_samples(table, column, said)
         rows.append(AspectRow(" ".join(name.split()), column, scaling))
     if len(aspects) > _MOST_ASPECTS:
-        st.caption(f"The other {len(aspects) - _MOST_ASPECTS} keep their names and scales as found.")
+        st.caption(f"The other {len(aspects) - _MOST_ASPECTS} aspects keep their detected names and scales.")
     names = {row.column: row.aspect for row in rows}
     if names and mapping.kind != "pair":
         low = st.multiselect(
-            "Lowest label is the best: reverse",
+            "Reverse, because the lowest label is the best",
             list(names),
             format_func=names.__getitem__,
             key=widget(f"best_{upload}"),
             placeholder="none",
-            help="For labels such as school marks, where 1 is the best. Higher is better afterwards.",
+            help="For labels such as school marks, where 1 is the best. After reversing, higher is better.",
         )
         best: tuple[tuple[str, Best], ...] = tuple((names[column], "low") for column in low)
         mapping = replace(mapping, values=replace(mapping.values, best=best))
@@ -242,7 +242,7 @@ def _correct_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str)
 
 
 def _choose_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str) -> Mapping:
-    """Draw the choice of the columns of labels; each is an aspect."""
+    """Draw the choice of label columns, one per aspect."""
     was = [column for column in mapping.gold_columns.values() if column in guess.roles.values()]
     chosen = st.multiselect(
         "More human labels, one column per aspect" if table.joined else "Human labels, one column per aspect",
@@ -286,7 +286,9 @@ def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> d
             for place, name, end in ((low, "Lowest", scale.low), (high, "Highest", scale.high))
         )
         confirmed = sure.checkbox(
-            "confirmed", key=f"{key}_sure", help="Detected from the labels. Confirm that it's correct."
+            "confirmed",
+            key=f"{key}_sure",
+            help=("Concord detected this scale from the labels. Tick the box if it's correct."),
         )
         if confirmed or (bottom, top) != (scale.low, scale.high):
             scales[row.aspect] = Scale(bottom, top, scale.step, given=True)
@@ -294,7 +296,7 @@ def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> d
 
 
 def answer_questions(questions: Sequence[Question], values: Values, upload: str) -> Values:
-    """Ask what values mean where the file does not show it; return `values` with the answers so far."""
+    """Ask about values whose meaning the file doesn't show; return `values` with the answers so far."""
     for question in questions:
         aspect, numbers = question.aspect, ", ".join(f"{number:g}" for number in question.numbers[:8])
         if question.kind == "ids":

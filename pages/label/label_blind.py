@@ -42,7 +42,7 @@ def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None, 
                 args=(first.pass_id,),
             )
             with st.popover("I'm done", icon=":material/done_all:"):
-                st.markdown(plain(f"Stop rating in {first.name}: your labels count, but you can't add more."))
+                st.markdown(plain(f"Stop rating in {first.name}. Your labels still count, but you can't add more."))
                 st.button(
                     "Stop rating",
                     on_click=state.attempt,

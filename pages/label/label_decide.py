@@ -18,25 +18,27 @@ from pages.ui.page import finding, link_to
 from pages.ui.screens import plain
 
 COMBINE_WORDS: dict[Combine, str] = {
-    "fill": "Keep them all; new labels only fill gaps",
-    "replace": "Replace them wherever there is a new label or a decision",
+    "fill": "Keep all of them; new labels only fill gaps",
+    "replace": "Replace them if there is a new label or decision",
 }
 
 
 def draw(store: Store, passed: LabelPass) -> None:
-    """Draw the items to decide, largest disagreement first, the decisions so far, and the form that freezes."""
+    """Draw the items to decide, largest disagreement first, the decisions so far, and the form that freezes labels."""
     seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     if seen.queue:
         finding(f"{counted(len(seen.queue), 'item')} to decide")
         st.caption(
-            "Raters differ by more than one step of the scale (without steps: a tenth of it), or triage called the "
-            "label wrong."
+            "For these items, raters differ by more than one step of the scale (a tenth of a scale without steps), or "
+            "someone marked the label as wrong in triage."
         )
         _draw_one(store, passed, seen)
     elif seen.decided:
         finding("All items are decided. Freeze the labels below.")
     else:
-        finding("Nothing to decide: no two raters differ by more than a step, and triage called no label wrong")
+        finding(
+            "Nothing to decide: no two raters differ by more than one step, and no label was marked as wrong in triage"
+        )
     if seen.decided:
         with st.expander(f"Decided so far: {len(seen.decided)}"):
             rows = [(item_id, aspect, value) for (aspect, item_id), value in seen.decided.items()]
@@ -47,7 +49,7 @@ def draw(store: Store, passed: LabelPass) -> None:
 
 
 def _draw_one(store: Store, passed: LabelPass, seen: PassSummary) -> None:
-    """Draw one item in full, its ratings, and the form that decides."""
+    """Draw one item in full, its ratings, and the form for the decision."""
     golden = label_item.kept_golden(passed.golden_id, store)
 
     def in_short(which: Which) -> str:
@@ -123,23 +125,24 @@ def _decide(store: Store, passed: LabelPass, which: Which, key: str, form: str) 
         state.leave_notice(f"Nothing was decided: {error}", good=False)
         return
     st.session_state.pop(f"{key}_form_id", None)
-    state.leave_notice(f"{item_id} is decided: {aspect} {float(value):g}.", good=True)
+    state.leave_notice(f"Decision saved for {item_id}: {aspect} {float(value):g}.", good=True)
 
 
 def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
-    """Draw the form that makes a new golden set from the labels of the pass and says what happens to old labels."""
+    """Draw the form that freezes the labels into a new golden set, with the choice of what happens to old labels."""
     if not seen.n_touched and not seen.decided:
         st.info("There are no labels to freeze yet.", icon=":material/ac_unit:")
         return
     golden = label_item.kept_golden(passed.golden_id, store)
     st.markdown(
         f"**{seen.n_touched:,} of {len(passed.plan.positions):,} items** have a label, {len(seen.decided):,} are "
-        "decided. An item gets the decided label, else the mean of its raters' labels. "
-        "Individual ratings and comments are kept. The original golden set doesn't change."
+        "decided. The new golden set contains the decided label of each item, or the mean of its raters' labels. It "
+        "keeps individual ratings and comments. The original golden set doesn't change."
     )
     if seen.queue:
         words = (
-            f"{counted(len(seen.queue), 'item')} still to decide. If you freeze now, they get the mean of their labels."
+            f"{counted(len(seen.queue), 'item')} still to decide. If you freeze now, Concord uses the mean of their "
+            "labels."
         )
         st.warning(words, icon=":material/balance:")
     where = (store, passed.project_id, passed.pass_id)
@@ -161,7 +164,7 @@ def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
         return
     view = store.goldens.get(golden_id)
     counts_words = ", ".join(f"{aspect.aspect} on {aspect.n_labelled:,}" for aspect in view.aspects)
-    st.success(plain(f"{view.name} is frozen: {view.n_items:,} items with labels of {counts_words}."))
+    st.success(plain(f"{view.name} is frozen, with {view.n_items:,} items. Labels: {counts_words}."))
     with st.container(horizontal=True):
         link_to("golden_set", "Open it", icon=":material/dataset:", golden=golden_id)
         link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", golden=golden_id)

@@ -40,7 +40,7 @@ def item_of(golden_id: str, store: Store, item_id: str) -> Item:
 
 
 def keys_for(choices: Sequence[float]) -> tuple[str, ...]:
-    """Return the key of each label: its own digit if it has one (10 is 0, or T next to a 0), else its position."""
+    """Return the key of each label: its digit if it has one (0 or T for 10), else its position."""
     if all(float(choice).is_integer() and 0 <= choice <= 10 for choice in choices):
         ten = "T" if 0 in choices else "0"
         return tuple(ten if choice == 10 else f"{choice:g}" for choice in choices)
@@ -125,6 +125,6 @@ def draw_text(text: str) -> None:
 
 
 def leftward(text: str) -> bool:
-    """Return whether the text starts with a right-to-left script."""
+    """Test whether the text starts with a right-to-left script."""
     kinds = (unicodedata.bidirectional(letter) for letter in text[:500])
     return next((kind in ("R", "AL") for kind in kinds if kind in ("L", "R", "AL")), False)

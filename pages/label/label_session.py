@@ -53,7 +53,7 @@ _SHEET_ROWS = """
 
 @st.fragment
 def draw(assignment: Assignment) -> None:
-    """Draw progress, the item, its label buttons, and the buttons that lead on."""
+    """Draw progress, the item, its label buttons, and the navigation buttons."""
     passed, store = assignment.passed, assignment.store
     try:
         session = projects.join_pass(store, passed.project_id, passed.pass_id)
@@ -96,7 +96,7 @@ def draw(assignment: Assignment) -> None:
                 args=(assignment, shown.item_id),
             )
         st.session_state.setdefault(label_shown.AUTO, st.session_state.get(state.LABEL_AUTO, remembered.label_auto()))
-        words = "The next item opens as soon as you rate this one."
+        words = "After you rate an item, the next one opens automatically."
         auto = st.session_state[state.LABEL_AUTO] = st.toggle(
             "Open the next item automatically", key=label_shown.AUTO, help=words
         )
@@ -143,7 +143,7 @@ def _draw_marked(assignment: Assignment, shown: ShownItem, item_id: str) -> None
 
 
 def _draw_answers(assignment: Assignment, shown: ShownItem) -> None:
-    """Draw the label buttons of each aspect. Keys rate the first open aspect; a single aspect always has them."""
+    """Draw the label buttons of each aspect. Keys rate the first unrated aspect, or the only one."""
     passed, aspects = assignment.passed, assignment.aspects
     kind = label_item.kind_of(passed.golden_id, assignment.store)
     usual = 0 if len(aspects) == 1 else None
@@ -184,7 +184,7 @@ def _draw_answers(assignment: Assignment, shown: ShownItem) -> None:
 
 @st.cache_data(ttl=10, max_entries=64, show_spinner=False)
 def _anchors(_store: Store, project_id: str, golden_id: str, aspect: str) -> Mapping[float, str]:
-    """Return the meaning of each level, cached for some seconds because every press reads it."""
+    """Return the description of each level, cached for some seconds because every press reads it."""
     return projects.get_anchors(_store, project_id, golden_id, aspect).texts
 
 

@@ -29,7 +29,7 @@ def draw(page: Opened) -> None:
     """Draw the form of a new pass, and above it the workload of each rater with the start button."""
     goldens = page.store.goldens.all(page.project.project_id)
     if not goldens:
-        words = "There is nothing to label yet. Upload a file with items first. It needs no labels."
+        words = "There is nothing to label yet. Upload a file with items first. It doesn't need labels."
         st.info(words, icon=":material/dataset:")
         link_to("golden_set", "Upload a file", icon=":material/upload_file:", section=state.UPLOAD_SECTION)
         return
@@ -54,16 +54,22 @@ def draw(page: Opened) -> None:
             default=known[:1],
             key=state.widget(f"label_aspects_{golden.golden_id}"),
             accept_new_options=True,
-            placeholder="Choose, or type a new one and press Enter",
+            placeholder="Choose one, or type a new one and press Enter",
         )
-        raters = _number(golden, "raters", "Raters", (1, MOST_RATERS, 1), "More may join later.")
-        items = _number(golden, "items", "Items", (1, golden.n_items, USUAL_ITEMS), "The first items in the order.")
-    with st.expander("Scale, order, instructions, name", icon=":material/tune:"):
+        raters = _number(golden, "raters", "Raters", (1, MOST_RATERS, 1), "More raters can join later.")
+        items = _number(
+            golden,
+            "items",
+            "Items",
+            (1, golden.n_items, USUAL_ITEMS),
+            ("Concord takes the first items in the chosen order."),
+        )
+    with st.expander("Scale, order, instructions and name", icon=":material/tune:"):
         names = dict.fromkeys(" ".join(visible_name(name).split()) for name in chosen)
         passes = projects.list_passes(page.store, page.project.project_id)
         meanings = {one.aspect: one.definition for passed in reversed(passes) for one in passed.plan.aspects}
         aspects = tuple(_describe_aspect(golden, name, meanings.get(name, "")) for name in names if name)
-        plan, name, problem = None, "", "What should raters rate? Choose or type an aspect, such as coherence."
+        plan, name, problem = None, "", "What should raters rate? Choose an aspect or type one, such as coherence."
         try:
             plan, name = _choose_rest(page, golden, aspects, raters, items)
         except UsageError as error:  # such as a scale that ends where it begins
@@ -96,7 +102,7 @@ def draw(page: Opened) -> None:
 
 
 def _number(golden: GoldenSummary, name: str, label: str, among: tuple[int, int, int], words: str) -> int:
-    """Draw a field for a whole number among lowest, highest and usual."""
+    """Draw a field for a whole number. `among` is the lowest, the highest and the default."""
     low, high, usual = among
     key = state.widget(f"label_{name}_{golden.golden_id}")
     return int(st.number_input(label, low, max(low, high), min(usual, high), key=key, help=words, width=130))
@@ -114,7 +120,7 @@ def _describe_aspect(golden: GoldenSummary, name: str, meaning: str) -> LabelAsp
         top = high.number_input("to", value=float(scale.high), key=f"{key}_high", format="%g")
         usual = list(STEPS).index(usual_steps(scale))
         steps = step.selectbox("in", list(STEPS), index=usual, key=f"{key}_step")
-        said = words.text_input("What it means, in a sentence", meaning, key=f"{key}_meaning", max_chars=500)
+        said = words.text_input("Definition, in one sentence", meaning, key=f"{key}_meaning", max_chars=500)
     return LabelAspect(name, Scale(bottom, top, STEPS[steps], given=True), said.strip())
 
 
@@ -133,9 +139,9 @@ def _choose_rest(
     shared, overlap = items, 1
     if raters > 1:
         with st.container(horizontal=True, gap="medium"):
-            words = "Everyone rates these, so that you see agreement early."
+            words = "All raters rate these items first, so that you see their agreement early."
             shared = _number(golden, "shared", "Items for all raters first", (0, items, USUAL_SHARED), words)
-            words = "With 1, the same effort covers the most items."
+            words = "With 1 rater per item, the same effort covers the most items."
             overlap = _number(golden, "overlap", "Raters per item afterwards", (1, raters, 1), words)
     n_begun = len(projects.list_passes(store, project_id))
     order = st.segmented_control(
@@ -173,7 +179,7 @@ def _begin(page: Opened, golden_id: str, name: str, plan: LabelPlan, items: int)
         state.leave_notice(f"The pass didn't begin: {error}", good=False)
         return
     drafts.done(page, _instructions(page))
-    where = "" if plan.n_raters == 1 else " Progress shows the address to send to raters."
+    where = "" if plan.n_raters == 1 else " Open Progress to get the address for raters."
     state.leave_notice(f"{' '.join(visible_name(name).split())} has begun.{where}", good=True)
     state.put_in_url(labelling=pass_id, golden=None, order=None)
     st.session_state[state.LABEL_VIEW] = "Label"

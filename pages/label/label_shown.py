@@ -22,7 +22,7 @@ from pages.ui import state
 
 Wish = Literal["", "next", "left", "right", "open", "first", "again", "undone"]
 AUTO = state.widget("label_auto")
-UNDONE = "The last label is undone. Rate this item again."
+UNDONE = "Your last label was removed. Rate this item again."
 WHY = "Why "
 MOST_SKIPPED = 5
 """Whoever leaves so many of the lowest and highest labels without a reason is asked for no more of them."""
@@ -73,7 +73,7 @@ class ShownItem:
 
 
 def settle(assignment: Assignment, session: AnnotationSession) -> ShownItem:
-    """Return the item to show: the current one, or the one the rater asked for; at first the first unfinished."""
+    """Return the item to show: the one requested, else the current one, else the first unfinished one."""
     shown, order = _on_screen(), session.assigned
     if (
         shown is None
@@ -153,7 +153,7 @@ def press_key(shown: ShownItem, *which: object) -> str:
 
 
 def answer(assignment: Assignment, item_id: str, aspect: str, value: float | None) -> None:
-    """Save one label at once.
+    """Save one label immediately.
 
     A second press of the same does nothing.  Nor does one meant for another item: its rater had pressed Enter already.
     """
@@ -171,7 +171,7 @@ def answer(assignment: Assignment, item_id: str, aspect: str, value: float | Non
 
 
 def _asks_why(assignment: Assignment, shown: ShownItem) -> str:
-    """Ask for a reason where it teaches most: all is answered, and a label is the lowest or the highest; else "".
+    """Return a question for a reason if the item is complete and a label is the lowest or highest; else "".
 
     Other raters' labels play no part, so the pass stays blind.  A scale of two steps has nothing but ends.
     """
@@ -246,7 +246,7 @@ def _save(assignment: Assignment, shown: ShownItem, values: Mapping[str, float |
 
 
 def go(item_id: str | None, wish: Wish) -> None:
-    """Note where to go. A second Enter on the same item does not skip the next one."""
+    """Request another item. A second Enter on the same item doesn't skip the next one."""
     shown = _on_screen()
     if shown is not None and shown.item_id == item_id:
         st.session_state[state.LABEL_SHOWN] = replace(shown, wish=wish, note="")
@@ -264,7 +264,7 @@ def undo(assignment: Assignment, item_id: str, form: str) -> None:
         shown = replace(shown, problem=str(error))
     else:
         if undone is None:
-            shown = replace(shown, wish="", note="You have no label to undo.")
+            shown = replace(shown, wish="", note="There is no label to undo.")
         else:
             shown = replace(shown, item_id=undone, wish="undone", note=UNDONE)
     st.session_state[state.LABEL_SHOWN] = shown

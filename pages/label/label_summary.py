@@ -29,8 +29,8 @@ def draw(store: Store, passed: LabelPass) -> None:
     _draw_progress(store, passed)
     with st.expander("Meaning of each level", icon=":material/anchor:"):
         st.markdown(
-            "Write a sentence for each level. Raters see it next to the buttons, in this pass and later ones. "
-            "Judges that you calibrate from now on see it too."
+            "Describe each level in one sentence. Raters see the descriptions next to the buttons, in this pass and "
+            "in later ones. Judges that you calibrate from now on see them too."
         )
         for aspect in passed.plan.aspects:
             _draw_anchors(store, passed, aspect)
@@ -67,7 +67,7 @@ def _draw_agreement(passed: LabelPass, agreement: AspectAgreement) -> None:
     about = f"on {shortened(agreement.aspect, LONGEST)}"
     if agreement.alpha is None:
         finding(f"Agreement {about} is unknown so far")
-        st.caption("Krippendorff's alpha needs items rated by two raters, and labels that differ.")
+        st.caption("To compute Krippendorff's alpha, Concord needs items rated by two raters, and labels that differ.")
         return
     if agreement.alpha >= RELIABLE:
         finding(f"Raters agree well {about}")
@@ -82,15 +82,15 @@ def _draw_agreement(passed: LabelPass, agreement: AspectAgreement) -> None:
 
 
 def _draw_address(passed: LabelPass) -> None:
-    """Draw the address to send to raters, which opens the task alone and names nobody."""
+    """Draw the address to send to raters, which opens only the task and shows no names."""
     if auth_section() is None:
         st.caption(
-            "Raters can label on this computer. To let them use theirs, set up sign-in: "
-            "core/jobs/README.md explains how."
+            "Raters can label on this computer. To let them use their own computers, set up sign-in (see "
+            "core/jobs/README.md)."
         )
     elif st.context.url:
         ids = urlencode({"project": passed.project_id, "labelling": passed.pass_id, "task": "1"})
-        st.markdown("Send this address to raters. It shows only the task:")
+        st.markdown("Send raters this address, which shows only their task:")
         st.code(f"{st.context.url.split('?')[0]}?{ids}", language=None)
 
 
@@ -110,7 +110,7 @@ def _draw_anchors(store: Store, passed: LabelPass, aspect: LabelAspect) -> None:
                 value=anchors.texts.get(level, ""),
                 key=f"{key}_{level:g}",
                 max_chars=LONGEST_ANCHOR,
-                placeholder="Describe a typical item at this level",
+                placeholder="Describe a typical item of this level",
             )
         people.submit(
             store,

@@ -21,12 +21,17 @@ KNOWN: Mapping[str, Sequence[str]] = {
     "found": (NOT_YET, *TRIAGE_VERDICTS, PICKED),
     "changed": (NOW_ALIGNED, NOW_MISALIGNED),
 }
-LABELS = {"sides": "The judge is", "found": "Triage", "changed": "Since the parent version", "systems": "System"}
+LABELS = {
+    "sides": "The judge is",
+    "found": "Triage",
+    "changed": ("Compared with the parent version"),
+    "systems": "System",
+}
 
 
 @dataclass(frozen=True)
 class Filters:
-    """The active filters. An empty tuple lets everything pass; `sides` starts with the misaligned ones."""
+    """The active filters. An empty tuple doesn't filter; `sides` starts with the misaligned items."""
 
     sides: tuple[str, ...] = ("too lenient", "too strict")
     found: tuple[str, ...] = ()
@@ -53,7 +58,7 @@ class Filters:
     def apply(
         self, scored: ScoredItems, triage: Mapping[str, Triage], changes: Mapping[str, str] | None
     ) -> tuple[ItemScore, ...]:
-        """Return the items that pass, largest gap first."""
+        """Return the items that match all filters, largest gap first."""
 
         def passes(item: ItemScore) -> bool:
             known = triage.get(item.item_id)
@@ -69,7 +74,7 @@ class Filters:
 
 
 def listed(selection: Selection) -> tuple[ItemScore, ...]:
-    """Return the items that pass the filters in the URL, largest gap first."""
+    """Return the items that match the filters in the URL, largest gap first."""
     return Filters.in_url().apply(selection.scored, selection.triage, selection.changes)
 
 

@@ -31,10 +31,10 @@ def heading(item: ItemScore) -> str:
 
 
 def link_to_decide(page: Opened, known: Triage) -> None:
-    """Draw a link to where a wrong label is decided."""
+    """Draw a link to the screen where raters decide a wrong label."""
     passes = projects.list_passes(page.store, page.project.project_id, known.golden_id)
     where = {"labelling": passes[0].pass_id} if passes else {"golden": known.golden_id}
-    words = "Decide it in Label" if passes else "Begin a labelling pass, so that raters can decide it"
+    words = "Decide it in Label" if passes else "Start a labelling pass to have raters decide it"
     link_to("label", words, icon=":material/balance:", **where)
 
 
@@ -55,7 +55,7 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
         with st.container(border=True, key=state.widget("misaligned_text")):
             label_item.draw_text(item.target)
         draw_note()
-        st.markdown("**Why it wasn't read**" if score.score is None else "**What moved the score**")
+        st.markdown("**Why the reply couldn't be read**" if score.score is None else "**Reasons for the score**")
         st.text(explanation or tables.gap_words(score))
         for said in raw:
             if said.strip() not in explanation:
@@ -84,7 +84,7 @@ def _explained(run_id: str, criteria_id: str, item_id: str, _page: Opened) -> tu
 
 
 def fetch_ahead(page: Opened, run: Run, criteria_id: str, item_ids: Iterable[str]) -> None:
-    """Load the judge's reasons for the items that a key may open next."""
+    """Load the judge's reasons for the items that the user may open next."""
     for item_id in item_ids:
         with suppress(ConcordError):  # said once the item is opened
             _explained(run.run_id, criteria_id, item_id, page)

@@ -1,4 +1,4 @@
-"""Table of misaligned items, with one verdict for several rows."""
+"""Table of misaligned items, where one verdict can be given to several rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def draw_list(selection: Selection) -> None:
         )
     with st.container(horizontal=True, vertical_alignment="center"):
         if not misaligned_triage.draw_last(selection):
-            st.caption("Select rows at their left edge, then press a verdict. It applies to all of them.")
+            st.caption("Select rows at their left edge, then press a verdict to apply it to all of them.")
     golden = label_item.kept_golden(selection.run.golden_id, selection.page.store)
     texts = {item.item_id: tables.one_line(item.target)[:MOST_TEXT] for item in golden.items}
     frame = pd.DataFrame(
@@ -96,4 +96,4 @@ def draw_list(selection: Selection) -> None:
         alt="Calibration items, largest gap first",
     )
     if len(listed) > MOST_LISTED:
-        st.caption(f"The first {MOST_LISTED} of {counted(len(listed), 'item')} are listed.")
+        st.caption(f"This list shows the first {MOST_LISTED} of {counted(len(listed), 'item')}.")

@@ -1,4 +1,4 @@
-"""Subject of the Misaligned screen: a run, criteria that it scored, and the triage of its items."""
+"""Choose what the Misaligned screen shows: a run, a set of criteria that it scored, and the triage of its items."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Selection:
 
     @property
     def about(self) -> tuple[str, str, str]:
-        """Return project, golden set and aspect, to which a verdict on an item belongs."""
+        """Return the project, golden set and aspect that the triage belongs to."""
         return self.run.project_id, self.run.golden_id, self.run.aspect
 
     def afresh(self) -> Selection:
@@ -63,12 +63,15 @@ def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
     if not runs:
         running = next((run for run in listed if run.kind == "calibration" and not run.finished), None)
         if running is not None:
-            st.info("A calibration is running. Its items appear here when it is done.", icon=":material/difference:")
+            st.info(
+                ("A calibration is running. Its misaligned items appear here when it is finished."),
+                icon=":material/difference:",
+            )
             run_panel.follow_run(page, running.run_id)
         else:
             st.info(
-                "Nothing has been scored in this project yet. Calibrate a judge to see where it and the raters "
-                "disagree.",
+                "No judge has scored items in this project yet. Calibrate one to see where it disagrees with the "
+                "raters.",
                 icon=":material/difference:",
             )
             link_to("calibrate", "Start a calibration", icon=":material/tune:")
@@ -88,7 +91,7 @@ def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
         chosen_id = linked if linked in by_id else usual
         words = {criteria_id: criteria_words(entry) for criteria_id, entry in by_id.items()}
         criteria = by_id[choose_in_url("Criteria", "criteria", chosen_id, words)]
-        st.text(criteria.text or "No criteria: the baseline.")
+        st.text(criteria.text or "No criteria: this is the baseline.")
     if linked not in by_id:
         st.warning(
             "This run didn't score the linked criteria. Its best criteria are shown instead.",
@@ -165,7 +168,7 @@ def _changes_since(run_id: str, criteria_id: str, parents: tuple[str, ...], page
 
 
 def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
-    """Draw on how many items judge and raters disagree, and the progress of triage."""
+    """Draw how many items judge and raters disagree on, and the progress of triage."""
     scored, triage = selection.scored, selection.triage
     n, facts = len(scored.misaligned), []
     if n:
@@ -177,7 +180,7 @@ def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
             f"{sum(known.picked for known in found)} picked",
         ]
     if scored.counts["unread"]:
-        facts.append(f"{scored.counts['unread']} couldn't be read")
+        facts.append(f"{scored.counts['unread']} unreadable")
     with place.container(gap="xsmall"):
         if n:
             finding(f"Judge and raters disagree on {n} of {len(scored):,} items")
@@ -190,6 +193,5 @@ def draw_accesses(selection: Selection) -> None:
     """Say that held-out items are not shown, and how often their results were viewed."""
     accesses = projects.list_held_out_accesses(selection.page.store, *selection.about)
     st.caption(
-        "Calibration items only; held-out items stay closed. "
-        f"This held-out set has been opened {counted(len(accesses), 'time')}."
+        f"Only calibration items are shown here. The held-out set has been opened {counted(len(accesses), 'time')}."
     )

@@ -1,4 +1,4 @@
-"""Triage of misaligned items: save verdicts for one or several items, report and undo them."""
+"""Save, report and undo the triage of one or several misaligned items."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pages.ui.screens import plain
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """The last triage of this session in a line, its log entries for Undo, and the triage before it."""
+    """The last triage of this session as text, its log entries for Undo, and the triage before it."""
 
     about: tuple[str, str, str]
     said: str

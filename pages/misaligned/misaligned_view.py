@@ -1,4 +1,4 @@
-"""One misaligned item at a time: the verdict buttons, always in view, over the text, its source and the judge's words.
+"""Show one misaligned item at a time: verdict buttons above the text, its source and the judge's reasons.
 
 All of it is one fragment, so a key draws the next item and nothing else of the page.
 """
@@ -31,9 +31,9 @@ _KEYS = st.components.v2.component(
     isolate_styles=False,
 )
 MEANINGS: dict[TriageVerdict, str] = {
-    "judge wrong": "The criteria should bring the judge closer to the raters.",
+    "judge wrong": "The raters are right. Improve the criteria.",
     "label wrong": "Raters should decide the label again.",
-    "ambiguous": "The criteria need a rule for items like this one.",
+    "ambiguous": "Either could be right. The criteria need a rule for items like this one.",
 }
 SHEET = """
 | key | does |
@@ -56,7 +56,7 @@ def draw(selection: Selection, sentence: DeltaGenerator) -> None:
     listed = misaligned_filters.listed(selection)
     item = _opened(selection, listed)
     if item is None:
-        st.info("No items match these filters. Change one under Filter.", icon=":material/filter_alt_off:")
+        st.info("No items match these filters. Change them under Filter.", icon=":material/filter_alt_off:")
         return
     page, form = selection.page, uuid.uuid4().hex
     known, ids = selection.triage.get(item.item_id), [each.item_id for each in listed]
@@ -65,7 +65,7 @@ def draw(selection: Selection, sentence: DeltaGenerator) -> None:
     next_waiting = next((each for each in later if _waits(selection, each)), item.item_id)
 
     def key(name: str) -> str:
-        """Return a widget key for this item alone, so that a hasty press never counts for the next one."""
+        """Return a widget key for this item alone, so that a late press never counts for the next one."""
         _, golden_id, aspect = selection.about
         return state.widget(f"misaligned_{name}_{golden_id[:12]}_{aspect}_{item.item_id}")
 
@@ -102,7 +102,7 @@ def draw(selection: Selection, sentence: DeltaGenerator) -> None:
                 page,
                 "annotator",
                 "Picked" if picked else "Pick",
-                help="The next refinement round learns from it.",
+                help="Use this item in the next refinement round.",
                 key=key("pick"),
                 icon=":material/bookmark_added:" if picked else ":material/bookmark_add:",
                 shortcut="P",
@@ -133,7 +133,7 @@ def draw(selection: Selection, sentence: DeltaGenerator) -> None:
             value=written,
             key=note_key,
             max_chars=2_000,
-            placeholder="Note (N), optional; Enter saves it",
+            placeholder="Optional note (N); press Enter to save",
             label_visibility="collapsed",
             disabled=people.gate(page, "annotator")["disabled"],
             on_change=people.once_named(page, note),

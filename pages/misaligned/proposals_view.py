@@ -27,18 +27,20 @@ STATE_COLOURS: dict[ProposalState, BadgeColour] = {"open": "gray", "accepted": "
 CHANGED_HELP = "of all calibration items, compared with the parent"
 COLUMNS = {
     "proposal": Column(width=220),
-    "inner fold": Column(digits=2, signed=True, help="proposal minus parent on items that no proposal was made from"),
+    "inner fold": Column(
+        digits=2, signed=True, help=("proposal minus parent, on items that weren't used to write any proposal")
+    ),
     "interval": Column("95 % interval"),
     "n": Column(help="items of the inner fold"),
     "p": Column("p (Holm)", digits=3, help="on the inner fold, corrected over the proposals; — means not tested"),
-    "calibration": Column(digits=2, signed=True, help="proposal minus parent on all calibration items (optimistic)"),
+    "calibration": Column(digits=2, signed=True, help="proposal minus parent, on all calibration items (optimistic)"),
     NOW_ALIGNED: Column(help=CHANGED_HELP),
     NOW_MISALIGNED: Column(help=CHANGED_HELP),
 }
 
 
 def draw(selection: Selection, run: RunDetail) -> None:
-    """Draw all proposals, open ones first, then by their difference on the inner fold; the selected one in full."""
+    """Draw all proposals, open ones first, then by their difference on the inner fold, and the selected one in full."""
     page = selection.page
     proposals = sorted(projects.list_proposals(page.store, run.run_id), key=lambda one: one.state != "open")
     changed = [
@@ -98,7 +100,7 @@ def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal, na
             aligned, misaligned = words.count(NOW_ALIGNED), words.count(NOW_MISALIGNED)
             st.text(f"Of {of}: {aligned} {NOW_ALIGNED}, {misaligned} {NOW_MISALIGNED}.")
         st.button(
-            "See what is still misaligned under it",
+            "See which items are still misaligned",
             type="tertiary",
             icon=":material/difference:",
             key=state.widget(f"proposal_items_{run.run_id}_{criteria_id}"),
@@ -119,8 +121,8 @@ def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal, na
         st.text(f"Inner fold: {difference_words(proposal.inner)}")
         st.text(f"All calibration items (optimistic): {difference_words(proposal.calibration)}")
         st.caption(
-            "No proposal of this round was made from the inner fold. 95 % intervals, paired over sources; p "
-            "Holm-corrected over the round's proposals. Held-out items weren't used."
+            "The inner fold contains items that weren't used to write any proposal of this round. 95 % intervals, "
+            "paired over sources; p Holm-corrected over the round's proposals. Held-out items weren't used."
         )
         _draw_decision(selection, proposal)
 

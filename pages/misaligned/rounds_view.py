@@ -72,7 +72,7 @@ def _draw_done(selection: Selection, run: Run) -> None:
         proposals_view.draw(selection, view)
     else:
         st.info(
-            "The round produced no proposals. Pick other items, or increase the trials.",
+            "The round produced no proposals. Pick other items, or increase the number of trials.",
             icon=":material/lightbulb:",
         )
 
@@ -104,7 +104,10 @@ def _draw_form(selection: Selection) -> None:
             default=[here] if here in by_id else list(by_id)[:1],
             format_func=lambda criteria_id: criteria_words(by_id[criteria_id]),
             key=state.widget(f"round_parents_{here}"),
-            help="Each gets its own proposals. The number is its latest agreement on the calibration set.",
+            help=(
+                "Each set of criteria gets its own proposals. The number is its latest agreement on the calibration "
+                "set."
+            ),
         )
     with right:
         sizes = st.pills(
@@ -134,7 +137,7 @@ def _choose_items(selection: Selection) -> tuple[str, ...]:
     picked = [item.item_id for item in selection.scored if (known := triage.get(item.item_id)) and known.picked]
     if not picked:
         st.markdown(f"**Learn from** {SAMPLED}")
-        st.caption("To choose them yourself, pick items under Items or List.")
+        st.caption("To choose the items yourself, pick them under Items or List.")
         return ()
     if st.radio("Learn from", [PICKS, SAMPLED], key=state.widget("round_items"), horizontal=True) == SAMPLED:
         return ()
@@ -147,7 +150,7 @@ def _choose_items(selection: Selection) -> tuple[str, ...]:
         "picked": picked,
     }
     grid.draw(frame, {"text": Column(width=230)}, alt="Items picked for the round", rows=6)
-    st.caption("Proposals are tested on other sources than those of these items.")
+    st.caption("Proposals are tested on items from other sources.")
     return tuple(picked)
 
 

@@ -1,4 +1,4 @@
-"""Versions of the judge on screen: gain, approval and history."""
+"""Draw the versions of the judge: gain, approval and history."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLAIMS = {
     "lower": "Significantly worse than",
     "open": "No significant difference from",
     "untested": "Not tested against",
-    "undefined": "Undefined difference from",
+    "undefined": "Can't be compared with",
 }
 SOON = 0.3
 STORY_ROWS = 6
@@ -38,13 +38,13 @@ def line_of(page: Opened, aspect: str) -> JudgeLine:
 
 
 def place_of(aspect: str, version: JudgeVersion) -> dict[str, str]:
-    """Return the URL ids of the screen that shows a version."""
+    """Return the URL ids that link to a version."""
     golden = {"golden": version.newest.golden_id} if version.newest is not None else {}
     return {"aspect": aspect, "version": str(version.number)} | golden
 
 
 def state_words(version: JudgeVersion | None) -> str:
-    """Return, for example, "version 2, current", or that no version uses the criteria yet."""
+    """Return the state as text, for example "version 2, current", or "no version yet"."""
     return "no version yet" if version is None else f"{version.name}, {VERSION_STATES[version.state]}"
 
 
@@ -56,7 +56,7 @@ def draw_follower(page: Opened, aspect: str, criteria_id: str) -> None:
 
 
 def report_of(page: Opened, golden_id: str, aspect: str, run_id: str) -> Report:
-    """Return the report of a run, gathered again only after a change in the project."""
+    """Return the report of a run, cached until the project changes."""
     store, project_id = page.store, page.project.project_id
     key = (
         *("report", run_id, page.project.name, store.events.count(project_id)),
@@ -80,7 +80,7 @@ def measured_on(version: JudgeVersion) -> str:
         return ""
     side, aligned = version.newest.evidence
     where = "held-out items" if side == "held-out" else "calibration items (optimistic)"
-    unread = f" ({aligned.n_unscored:,} more without a score)" if aligned.n_unscored else ""
+    unread = f" ({aligned.n_unscored:,} more couldn't be scored)" if aligned.n_unscored else ""
     sure = f", 95 % interval {tables.interval_of(aligned)}" if aligned.interval is not None else ""
     return f"{measure_name(aligned.statistic, aligned.level)}, {where}, n = {aligned.n:,}{unread}{sure}"
 
@@ -96,7 +96,7 @@ def gain_of(page: Opened, version: JudgeVersion) -> Finding | None:
         looks = projects.list_held_out_accesses(page.store, page.project.project_id, measured.golden_id, version.aspect)
         seen = f" The held-out items were opened {times(len(looks))}."
     if gain is None or gain.value is None:
-        return Finding(f"The difference to version {measured.beside} is undefined.", "")
+        return Finding(f"The difference from version {measured.beside} can't be computed.", "")
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     says = CLAIMS[claim(gain.value, gain.interval, gain.p)]
     return Finding(f"{says} version {measured.beside}.", f"{figures}, {gain.n:,} {where}.{seen}")
@@ -135,7 +135,7 @@ def draw_version(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
 
 
 def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion, *, at_work: bool) -> None:
-    """Draw the buttons for the state of a version; those that take something back ask for a reason."""
+    """Draw the buttons for the state of a version. Withdrawing or retiring requires a reason."""
     where = (page.store, page.project.project_id, line.aspect, version.number)
 
     def decide(to: VersionState, reason: str = "") -> None:

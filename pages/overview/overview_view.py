@@ -1,4 +1,4 @@
-"""Parts of Overview: finding, stages, to-do list, all aspects, and the start of an empty project."""
+"""Parts of Overview: the finding, the stages, the to-do list, and the start of an empty project."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TASKS: dict[ToDo, tuple[Screen, str, str]] = {
     "sign off": ("overview", "Look and approve", "version"),
     "decide": ("misaligned", "Go through the proposals", "round"),
     "vote": ("criteria", "Join the review", "section"),
-    "triage": ("misaligned", "Look at them", ""),
+    "triage": ("misaligned", "Review the items", ""),
     "grow": ("overview", "", ""),
 }
 """Task → screen, words, and what its subject is called in the URL."""
@@ -59,17 +59,19 @@ def finding_of(now: Overview, report: Report | None) -> Finding:
     aspect = shortened(now.line.aspect, 2 * LONGEST)
     if version is not None and version.newest is not None:
         figure = f"{judge_view.finding_of(version)}. {judge_view.measured_on(version)}."
-        return Finding(f"Not yet: version {version.number} wasn't measured on held-out items.", figure)
+        return Finding(f"Not yet: version {version.number} hasn't been measured on held-out items.", figure)
     if not now.line.aspect:
         return Finding(
-            f"{name} has {counted(now.golden.n_items, 'item')} and no labels yet. "
-            "A judge is measured by its agreement with raters."
+            f"{name} has {counted(now.golden.n_items, 'item')} but no labels yet. Concord measures a judge by its "
+            "agreement with raters."
         )
     if now.calibrating is not None:
-        return Finding(f"A calibration of {aspect} is running. It proposes the first version of the judge.")
+        return Finding(f"A calibration of {aspect} is running. It will propose the first version of the judge.")
     if now.stages["calibration"][0]:
-        return Finding(f"No judge of {aspect} yet: a calibration has finished. You can make its criteria the judge.")
-    return Finding(f"No judge of {aspect} yet: {name} has {now.stages['labels'][1]} items.")
+        return Finding(
+            f"There is no judge of {aspect} yet, but a calibration has finished. You can make its criteria the judge."
+        )
+    return Finding(f"There is no judge of {aspect} yet: {name} has {now.stages['labels'][1]} items.")
 
 
 def draw_agreement(report: Report) -> None:
@@ -82,14 +84,14 @@ def draw_agreement(report: Report) -> None:
     rows = {"raters": replace(raters, reason=""), report.judge_name: held}
     rows["baseline"] = report.calibration.no_criteria.held_out
     drawn = standing_figure(rows, measure=measure(held), width=HALF)
-    charts.place(drawn, key="standing", alt="Agreement of the judge, next to raters and baseline")
+    charts.place(drawn, key="standing", alt="Agreement of the judge compared with raters and baseline")
     st.caption(plain(f"Held-out set: {basis_words(held)}. Lines are 95 % intervals. {steady(report)}"))
     if raters.value is None:
         st.caption(plain(raters.reason))
 
 
 def draw_systems(page: Opened, report: Report) -> None:
-    """Draw whether one system is better than another, for any two; nothing with fewer than two systems."""
+    """Draw whether one system is better than another, for any two systems."""
     means = report.means
     names = [system.name for system in means.corrected]
     if len(names) < 2 or not means.differences:
@@ -105,7 +107,7 @@ def draw_systems(page: Opened, report: Report) -> None:
 
 
 def draw_stages(now: Overview) -> None:
-    """The steps from the golden set to the current judge, in one line."""
+    """Draw the steps from the golden set to the current judge in one line."""
     with st.container(key="stages"):
         for place, (name, (done, figure)) in enumerate(now.stages.items()):
             with st.container(key=f"stage_{'done' if done else 'open'}_{place}", gap=None):
@@ -126,7 +128,7 @@ def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
     elif now.line.current is not None:
         link_to("report", "Export the judge", icon=":material/download:", section="export", **at)
     elif now.line.default is not None:
-        link_to("misaligned", "See where they differ", icon=":material/difference:", **at)
+        link_to("misaligned", "See where judge and raters disagree", icon=":material/difference:", **at)
     elif now.calibrating is not None:
         link_to("calibrate", "Watch it", icon=":material/tune:", run=now.calibrating.run_id)
     elif now.stages["calibration"][0]:
@@ -175,13 +177,15 @@ def _draw_way(page: Opened, now: Overview, waiting: Waiting, *, place: str) -> N
 
 
 def draw_beginning(page: Opened) -> None:
-    """Draw three ways to begin an empty project, one button each."""
+    """Draw three ways to start with an empty project, one button each."""
     from pages.golden import golden_upload
 
-    finding("Start with texts that raters have rated.")
+    finding("Start with a file of texts.")
     with st.container(key="ways"):
         with st.container(border=True, height="stretch"):
-            st.markdown("**Your own data.** A table of texts. If it has no human labels, add them here by keyboard.")
+            st.markdown(
+                "**Your own data.** Upload a table of texts. If it has no human labels, you can add them in Concord."
+            )
             icon = ":material/upload_file:"
             link_to("golden_set", "Upload a file", icon=icon, section=state.UPLOAD_SECTION)
         with st.container(border=True, height="stretch"):

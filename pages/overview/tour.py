@@ -56,8 +56,8 @@ class Step:
 STEPS = (
     Step(
         "overview",
-        "This is the judge of a newsroom's house style. Version 2 came from an edit that was accepted in a "
-        "review. It is better than version 1 on items it has never seen, so a reviewer approved it.",
+        "This judge rates whether texts follow a newsroom's house style. Version 2 came from an edit that was "
+        "accepted in a review. It is better than version 1 on items it has never seen, so a reviewer approved it.",
     ),
     Step(
         "golden_set",
@@ -67,26 +67,26 @@ STEPS = (
     ),
     Step(
         "calibrate",
-        "Concord drafted criteria from labelled examples. It kept those whose scores agree best with the raters. "
+        "Concord drafted criteria from labelled examples. It kept the criteria that agree best with the raters. "
         "Without criteria, the same judge agrees far less.",
         lambda demo: {"run": demo.run("calibration", "scripted")},
     ),
     Step(
         "criteria",
-        "You can edit criteria and see at once which items improved. This edit says that the result comes first, which "
-        "no draft had found. It became version 2.",
+        "You can edit criteria and see immediately which items improved. This edit says that the result must come "
+        "first, a rule that no draft contained. It became version 2.",
         lambda demo: {"rescore": demo.run("rescore")},
     ),
     Step(
         "report",
-        "This page is for your stakeholders. “Export” gives you the judge for your own pipeline. Next, go to "
-        "Overview and start with your own data.",
+        "This page is for your stakeholders. Under “Export” you can download the judge for your own pipeline. Next, "
+        "go to Overview and start with your own data.",
     ),
 )
 
 
 def draw(settings: Settings, store: Store, project_id: str) -> None:
-    """Draw the current stop of the tour in the demo project, or how to begin; nothing elsewhere."""
+    """Draw the current stop of the demo's tour, or the button that starts it; in other projects draw nothing."""
     if not is_demo(project_id):
         return
     place = _place()
@@ -109,10 +109,12 @@ def draw_demo(settings: Settings, store: Store, project_id: str) -> None:
         popover = st.popover("Demo", icon=":material/science:", key=state.closing("demo"))
     with popover:
         st.caption("The demo shows how Concord works, not how good a judge is.")
-        st.caption("Watch a whole calibration. It runs on recorded replies: no key, no network, under a minute.")
+        st.caption(
+            "Watch a whole calibration. It runs on recorded replies, needs no key or network, and takes under a minute."
+        )
         key = state.widget("demo_replay")
         replay = people.button(store, "reviewer", "Replay this calibration", icon=":material/replay:", key=key)
-        st.caption("Reset the demo. Your changes to it are lost. Other projects don't change.")
+        st.caption("Reset the demo. You will lose your changes to it. Other projects don't change.")
         key = state.widget("demo_reset")
         again = people.button(store, "admin", "Reset the demo", icon=":material/restart_alt:", key=key)
         try:
@@ -121,7 +123,7 @@ def draw_demo(settings: Settings, store: Store, project_id: str) -> None:
             if again:
                 projects.reset_demo(store, settings)
                 state.leave_project()
-                state.leave_notice("The demo is reset.", good=True)
+                state.leave_notice("The demo was reset.", good=True)
                 go("overview")
         except ConcordError as error:
             st.warning(plain(str(error)), icon=":material/warning:")
@@ -184,6 +186,6 @@ def _finished(store: Store) -> Finished:
 
 def draw_new_project(store: Store, label: str, **look: Any) -> None:
     """Draw a button that asks for a project name, then opens the upload of the new project."""
-    gate = people.gate(store, "admin", help="Creates a project for a file of texts.")
+    gate = people.gate(store, "admin", help="Create a project for your own texts.")
     if st.button(label, key=state.widget(f"create_{label}"), **look, **gate):
         people.ask(store, project=True)

@@ -1,4 +1,4 @@
-"""The form of RepEval: model, texts, method, measure, and an estimate of what it will read."""
+"""Form that starts RepEval: model, texts, method, measure, and an estimate of the time."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ from pages.ui.state import widget
 
 OWN = "own"
 HYPOTHESIS, TEMPLATE = "the text alone", "in a prompt"
-COMPARED = "text, and distance from its source"
+COMPARED = "text, and its distance from the source"
 METHOD_HELP = (
-    "Ridge learns from all labels outside the test and averages the twenty cells that do best in cross-validation; it "
-    "agrees best on most data. The other two follow the paper: one cell, and a few pairs of a good and a bad text."
+    "Ridge learns from all labels outside the test set and averages the twenty best cells in cross-validation. It "
+    "agrees best on most data. The other two follow the paper: they use one cell, and a few pairs of good and bad "
+    "texts."
 )
 TEXT_HELP = (
-    "MiniLM agrees best with raters if it also reads source and context separately: their distance from the text "
-    "adds cells."
+    "MiniLM agrees best with raters if it also reads source and context separately. Their distance from the text adds "
+    "cells."
 )
 SLOW, FAST = 1_000, 6_000  # tokens a second with MiniLM on two processor cores, under load and at rest
 TOKENS_A_WORD = 1.4
 
 
 def choose(page: Opened, golden: GoldenSummary, aspect: str) -> RepEvalRequest:
-    """Draw the form; return the request as its fields say. Every default can be started with."""
+    """Draw the form and return its request. The defaults always make a valid request."""
     first, second, third = st.columns([3, 3, 3], gap="medium")
     with first:
         model = _model()
@@ -72,7 +73,10 @@ def _model() -> ModelSpec:
         "Hugging Face id, or folder on the worker's machine",
         key=widget("repeval_model_name"),
         placeholder="mistralai/Mistral-7B-v0.1",
-        help="A causal language model or an encoder with safetensors. The worker loads it, on a GPU if it has one.",
+        help=(
+            "The model must be a causal language model or an encoder with safetensors. The worker loads it, on a GPU "
+            "if available."
+        ),
     )
     revision = st.text_input("Revision (branch, tag or commit)", key=widget("repeval_revision"))
     return ModelSpec(name.strip(), revision.strip() or None)
@@ -99,37 +103,42 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
     labels = {"statistic": "Measure", "level": "Level", "seed": "Seed"}
     words = {"level": LEVEL_NAMES}
     measure = setting_form.draw(RepEvalSettings, labels, prefix=prefix, usual=usual, words=words)
-    st.caption("Cells are chosen, and the result is reported, at this level. Default: that of the current judge.")
+    st.caption(
+        "Level at which cells are chosen and the result is reported. The default is the level of the current judge."
+    )
     return replace(request, settings=replace(settings, **measure), split_of=_split(page, request))
 
 
 def _split(page: Opened, request: RepEvalRequest) -> str:
-    """Draw the choice of a calibration whose held-out items to test on; return its id, or "" for a split of its own."""
+    """Draw the choice of a calibration that provides the held-out items; return its id, or "" for a new split."""
     runs = projects.judge_runs(page.store, request.project_id, request.golden_id, request.aspect)
     runs = [run for run in runs if run.kind == "calibration"]
-    words = {"": "its own: 40 % of the sources to test on", **{run.run_id: f"as {run.title}" for run in runs}}
+    words = {"": "a new one, with 40 % of the sources to test on", **{run.run_id: f"as {run.title}" for run in runs}}
     chosen: str = st.selectbox(
         "Split",
         list(words),
         format_func=lambda run_id: words[run_id],
         key=widget(f"repeval_split_{request.golden_id[-12:]}_{request.aspect}"),
-        help="Like a calibration: evaluated on the same held-out items as that judge, and trained only on the others.",
+        help=(
+            "With the split of a calibration, RepEval is tested on the same held-out items as that judge and trained "
+            "only on the others."
+        ),
     )
     return chosen
 
 
 def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
-    """Draw how much is read and learnt, and about how long; raises the ConcordError that says why it cannot start."""
+    """Draw how many texts and labels are used, and for how long. Raises the ConcordError that prevents a start."""
     estimate, settings = _estimate(repr(request), page, request), request.settings
     pairs = f", {estimate.n_pairs} pairs" if settings.uses_pairs else ""
     choosing = f", {estimate.n_validation} to choose layer and token"
     if not settings.uses_pairs:
-        choosing = " and choose cells by, fold by fold"
-    took = "How long depends on the model and the worker's device; the run shows tokens per second and time left."
+        choosing = " and to choose cells by cross-validation"
+    took = "The time depends on the model and the worker's device. The run shows tokens per second and the time left."
     if settings.model.name == EMBEDDED:
         tokens = estimate.n_words * TOKENS_A_WORD
         low, high = duration(tokens / FAST + 5), duration(tokens / SLOW + 15)
-        took = f"About {low} to {high} on a CPU; cached texts take no time."
+        took = f"This takes about {low} to {high} on a CPU. Cached texts take no time."
     st.markdown(
         plain(
             f"{counted(estimate.n_texts, 'text')} of {estimate.n_words:,} words to read. {estimate.n_train} labels to "

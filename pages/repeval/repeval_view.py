@@ -1,4 +1,4 @@
-"""A RepEval run on screen: progress, the finding, the heat map, the scores next to the labels, and the file."""
+"""Draw a RepEval run: progress, finding, heat map, scores compared with labels, and the file."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ TOKEN_WORDS = {"first": "the first token", "mean": "the mean over all tokens", "
 
 
 def draw_status(page: Opened, view: RunDetail) -> None:
-    """Draw a run without a result: how far it is or why it stopped, with the way to cancel or resume."""
+    """Draw a run without a result: its progress or the reason why it stopped, with buttons to cancel or resume."""
     went = run_panel.ENDED_WITHOUT.get(view.status)
     finding(
-        f"RepEval of {view.aspect} {went} before it had a result."
+        f"RepEval of {view.aspect} {went} before it produced a result."
         if went
-        else f"Reading hidden states for {view.aspect}: the map appears here when the texts are read."
+        else f"Reading hidden states for {view.aspect}. The map appears here when all texts have been read."
     )
     run_panel.draw_status(page, view)
     if not view.finished:
@@ -44,11 +44,11 @@ def draw_status(page: Opened, view: RunDetail) -> None:
 
 
 def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
-    """Draw the finding, then the map with the file of the score, or the details."""
+    """Draw the finding, then the map and the file, or the details."""
     result, test = outcome.result, outcome.result.test
     n, measure = len(result.members), measure_name(result.settings.measure.statistic, result.settings.measure.level)
     about = {"golden": view.golden_id, "aspect": view.aspect}
-    words = "Hidden states have no defined agreement with raters on test items."
+    words = "Agreement of hidden states with raters is undefined on test items."
     if test.value is not None:
         words = f"Agreement of hidden states with raters: {number(test.value)}."
     finding(
@@ -69,13 +69,13 @@ def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
         return
     figure = heat_figure(Heat.of(result), measure=measure)
     charts.place(figure, key="repeval_heat", alt="Validation alignment by layer and token")
-    st.caption("Agreement on validation. Thick frame: the best cell. Gray: undefined.")
+    st.caption("Agreement on the validation set. Thick frame: best cell. Grey: undefined.")
     if result.scorer is not None:
         _draw_file(page, view, result)
 
 
 def _draw_file(page: Opened, view: RunDetail, result: RepEvalResult) -> None:
-    """Draw the score as a file, and the command that rates other items with it."""
+    """Draw the download of the file, and the command that scores other items with it."""
     try:
         text = _file(page, view.run_id)
     except ConcordError as error:
@@ -90,7 +90,9 @@ def _draw_file(page: Opened, view: RunDetail, result: RepEvalResult) -> None:
             mime="application/yaml",
             icon=":material/download:",
             on_click="ignore",
-            help="Scores other items. You can also add it as a judge of another golden set on Compare.",
+            help=(
+                "Use this file to score other items. On Compare, you can also add it as a judge of another golden set."
+            ),
         )
         st.code(
             f"python -m core score ITEMS --judge-file repeval.yaml{named} --out verdicts.jsonl", "bash", wrap_lines=True
@@ -114,11 +116,11 @@ def token_words(token: str) -> str:
 
 
 def _draw_scores(golden: GoldenSet, result: RepEvalResult) -> None:
-    """Draw the scores of the test items against the raters' labels, and the items at both ends."""
+    """Draw the scores of test items compared with the labels, and the items with the highest and lowest scores."""
     at = np.array([k for k in result.parts.test if not np.isnan(result.scores[k])], dtype=np.intp)
     labels, scores = golden.labels(result.aspect)[at], result.scores[at]
     figure = scatter_figure(labels, scores, scale=golden.aspects[result.aspect].scale, of="score")
-    charts.place(figure, key="repeval_scores", alt="Scores of the test items against the raters' labels")
+    charts.place(figure, key="repeval_scores", alt="Scores of the test items compared with the raters' labels")
     order = np.argsort(scores, kind="stable")
     ends = {"Highest test items": order[::-1][:SHOWN], "Lowest test items": order[:SHOWN]}
     for column, (name, rows) in zip(st.columns(2, gap="medium"), ends.items(), strict=True):
@@ -138,7 +140,7 @@ def _draw_scores(golden: GoldenSet, result: RepEvalResult) -> None:
 
 
 def _draw_random(result: RepEvalResult, measure: str) -> None:
-    """Draw how the projection compares with random directions, and with the validation that chose it."""
+    """Draw how the projection compares with random directions and with its validation."""
     st.subheader("Against random directions", anchor=False)
     if result.optimism is not None:
         folds = "" if result.settings.uses_pairs else " fold by fold"
@@ -149,7 +151,10 @@ def _draw_random(result: RepEvalResult, measure: str) -> None:
         st.info("This run drew no random directions.", icon=":material/casino:")
         return
     if random.percentile is None:
-        st.markdown("The projection has no defined test alignment in the best cell, so it can't be ranked among them.")
+        st.markdown(
+            "The agreement of the projection in the best cell is undefined, so it can't be compared with random "
+            "directions."
+        )
         return
     median = number(float(np.nanmedian(random.values)))
     st.markdown(

@@ -26,10 +26,10 @@ _CONTENTS = """
 
 
 def draw_finding(page: Opened, judge: MeasuredJudge) -> None:
-    """Show the version in the file, its approval, and the download."""
+    """Draw which version the file contains, its approval, and the download."""
     version = judge.version
     approval = None if version is None else version.approval
-    signed = f"approved by {approval.actor or 'somebody'}" if approval else "which nobody here has approved"
+    signed = f"approved by {approval.actor or 'somebody'}" if approval else "which no one here has approved"
     name = "the judge of a calibration" if version is None else version.name
     finding(f"judge.yaml contains {name}, {signed}", step=lambda: draw_download(page, judge.run.run_id, first=True))
 
@@ -101,14 +101,14 @@ def _draw_text(text: str, language: str | None) -> None:
 
 
 def draw_project(page: Opened) -> None:
-    """Prepare the whole project as a zip on a press, and offer it for download."""
+    """Draw the button that builds the zip of the whole project, then its download."""
     st.subheader("The whole project", anchor=False)
     st.markdown(
-        "One zip with golden sets, runs, criteria, judges, labels, decisions and the log, to keep or to import in "
-        "another installation. It contains the texts and people's names, but never a key."
+        "A zip file with all golden sets, runs, criteria, judges, labels and decisions, and the log. You can import "
+        "it in another installation. It contains the texts and people's names, but never a key."
     )
     key, project_id = state.widget("transfer_prepared"), page.project.project_id
-    why = "It includes the log, so only an admin can export a project."
+    why = "Only an admin can export a project, because the file includes the log."
     if people.button(page, "admin", "Prepare the file", help=why, icon=":material/package_2:"):
         path = page.settings.home / "exports" / f"{project_id}.zip"
         try:

@@ -1,4 +1,4 @@
-"""Show the report: its version, the finding with its chart, the approval, and its files."""
+"""Draw the report: its version, the finding with its chart, the approval, and its files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MIME = {"html": "text/html", "csv": "text/csv"}
 
 
 def choose(page: Opened, judges: Sequence[MeasuredJudge]) -> MeasuredJudge | None:
-    """Choose the version of the URL, by a run of it or by number, else the current one; None without a version."""
+    """Return the version in the URL, by run or by number, else the current one; None without a version."""
     if not judges:
         return None
     run_id, number = state.url_id("run"), state.url_id("version")
@@ -63,23 +63,23 @@ def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     going = [run.run_id for run in runs if (run.kind, run.golden_id, run.aspect) == about and not run.finished]
     if going:
         finding(
-            f"A calibration of {aspect} is running. Its report appears here when it is done",
+            f"A calibration of {aspect} is running. Its report appears here when it is finished",
             step=lambda: link_to("calibrate", "Watch it", icon=":material/visibility:", run=going[0]),
         )
         return
     finding(
-        f"There is no judge of {aspect} yet: no calibration on this golden set has a result",
+        f"There is no judge of {aspect} yet, because no calibration on this golden set has finished",
         step=lambda: link_to("calibrate", "Start a calibration", icon=":material/tune:", **where),
     )
     judges = page.store.judges.all(page.project.project_id, golden.golden_id, aspect)
     if judges:
         names = in_short(unique_names([entry.judge for entry in judges]))
-        st.caption(plain(f"A report is about a judge that was calibrated here. {names} is on Compare."))
+        st.caption(plain(f"Only a judge that was calibrated here has a report. For {names}, see Compare."))
         link_to("compare", "Compare it with the raters", icon=":material/leaderboard:", **where)
 
 
 def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | None, words: str) -> None:
-    """Show `words` on a version that was not measured, and offer to measure it at its cost."""
+    """Draw `words` about a version that hasn't been measured, and the button that measures it, with the cost."""
     if version is None:
         finding(words)
         return
@@ -118,8 +118,8 @@ def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | 
         st.warning(plain(str(error)), icon=":material/error:")
         return
     st.caption(
-        f"At most {asked.calls:,} scores{plain(price_words(asked.cost))}. Cached replies cost nothing. "
-        "This is one more look at the held-out items."
+        f"At most {asked.calls:,} scores{plain(price_words(asked.cost))}. Cached replies cost nothing. This opens the "
+        "held-out items once more."
     )
 
 
@@ -152,10 +152,10 @@ def draw(page: Opened, report: Report) -> None:
 
 
 def draw_evidence(report: Report) -> None:
-    """Show what to keep in mind, the tests behind the finding, and the figures as files."""
+    """Draw the cautions, the tests behind the finding, and the figures as files."""
     st.subheader("Limitations", anchor=False)
     known = [f"- **{plain(limit.headline)}.** {plain(limit.detail)}" for limit in limits(report)]
-    st.markdown("\n".join(known) or "No cautions beyond what the intervals show.")
+    st.markdown("\n".join(known) or "No cautions, except for the width of the intervals.")
     st.subheader("The tests behind the finding", anchor=False)
     st.markdown("\n".join(f"- {plain(detail)}" for detail in asides(report)))
     with st.container(horizontal=True, gap="small"):
@@ -164,7 +164,7 @@ def draw_evidence(report: Report) -> None:
 
 
 def _download(label: str, make: Callable[[Report], str], report: Report, name: str, *, first: bool = False) -> None:
-    """Offer what `make` writes for download, as a file such as `report-coherence.html`."""
+    """Draw a download button for the text that `make` returns, for example `report-coherence.html`."""
     what, ending = name.split(".")
     aspect = "-".join(re.findall(r"[a-z0-9]+", report.aspect.lower()))[:40] or "judge"
     st.download_button(

@@ -15,7 +15,10 @@ from pages.ui.page import Opened, stop_with
 def bring_in_project(page: Opened) -> None:
     """Import an uploaded project file as a new project."""
     st.subheader("Import a project", anchor=False)
-    st.markdown("A zip exported from another installation. It becomes a new project. Your other projects don't change.")
+    st.markdown(
+        "Choose a zip file exported from another installation. Concord imports it as a new project. Your other "
+        "projects don't change."
+    )
     if not people.may(page, "admin"):
         st.info(f"Importing a project requires the admin role. Your role is {page.actor.role}.", icon=":material/lock:")
         return
@@ -34,7 +37,7 @@ def bring_in_project(page: Opened) -> None:
             arrived = projects.import_project(page.store, page.settings, io.BytesIO(upload.getvalue()))
     except ConcordError as error:
         stop_with("This file was rejected; nothing was imported.", str(error))
-    under = f" as {arrived.project.name}, since its name is taken" if arrived.renamed else ""
+    under = f" as {arrived.project.name}, because its name is already taken" if arrived.renamed else ""
     words = f"{arrived.file.project} was imported{under}: {arrived.file.words}."
     if arrived.file.holds["runs"]:
         words += " Its runs are read-only. Golden sets, labels and criteria can be used."

@@ -1,4 +1,4 @@
-"""The open point of a review in large type: a changed text or a misaligned item."""
+"""Draw the open point of a review in large type: a changed text or a misaligned item."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ COLOURS = {"accepted": "green", "rejected": "red", "postponed": "gray"}
 
 
 def is_open() -> bool:
-    """Return whether the review is shown in full screen."""
+    """Test whether the review is shown in full screen."""
     return state.url_id("section") == SECTION and state.is_bare()
 
 
@@ -60,8 +60,8 @@ def draw(page: Opened) -> None:
         st.caption(f"In the review now: {plain(', '.join(review.joined))}")
     if not review.points:
         st.info(
-            "Review proposals of a refinement round, edited criteria, and misaligned items that someone picked, or "
-            "called ambiguous or wrongly labelled.",
+            "Here you review proposals of refinement rounds, edited criteria, and misaligned items that someone "
+            "picked or marked as ambiguous or wrongly labelled.",
             icon=":material/event_available:",
         )
         link_to("misaligned", "Triage misaligned items", icon=":material/difference:")
@@ -130,7 +130,7 @@ def _draw_full(page: Opened, where: Where, review: OpenReview) -> None:
             with early:
                 _draw_decision_form(page, where, point)
         else:
-            st.caption("A reviewer enters the decision.")
+            st.caption("A reviewer records the decision.")
         if review.decided:
             st.caption("Last decision")
             _draw_decision(page, review.decided[0])
@@ -144,7 +144,7 @@ def _watch(page: Opened, moved: int) -> None:
 
 
 def _draw_votes(page: Opened, where: Where, review: OpenReview, point: Point) -> None:
-    """Draw who has voted, or once all have, each vote; and the buttons of participants."""
+    """Draw who has voted and, once everyone has, each vote; and the participants' buttons."""
     voted = {vote.actor for vote in point.votes}
     if point.revealed:
         for choice in CHOICES:
@@ -152,7 +152,7 @@ def _draw_votes(page: Opened, where: Where, review: OpenReview, point: Point) ->
                 st.markdown(f"**{len(names)} {ENDINGS[choice]}**: {plain(', '.join(names))}")
     elif review.joined:
         n = len(voted) + len(point.waiting)
-        st.markdown(f"**{len(voted)} of {n} votes are in.** You see them once all are in.")
+        st.markdown(f"**{len(voted)} of {n} votes are in.** You can see them once everyone has voted.")
         with st.container(horizontal=True, gap="small"):
             for name in review.joined:
                 icon = ":material/check:" if name in voted else ":material/hourglass_empty:"
@@ -180,7 +180,7 @@ def _draw_votes(page: Opened, where: Where, review: OpenReview, point: Point) ->
 
 
 def _draw_decision_form(page: Opened, where: Where, point: Point) -> None:
-    """Draw the three decisions. `point` is what the screen showed, so that nobody overrules a decision unseen."""
+    """Draw the form for the decision. `point` is the version shown, so that no one overrules a decision unseen."""
     key = state.widget(f"decide_{point.key}_{point.seen}")
     voted = not (point.needs_reason("accepted") and point.needs_reason("rejected"))
 
@@ -197,7 +197,7 @@ def _draw_decision_form(page: Opened, where: Where, point: Point) -> None:
             key=f"{key}_reason",
             height=80,
             max_chars=2_000,
-            placeholder="Optional if the decision follows the votes" if voted else "Why, for later readers",
+            placeholder="Optional if the decision follows the votes" if voted else "Reason, for later readers",
         )
         with st.container(horizontal=True, gap="small"):
             for verdict, (label, icon) in LABELS.items():
@@ -229,6 +229,6 @@ def _draw_decision(page: Opened, decision: PointDecided) -> None:
             try:
                 criteria = page.store.criteria.get(page.project.project_id, decision.criteria_id)
             except ConcordError as error:
-                st.caption(plain(f"It can't become the judge: {error}"))
+                st.caption(plain(f"The criteria can't become the judge: {error}"))
             else:
                 criteria_judge.draw(page, criteria, "review")

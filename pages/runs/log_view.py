@@ -21,7 +21,7 @@ def draw(page: Opened) -> None:
     n, entries = page.store.events.count(project_id), page.store.events.page(project_id, (number - 1) * ROWS, ROWS)
     if not n:
         st.info(
-            "No one has changed anything in this project yet. Every change appears here, with its author and time.",
+            "There are no changes in this project yet. Every change will appear here, with its author and time.",
             icon=":material/history:",
         )
         return
@@ -37,7 +37,7 @@ def draw(page: Opened) -> None:
             mime="text/csv",
             icon=":material/download:",
             on_click="ignore",
-            **people.gate(page, "admin", help="The whole log as CSV, every detail of every entry."),
+            **people.gate(page, "admin", help="Download the whole log as CSV, with all details of every entry."),
         )
         st.space("stretch")
         with st.container(width="content"):  # new entries push the older ones down

@@ -65,7 +65,7 @@ def ended_words(run: Run) -> str:
 
 
 def finding(runs: Sequence[Run]) -> str:
-    """Say what runs, what waits and what failed, in a sentence or two."""
+    """Summarise the running, waiting and failed runs in a sentence or two."""
     running, waiting, stopped = (
         [run for run in runs if run.status == status] for status in ("running", "queued", "failed")
     )

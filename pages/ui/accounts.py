@@ -1,4 +1,4 @@
-"""Who can reach the app: sign-in by Streamlit's `[auth]` secrets, and local addresses."""
+"""Check who can reach the app: Streamlit's `[auth]` secrets, roles, and local addresses."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ def check_accounts(settings: Settings) -> None:
     """Raise UsageError if roles are configured but nobody can sign in, because then everybody would be admin."""
     if settings.roles_file and auth_section() is None:
         raise UsageError(
-            "CONCORD_ROLES assigns roles, but no one can sign in because .streamlit/secrets.toml has no readable "
-            "[auth] "
-            "section. Add that section (see A team in the README), or unset CONCORD_ROLES to use Concord on this "
-            "machine alone."
+            "CONCORD_ROLES assigns roles, but no one can sign in, because .streamlit/secrets.toml has no readable "
+            "[auth] section. Add that section (see “A team” in the README), or unset CONCORD_ROLES to use Concord "
+            "only on this machine."
         )
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether the text is a loopback IP address, including IPv4 in IPv6."""
+    """Test whether the text is a loopback IP address, including IPv4 in IPv6."""
     try:
         known = ip_address(address)
     except ValueError:

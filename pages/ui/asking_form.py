@@ -1,4 +1,4 @@
-"""Form for how a judge is asked: form, samples, temperature, persona, steps, token limit, effort."""
+"""Form for the prompting of a judge: reply form, samples, temperature, persona, steps, token limit, effort."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ EFFORTS = ("", "none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def choose_asking(spec: str) -> Asking:
-    """Draw how the model `spec` is asked, folded under one line. Raises UsageError for settings that conflict."""
+    """Draw the prompting settings of the model `spec` in an expander. Raises UsageError for settings that conflict."""
     local = spec.startswith("hf:")
-    with st.expander("Prompting: form, samples, temperature, thinking", icon=":material/tune:"):
+    with st.expander("Prompting: reply form, samples, temperature, thinking", icon=":material/tune:"):
         first, second, third = st.columns(3, gap="medium")
         with first:
             key = widget("form_hf" if local else MODEL_FORM)
@@ -50,21 +50,21 @@ def choose_asking(spec: str) -> Asking:
                 [AT_ONCE] * local + [*STYLE_FORMS],
                 key=key,
                 format_func=names.__getitem__,
-                help="Reasons make scores better. Analysis first and a few replies at temperature 1 do best for most "
-                "models.",
+                help="Reasons improve scores. For most models, analysis first and a few replies at temperature 1 work "
+                "best.",
             )
             weighted = form == AT_ONCE or (
                 form == "score_only"
                 and st.checkbox(
                     "Weight by probability",
                     key=widget("weighted"),
-                    help="Where the endpoint returns the probabilities of tokens.",
+                    help="Only for endpoints that return the probabilities of tokens.",
                 )
             )
             references = st.checkbox(
                 "Show references",
                 key=widget("references"),
-                help="Adds each item's references to the prompt. Items without one aren't scored.",
+                help="Adds each item's references to the prompt. Items without a reference aren't scored.",
             )
             persona = st.selectbox("Persona", PERSONAS, key=widget("persona"), format_func=PERSONA_NAMES.__getitem__)
         with second:
@@ -89,7 +89,7 @@ def choose_asking(spec: str) -> Asking:
                 None,
                 key=widget("max_tokens"),
                 placeholder="set by the form",
-                help="A reasoning model gets more if its thoughts use this up.",
+                help="If a reasoning model uses this up by thinking, it gets more.",
             )
             if spec.startswith("openai:"):
                 more["effort"] = st.selectbox(
@@ -110,7 +110,7 @@ def choose_asking(spec: str) -> Asking:
                 key=widget("steps_text"),
                 max_chars=MOST_STEPS,
                 height=110,
-                placeholder="If empty, the model writes them once, before the first score.",
+                placeholder="If empty, the model writes the steps once, before the first score.",
                 label_visibility="collapsed",
             )
             steps = text.strip() or True

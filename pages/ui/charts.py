@@ -1,4 +1,4 @@
-"""Place figures of `core.report.figures` on the screen.
+"""Draw figures of `core.report.figures` on the screen.
 
 A drawing is an image: it appears at once, and hostile text in it stays text.
 """

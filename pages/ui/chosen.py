@@ -36,7 +36,7 @@ def choose_aspect(page: Opened, golden: GoldenSummary) -> str:
     """Return the aspect in the URL, else the one with the most judges, else the first with labels."""
     names = [aspect.aspect for aspect in golden.aspects if aspect.n_labelled]
     if not names:
-        st.warning("This golden set has no labels; a judge is measured by its agreement with human labels.")
+        st.warning("This golden set has no labels. Concord measures a judge by its agreement with human labels.")
         st.stop()
     wanted = state.url_id("aspect")
     if wanted not in names:
@@ -48,7 +48,7 @@ def choose_aspect(page: Opened, golden: GoldenSummary) -> str:
 
 
 def distinct(words: Mapping[str, str]) -> dict[str, str]:
-    """Make words unique per id, because a select box identifies a choice by its words."""
+    """Make labels unique per id, because a select box identifies a choice by its label."""
     times = Counter(words.values())
     return {option_id: text if times[text] == 1 else f"{text} ({option_id})" for option_id, text in words.items()}
 

@@ -13,7 +13,7 @@ APART = "⋯"
 
 
 def draw(pieces: Sequence[Piece], *, large: bool = False, changed_only: bool = False) -> None:
-    """Removed words struck out on red, added ones bold on green; every word is escaped.
+    """Draw a difference: removed words struck out on red, added ones bold on green, all words escaped.
 
     With `changed_only` lines without a change are left out.  In `large` type lines stand so close that a background
     would cover the letters of the line above, so there colour and a sign show the change.

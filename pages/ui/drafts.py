@@ -1,4 +1,4 @@
-"""Drafts of long texts, saved while somebody types, so that a closed tab or a restart loses nothing.
+"""Save drafts of long texts while the user types, so that a closed tab or a restart loses nothing.
 
 Streamlit sends a text area when it is left, and one in a form when the form is sent; `drafts.js` sends it once typing
 rests.  `begin` returns what the text area opens with, `watch` saves drafts, `done` deletes the draft of a saved text.
@@ -25,7 +25,7 @@ _log = logging.getLogger("concord")
 
 @dataclass(frozen=True, slots=True)
 class Editing:
-    """A text that somebody edits.
+    """A text that the user is editing.
 
     `text` is what its text area opens with: their draft, else `version`, the text as it is saved; `base` is the head
     that they began from, `opened_at` the time of the draft it opened with.  `turn` counts how often the text area was
@@ -79,7 +79,11 @@ def draw_kept(page: Opened, editing: Editing, head: str = "") -> None:
     """Say that the text area opened with a draft, and offer the saved version; `head` is the newest version."""
     if editing.opened_at is None:
         return
-    moved = " Somebody has saved another version since; saving yours will show both." if head != editing.base else ""
+    moved = (
+        (" Someone has saved another version since then. When you save yours, you will see both.")
+        if head != editing.base
+        else ""
+    )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         words = f"Your unsaved text from {clock(editing.opened_at)} was kept.{moved if head else ''}"
         st.markdown(f":material/history: {plain(words)}", width="content")

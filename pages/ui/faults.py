@@ -16,7 +16,7 @@ _log = logging.getLogger("concord")
 
 
 def say_waiting() -> None:
-    """Report a wait for the store on the screen of the waiting thread and in the log."""
+    """Report that a thread is waiting for the store, on its screen and in the log."""
     say_in_log()
     if get_script_run_ctx(suppress_warning=True) is not None:
         words = f"The database isn't responding. Waiting for up to {PATIENCE:.0f} s …"
@@ -24,7 +24,7 @@ def say_waiting() -> None:
 
 
 def say_error(error: Exception) -> bool:
-    """Show an error that no screen expected: our own in its words, any other without its message.
+    """Show an unexpected error: the message of a ConcordError, only the class of any other.
 
     The message of a foreign error may quote headers, keys or texts.  Returns True, so that Streamlit shows nothing.
     """
@@ -34,7 +34,7 @@ def say_error(error: Exception) -> bool:
     else:  # Streamlit has logged it: see `log_no_messages`
         st.error(
             f"Something went wrong on this screen ({plain(type(error).__name__)}). Reload the page. If it happens "
-            "again, please report it with the trace in the app's log.",
+            "again, report it with the trace from the app's log.",
             icon=":material/error:",
         )
     return True

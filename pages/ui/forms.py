@@ -26,9 +26,9 @@ from pages.ui.screens import plain
 from pages.ui.state import widget
 
 JUDGES = {
-    "offline": "Offline judge: free, takes seconds, needs no key; not an LLM",
-    "openai": "LLM over an OpenAI-compatible endpoint",
-    "hf": "LLM in the worker, from this installation's list",
+    "offline": "Offline judge: free, fast, needs no key; not an LLM",
+    "openai": "LLM at an OpenAI-compatible endpoint",
+    "hf": "LLM that the worker loads, from this installation's list",
     "scripted": "Scripted demo: a stand-in that follows a script",
 }
 WORDS: Mapping[str, Mapping[Any, str]] = {
@@ -101,7 +101,7 @@ def choose_calibration(
         golden = by_id[st.selectbox("Golden set", list(by_id), key=key, format_func=sizes.__getitem__)]
         names = [aspect.aspect for aspect in golden.aspects if aspect.n_labelled]
         if not names:
-            return CalibrationChoice(None, "This golden set has no labels. A judge is calibrated on human labels.")
+            return CalibrationChoice(None, "This golden set has no labels. Calibrating a judge requires human labels.")
         if wanted[1] in names:
             st.session_state.setdefault(widget("aspect"), wanted[1])
         aspect = st.selectbox("Aspect to judge", names, key=widget("aspect"))
@@ -150,7 +150,7 @@ def choose_calibration(
 
 
 def _choose_search(golden: GoldenSummary, aspect: str, n_labelled: int) -> None:
-    """Draw how thorough the search is; a choice presets the advanced settings."""
+    """Draw how thorough the search is; the choice sets the defaults of the advanced settings."""
     thorough = st.segmented_control("Search", list(SEARCHES), default="Standard", required=True, key=widget("search"))
     usual = "data-to-text" if golden.kind == "data_text" else "summarisation"
     chosen = {"preset": usual, **SEARCHES[thorough]}
@@ -163,13 +163,13 @@ def _choose_search(golden: GoldenSummary, aspect: str, n_labelled: int) -> None:
         st.session_state.update({widget(name): value for name, value in chosen.items()})
     rounds = st.session_state[widget("rounds")]
     refined = counted(rounds, "round") + " of refining" if rounds else "no refining"
-    why = f" Under {ENOUGH} calibration labels, refining fits noise." if few and not rounds else ""
+    why = f" With fewer than {ENOUGH} calibration labels, refining fits noise." if few and not rounds else ""
     n_drafts = PRESETS[st.session_state[widget("preset")]].n_drafts
     st.caption(f"{n_drafts} drafts of criteria, {refined}.{why}")
 
 
 def _choose_settings(spec: str) -> CalibrationSettings:
-    """Draw the settings with defaults, for the judge of `spec`. Raises UsageError for settings that conflict.
+    """Draw the settings with defaults for the judge `spec`. Raises UsageError for settings that conflict.
 
     UsageError for settings that do not fit together.
     """
@@ -178,8 +178,8 @@ def _choose_settings(spec: str) -> CalibrationSettings:
         label = "As in the paper"
         st.button(label, key=widget(label), on_click=st.session_state.update, args=(fields,))
         st.caption(
-            "The paper scores every draft on every item, takes every refinement, and applies the single best. A model "
-            "replies with a rating alone."
+            "The paper scores every draft on every item, accepts every refinement, and applies the single best "
+            "criteria. The model replies with only a rating."
         )
     values: dict[str, Any] = {}
     for place, groups in zip(st.columns(3, gap="medium"), GROUPS, strict=True):
@@ -196,7 +196,7 @@ def show_estimate(estimate: Estimate, *, offline: bool = False) -> None:
     """Draw the calls and cost of the run before it starts; "—" if unknown."""
     tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)
     asking = {
-        "Calls, at most about": f"{estimate.calls:,}",
+        "Maximum calls, approximately": f"{estimate.calls:,}",
         "Tokens": tables.DASH if tokens is None else f"{tokens:,}",
         "Price": money(estimate.cost),
     }
@@ -230,7 +230,7 @@ def _preset_judge(page: Opened) -> None:
 
 
 def choose_judge(page: Opened, prefix: str = "", *, models_only: bool = False) -> str:
-    """Draw the choice of a judge and return its SPEC, or "" while something is missing."""
+    """Draw the choice of a judge and return its SPEC, or "" if it is incomplete."""
     settings, kinds = page.settings, dict(JUDGES)
     if not settings.local_models:
         del kinds["hf"]
@@ -259,8 +259,8 @@ def choose_judge(page: Opened, prefix: str = "", *, models_only: bool = False) -
     st.caption(
         f"A key is set in the environment ({key_name}). Concord reads it there and never stores or shows it."
         if key_name
-        else "No key in the environment. If the endpoint requires one, set OPENAI_API_KEY where the worker runs. Never "
-        "type a key here."
+        else "The environment has no key. If the endpoint requires one, set OPENAI_API_KEY where the worker runs. "
+        "Never type a key here."
     )
     spec = "" if not model else f"openai:{model}@{base}" if base else f"openai:{model}"
     tested = widget(f"{prefix}tested")

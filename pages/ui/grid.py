@@ -47,7 +47,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """Rows that can be picked: `ids`, one a row; `chosen` is marked, and stays so while other rows come.
+    """Rows that can be selected: `ids`, one per row; the row `chosen` is marked, and stays marked when rows change.
 
     `on_pick` is called after `picked` knows the row.
     """

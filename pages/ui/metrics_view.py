@@ -32,7 +32,9 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     draw_run(page, golden)
     offers = _offers(golden.golden_id, page)
     there = {entry.name for entry in page.store.judges.all(page.project.project_id, golden.golden_id, aspect)}
-    st.caption("Metrics read the texts, never the labels. Each is a baseline for the judges, on a scale of its own.")
+    st.caption(
+        "Metrics read the texts, never the labels. Each metric is a baseline for the judges and has its own scale."
+    )
     # A start makes new boxes: a browser would keep the old ones checked.
     prefix = widget(f"metrics_{golden.golden_id[-12:]}_{st.session_state.get(state.METRICS_RUN, '')}")
     possible = [metric for metric, missing in offers if not missing]
@@ -53,7 +55,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     if by_reason:
         lacking = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in by_reason.items())
         st.caption(plain(f"Not here: {lacking}."))
-    with st.expander("With a model of your own", icon=":material/deployed_code:"):
+    with st.expander("With your own model", icon=":material/deployed_code:"):
         typed = st.text_input(
             "Others, separated by commas",
             key=f"{prefix}_models",
@@ -62,7 +64,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             "likelihood:.",
         )
     chosen += [name.strip() for name in typed.split(",") if name.strip()]
-    problem = "A metric is listed twice." if len(set(chosen)) < len(chosen) else ""
+    problem = "A metric is listed twice. Remove one of them." if len(set(chosen)) < len(chosen) else ""
     try:
         for name in chosen:
             if not name.startswith(COLUMN_PREFIX):
@@ -72,8 +74,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     if problem:
         st.warning(plain(problem), icon=":material/edit:")
     costs = {metric.name: metric.cost for metric in possible}
-    known = dict.fromkeys(costs.get(name, "a model of your own: slow without a GPU") for name in chosen)
-    words = "Nothing is chosen yet. Metrics make no judge calls."
+    known = dict.fromkeys(costs.get(name, "your own model: slow without a GPU") for name in chosen)
+    words = "No metrics chosen yet. Metrics make no judge calls."
     if chosen:
         words = f"{golden.n_items:,} items each, no calls. " + " ".join(
             f"{cost[0].upper()}{cost[1:]}." for cost in known

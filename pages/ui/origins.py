@@ -1,4 +1,4 @@
-"""Which requests are answered: those that name a host of ours, from a page of ours, shown in no foreign frame.
+"""Reject requests that don't name this server's host, come from another site's page, or are framed by one.
 
 A web page can give its own name the address 127.0.0.1 (DNS rebinding) and then reads, as its own, whatever answers
 there; the name it used still stands in `Host` and `Origin`.  Streamlit looks at neither for pages and files, and for
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _NO_HOST = (
-    "Concord doesn't accept this host name. On the machine that runs Concord, open localhost. Behind a proxy, "
-    "add the proxy's name to server.allowedHosts in .streamlit/config.toml.\n"
+    "Concord doesn't accept this host name. On the machine that runs Concord, open localhost. If it runs behind a "
+    "proxy, add the proxy's name to server.allowedHosts in .streamlit/config.toml.\n"
 )
 _NO_ORIGIN = (
     "Concord doesn't accept requests from pages at another address. Behind a proxy, add its address to "

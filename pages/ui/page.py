@@ -1,4 +1,4 @@
-"""The frame of every screen: page setup, store, project, and errors.
+"""Frame of every screen: page setup, store, project, and errors.
 
 `open_page` makes a screen complete alone: opened by the menu, by a deep link or under test it does the same.
 """
@@ -77,7 +77,7 @@ def open_store(settings: Settings) -> Store:
 
 
 def open_page(screen: Screen, *, intro: str = "") -> Opened:
-    """Draws menu, project selector, who acts, title and pending notice.
+    """Draw menu, project selector, user, title and pending notice, and return the open project.
 
     `intro` is a line under the title.  With `?view=bare` in the URL there is no menu: for a projector, or for people
     who are to do one thing; links within the app keep it.
@@ -189,13 +189,13 @@ def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSumma
 
 
 def stop_with(what: str, message: str) -> NoReturn:
-    """Show an error that leaves nothing to draw: what happened, then the message as plain text."""
+    """Show an error and stop the screen: what happened, then the message as plain text."""
     st.error(f"{what}  \n{plain(message)}", icon=":material/error:")
     st.stop()
 
 
 def link_to(screen: Screen, label: str, *, icon: str | None = None, key: str = "", **ids: str) -> None:
-    """A link to a screen with ids in its URL.
+    """Draw a link to a screen with ids in its URL.
 
     A link of Streamlit's to the screen it stands on keeps the old ids, so there a button sets them; `key` tells two
     of them apart that say and do the same.

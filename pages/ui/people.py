@@ -1,4 +1,4 @@
-"""Who is acting: the signed-in account, or on one's own machine the entered name.
+"""Identify the user: the signed-in account, or the name entered on a local machine.
 
 If Streamlit's secrets have an `[auth]` section, nothing is shown before somebody has signed in, and their role comes
 from the settings.  Otherwise whoever sits at the machine may do everything, and browsers of other machines are turned
@@ -33,8 +33,8 @@ LONGEST = 60
 _LONGEST_CLAIM = 120
 _JOINERS = "\u200c\u200d"  # part of how some scripts and emoji are written
 ALLOWED: dict[Role, str] = {
-    "viewer": "You can read everything here. Buttons that change something are disabled.",
-    "annotator": "You can read, label, comment and vote. Buttons that change anything else are disabled.",
+    "viewer": "You can read everything, but you can't change anything.",
+    "annotator": "You can read, label, comment and vote, but you can't change anything else.",
 }
 _log = logging.getLogger("concord")
 
@@ -55,7 +55,7 @@ class Acting(Protocol):
 
 
 def let_in() -> Account | None:
-    """Return the signed-in account, or None if nobody has to sign in; stop the screen for everybody else.
+    """Return the signed-in account, or None if sign-in isn't required; stop the screen for everyone else.
 
     Call it before anything is read from the store.
     """
@@ -64,13 +64,13 @@ def let_in() -> Account | None:
         if not st.secrets.load_if_toml_exists() and any(
             Path(file).is_file() for file in st.get_option("secrets.files")
         ):
-            _stop("The file secrets.toml can't be read, so no one can sign in. See the server's log.")
+            _stop("No one can sign in, because secrets.toml can't be read. See the server's log.")
         address = st.context.ip_address
         # Without accounts nothing tells people apart, so only this machine gets in.  None is this very machine.
         if isinstance(address, str) and not is_loopback(address):
             _stop(
-                "Concord has no accounts, so it works only on its own machine. To let a team in, add an [auth] "
-                "section to .streamlit/secrets.toml (see A team in the README)."
+                "Concord has no accounts, so you can use it only on the machine that it runs on. To give a team "
+                "access, add an [auth] section to .streamlit/secrets.toml (see “A team” in the README)."
             )
         return None
     if not st.user.get("is_logged_in"):
@@ -78,9 +78,9 @@ def let_in() -> Account | None:
     account = Account(*(tidy(str(st.user.get(claim) or ""), _LONGEST_CLAIM) for claim in ("name", "email")))
     refusal = ""
     if not account.email:
-        refusal = "Your account has no e-mail address, which Concord needs to find your role."
+        refusal = "Your account has no e-mail address. Concord needs one to find your role."
     elif str(st.user.get("email_verified", True)).lower() == "false":
-        refusal = "The e-mail address of this account isn't verified. Verify it with the provider, then sign in again."
+        refusal = "The e-mail address of your account isn't verified. Verify it with your provider, then sign in again."
     if refusal:
         st.title("Concord", anchor=False)
         st.error(refusal, icon=":material/block:")
@@ -121,7 +121,7 @@ def _log_in(provider: str | None) -> None:
         st.login(provider)
     except (StreamlitAuthError, StreamlitMissingAuthlibError) as error:
         _log.error("signing in with %s: %s", provider or "the only provider", error)
-        state.leave_notice("Sign-in isn't fully set up. See the server's log for the missing part.", good=False)
+        state.leave_notice("Sign-in isn't fully set up. The server's log says what is missing.", good=False)
 
 
 def _draw_sign_out() -> None:
@@ -134,7 +134,7 @@ def _stop(why: str) -> NoReturn:
 
 
 def actor_of(account: Account | None, settings: Settings) -> Actor:
-    """Return who is acting. The address is part of an account's name, because display names are not unique."""
+    """Return the acting user. The address is part of an account's name, because display names aren't unique."""
     if account is None:
         return Actor(picked(settings), at_screen=True)
     known = f"{account.name} ({account.email})" if account.name not in ("", account.email) else account.email
@@ -152,7 +152,7 @@ def picked(settings: Settings) -> str:
 
 
 def pick(name: str) -> None:
-    """Set the name of this person, here and in new tabs; "" removes it."""
+    """Set the name of the user, here and in new tabs; "" removes it."""
     st.session_state[state.RATER] = tidy(name)
     remembered.keep_name(tidy(name))
 
@@ -173,7 +173,7 @@ def tidy(name: str, longest: int = LONGEST) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A press that waits for a name: what it does, and through which store.
+    """A button press that waits for the user's name: its action and its store.
 
     `press` is the button's key or label: a screen that reads the button's value finds it pressed in the next run.
     `project`: a new project is wanted, so its name is asked for as well, and the person's only where it `needs_name`.

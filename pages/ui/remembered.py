@@ -1,4 +1,4 @@
-"""Cookies of a person: name, a choice on Label, and for minutes the screen that sign-in interrupted.
+"""Cookies: the user's name, a choice on Label, and for some minutes the screen that sign-in interrupted.
 
 They are cookies, so that the first drawing of a session knows them.  A script of a few lines writes them
 (`remember.js`); here they are read, as anybody could have written them.  `st.context.cookies` is what the browser sent
@@ -53,12 +53,12 @@ def _name_cookie(settings: Settings) -> str:
 
 
 def label_auto() -> bool:
-    """Return the stored choice of this session; True without one."""
+    """Return the stored choice of auto-advance; True by default."""
     return _read(_AUTO) != "off"
 
 
 def draw_label_auto(on: bool) -> None:
-    """Store the choice in the browser."""
+    """Store the choice of auto-advance in the browser."""
     _draw(_AUTO, "on" if on else "off", _NAME_SECONDS)
 
 
@@ -66,7 +66,7 @@ def draw_label_auto(on: bool) -> None:
 
 
 def draw_wanted(screen: str, usual: str) -> None:
-    """On the page that asks to sign in: keeps its address, for whoever signs in comes back to the root.
+    """Remember the address of the sign-in page, because the provider returns the user to the root.
 
     `usual` is the screen at the root; its bare address needs no keeping.
     """
@@ -103,7 +103,7 @@ def take_wanted(screens: Collection[str]) -> tuple[str, dict[str, str]] | None:
 
 
 def draw(settings: Settings) -> None:
-    """Writes what is to be kept.  Call it at a place with nothing after it: what is drawn here leaves again.
+    """Write pending cookies. Call it last on a screen, because its element disappears again.
 
     Drawn for some seconds, as a rerun could take an element away before the browser has run it; not for longer, as
     another tab may have been given another name since.

@@ -110,7 +110,7 @@ def read_run(page: Opened, run_id: str) -> RunDetail:
 def follow(
     read: Callable[[], T], over: Callable[[T], bool], draw: Callable[[T], None], *, every: float = POLL_SECONDS
 ) -> None:
-    """Draws `draw(read())`, again and again until `over` says so; then the whole screen is drawn once more.
+    """Call `draw(read())` repeatedly until `over` returns True, then rerun the whole screen.
 
     `every` seconds it looks again; a list that many keep open can look less often than a run that one watches.
     Once over, no timer is left: the next drawing registers the fragment without one.
@@ -158,7 +158,7 @@ def draw_status(page: Opened, run: Run) -> None:
         elif run.resumable and not page.project.came_with(run):
             look |= {"icon": ":material/resume:", "type": "primary"}
             resume = ("Not resumed", projects.resume_run, page.store, page.settings, run.run_id)
-            words = "Continues where it stopped. Replies and hidden states are cached."
+            words = "The run resumes where it stopped, because replies and hidden states are cached."
             people.button(page, "reviewer", "Resume", args=resume, help=words, **look)
     note_imported(page, run)
     asks = makes_calls(run)
@@ -179,11 +179,11 @@ def draw_status(page: Opened, run: Run) -> None:
             st.error(plain(run.error), icon=":material/error:", title="This run failed")
     if not run.finished and not page.store.workers.alive():
         projects.ensure_worker(page.settings)
-        st.caption(":material/hourglass: No worker is running. The run continues when one starts. See Runs.")
+        st.caption(":material/hourglass: No worker is running. The run continues when a worker starts (see Runs).")
 
 
 def makes_calls(run: Run) -> bool:
-    """Return whether a model was called, over the network or from stored replies."""
+    """Test whether the run called a model, over the network or from stored replies."""
     return bool(run.usage.requests or run.usage.cached)
 
 
@@ -192,17 +192,19 @@ def note_imported(page: Opened, run: Run) -> bool:
     if not page.project.came_with(run):
         return False
     st.info(
-        "This run was imported and is read-only. To run anything here, start a calibration with a judge that you "
-        "choose.",
+        "This run was imported and is read-only. To run anything in this project, start a calibration with a judge of "
+        "your choice.",
         icon=":material/inventory_2:",
     )
     return True
 
 
 def draw_unread(page: Opened, run: Run) -> None:
-    """Draw how many replies could not be read, and how to ask again."""
+    """Draw how many replies couldn't be read, and how to request them again."""
     if n := projects.unread_replies(page.store, run.run_id):
-        st.text(f"{counted(n, 'reply', 'replies')} couldn't be read. Start the run again; only these cost anything.")
+        st.text(
+            f"{counted(n, 'reply', 'replies')} couldn't be read. Start the run again. You pay only for these replies."
+        )
 
 
 def run_words(run: Run) -> str:
@@ -211,7 +213,7 @@ def run_words(run: Run) -> str:
 
 
 def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
-    """Return the id of the run to show: that in the URL, else the one that matters most; None to start a new one.
+    """Return the id of the run to show: the one in the URL, else the most relevant one; None to start a new one.
 
     A running one comes first, then the calibration behind a current judge (of other kinds: a result on its aspect),
     then the newest with a result, then one that failed.  A golden set and an aspect in the URL narrow them.  Next to
@@ -248,7 +250,7 @@ def show_started(run_id: str) -> None:
 
 
 def behind_judge_in_use(page: Opened, runs: list[Run]) -> list[Run]:
-    """Return those of `runs` behind a current judge; without a calibration among them, those on its aspect."""
+    """Return those of `runs` behind a current judge; if none is a calibration, those on the judge's aspect."""
     if len(runs) < 2:
         return []
     lines = projects.judge_lines(page.store, page.project.project_id).values()

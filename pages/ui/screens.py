@@ -1,4 +1,4 @@
-"""The list of screens, navigation between them, and escaping of text."""
+"""List of screens, navigation between them, and escaping of text."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _LINKS = re.compile(r"(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?=@)", re.IGNORECASE)
 
 
 def go(screen: Screen, **ids: str) -> None:
-    """Open a screen within the session; where this file was opened alone, draw a link."""
+    """Open a screen within the session; if this file was opened alone, draw a link."""
     wanted = {"project": state.project() or "", **ids}
     try:
         st.switch_page(SCREENS[screen].file, query_params=wanted)

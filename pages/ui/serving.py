@@ -29,7 +29,7 @@ _log = logging.getLogger("concord")
 
 
 def check_settings() -> None:
-    """Exit with a sentence if the environment is invalid or would let everybody do everything."""
+    """Exit with a message if the environment is invalid or would make every user an admin."""
     try:
         check_accounts(Settings.from_environment())
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""The HTML page of the app: Streamlit's index.html with name, icon, style and a script of Concord.
+"""HTML page of the app: Streamlit's index.html with Concord's name, icon, style and script.
 
 Streamlit's own page looks for its server below each screen's address first, which is an error on the console, twice for
 every link that is opened.  No text of anybody's gets in here.
@@ -31,7 +31,7 @@ _SERVER = 'window.__streamlit = { BACKEND_BASE_URL: new URL(".", location.href).
 
 
 class OwnShell:
-    """ASGI middleware that serves the root and the screens' addresses and passes on everything else."""
+    """ASGI middleware that serves the root and all screens, and passes on all other requests."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

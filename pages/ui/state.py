@@ -69,7 +69,7 @@ def url_id(name: str) -> str | None:
 
 
 def is_task() -> bool:
-    """Return whether a link opened a single task, without menu and other screens."""
+    """Test whether a link opened a single task, without menu and other screens."""
     return st.session_state.get(SCREEN) == "label" and url_id("task") is not None
 
 
@@ -84,7 +84,7 @@ def put_in_url(**ids: str | None) -> None:
 
 
 def when_changed(key: str, act: Callable[..., None], *args: object) -> Callable[[], None]:
-    """What a widget's `on_change` calls: `act`, where the value is another than the one it is about to be drawn with.
+    """Return an `on_change` callback that calls `act` only if the value really changed.
 
     A widget that the last run no longer drew counts as changed when a browser that has not heard of that yet sends its
     value once more, with a component that has just been mounted, say: what took the widget away would be undone.
@@ -99,12 +99,12 @@ def when_changed(key: str, act: Callable[..., None], *args: object) -> Callable[
 
 
 def leave_project() -> None:
-    """Remove the ids of a project's things from the URL."""
+    """Remove all ids that belong to the project from the URL."""
     put_in_url(**{name: None for name in URL_IDS if name not in ("project", "view")})
 
 
 def is_bare() -> bool:
-    """Return whether the screen is drawn without menu."""
+    """Test whether the screen is drawn without menu."""
     return url_id("view") == BARE or is_task()
 
 
@@ -119,7 +119,7 @@ def remember_project(project_id: str) -> None:
 
 
 def leave_notice(text: str, *, good: bool) -> None:
-    """Keep a sentence for the next drawing; `good` says whether something was done or refused."""
+    """Store a message for the next rerun; `good` is False if the action was refused."""
     st.session_state[NOTICE] = text, good
     if good:
         st.session_state[N_DONE] = st.session_state.get(N_DONE, 0) + 1
@@ -139,7 +139,7 @@ def closing(name: str) -> str:
 
 
 def take_notice() -> tuple[str, bool] | None:
-    """Return the sentence and whether it is good, once."""
+    """Return the stored message and whether it is good, and remove it."""
     notice: tuple[str, bool] | None = st.session_state.pop(NOTICE, None)
     st.session_state[NOTICE_SHOWN] = notice
     return notice
@@ -152,5 +152,5 @@ def keep_notice() -> None:
 
 
 def widget(name: str) -> str:
-    """Return a widget key in a name space of its own, so that it never clashes with other keys."""
+    """Return a widget key in its own name space, so that it never clashes with other keys."""
     return f"form_{name}"

@@ -121,7 +121,7 @@ def findings_frame(findings: Sequence[FileProblem]) -> pd.DataFrame:
 
 
 def gap_words(item: ItemScore) -> str:
-    """Return the gap in words; less than half a standard deviation counts as agreement."""
+    """Describe the gap; less than half a standard deviation counts as agreement."""
     return f"unread: {item.reason}" if item.side == "unread" else item.side
 
 
@@ -143,7 +143,7 @@ def newest_calibration(entry: CriteriaEntry) -> CriteriaAlignment | None:
 
 
 def status_of(entry: CriteriaEntry) -> str:
-    """Return the status of criteria in the newest calibration; a re-scoring gives none."""
+    """Return the status of criteria in the newest calibration; re-scorings have none."""
     return next((a.status for a in entry.alignments if a.side == "calibration" and a.status), "")
 
 
@@ -172,7 +172,7 @@ def best_first(entries: Sequence[CriteriaEntry]) -> list[CriteriaEntry]:
 
 
 def standing_words(entry: CriteriaEntry) -> str:
-    """Say how a calibration or round rated criteria, which explains their place in the list."""
+    """Say how a calibration or round rated criteria, which determines their place in the list."""
     newest, status, group = newest_calibration(entry), status_of(entry), group_of(entry)
     if newest is None or group == UNMEASURED:
         return "not measured"
@@ -229,7 +229,7 @@ def alignment_columns(heading: str) -> dict[str, Column]:
         heading: Column(digits=2),
         "interval": Column("95 % interval"),
         "n": Column(help="number of items (at system level, of systems)"),
-        "unread": Column(help="items whose replies had no rating; never counted as a score"),
+        "unread": Column(help="items whose replies contained no rating; never counted as a score"),
     }
 
 

@@ -19,5 +19,5 @@ _choose = st.components.v2.component(
 
 
 def draw() -> None:
-    """Draw the choice.  A press changes the theme at once, without a rerun."""
+    """Draw the choice of theme. A press changes it immediately, without a rerun."""
     _choose(key="theme", height=40)

@@ -85,7 +85,7 @@ def test_a_model_in_the_worker_scores_as_on_the_command_line(
         known_as(url)
         page.goto(f"{url}/calibrate?project={project}&golden={golden_id}&aspect=quality&section=new")
         settle("Before the start")
-        page.get_by_text("LLM in the worker, from this installation's list").click()
+        page.get_by_text("LLM that the worker loads, from this installation's list").click()
         settle("Model in the worker")
         page.get_by_text("Advanced: search").click()
         enter(page.get_by_role("spinbutton", name="Budget in calls"), "200")

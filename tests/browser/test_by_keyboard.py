@@ -83,7 +83,7 @@ def test_triage_and_voting_by_keys_alone(page: Page, reviewed: tuple[str, Review
 
 def triage(page: Page, url: str, ids: Reviewed, settle: Settle) -> None:
     page.goto(f"{url}/misaligned?project={ids.project_id}&run={ids.run_id}")
-    settle("What moved the score")
+    settle("Reasons for the score")
     say_name(page, "Mia")
     lose_a_field(page)
     before = int(re.search(r"(\d+) of \d+ triaged", page.get_by_test_id("stMain").inner_text())[1])  # type: ignore[index]

@@ -175,7 +175,7 @@ def test_keys_out_of_a_comment_undo_and_words_marked(page: Page, place: Place) -
     page.wait_for_timeout(500)  # the save of the comment has drawn the page anew
     expect(comment).not_to_be_focused()
     strike(page, "z", then="1 of 4 · 0 done")
-    told(page, "The last label is undone.")
+    told(page, "Your last label was removed.")
     page.keyboard.press("?")
     told(page, "mark the selected words")
     page.keyboard.press("Escape")
@@ -280,7 +280,7 @@ def test_two_raters_in_two_passes_on_one_aspect(page: Page, browser: Browser, pl
 def _second_pass(page: Page, place: Place, drawn_anew: Anew) -> str:
     """Begun on the screen: whole steps although the golden labels are means."""
     view(page, "New pass", "Items to label")
-    page.get_by_text("Scale, order, instructions, name").click()
+    page.get_by_text("Scale, order, instructions and name").click()
     expect(page.get_by_role("combobox", name="in", exact=True)).to_have_value("whole numbers")
     with drawn_anew(page):
         page.get_by_text("as in the file").click()
@@ -301,8 +301,8 @@ def _rates_afresh(page: Page, bo: Page, place: Place, second: str) -> None:
     for k, his in enumerate((4, 5, 3)):
         strike(bo, str(his), "Enter", then=f"{k + 2} of 4 · {k + 1} done")
     strike(bo, "4", then="4 of 4 · 4 done")
-    view(bo, "Decide", "Keep them all; new labels only fill gaps")
+    view(bo, "Decide", "Keep all of them; new labels only fill gaps")
     bo.get_by_role("button", name="Freeze these labels").click()
-    told(bo, "items with labels of clarity on 4")
+    told(bo, "items. Labels: clarity on 4")
     frozen = place.store.goldens.load(place.store.goldens.all(place.project_id)[0].golden_id)
     assert frozen.aspects["clarity"].values == (3.67, 4.33, 3.0, 2.67)

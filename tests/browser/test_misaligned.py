@@ -56,7 +56,7 @@ def test_triage_refine_and_accept(
     known_as(app_url, "Mia")  # Ann still rates in a pass of another test, and would be kept from labels
     calibrate(page, app_url, settle, choose)
     page.get_by_text("Where judge and raters disagree").click()
-    settle("What moved the score")
+    settle("Reasons for the score")
     page.wait_for_url(re.compile("item="))
 
     for done, (verdict, pick) in enumerate(TRIAGE, 1):

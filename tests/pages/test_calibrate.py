@@ -67,10 +67,12 @@ def test_the_form_shows_the_cost_before_the_start(place: Place, form: AppTest) -
     settings = CalibrationSettings(rounds=0)  # 72 labels are few
     request = CalibrationRequest(place.project_id, place.golden_id, "coherence", "scripted", settings)
     estimate = projects.estimate(place.store, place.settings, request)
-    assert metrics(form)["Calls, at most about"] == f"{estimate.calls:,}"
+    assert metrics(form)["Maximum calls, approximately"] == f"{estimate.calls:,}"
     assert metrics(form)["Price"] == "$0.00"
     assert estimate.notes[0] in texts(form)
-    assert "60 drafts of criteria, no refining. Under 100 calibration labels, refining fits noise." in texts(form)
+    assert (
+        "60 drafts of criteria, no refining. With fewer than 100 calibration labels, refining fits noise."
+    ) in texts(form)
     choose(form, "Search", "Thorough")
     assert (form.selectbox(key="form_revisit").value, form.number_input(key="form_rounds").value) == ("full", 0)
 
@@ -137,7 +139,7 @@ def test_an_endpoint_needs_a_model_and_never_asks_for_a_key(place: Place, form: 
     form.radio(key="form_judge").set_value("openai").run()
     assert "Enter the name of the model" in texts(form)
     assert start_is_off(form)
-    assert "No key in the environment" in texts(form)
+    assert "The environment has no key" in texts(form)
     assert not [field for field in form.text_input if "key" in field.label.lower()]
     form.text_input(key="form_model").set_value("small-model")
     form.text_input(key="form_base_url").set_value("http://127.0.0.1:8000/v1").run()

@@ -117,7 +117,7 @@ def test_a_file_is_mapped_by_alias_checked_and_frozen_after_a_name_is_given(
     kept = frozen(place)
     assert (kept.name, len(kept.items), list(kept.aspects)) == ("mine", 60, ["clarity"])
     assert screen.query_params["golden"] == kept.digest
-    assert "mine is frozen: 60 items" in texts(screen)
+    assert "mine is frozen, with 60 items" in texts(screen)
     assert place.store.events.all(place.project_id, Entry)[-1].actor == "Ada"
 
 
@@ -247,7 +247,7 @@ def test_a_file_without_labels_comes_in_for_labelling(place: Place) -> None:
     assert button(screen, FREEZE).disabled
     choose(screen, "These items have no labels yet", value=True)
     press(screen, FREEZE)
-    assert "Have raters label it next" in texts(screen)
+    assert "Next, have raters label it" in texts(screen)
 
 
 RATED = "id,text,score_anna,score_ben\n" + "".join(
@@ -257,7 +257,7 @@ RATED = "id,text,score_anna,score_ben\n" + "".join(
 
 @pytest.mark.parametrize(
     ("answer", "aspects"),
-    [("Raters of one aspect: use their mean", ["overall"]), ("One aspect each", ["anna", "ben"])],
+    [("Several raters of one aspect: use their mean", ["overall"]), ("One aspect each", ["anna", "ben"])],
 )
 def test_columns_that_look_like_raters_are_confirmed_by_a_press(place: Place, answer: str, aspects: list[str]) -> None:
     screen = bring(place, "rated.csv", RATED)
@@ -325,6 +325,6 @@ def test_what_values_mean_is_asked_before_a_file_is_frozen(
 
 def test_labels_whose_lowest_is_the_best_can_be_reversed(place: Place) -> None:
     screen = bring(place, "marks.csv", f"item_id,target,human_mark\n{MARKS}")
-    choose(screen, "Lowest label is the best", ["human_mark"])
+    choose(screen, "Reverse, because the lowest label is the best", ["human_mark"])
     press(screen, FREEZE)
     assert frozen(place).aspects["mark"].values == (5, 4, 3, 2, 1) * 2

@@ -521,7 +521,7 @@ def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_
     screen.get("button_group")[1].set_value(2.0)
     assert "This decision has no reason" in texts(press(screen, "Decide"))
     write(screen, "Reason", "rule 3")
-    assert "i0 is decided: clarity 2." in texts(press(screen, "Decide"))
+    assert "Decision saved for i0: clarity 2." in texts(press(screen, "Decide"))
     assert "1 item to decide" in finding_of(screen)
     assert f"Triage by Tri: label wrong: {HOSTILE}" in texts(screen)
     assert TEXTS[5] in [element.value for element in screen.text]
@@ -530,8 +530,8 @@ def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_
 
     assert "1 item still to decide" in texts(screen)
     assert screen.radio[0].options == [
-        "Keep them all; new labels only fill gaps",
-        "Replace them wherever there is a new label or a decision",
+        "Keep all of them; new labels only fill gaps",
+        "Replace them if there is a new label or decision",
     ]
     press(screen, "Freeze these labels")  # keeps them, which is the usual choice
     assert "no new labels to freeze" in texts(screen)
@@ -540,4 +540,4 @@ def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_
     frozen = store.goldens.load(store.goldens.all(asked.project_id)[0].golden_id)
     # the old label of every item is 3; a decision and the means of new labels take its place
     assert frozen.aspects["clarity"].values == (2.0, 4.0, 2.5, 3.0, 3.0, 3.0)
-    assert "g, first is frozen: 6 items with labels of clarity on 6" in texts(screen)
+    assert "g, first is frozen, with 6 items. Labels: clarity on 6" in texts(screen)

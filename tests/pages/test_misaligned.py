@@ -55,7 +55,7 @@ def found(real: Any) -> dict[str, Triage]:
 
 def test_an_empty_project_says_where_misaligned_items_come_from(real: Any) -> None:
     empty = projects.create_project(real.store, "empty").project_id
-    assert "Nothing has been scored in this project yet" in texts(open_screen(SCREEN, project=empty))
+    assert "No judge has scored items in this project yet" in texts(open_screen(SCREEN, project=empty))
 
 
 def test_the_largest_gaps_of_the_best_criteria_come_first(
@@ -88,7 +88,7 @@ def test_no_held_out_item_is_listed_or_opened(real: Any, opened: Open) -> None:
     page_text = texts(opened(item=secret))
     assert "It is held out, unlabelled or unknown" in page_text
     assert secret not in page_text
-    assert "held-out items stay closed. This held-out set has been opened 1 time." in page_text
+    assert "Only calibration items are shown here. The held-out set has been opened 1 time." in page_text
 
 
 def test_a_link_opens_its_item_under_its_criteria(real: Any, opened: Open, listed: list[CriteriaEntry]) -> None:
@@ -155,7 +155,7 @@ def test_the_item_shows_reasons_and_raters(real: Any, opened: Open) -> None:
     item_id, page_text = screen.query_params["item"], texts(screen)
     said = [rating for rating in real.golden.ratings if (rating.item_id, rating.aspect) == (item_id, ASPECT)]
     assert " · ".join(f"{rating.rater_id} {rating.value:g}" for rating in said) in page_text
-    assert "What moved the score" in page_text
+    assert "Reasons for the score" in page_text
     assert "Offline judge (text features, not a language model)" in page_text
     item = real.golden.items[real.golden.item_ids.index(item_id)]
     assert any(item.target == text.value for text in screen.text)
@@ -243,4 +243,4 @@ def test_who_may_not_triage_reads_everything_and_is_told_why(opened: Open, monke
     screen = opened()
     assert button(screen, "Judge wrong").disabled
     assert "This requires the role annotator. Your role is viewer." in texts(screen)
-    assert "What moved the score" in texts(screen)
+    assert "Reasons for the score" in texts(screen)

@@ -93,15 +93,15 @@ def test_an_empty_project_begins_in_a_press(empty: Place) -> None:
     assert "Your own data" in texts(screen)
     assert "demo" in texts(screen)
     press(screen, "Add the sample summaries")
-    assert "No judge of coherence yet: summaries has 144 labelled items." in texts(screen)
+    assert "There is no judge of coherence yet: summaries has 144 labelled items." in texts(screen)
 
 
 def test_a_golden_set_without_labels_says_what_to_do(empty: Place) -> None:
     empty.add_golden(replace(golden_of(name="bare"), aspects={}))
     screen = open_screen("0_overview", project=empty.project_id)
-    assert "bare has 144 items and no labels yet" in texts(screen)
+    assert "bare has 144 items but no labels yet" in texts(screen)
 
 
 def test_a_long_aspect_is_said_whole(empty: Place) -> None:
     empty.add_golden(golden_of(aspects=["x" * 100]))
-    assert f"No judge of {'x' * 100} yet" in texts(open_screen("0_overview", project=empty.project_id))
+    assert f"There is no judge of {'x' * 100} yet" in texts(open_screen("0_overview", project=empty.project_id))

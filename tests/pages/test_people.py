@@ -181,7 +181,7 @@ def test_without_accounts_only_this_machine_gets_in(
     monkeypatch.setattr(ContextProxy, "ip_address", property(lambda self: address))
     screen = run(prepared("10_runs", project=project))
     assert (SECRET in everything(screen)) is inside
-    assert ("works only on its own machine" in texts(screen)) is not inside
+    assert ("only on the machine that it runs on" in texts(screen)) is not inside
 
 
 @pytest.mark.parametrize("name", SCREENS)
@@ -332,7 +332,7 @@ def test_a_start_that_is_forced_is_refused_in_words(
 
 @pytest.mark.parametrize("name", SCREENS)
 def test_every_screen_opens_for_a_viewer(store: Store, project: str, name: str) -> None:
-    assert "You can read everything here" in texts(signed_in(name, "vi", project=project))
+    assert "You can read everything" in texts(signed_in(name, "vi", project=project))
 
 
 # ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -56,7 +56,7 @@ def test_out_and_in_again(store: Store, settings: Settings) -> None:
     assert download.proto.label == "Download the project"
     screen = bring(importing(settings), file.read_bytes())
     press(screen, "Import this project")
-    assert "Mine was imported as Mine (2), since its name is taken" in texts(screen)
+    assert "Mine was imported as Mine (2), because its name is already taken" in texts(screen)
     new = store.projects.all()[-1]
     assert screen.query_params["project"] == new.project_id
     assert [golden.name for golden in store.goldens.all(new.project_id)] == ["set"]
@@ -87,7 +87,7 @@ def test_the_golden_set_screen_offers_the_import_and_uploads_only_to_who_may_fre
     store: Store, settings: Settings
 ) -> None:
     screen = draw(settings, "golden.golden_upload", "", role="admin", how="draw_upload")
-    assert "A whole project from another installation" in [one.label for one in screen.expander]
+    assert "Import a whole project from another installation" in [one.label for one in screen.expander]
     for role in ("viewer", "annotator"):
         screen = draw(settings, "golden.golden_upload", "", role=role, how="draw_upload")
         assert not screen.get("file_uploader")

@@ -162,11 +162,11 @@ def test_a_decision_is_shown_and_made_in_the_review(real: Any, opened: Open, rou
 
 
 def test_its_items_can_be_read_from_here(opened: Open, round_id: str) -> None:
-    screen = press(opened(round=round_id), "See what is still misaligned under it")
+    screen = press(opened(round=round_id), "See which items are still misaligned")
     assert screen.query_params["run"] == round_id
     assert "round" not in screen.query_params, "a link copied now opens the items"
-    assert "What moved the score" in texts(screen)
-    assert any(one.label == "Since the parent version" for one in screen.pills)
+    assert "Reasons for the score" in texts(screen)
+    assert any(one.label == "Compared with the parent version" for one in screen.pills)
     assert "section" not in screen.query_params
 
 

@@ -50,7 +50,7 @@ def place(store: Store, settings: Settings) -> Grids:
 
 def test_without_an_endpoint_it_says_what_to_do(place: Grids) -> None:
     page = place.show()
-    assert "No key in the environment" in texts(page)
+    assert "The environment has no key" in texts(page)
     assert "Enter the name of the model" in texts(page)
     assert not has_button(page, "Start the grid")
 

@@ -59,7 +59,7 @@ def test_a_draft_from_before_somebody_elses_version_meets_the_conflict(
     projects.keep_draft(ann, reviewed.project_id, subject, "What Ann wants.", base=reviewed.best)
     projects.save_edit(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, "What Bo wants.")
     screen = open_criteria("Ann", criteria=reviewed.best, edit="1")
-    assert "Somebody has saved another version since" in texts(screen)
+    assert "Someone has saved another version since then" in texts(screen)
     press(screen, "Save and re-score")
     assert "What Bo wants." in texts(screen)
     kept = projects.draft_of(ann, reviewed.project_id, subject)

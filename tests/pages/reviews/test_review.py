@@ -96,7 +96,7 @@ def test_who_may_label_but_not_review_votes_and_decides_nothing(
     monkeypatch.setattr("pages.ui.people.Actor", lambda name, **given: Actor(name, "annotator"))
     screen = press(press(review("Ann"), "Join the review"), "Against")
     assert [(vote.actor, vote.choice) for vote in first(store, where).votes] == [("Ann", "against")]
-    assert "A reviewer enters the decision" in texts(screen)
+    assert "A reviewer records the decision" in texts(screen)
     assert not any(widget.label == "Accept" for widget in screen.button)
 
 

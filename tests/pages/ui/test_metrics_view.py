@@ -52,7 +52,7 @@ def test_what_it_takes_stands_beside_the_button(screen: AppTest) -> None:
         line.value for line in screen.text
     ]
     screen.text_input[0].set_value("nli:a").run()
-    assert any("A model of your own" in line.value for line in screen.text)
+    assert any("Your own model" in line.value for line in screen.text)
 
 
 def test_a_choice_is_computed_and_texts(
