@@ -64,8 +64,8 @@ def _find_head(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise JobError(
-            f"No Ray cluster answers at {address} ({error}). Check that its head runs there (ray start --head "
-            f"--node-ip-address=HEAD --port={port}), that this host can reach it, and that the address is right."
+            f"No Ray cluster responds at {address} ({error}). Check that its head is running there (ray start --head "
+            f"--node-ip-address=HEAD --port={port}), that this host can reach it, and that the address is correct."
         ) from error
 
 

@@ -51,8 +51,11 @@ def saving(path: Path, refused: type[ConcordError] = UsageError) -> Iterator[Pat
     except OSError as error:
         if error.errno in FULL:
             full = ConcordError if issubclass(refused, UsageError) else refused
-            raise full(f"{path}: the disk is full; nothing was changed. Free some space and try again.") from error
-        raise refused(f"{path}: can't be written ({error.strerror or error}). Choose another location.") from error
+            raise full(
+                f"{path} can't be written, because the disk is full. Nothing was changed. Free some space and try "
+                "again."
+            ) from error
+        raise refused(f"{path} can't be written ({error.strerror or error}). Choose another location.") from error
 
 
 def is_folder(path: Path | str) -> bool:

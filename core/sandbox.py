@@ -119,7 +119,7 @@ def run_job(
                     line = process.stdout.readline(_LONGEST) if process.stdout else b""
                     size += len(line)
                     if most and size > most:
-                        raise RefusedError(f"Unpacked, the file is larger than {most // _MB} MB.")
+                        raise RefusedError(f"The unpacked file is larger than {most // _MB} MB. Split it.")
                     if line[:1] == _END:
                         return
                     if line[:1] != _VALUE or not line.endswith(b"\n"):
@@ -147,9 +147,9 @@ def _refusal(kind: bytes, rest: bytes, allowed: Mapping[str, int]) -> RefusedErr
     if kind == _SPENT:
         spent = "memory" if rest.strip() == b"memory" else "time"
         return RefusedError(
-            f"Reading it takes more {spent} than a file of its size is allowed: {limits}. Split the file."
+            f"Reading it takes more {spent} than Concord allows for a file of its size ({limits}). Split the file."
         )
-    return RefusedError(f"It can't be read within {limits}, or its data are broken. Save the file again, or split it.")
+    return RefusedError(f"It can't be read within {limits}, or its data is damaged. Save the file again, or split it.")
 
 
 # ── in the process that decodes ────────────────────────────────────────────────────────────────────────────────
@@ -235,7 +235,9 @@ def parquet_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[A
         raise
     except (arrow.ArrowException, OSError, ValueError, OverflowError, TypeError, KeyError) as problem:
         row = done + 1 if done else None
-        raise GoldenError(f"The Parquet data is broken: {str(problem)[:200]}.", row=row) from problem
+        raise GoldenError(
+            f"The Parquet data is damaged: {str(problem)[:200]}. Save the file again.", row=row
+        ) from problem
 
 
 def _check_type(column: str, kind: Any, *, inner: bool = False) -> None:
@@ -243,7 +245,7 @@ def _check_type(column: str, kind: Any, *, inner: bool = False) -> None:
     from pyarrow import types
 
     if types.is_dictionary(kind) and inner:
-        raise GoldenError("Categories within lists aren't supported; save the column as plain text.", column=column)
+        raise GoldenError("Categories within lists aren't supported. Save the column as plain text.", column=column)
     for k in range(getattr(kind, "num_fields", 0)):
         _check_type(column, kind.field(k).type, inner=True)
 
@@ -279,15 +281,15 @@ def xlsx_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[Any]
             book = openpyxl.load_workbook(file, read_only=True, keep_links=False)
             sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"] or book.worksheets
             if not sheets:
-                raise GoldenError("The workbook has no sheet with cells.")
+                raise GoldenError("The workbook has no sheet with data.")
             sheet, n_rows, n_cells = sheets[0], 0, 0
             sheet.reset_dimensions()  # what the file says of its size may be wrong
-            first = f"Concord read the first of {len(book.worksheets)} sheets, {sheet.title[:60]!r}."
-            yield [f"{first} To read another, save it as a file."] if len(book.worksheets) > 1 else []
+            first = f"Concord read only the first of {len(book.worksheets)} sheets, {sheet.title[:60]!r}."
+            yield [f"{first} To read another sheet, save it as a separate file."] if len(book.worksheets) > 1 else []
             for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
                 n_cells += len(cells)
                 if n_cells > options["cells"]:
-                    raise GoldenError(f"The sheet spans too many cells; at most {options['cells']:,} are read.")
+                    raise GoldenError(f"The sheet has too many cells. Concord reads at most {options['cells']:,}.")
                 if all(cell is None or cell == "" for cell in cells):
                     continue
                 _bound_rows(n_rows, options)
@@ -307,12 +309,15 @@ def _bound_workbook(file: IO[bytes], limit: int) -> None:
     try:
         with zipfile.ZipFile(file) as packed:
             if sum(entry.file_size for entry in packed.infolist()) > limit:
-                raise GoldenError(f"Unpacked, the workbook is larger than {limit >> 20} MB.")
+                raise GoldenError(f"The unpacked workbook is larger than {limit >> 20} MB. Split it.")
             if "[Content_Types].xml" not in packed.namelist():
-                raise GoldenError("This is not an XLSX workbook.")
+                raise GoldenError("This isn't an XLSX workbook.")
             for entry in packed.infolist():
                 markup = entry.filename.lower().endswith((".xml", ".rels"))
                 if markup and b"<!DOCTYPE" in packed.read(entry).replace(b"\0", b""):  # UTF-16 too
-                    raise GoldenError("The workbook declares XML entities, which no spreadsheet program writes.")
+                    raise GoldenError(
+                        "The workbook declares XML entities, which spreadsheet programs never write. "
+                        "Save it again with a spreadsheet program."
+                    )
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, RuntimeError) as problem:
-        raise GoldenError("This is not an XLSX workbook (old .xls files must be saved as .xlsx).") from problem
+        raise GoldenError("This isn't an XLSX workbook. If it is an old .xls file, save it as .xlsx.") from problem

@@ -102,7 +102,7 @@ def ray_address(raw: str, where: str) -> str:
     host, _, port = address.rpartition(":")
     if address in ("", "auto") or (host and port.isdigit() and "/" not in address):
         return address
-    raise UsageError(f"{where} must be 'auto' or HOST:PORT of a Ray head (6379 by default), not {raw!r}.")
+    raise UsageError(f"{where} must be 'auto' or the HOST:PORT of a Ray head (default port: 6379), not {raw!r}.")
 
 
 def _roles(file: str, where: str) -> Mapping[str, Role]:

@@ -127,8 +127,8 @@ class Ablation:
         if not names:
             return f"All rows were already measured on the {self.n_held_out:,} held-out items."
         return (
-            f"The {self.n_held_out:,} held-out items were opened for this table, for the first time for: {names}. "
-            "Don't choose a row by these figures, or the held-out items become part of the choice."
+            f"This table opened the {self.n_held_out:,} held-out items, for the first time for: {names}. Don't choose "
+            "a row by these figures, or the held-out items become part of the choice."
         )
 
     def as_json(self, out: str = "") -> dict[str, Any]:
@@ -149,7 +149,7 @@ class _Asked:
     def __init__(self, calibration: Calibration, golden: GoldenSet, scores: ScoreMatrix | None) -> None:
         if golden.digest != calibration.golden_digest:
             raise UsageError(
-                f"{golden.name} differs from {calibration.golden_name}, which the judge was calibrated on. Use that "
+                f"{golden.name} differs from {calibration.golden_name}, on which the judge was calibrated. Use that "
                 "golden set."
             )
         self.variants, self.left_out = variants_of(calibration)
@@ -254,14 +254,14 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
     Only calibration items choose.
     """
     chosen, n_items = calibration.chosen, len(calibration.split.calibration)
-    variants = [Variant("final", chosen, "The calibrated judge as exported.")]
+    variants = [Variant("final", chosen, "The calibrated judge, as exported.")]
     left_out: dict[str, str] = {}
     shown: list[Part] = ["levels"] if calibration.task.levels else []
     shown += ["examples"] if (calibration.judge_state.get("sampling") or {}).get("examples") else []
     bare = Criteria("", calibration.task.aspect, Provenance("none", note="the judge without criteria"))
     name_alone = "The judge knows only the name of the aspect and the scale."
     if any(criteria.text for criteria in chosen):
-        what = f"The judge is shown {' and '.join(shown)}, and no criteria." if shown else name_alone
+        what = f"The prompt shows {' and '.join(shown)}, but no criteria." if shown else name_alone
         variants.append(Variant("without criteria", (bare,), what))
     else:
         left_out["without criteria"] = "The final judge has no criteria."
@@ -275,20 +275,22 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
     if not any(criteria.provenance.origin == "refine" for criteria in chosen):
         left_out["without refinement"] = "The final judge has no refined criteria."
     elif not best:
-        left_out["without refinement"] = "No draft was scored on all calibration items, so none can replace it."
+        left_out["without refinement"] = "No draft was scored on all calibration items, so no draft can replace it."
     else:
         who = "The best draft" if len(best) == 1 else f"The {len(best)} best drafts"
         short = "" if len(best) == len(chosen) else f" (no more were scored on all {n_items:,} items)"
-        what = f"{who}, chosen on calibration among drafts alone{short}."
+        what = f"{who}, chosen on the calibration set from drafts only{short}."
         variants.append(Variant("without refinement", best, what))
     if len(chosen) > 1:
-        what = f"The best criteria on calibration alone, instead of the mean of {len(chosen)}."
+        what = f"Only the best criteria on the calibration set, instead of the mean of {len(chosen)}."
         variants.append(Variant("single best", chosen[:1], what))
     else:
-        left_out["single best"] = "The final judge is a single set of criteria."
-    same = "The same criteria, and the prompt leaves out"
+        left_out["single best"] = "The final judge has only one set of criteria."
+    same = "The same criteria, but the prompt leaves out"
     if "levels" in shown:
-        variants.append(Variant("without levels", chosen, f"{same} what the levels of the scale mean.", ("levels",)))
+        variants.append(
+            Variant("without levels", chosen, f"{same} the descriptions of the scale's levels.", ("levels",))
+        )
     if "examples" in shown:
         variants.append(Variant("without examples", chosen, f"{same} the rated examples.", ("examples",)))
     if shown:

@@ -144,7 +144,10 @@ def _opened(judge: str | Judge, replies: ReplyStore | None, asking: Asking | Non
     if isinstance(judge, str):
         return closing(make_judge(judge, Settings.from_environment(), replies, asking=asking, gate=NAMED))
     if asking is not None and asking.style is not None:
-        raise UsageError("`asking` can't change your own judge. Set its sampling when you create it, or pass a SPEC.")
+        raise UsageError(
+            "`asking` can't change a judge that you pass as an object. Set its sampling "
+            "when you create it, or pass a SPEC instead."
+        )
     return nullcontext(judge)
 
 
@@ -161,7 +164,7 @@ def ablate(calibrated: CalibratedRun, *, progress: Progress = SILENT) -> ablatio
 
 
 OTHER_RESULT = (
-    "The repeated calibration chose different criteria from those in the file: replies were not cached, or "
+    "The repeated calibration chose different criteria from those in the file, because replies weren't cached or "
     "someone edited the criteria. These figures describe the repeated calibration."
 )
 

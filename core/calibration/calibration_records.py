@@ -84,15 +84,19 @@ class CalibrationSettings:
         "racing", "full scores every draft on every item; racing needs about a seventh of the calls."
     )
     rounds: int = setting(1, "Rounds of refining.", low=0, high=20)
-    keep: int = setting(4, "Criteria refined in each round (K).", low=1, high=50)
-    ensemble: int = setting(3, "Best criteria averaged in the final judge; 1 takes the single best.", low=1, high=25)
+    keep: int = setting(4, "Number of criteria to refine in each round (K).", low=1, high=50)
+    ensemble: int = setting(
+        3, "Number of best criteria to average in the final judge. 1 takes only the best.", low=1, high=25
+    )
     budget: int | None = setting(None, "Maximum number of calls.", low=1)
     budget_usd: float | None = setting(None, "Maximum cost of the run in dollars.", low=0)
     statistic: Statistic = setting("spearman", "Coefficient of agreement.")
     level: Level | None = setting(None, "Level of agreement; auto uses sample where the groups allow it, else dataset.")
     split: SplitKind = setting("sources", "Hold out sources only, or sources and systems.")
     calibration_share: float = setting(0.5, "Share of the sources to calibrate on.", low=0.05, high=0.95)
-    refine_gate: bool = setting(True, "Accept a refinement only if it also gains on items it wasn't shown.")
+    refine_gate: bool = setting(
+        True, "Accept a refinement only if it also gains on items that weren't used to write it."
+    )
     seed: int = setting(0, "Seed for all random choices.", low=0)
     fit_strengths: bool = True
     levels: bool = setting(True, "Show the judge the level descriptions of the scale, if there are any.")
@@ -101,7 +105,7 @@ class CalibrationSettings:
         "scale",
         "How to choose the examples: spread over the scale (the same for every item), or most similar to the item.",
     )
-    reasons: bool = setting(True, "Show drafts and refinements why raters rated as they did.")
+    reasons: bool = setting(True, "Show the raters' reasons when drafting and refining.")
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -169,7 +173,7 @@ class RoundSettings:
     def __post_init__(self) -> None:
         check_settings(self)
         if not self.sizes or min(self.sizes) < 1 or max(self.sizes) > 16:
-            raise UsageError(f"A refinement must be shown 1 to 16 items, not {self.sizes}.")
+            raise UsageError(f"Refining can show 1 to 16 items at a time, not {self.sizes}.")
 
     @property
     def per_parent(self) -> int:

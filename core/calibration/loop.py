@@ -172,15 +172,15 @@ def _usable_items(golden: GoldenSet, task: Task, split: Split) -> LabelledItems:
     items = LabelledItems.of(golden, task.aspect, split.calibration)
     if items.n < LEAST:
         raise AspectError(
-            f"aspect {task.aspect!r} has {golden.aspects[task.aspect].n_labelled} labels, {items.n} of them in "
-            f"the calibration set; at least {LEAST} are required there (we recommend {ENOUGH}). Label more items or "
+            f"aspect {task.aspect!r} has {golden.aspects[task.aspect].n_labelled} labels, {items.n} of them in the "
+            f"calibration set. At least {LEAST} are required there (we recommend {ENOUGH}). Label more items, or "
             "choose a larger calibration share.",
             file=golden.name,
         )
     if float(np.ptp(items.labels)) == 0.0:
         raise AspectError(
-            f"all {items.n} calibration labels of aspect {task.aspect!r} equal {items.labels[0]:g}: nothing can "
-            "correlate with a constant. Choose another aspect, or label items on which raters differ.",
+            f"all {items.n} calibration labels of aspect {task.aspect!r} equal {items.labels[0]:g}, so agreement with "
+            "them is undefined. Choose another aspect, or label items of different quality.",
             file=golden.name,
         )
     return items
@@ -239,11 +239,13 @@ def _start(
     pool.add([baseline], "baseline")
     run = _Run(pool, split, baseline, order, held_out, fitting)
     unseen = (
-        few_held_out(held_out.n) if opened else "Not measured on held-out items: the calibration figure is optimistic."
+        few_held_out(held_out.n)
+        if opened
+        else "The judge wasn't measured on held-out items, so the calibration figure is optimistic."
     )
     run.warnings += filter(None, [few_labels(items.n, refining=settings.rounds > 0), unseen])
     if split.dropped:
-        run.warnings.append(f"{split.dropped} items are left out because their system belongs to the other set.")
+        run.warnings.append(f"{split.dropped} items were left out because their system belongs to the other set.")
     return run
 
 
@@ -301,7 +303,7 @@ def _report(run: _Run) -> Calibration:
     at = held_out.positions
     gain = paired_difference(final[at], bare[at], held_out, pool.measure, seed=[settings.seed, 10])
     if chosen == (baseline,):
-        undefined = "the final judge is the one without criteria"
+        undefined = "the final judge is the baseline"
         gain = replace(gain, value=None, interval=None, p=None, reason=undefined)
     judged = crossed[items.positions]
     score_map, no_map = fit_isotonic(judged, items.labels, scale)
@@ -359,7 +361,7 @@ def _final_members(run: _Run) -> list[str]:
         return [run.fitted[0].criteria_id]
     kept, wanted = pool.ranked(pool.with_status("kept")), pool.settings.ensemble
     if not kept:
-        run.warnings.append("No criteria could be scored: the final judge is the one without criteria.")
+        run.warnings.append("No criteria could be scored, so the final judge has none.")
         return [run.baseline.criteria_id]
     affordable = int(max(1, min(wanted, pool.table.left / n_held_out - 1)))
     if affordable < min(wanted, len(kept)):
@@ -392,7 +394,7 @@ def _final_scores(run: _Run, members: Sequence[str], final: FloatArray, position
     table, items = run.pool.table, run.pool.judge.golden.items
     ids, reasons = tuple(items[k].item_id for k in positions), table.reasons(members)
     missing = tuple(
-        reasons.get(item_id, Unscored(item_id, "budget", "not requested: the budget was used up"))
+        reasons.get(item_id, Unscored(item_id, "budget", "not requested, because the budget was used up"))
         for item_id, value in zip(ids, final[positions], strict=True)
         if np.isnan(value)
     )
@@ -446,7 +448,8 @@ def calls_within(settings: CalibrationSettings, judge: Judge, task: Task, golden
     calls = int(settings.budget_usd / each)
     if not calls:
         raise UsageError(
-            f"The {settings.budget_words} doesn't cover one call, which costs about {money(each)}. Raise it."
+            f"The {settings.budget_words} doesn't cover a single call, which costs about {money(each)}. Raise the "
+            "budget."
         )
     return min(calls, limit)
 
@@ -489,10 +492,14 @@ def estimate(
             total = f"with {CLAUSES} clauses, up to {CLAUSES * samples * calls:,} in all"
             notes.append(f"Each score needs {counted(samples, 'reply', 'replies')} for each clause: {total}.")
         elif samples > 1:
-            notes.append(f"Each score is the mean of {samples} replies: up to {samples * calls:,} in all.")
+            notes.append(
+                f"Each score is the mean of {samples} replies, so there are up to {samples * calls:,} replies in all."
+            )
         notes.append(added_prompt_words(judge, task, shown, calls))
     if limit < most:
-        notes.append(f"The {settings.budget_words} may end the search early: all of it takes up to {most:,} calls.")
+        notes.append(
+            f"The {settings.budget_words} may end the search early. The whole search takes up to {most:,} calls."
+        )
     return Estimate(
         calls,
         *once.scaled(calls / max(1, once.calls)),
@@ -562,7 +569,7 @@ def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
         return ""
     return (
         "The criteria state strengths that were fitted to labels, so the map to the human scale and the intervals may "
-        "be too optimistic. Calibrate again to get an honest map and intervals."
+        "be too optimistic. Calibrate again to get reliable ones."
     )
 
 

@@ -159,7 +159,9 @@ def with_examples(
     nearest = settings.examples if settings.examples_by == "similarity" else 0
     n = MOST_EXAMPLES // 2 if nearest else settings.examples
     if not isinstance(judge, LLMJudge):
-        raise UsageError(f"The judge {judge.spec} isn't a language model, so it can't use examples. Set examples to 0.")
+        raise UsageError(
+            f"The judge {judge.spec} isn't a language model, so it can't use examples. Set the number of examples to 0."
+        )
     lengths = np.array([len(golden.items[position].target.strip()) for position in items.positions])
     unusual = np.abs(lengths - np.median(lengths))
     usable = {*np.flatnonzero((lengths > 0) & ~np.isnan(items.labels)).tolist()}
@@ -369,8 +371,8 @@ def refinement_round(
     places = {position: k for k, position in enumerate(items.positions.tolist())}
     if strange := set(picks) - set(places):
         raise UsageError(
-            f"{len(strange)} of the picked items are not labelled calibration items. A round learns from calibration "
-            "items only, so that held-out items stay held out. Drop the others."
+            f"{len(strange)} of the picked items aren't labelled calibration items. A round learns only from "
+            "calibration items, so that held-out items stay held out. Drop the others."
         )
     picked = np.array([places[position] for position in picks], dtype=np.intp)
     train, inner = folds_of(items, chosen.seed)
@@ -378,7 +380,8 @@ def refinement_round(
         shown = np.isin(items.sources[inner], items.sources[picked])
         if shown.all():
             raise UsageError(
-                "The picked items come from every source that could test a proposal. Pick items from fewer sources."
+                "The picked items come from all sources, so none is left to test a proposal. Pick items from fewer "
+                "sources."
             )
         train, inner = np.union1d(train, inner[shown]), inner[~shown]
     table, problems, requests = ScoreTable(golden.item_ids), Counter[str](), list[DraftRequest]()
@@ -403,7 +406,7 @@ def refinement_round(
             seeds = (0, 5, number, rank, trial)
             requests += refinements(parent, seen, sizes=sizes, samples=1, seeds=seeds)
     if not requests:
-        nothing = {"judge and raters disagree on no item": len(parents)}
+        nothing = {"judge and raters don't disagree on any item": len(parents)}
         return RoundResult((), table.calls, table.usage, nothing)
     publish("refine", f"asking for {len(requests)} proposals", most)
     children = new_criteria(judge, requests, table, problems, [parent.criteria_id for parent in parents])

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from core.stats.raters import Standing
 
 TURN_ROUND = (
-    "If the lowest label is the best, reverse the labels (--values best=low, or at the upload) and measure again."
+    "If the lowest label is the best, reverse the labels (with --values best=low, or when you upload) and measure "
+    "again."
 )
 
 STANDING_WORDS: dict[Standing, str] = {
@@ -68,7 +69,7 @@ def board_finding(
         f"The agreement of {one.name} is undefined: {one.alignment.reason}." for one in board.rows if one.undefined
     ]
     if row.undefined:
-        return Finding("Agreement with raters is undefined for every judge here.", " ".join(undefined))
+        return Finding("Agreement with raters is undefined for all judges.", " ".join(undefined))
     others = [k for k, one in enumerate(board.rows) if k != at and not one.undefined]
     p = {k: np.nan if board.pairwise is None else float(board.pairwise.p_holm[at, k]) for k in others}
     verb = "agrees with raters"
@@ -89,17 +90,21 @@ def board_finding(
             details.append(f"Compared with the baseline: {change_figures(gain.value, gain.interval)}, {tested}.")
     if untested := [k for k in p if np.isnan(p[k])]:
         reason = "" if board.pairwise is None else board.pairwise.pair(at, untested[0]).p_reason
-        details.append(f"Not tested against {in_short([board.rows[k].name for k in untested])}: {reason or 'no test'}.")
+        details.append(
+            f"Not tested against {in_short([board.rows[k].name for k in untested])} ({reason or 'no test'})."
+        )
 
     few, at_systems = 2 <= board.n_sources < LEAST_SOURCES, board.measure.level == "system"
     by_chance = ends is not None and ends.low <= 0.0 <= ends.high
     cautions = (
         f"The held-out items were opened {looks} times." if looks > 1 and bare is not None else "",
         no_interval_words(row.alignment),
-        "Its interval includes 0, so it may agree with raters only by chance." if by_chance else "",
+        "Its interval includes 0, so the agreement may be due to chance." if by_chance else "",
         f"Only {board.n_sources} sources, so intervals are wide and nothing is tested ({TOO_FEW})." if few else "",
-        f"With {row.alignment.n} systems, only large differences show at system level." if at_systems else "",
-        f"The interval applies to these systems only. It is {SHORT}."
+        f"With only {row.alignment.n} systems, only large differences can be detected at system level."
+        if at_systems
+        else "",
+        f"The interval applies only to these systems. It is {SHORT}."
         if at_systems and board.n_sources < SHORT_BELOW
         else "",
         *undefined,
@@ -122,8 +127,8 @@ def gain_finding(gain: Difference) -> Finding:
     headline = {
         "higher": f"Calibration raised agreement with raters from {before} to {after}.",
         "lower": f"Calibration lowered agreement with raters from {before} to {after}.",
-        "open": f"No significant gain over the baseline: agreement is {after}, and {before} without criteria.",
-        "untested": f"Agreement with raters is {after}, and {before} without criteria; the gain can't be tested.",
+        "open": f"No significant gain over the baseline: agreement is {after}, against {before} without criteria.",
+        "untested": f"Agreement with raters is {after}, against {before} without criteria. The gain can't be tested.",
     }[shown]
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     level = {"sample": "per source", "dataset": "over all items", "system": "over systems"}[gain.a.level]
@@ -160,7 +165,7 @@ def alone_words(interval: Interval | None, p: float | None) -> str:
     """Explain an interval without 0 next to a p that is not significant; "" for others."""
     if p is None or np.isnan(p) or p <= ALPHA or interval is None or interval.low <= 0.0 <= interval.high:
         return ""
-    return ", corrected for all comparisons, unlike the interval"
+    return ", corrected for all comparisons (the interval isn't)"
 
 
 def rater_finding(result: BesidePeople, measure: str, judge: str = "The judge") -> Finding:
@@ -190,7 +195,7 @@ def rater_finding(result: BesidePeople, measure: str, judge: str = "The judge") 
 
 def margin_words() -> str:
     """State what "as good as a rater" requires."""
-    return f"For “as good as”, the whole interval must be above {signed(-MARGIN)}."
+    return f"A judge is “as good as” a rater if the whole interval is above {signed(-MARGIN)}."
 
 
 def annotator_finding(result: AnnotatorTest) -> Finding:
@@ -204,7 +209,7 @@ def annotator_finding(result: AnnotatorTest) -> Finding:
     if result.clustered:
         form = "clustered by source"
     elif result.n_sources < result.n_items:
-        form = "over items, which passes too often when items share sources"
+        form = "over items, which passes too often if items share sources"
     return Finding(
         f"{name}: {verdict}; the judge could stand in for {outdone} of {_raters(result)}.",
         f"ω = {number(result.omega)} ({number(PASSES_AT)} passes), ρ = {number(result.rho)}, ε = {result.epsilon:g}; "
@@ -242,29 +247,28 @@ def yes_no_finding(found: YesNo) -> Finding:
     auc = f"AUC {rate_words(found.auc)} ({found.n_yes:,} yes) from {counted(found.n_sources, 'source')}, dataset level."
     if found.threshold is None:
         return Finding(
-            "No threshold helps: the cheapest answer is always no.", f"{found.cost_of_none:.3f} per item. {auc}"
+            "No threshold helps: always answering no is cheapest.", f"{found.cost_of_none:.3f} per item. {auc}"
         )
     rates = f"precision {rate_words(found.precision)}, recall {rate_words(found.recall)}"
     costs = f"a miss {found.miss_cost:g}, a false alarm {found.alarm_cost:g}"
     detail = (
-        f"On new items: {rates}. Cost per item {found.cost:.3f} ({costs}), {found.cost_of_none:.3f} with one "
-        f"answer for all items. {auc}"
+        f"On new items: {rates}. Cost per item {found.cost:.3f} ({costs}), {found.cost_of_none:.3f} if all items get "
+        f"the same answer. {auc}"
     )
     helps = found.cost < found.cost_of_none
-    useless = "At these costs, the scores are no better than one answer for all items."
-    return Finding(f"Say yes from a score of {found.threshold:.4g}.", detail, () if helps else (useless,))
+    useless = "At these costs, the scores are no better than giving the same answer for all items."
+    return Finding(f"Answer yes if the score is at least {found.threshold:.4g}.", detail, () if helps else (useless,))
 
 
 def agreement_words(agreement: PreferenceAgreement) -> str:
     """Say how often the judge prefers what raters do."""
     if agreement.always_one is None:
         return f"The judge can't be compared with raters: {agreement.reason}."
-    ties = f"Raters call {agreement.n_ties:,} of {agreement.n:,} pairs a tie"
+    ties = f"Raters called {agreement.n_ties:,} of {agreement.n:,} pairs a tie"
     where_preferred = rate_words(agreement.without_ties)
     return (
-        f"The judge and the raters prefer the same text at a rate of {rate_words(agreement.accuracy)}. {ties}, "
-        "and the most common answer "
-        f"alone reaches {agreement.always_one:.3f}. Where raters have a preference: {where_preferred}."
+        f"How often judge and raters prefer the same text: {rate_words(agreement.accuracy)}. {ties}. Always giving the "
+        f"most common answer reaches {agreement.always_one:.3f}. Without ties: {where_preferred}."
     )
 
 

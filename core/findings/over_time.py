@@ -70,16 +70,16 @@ def monitor_finding(found: Monitored) -> Finding:
         "nobody": f"No significant change in {found.aspect} {since}.",
         "judge": "The judge itself changed: it scores the same anchors differently.",
         "systems": f"{aspect} changed {since}, but the judge didn't.",
-        "inconclusive": f"{aspect} changed {since}; the systems or the judge may have changed.",
+        "inconclusive": f"{aspect} changed {since}. Either the systems or the judge changed.",
     }[who]
     details, cautions, step = list[str](), list[str](), ""
     newest = [(period.name, period.change) for period in reversed(found.periods) if period.change]
     if who == "too few texts":
         details += [f"{name}: {change.reason}." for name, change in newest[:1]]
-        step = "Compare by week, so that each period has more texts." if found.by == "day" else ""
+        step = "Compare by week instead, so that each period has more texts." if found.by == "day" else ""
     elif who == "nobody":
         least = next((f"{change.reach:.2f}" for _, change in newest if change.reach is not None), "")
-        details.append(f"A change of less than {least} wouldn't be detected.")
+        details.append(f"A change of less than {least} couldn't be detected.")
     elif who != "judge":
         last = found.moved[-1]
         details += [f"{name}: {movement_words(change)}." for name, change in newest if change.moved][:MOST_NAMED]
@@ -127,19 +127,19 @@ def steadiness_finding(found: Steadiness) -> Finding:
     ends += "" if found.interval is None else number(found.interval.high)
     why = f" ({found.reason})" if found.reason else ""
     detail = f"Reliability of one score: {number(found.reliability)}{ends}{why} (ICC). {asked}."
-    cautions = [f"{counted(found.n_unread, 'score')} couldn't be read and are left out."] if found.n_unread else []
+    cautions = [f"Left out: {counted(found.n_unread, 'score')} that couldn't be read."] if found.n_unread else []
     if found.temperature == 0:
         cautions.insert(0, "Even at temperature 0, a server may answer differently each time.")
     if found.changed_share is None:
         return Finding(
-            "The judge's steadiness is unknown, because too few scores could be read.", detail, tuple(cautions)
+            "The repeatability of the judge is unknown, because too few scores could be read.", detail, tuple(cautions)
         )
     step, expected = "", found.forecasts[1]
     if found.alignment is not None and expected.alignment is not None:
         rise = f"from {number(found.alignment)} to about {number(expected.alignment)}"
         step = f"Averaging {expected.samples} samples would raise held-out agreement {rise}."
         if expected.alignment - found.alignment < WORTHWHILE:
-            step = "More samples would hardly raise agreement."
+            step = "Averaging more samples would hardly raise agreement."
     return Finding(_changes(found), detail, tuple(cautions), step)
 
 
@@ -157,9 +157,9 @@ def steadiness_line(found: Steadiness, gain: Difference) -> str:
 
 def _changes(found: Steadiness) -> str:
     if not found.changed_share:
-        return "Asked again, the judge gave the same scores."
+        return "When asked again, the judge gave the same scores."
     where = f"on {percent(found.changed_share)} of the items"
-    return f"Asked again, the judge changed its score {where}, by {number(found.mean_change)} points on average."
+    return f"When asked again, the judge changed its score {where}, by {number(found.mean_change)} points on average."
 
 
 # ── another model ────────────────────────────────────────────────────────────────────────────────────────────

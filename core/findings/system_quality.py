@@ -57,7 +57,7 @@ def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Fi
     else:
         said = f"No, {first} is worse than {second} in {aspect}."
     n_pairs = len(means.differences)
-    over = f" corrected over {n_pairs:,} pairs (Holm), the interval uncorrected" if n_pairs > 1 else ""
+    over = f", corrected for {n_pairs:,} pairs (Holm); the interval isn't corrected" if n_pairs > 1 else ""
     return Finding(said, f"{pair.a} minus {pair.b}: {difference_words(pair)}{over}.")
 
 
@@ -67,7 +67,7 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
     shown = [pair for pair in differences if is_shown(pair)]
     named, details = None, list[str]()  # the pair that the headline is about
     if not ranked:
-        headline = f"No mean {aspect} yet: each system needs {LEAST_LABELS} labels on judged items."
+        headline = f"No mean {aspect} yet: each system needs at least {LEAST_LABELS} labels on judged items."
     elif len(ranked) == 1:
         headline = f"{ranked[0].name} has a mean {aspect} of {number(ranked[0].corrected.value)}."
         details.append(f"95 % interval {range_words(ranked[0].corrected.interval)}.")
@@ -95,11 +95,11 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
     details.append(worth_words(means))
     n_judged, n_labels = (sum(getattr(system, name) for system in means.systems) for name in ("n_judged", "n_labelled"))
     mapped = ", mapped to the human scale" if means.mapped else ""
-    over = f", corrected over {counted(len(differences), 'pair')} (Holm)" if len(differences) > 1 else ""
-    pairs = f"; a claim requires p ≤ {SHOWN_AT:g}{over}" if differences else ""
+    over = f", corrected for {counted(len(differences), 'pair')} (Holm)" if len(differences) > 1 else ""
+    pairs = f"; significant if p ≤ {SHOWN_AT:g}{over}" if differences else ""
     details.append(
         f"{counted(n_labels, 'label')} and {counted(n_judged, 'verdict')}{mapped}, scale {means.scale}, 95 % intervals "
-        f"over sources{pairs}. Labels must be a random draw of the judged items."
+        f"over sources{pairs}. The labelled items must be a random sample of the judged items."
     )
 
     cautions = [
@@ -122,11 +122,11 @@ def worth_words(means: SystemMeans) -> str:
     if not known:
         return ""
     if all(system.n_judged == system.n_both for system in means.corrected):
-        return "Every judged item has a label; verdicts on other items would narrow the intervals."
+        return "Every judged item has a label. Verdicts on more items would narrow the intervals."
     times, p = float(np.median(known)), means.p_correlation
     if p is None or p > WORTH_AT or times < 1.05:
-        return "The verdicts add no significant information to these labels."
-    return f"With the verdicts, each label counts as about {times:.1f}."
+        return "The verdicts don't add significant information to these labels."
+    return f"Thanks to the verdicts, each label counts as about {times:.1f} labels."
 
 
 def notes_of_systems(means: SystemMeans) -> list[str]:
@@ -159,9 +159,9 @@ def preferences_finding(found: Preferences) -> Finding:
     # one-sided, times the systems that could have been first
     p = two_sided(first.value / error, raters.n_sources - 1) / 2.0 if error > 0 else 1.0
     if len(raters.systems) * p >= 1.0 - CONFIDENCE:
-        cautions.insert(0, f"With {len(raters.systems)} systems, one may come first by chance alone.")
+        cautions.insert(0, f"With {len(raters.systems)} systems, one can come first by chance alone.")
     known = "(no interval)" if ends is None else signed_range(ends)
-    strength = f"Strength {signed(first.value)} {known} over an average system (log-odds)."
+    strength = f"Strength compared with an average system: {signed(first.value)} {known} (log-odds)."
     headline = f"Raters prefer {first.system} most: {percent(first.wins)} of {first.n:,} pairs."
     return Finding(headline, " ".join([strength, *agreed]), tuple(cautions))
 
@@ -169,8 +169,8 @@ def preferences_finding(found: Preferences) -> Finding:
 def strength_lines(who: str, found: Strengths) -> list[str]:
     """List the strengths of systems, a line each, strongest first."""
     if not found.systems:
-        return [f"Strengths by {who}: — ({found.reason})."]
-    head = f"Strengths by {who} (log-odds over an average system; {counted(found.n, 'pair')}):"
+        return [f"Strengths according to {who}: — ({found.reason})."]
+    head = f"Strengths according to {who} (log-odds compared with an average system; {counted(found.n, 'pair')}):"
     return [
         head,
         *(

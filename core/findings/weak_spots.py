@@ -47,24 +47,27 @@ def examination_finding(found: Examination) -> Finding:
     )
     worst = found.worst
     claims = tuple(
-        f"It errs more {_WHERE[part.division].format(part.name)} ({part_figures(part)})." for part in worst[1:]
+        f"It makes larger errors {_WHERE[part.division].format(part.name)} ({part_figures(part)})."
+        for part in worst[1:]
     ) + tuple(bias_finding(bias).headline for bias in found.biases if bias.shown)
     if worst:
         first = worst[0]
         where = _WHERE[first.division].format(first.name)
         errors = f"{number(first.error)} points instead of {number(first.expected)}"
-        return Finding(f"{name} errs more {where}: {errors}.", f"Excess {part_figures(first)}. {detail}", claims)
+        return Finding(
+            f"{name} makes larger errors {where}: {errors}.", f"Excess {part_figures(first)}. {detail}", claims
+        )
     tested = sum(part.p is not None for part in found.parts)
     if not tested:
-        return Finding(f"Where {found.name} fails is inconclusive: no subgroup could be tested.", detail, claims)
-    return Finding(f"No weak spot found in {counted(tested, 'subgroup')} of the items.", detail, claims)
+        return Finding(f"Weak spots of {found.name} are unknown, because no subgroup could be tested.", detail, claims)
+    return Finding(f"No weak spot found in {counted(tested, 'subgroup')} of items.", detail, claims)
 
 
 def controls_finding(controls: Sequence[Control]) -> Finding:
     """Say whether the judge prefers texts that were spoiled on purpose."""
     known = [control for control in controls if control.preferred is not None]
     if not known:
-        return Finding("No spoiled text could be scored.")
+        return Finding("None of the spoiled texts could be scored.")
     lines = [
         f"{capital(control.kind)}: {percent(control.preferred)} of {counted(control.n, 'pair')}"
         + (f" [{percent(ends.low)}, {percent(ends.high)}]" if (ends := control.interval) else "")
@@ -72,10 +75,10 @@ def controls_finding(controls: Sequence[Control]) -> Finding:
     ]
     detail = f"{'; '.join(lines)}. Equal scores count half; 95 % intervals over sources."
     n_unread = sum(control.n_unscored for control in controls)
-    cautions = (f"{counted(n_unread, 'pair')} couldn't be scored and are left out.",) if n_unread else ()
+    cautions = (f"Left out: {counted(n_unread, 'pair')} that couldn't be scored.",) if n_unread else ()
     worst = max(known, key=lambda control: 1.0 if control.interval is None else control.interval.high)
     if worst.interval is not None and worst.interval.high < 0.5:
-        return Finding("The judge prefers the original over every kind of spoiled text.", detail, cautions)
+        return Finding("The judge prefers the originals to every kind of spoiled text.", detail, cautions)
     said = (
         f"The judge may not notice spoiled texts ({worst.kind}): it prefers {percent(worst.preferred)} of them to the "
         "originals."
@@ -104,7 +107,7 @@ def bias_finding(bias: Bias) -> Finding:
         case "length":
             leaning = f"favours {'longer' if longer else 'shorter'} texts more than raters do"
             if not surely:  # its own correlation may be 0: it only differs from that of the raters
-                leaning = f"{'penalizes' if longer else 'rewards'} length less than raters do"
+                leaning = f"{'penalises' if longer else 'rewards'} length less than raters do"
             headline = f"It {leaning}."
         case "position":
             headline = f"It prefers the {'second' if longer else 'first'} text of a pair, regardless of quality."
@@ -120,7 +123,7 @@ def bias_figures(bias: Bias) -> str:
     tested = p_figure(bias.p, bias.reason or "no p", limit=HALF_ALPHA)
     excess = f"{signed(bias.difference)} {signed_range(bias.interval)}"
     if bias.flips is not None:
-        flips = f"{percent(bias.flips)} of {counted(bias.n, 'verdict')} change with the order"
+        flips = f"{percent(bias.flips)} of {counted(bias.n, 'verdict')} change with the order of the texts"
         return f"excess share for the second position {excess}, {tested}; {flips}"
     if bias.judge is None or bias.expected is None:
         return f"{excess}, {tested}"
@@ -137,7 +140,7 @@ def sureness_finding(sure: Sureness) -> Finding:
         headline = f"No {percent(sure.coverage)} intervals for verdicts: {sure.reason}."
     else:
         headline = (
-            f"The intervals should contain {percent(sure.coverage)} of the labels and contain {percent(sure.held)}."
+            f"The intervals contain {percent(sure.held)} of the labels; they should contain {percent(sure.coverage)}."
         )
     size = f"{number(sure.width)} points wide on average"
     if sure.two_answers:

@@ -44,7 +44,7 @@ __all__ = ["MODEL_WRITES", "FusedRun", "FusionSettings", "fuse"]
 
 NOTE = (
     "Concord fused this judge from several parts and fitted its weights to one data set. On other data, check the "
-    "agreement again before you trust the scores. If a part can't be computed, its mean is used."
+    "agreement again before you trust the scores. If Concord can't compute a part, it uses the part's mean."
 )
 
 
@@ -121,7 +121,7 @@ def fuse(
     """
     how = settings or FusionSettings()
     if (how.method == "llm") != bool(judge):
-        raise UsageError("--method llm requires --judge (judge= in Python). Other methods don't accept one.")
+        raise UsageError("--method llm requires --judge (judge= in Python). Other methods don't accept it.")
     task_of(golden, aspect)
     how = replace(how, level=how.level or usual_level(golden, aspect))
     made = _Parts(golden, aspect, how, Settings.from_environment(), replies, progress)
@@ -159,7 +159,8 @@ class _Parts:
         """Compute the parts of these names.  UsageError for unknown names, before anything is computed."""
         if len(names) < 2 or len(set(names)) < len(names):
             raise UsageError(
-                f"A fusion needs at least two different parts in --with, e.g. offline,overlap; got {','.join(names)}."
+                "A fusion needs at least two different parts in --with, for example offline,overlap, not "
+                f"{','.join(names)}."
             )
         seen = set[int]()
         for name in names:
@@ -257,7 +258,7 @@ class _Parts:
         card = read_card(path)
         kind = kind_of(card)
         if kind == "fusion":
-            raise UsageError(f"{path} is a fused judge. Use its parts instead.")
+            raise UsageError(f"{path} is a fused judge and can't be a part. Use its parts instead.")
         if (own_aspect := card["task"]["aspect"]) != self.aspect:
             self.notes.append(f"{name} was calibrated on {own_aspect}, not on {self.aspect}.")
         with closing(load_judge(path, replies=self.replies)) as judge:
@@ -284,7 +285,7 @@ class _Parts:
         fit, report = (half[labelled[half] & ~seen[half]] for half in halves)
         notes = list(self.notes)
         if lost := sum(int((labelled & seen)[half].sum()) for half in halves):
-            notes.append(f"{lost} labelled items are left out because a part was calibrated on their sources.")
+            notes.append(f"{lost} labelled items were left out because a part was calibrated on their sources.")
         if min(fit.size, report.size) < 2:
             saw = [
                 f"{part.name} was calibrated on {int(labelled[list(part.seen)].sum())} of them."
@@ -292,9 +293,10 @@ class _Parts:
                 if part.seen
             ]
             raise UsageError(
-                f"Of {int(labelled.sum())} items labelled for {self.aspect}, {fit.size} are left to fit on and "
-                f"{report.size} to report on. A fusion needs 2 of each from sources that no part was calibrated on. "
-                f"{' '.join(saw)} Use offline or repeval instead, which are fitted here, or label other sources."
+                f"Of {int(labelled.sum())} items labelled for {self.aspect}, only {fit.size} are left to fit on and "
+                f"{report.size} to report on. A fusion needs 2 of each, from sources that no part was calibrated on. "
+                f"{' '.join(saw)} Use offline or repeval instead, which are fitted during the fusion, or label items "
+                "from other sources."
             )
         return FusionSplit(fit, report, tuple(notes))
 
@@ -324,7 +326,7 @@ def _joined(made: _Parts) -> FusedRun:
 def _rated(made: _Parts, spec: str) -> FusedRun:
     """Let a model rate the held-out items."""
     if not made.scores:
-        raise UsageError(f"No part is usable: {'; '.join(made.left_out.values())}")
+        raise UsageError(f"None of the parts can be used: {'; '.join(made.left_out.values())}")
     golden, aspect, how = made.golden, made.aspect, made.how
     split = made.fit_and_report()
     fit, report = split.fit.tolist(), split.report.tolist()
@@ -341,7 +343,7 @@ def _rated(made: _Parts, spec: str) -> FusedRun:
     names, on_fit = [part.name for part in made.scores], agreement.align(matrix, split.fit)
     known = [k for k, found in enumerate(on_fit) if found.value is not None]
     best = max(known, key=lambda k: on_fit[k].value or 0.0, default=None)
-    notes = [f"The budget of {how.budget} calls left {ratings.n_left} items out."] if ratings.n_left else []
+    notes = [f"The budget of {how.budget} calls didn't cover {ratings.n_left} items."] if ratings.n_left else []
     body: dict[str, Any] = {
         "aspect": aspect,
         "method": "llm",

@@ -34,13 +34,17 @@ class FusionSettings:
         "ridge", "llm: a language model follows a plan; requires --judge."
     )
     statistic: Statistic = setting("spearman", "Coefficient of agreement.")
-    level: Level | None = setting(None, "auto: sample if the groups allow it, else dataset.")
+    level: Level | None = setting(None, "auto: sample if the sources allow it, else dataset.")
     split: SplitKind = setting("sources", "Hold out sources only, or sources and systems.")
     fit_share: float = setting(
-        0.5, "Share of the sources to fit on; the rest measure it.", low=0.1, high=0.9, flag="--calibration-share"
+        0.5,
+        "Share of the sources to fit on. The rest measure the fusion.",
+        low=0.1,
+        high=0.9,
+        flag="--calibration-share",
     )
     seed: int = setting(0, "Seed for all random choices.", low=0)
-    plan: str = setting("", "For llm: a file with a plan, 'model' to let the model write one, or 'none'.")
+    plan: str = setting("", "For llm: a file with a plan, 'model' to have the model write one, or 'none'.")
     criteria: str = setting("", "For llm: a file with criteria, or 'none'. By default the model writes them.")
     budget: int | None = setting(None, "For llm: maximum number of calls.", low=1)
 

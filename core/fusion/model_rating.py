@@ -198,7 +198,9 @@ def rate_by_model(
         said, fault = ("", reply.message) if isinstance(reply, Failure) else (reply.text, reply.finish)
         text = without_thoughts(said).strip()[:most]
         if not text or fault == "refusal":
-            raise JudgeError(f"The model did not write the {what} ({fault}). Write it yourself, or use another model.")
+            raise JudgeError(
+                f"The model didn't write the {what} ({fault}). Write the {what} yourself, or use another model."
+            )
         return text
 
     if not judge.criteria:

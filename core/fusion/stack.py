@@ -103,9 +103,9 @@ def restore_estimator(state: Mapping[str, Any]) -> Estimator:
     try:
         estimator = TypeAdapter(Estimator).validate_json(json.dumps(known), strict=True)
     except ValidationError as error:
-        raise UsageError(f"The stored fusion is damaged: {error}.") from error
+        raise UsageError(f"The stored fusion is damaged: {error}. Save the fusion again.") from error
     if not len(estimator.mean) == len(estimator.spread) == len(estimator.weights):
-        raise UsageError("The stored fusion is damaged: each mean needs a weight and a spread.")
+        raise UsageError("The stored fusion is damaged: each mean needs a weight and a spread. Save the fusion again.")
     return estimator
 
 
@@ -155,14 +155,14 @@ def unseen_split(
     fresh, notes = np.flatnonzero(labelled & ~stale), tuple[str, ...]()
     if stale.any():
         notes = (
-            f"{int((labelled & stale).sum())} labelled items are left out because a part was calibrated or "
-            f"fitted on their sources; {fresh.size} are left.",
+            f"{int((labelled & stale).sum())} labelled items were left out because a part was calibrated or fitted on "
+            f"their sources; {fresh.size} remain.",
         )
     n_sources = np.unique(golden.source_codes[fresh]).size
     if n_sources < MIN_SOURCES or fresh.size < 2 * MIN_ITEMS:
         raise AspectError(
-            f"only {fresh.size} labelled items of {n_sources} sources are left that no part has seen; a fusion needs "
-            f"at least {2 * MIN_ITEMS} items of {MIN_SOURCES} sources. Leave out a part that was calibrated on most of "
+            f"no part has seen {fresh.size} labelled items of {n_sources} sources, but a fusion needs at least "
+            f"{2 * MIN_ITEMS} such items of {MIN_SOURCES} sources. Leave out a part that was calibrated on most of "
             "them, or label more items.",
             file=golden.name,
         )
@@ -175,8 +175,8 @@ def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
     n_systems = np.unique(golden.system_codes[report]).size
     if level == "system" and n_systems < MIN_SYSTEMS:
         raise AspectError(
-            f"system level needs at least {MIN_SYSTEMS} systems (system_id) among the items reported on; there "
-            f"are {n_systems}. With fewer, a coefficient is undefined, 1 or -1. Use dataset or sample level.",
+            f"system level needs at least {MIN_SYSTEMS} systems (system_id) among the items reported on, but there are "
+            f"only {n_systems}. With fewer, a coefficient is undefined, 1 or -1. Use dataset or sample level.",
             file=golden.name,
         )
 
@@ -198,7 +198,7 @@ def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) ->
     sources = np.unique(codes)
     if sources.size < PART_FOLDS:
         raise UsageError(
-            f"A part that learns from labels needs at least {PART_FOLDS} calibration sources; there are "
+            f"A part that learns from labels needs at least {PART_FOLDS} calibration sources, but there are only "
             f"{sources.size}. Label items from more sources."
         )
     scores = np.array(fit_and_score(split), dtype=np.float64)
@@ -303,12 +303,12 @@ def fuse(
     assert settings.method != "llm"
     method: FusionMethod = settings.method
     if method != "average" and (few := too_few_to_stack(fit.size)):
-        notes.append(f"{few}. The parts are averaged instead of joined by {method}.")
+        notes.append(f"{few}. Concord averaged the parts instead of using {method}.")
         method = "average"
     require_systems(golden, settings.measure.level, report)
     if method == "average" and settings.level == "system":
         n_systems = np.unique(golden.system_codes[fit]).size
-        notes.append(f"Parts were chosen by their agreement on single items: {n_systems} systems are too few for it.")
+        notes.append(f"Parts were chosen by their agreement on single items, because {n_systems} systems are too few.")
     agreement, matrix = Agreement(golden, aspect, settings), np.array([part.upward for part in parts])
     on_fit, left_out = _choose_parts(agreement, names, matrix, fit, averaged=method == "average")
     usable = [k for k, name in enumerate(names) if name not in left_out]
@@ -335,7 +335,7 @@ def fuse(
         aspect=aspect,
         values=values,
         unscored=tuple(
-            Unscored(golden.item_ids[k], "missing input", "No part of the fusion has a score.")
+            Unscored(golden.item_ids[k], "missing input", "None of the fusion's parts has a score.")
             for k in np.flatnonzero(np.isnan(values))
         ),
         seen=tuple(sorted({*fit.tolist()}.union(*(part.seen for part in joined)))),
@@ -379,7 +379,7 @@ def _choose_parts(
         scores, interval = row[~np.isnan(row)], alignment.interval
         where = f"on the {alignment.n} items to fit on ({number(alignment.value)})"
         if not scores.size:
-            left_out[name] = "it has no score on the items to fit on"
+            left_out[name] = "it has no scores for the items to fit on"
         elif scores.min() == scores.max():
             left_out[name] = "all its scores are equal on the items to fit on"
         elif averaged and few and interval is not None and interval.high < 0:
@@ -388,7 +388,9 @@ def _choose_parts(
             left_out[name] = f"it doesn't beat chance {where}"
     if (n_usable := len(names) - len(left_out)) < 2:
         why = [f"{name}: {reason}." for name, reason in left_out.items()]
-        raise UsageError(" ".join([f"A fusion needs at least two usable parts; got {n_usable}.", *why]))
+        raise UsageError(
+            " ".join([f"A fusion needs at least two usable parts, but only {n_usable} can be used.", *why])
+        )
     return on_fit, left_out
 
 

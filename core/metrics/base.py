@@ -86,7 +86,7 @@ class Metric:
             blank = is_blank(item.target)
             if blank or not np.isfinite(values[k]):
                 values[k] = np.nan
-                lost = Unscored(item.item_id, "no verdict", "The metric returned no finite number.")
+                lost = Unscored(item.item_id, "no verdict", "The metric didn't return a finite number.")
                 if item.item_id not in known:
                     added.append(replace(lost, reason="missing input", detail=NO_TEXT) if blank else lost)
         return replace(scores, values=values, unscored=(*scores.unscored, *added))
@@ -196,11 +196,11 @@ def score_or_reason(
     finite = scores.values[np.isfinite(scores.values)]
     if not finite.size:
         first = f" (first: {scores.unscored[0].detail})" if scores.unscored else ""
-        return f"it scored none of the {scores.values.size} items{first}"
+        return f"it didn't score any of the {scores.values.size} items{first}"
     if finite.size < 2:
-        return f"it scored 1 of the {scores.values.size} items; at least 2 are needed"
+        return f"it scored only 1 of the {scores.values.size} items; at least 2 are required"
     if finite.min() == finite.max():
-        return f"it gave the same number, {finite[0]:g}, to all {finite.size} items it scored"
+        return f"it gave the same score, {finite[0]:g}, to all {finite.size} items that it scored"
     return scores
 
 

@@ -78,8 +78,9 @@ def nli(name: str, model: str) -> Metric:
         meant = [index for index, label in labels.items() if label.startswith(("entail", "support"))]
         if len(meant) != 1 or len(labels) < 2:
             raise JudgeError(
-                f"One label of the model must be named entailment; its labels are {', '.join(labels.values())[:200]}. "
-                "Choose a checkpoint made for this metric, or set id2label in its config.json."
+                "One label of the model must be named entailment, but its labels are "
+                f"{', '.join(labels.values())[:200]}. Choose a checkpoint made for this metric, or set id2label in its "
+                "config.json."
             )
         chunked: dict[str, list[str]] = {}
 
@@ -111,7 +112,8 @@ def regression(name: str, model: str, *, against: Against = "source") -> Metric:
     def rate(checkpoint: ModelCheckpoint, pairs: Pairs, on_progress: OnProgress) -> FloatArray:
         if (n_outputs := checkpoint.model.config.num_labels) != 1:
             raise JudgeError(
-                f"A regression model has one output; {model} has {n_outputs}. For an entailment model use nli:MODEL."
+                f"A regression model must have one output, but {model} has {n_outputs}. If it is an entailment model, "
+                "use nli:MODEL."
             )
         return _outputs(checkpoint, pairs, on_progress)[:, 0]
 
@@ -388,7 +390,7 @@ class ModelCheckpoint:
         """Say how many inputs were cut; "" when none was."""
         if not self.n_cut:
             return ""
-        return f"{self.n_cut} inputs exceeded the limit of {self.name} ({self.limit} tokens) and were cut."
+        return f"{self.n_cut} inputs exceeded the limit of {self.name} ({self.limit} tokens) and were shortened."
 
 
 def in_batches(

@@ -76,10 +76,10 @@ def make_metric(name: str, *, golden: GoldenSet | None = None) -> Metric:
     given = name.strip()
     if given.startswith(PREFIX):
         if golden is None:
-            raise UsageError(f"{given[:60]} is a column of a golden set; specify that golden set.")
+            raise UsageError(f"{given[:60]} is a column of a golden set. Specify that golden set.")
         return metric_column(golden, given)
     if golden is not None and golden.kind == "pair":
-        raise UsageError(f"{given[:60]} rates one text, and the items of {golden.name} are pairs of texts.")
+        raise UsageError(f"{given[:60]} rates single texts, but the items of {golden.name} are pairs of texts.")
     if given in _PLAIN:
         return _PLAIN[given][1](given)
     if model := model_of(given):
@@ -132,7 +132,7 @@ def metric_column(golden: GoldenSet, name: str) -> Metric:
     column = name.removeprefix(PREFIX)
     if column not in golden.metrics:
         there = ", ".join(PREFIX + known for known in golden.metrics) or "none"
-        raise UsageError(f"The golden set has no column {PREFIX + column[:60]!r}; it has {there}.")
+        raise UsageError(f"The golden set has no column {PREFIX + column[:60]!r}. It has {there}.")
     numbers = dict(zip(golden.item_ids, golden.metrics[column], strict=True))
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -168,7 +168,7 @@ def fitted_repeval(name: str, state: Any, *, ray: str = "") -> Metric:
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
         values = reader.score(items, on_progress)
-        detail = "A hidden state of this text is not a finite number."
+        detail = "A hidden state of this text isn't a finite number."
         lost = (Unscored(items[k].item_id, "no verdict", detail) for k in np.flatnonzero(np.isnan(values)).tolist())
         return MetricScores(values, tuple(lost))
 

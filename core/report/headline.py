@@ -99,7 +99,7 @@ def headline(report: Report) -> Finding:
         return Finding(agrees, f"{no_interval_words(held)} {detail}")
     if people is None or shown == "alone":
         if people is not None and people.withheld:
-            return Finding(agrees, f"{detail} There is no comparison with a rater, because {people.withheld}.")
+            return Finding(agrees, f"{detail} The judge isn't compared with a rater, because {people.withheld}.")
         reason = report.raters.ceiling.reason if people is None else people.reason
         reason = bounded(reason, 300) or "there are no individual ratings"
         return Finding(agrees, f"{detail} Agreement between raters is unknown, {NO_SINGLE_RATINGS}: {reason}.")
@@ -107,13 +107,13 @@ def headline(report: Report) -> Finding:
         "above": f"{judge} agrees with {whom} better than they agree with each other",
         "level": f"{judge} agrees with {whom} as well as they agree with each other",
         "below": f"{judge} agrees with {whom} less well than they agree with each other",
-        "open": f"There is no clear difference between {report.judge_name} and one of {whom}",
+        "open": f"No clear difference between {report.judge_name} and one of {whom}",
     }[shown]
     gap = f"{signed(people.difference)} {signed_range(people.interval)}"
     return Finding(
         f"{how}.",
-        f"{detail} One rater: {number(people.person.value)}. Judge minus rater, each against the mean of the other "
-        f"raters: {gap}.",
+        f"{detail} One rater: {number(people.person.value)}. Judge minus rater, each compared with the mean of the "
+        f"other raters: {gap}.",
     )
 
 
@@ -138,14 +138,14 @@ def readiness(report: Report) -> Finding:
     elif report.steadiness is not None and is_within_noise(report.steadiness, report.gain):
         reasons.append("its gain over the baseline is smaller than its own noise")
     if shown == "below":
-        reasons.insert(0, "it agrees less well than a rater")
+        reasons.insert(0, "raters agree better with each other")
     elif shown == "alone" and (bar is None or bar.standing(report.ours) != "better"):
-        reasons.append("it is not significantly better than a plain regression")
+        reasons.append("it isn't significantly better than a plain regression")
     if reasons:
         detail = gain_finding(report.gain).detail if gain == "untested" and shown != "below" else ""
         return Finding(f"Caution: {name} may not be good enough, because {reasons[0]}.", detail)
     if report.version is None or not report.version.in_force:
-        return Finding(f"Caution: nobody here has approved {name} yet.")
+        return Finding(f"Caution: no one here has approved {name} yet.")
     return Finding(f"Ready: {name} is approved and gains significantly over the baseline.")
 
 
@@ -163,12 +163,12 @@ def asides(report: Report) -> tuple[str, ...]:
         if (gap := report.board.minus(report.ours, k)) and claim(gap.value, gap.interval, gap.p) == "lower"
     ]
     if better:
-        sentences.append(f"{counted(len(better), 'other judge')} agree better on the same items: {', '.join(better)}.")
+        sentences.append(f"Other judges that agree better on the same items: {', '.join(better)}.")
     sentences.append(bar(report))
     if (optimism := report.calibration.optimism) is not None:
         sentences.append(
-            f"On the calibration set the judge's alignment is {estimate(report.calibration.calibration)}, "
-            f"{signed(optimism)} compared with held-out. Report the held-out figure."
+            f"On the calibration set, the judge's agreement is {estimate(report.calibration.calibration)}, "
+            f"{signed(optimism)} compared with the held-out set. Report the held-out figure."
         )
     return tuple(filter(None, sentences))
 
@@ -205,10 +205,10 @@ def sign_off(report: Report) -> str:
     """Say who approved which version of the judge, when, why, and on which evidence."""
     version = report.version
     if version is None:
-        return "This judge has no approval here, because it is older than the version history."
+        return "This judge has no approval, because it is older than the version history."
     approval = version.approval
     if approval is None:
-        return f"Nobody here has approved {report.judge_name}."
+        return f"No one here has approved {report.judge_name}."
     by, reason = bounded(approval.actor, 80) or "Somebody", bounded(approval.reason, 300)
     words = f"{by} approved {report.judge_name} on {day(approval.at)}" + (
         f": “{reason.rstrip('.')}”." if reason else "."
@@ -229,7 +229,7 @@ def limits(report: Report) -> tuple[Finding, ...]:
 
     if report.simulated:
         made = "A program made these labels. The report shows how Concord works, not how good a judge is."
-        add("Nobody rated these texts", made)
+        add("No one rated these texts", made)
     for warning in c.warnings:
         if warning != gain_warning(c.gain):  # the report says it under "What the criteria add"
             add("From the calibration", warning)
@@ -244,7 +244,7 @@ def limits(report: Report) -> tuple[Finding, ...]:
         add(
             "Raters agree little",
             f"Krippendorff's alpha is {number(raters.alpha.value)} ({raters.alpha.metric}, "
-            f"{counted(raters.alpha.n_items, 'item')} rated twice or more); below {LOW_ALPHA}, conclusions are "
+            f"{counted(raters.alpha.n_items, 'item')} rated twice or more); below {LOW_ALPHA}, the labels are "
             "unreliable. Define the aspect more clearly.",
         )
     if notice := c.judge_state.get("notice"):
@@ -256,9 +256,8 @@ def limits(report: Report) -> tuple[Finding, ...]:
     if len(report.openings) >= MANY_OPENINGS:
         add(
             "Held-out set opened often",
-            f"The held-out items were opened {times(len(report.openings))}. If someone used them to choose a "
-            "version, the "
-            "figures are optimistic. Measure on new labels.",
+            f"The held-out items were opened {times(len(report.openings))}. If someone used them to choose a version, "
+            "the figures are optimistic. Measure again on new labels.",
         )
     if report.golden.n_systems > 1 and c.split.kind == "sources":
         add(
@@ -266,5 +265,7 @@ def limits(report: Report) -> tuple[Finding, ...]:
             "Held-out items come from new sources but the same systems. Agreement on a new system is unknown.",
         )
     if n := report.n_doubted:
-        add("Doubted labels", f"Reviewers called {counted(n, 'label')} wrong; they still count in this report.")
+        add(
+            "Doubted labels", f"Reviewers marked {counted(n, 'label')} as wrong. This report still includes all labels."
+        )
     return tuple(found)

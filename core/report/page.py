@@ -54,8 +54,8 @@ _KIND_WORDS = {
     "pair": "pairs of texts",
 }
 _ORIGIN_WORDS = {
-    "draft": "drafted by the judge from labelled examples",
-    "refine": "refined by the judge",
+    "draft": "drafted by the judge's model from labelled examples",
+    "refine": "refined by the judge's model",
     "edit": "edited by hand",
     "given": "written by hand or imported",
     "none": "without criteria",
@@ -174,7 +174,7 @@ def _pinned(report: Report) -> dict[str, str]:
         "golden set": report.golden.golden_id,
         "run": report.run.run_id,
         "split": f"by {by}, seed {c.settings.seed}",
-        "prompts": ", ".join(filter(None, prompt.split("+"))) or "none: the judge reads the criteria itself",
+        "prompts": ", ".join(filter(None, prompt.split("+"))) or "none (the judge reads the criteria directly)",
         "program that wrote this report": (
             f"Concord {VERSION}, Python {platform.python_version()}, numpy {np.__version__}"
         ),

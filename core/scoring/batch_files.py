@@ -120,7 +120,7 @@ class _Results:
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """As `Provider.complete`."""
-        missing = Failure("The batch results have no reply to this request.")
+        missing = Failure("The batch results contain no reply to this request.")
         replies = [self.found.get(request.key(self.endpoint), missing) for request in requests]
         for index, reply in enumerate(replies):
             if on_reply is not None:

@@ -70,7 +70,7 @@ def score_on_ray(
     """
     started = time.perf_counter()
     if (request.budget, request.budget_usd) != (None, None) or request.batch_write or request.batch_read:
-        raise UsageError("--ray doesn't work with --budget or batches. Leave one out.")
+        raise UsageError("--ray doesn't work with --budget or batches. Leave one of them out.")
     files, folder = input_files(source), Folder(out)
     ray = connected(address)
     progress.publish(Stage("reading", "reading", 0, 0))
@@ -104,7 +104,10 @@ def score_on_ray(
                 check_unread(judge, counts - before)
             progress.publish(Stage("scoring", "scoring", counts.total(), n_items))
         if len(np.unique(np.concatenate(ids))) < n_items:
-            raise JobError(f"{source}: rows have changed, or two share an id. Fix the file and delete {out}.")
+            raise JobError(
+                f"{source}: rows have changed, or two rows share an id. Fix the file, delete {out} and "
+                "run the command again."
+            )
     calls = (counts.total() - before.total()) * judge.calls_an_item
     return ScoredFile(n_items, counts, before.total(), calls, time.perf_counter() - started, judge.marks)
 
@@ -114,7 +117,7 @@ def _actors(ray: Any, judge: RowJudge) -> tuple[dict[str, Any], int]:
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     cpus, gpus = (int(sum(node.get(kind, 0) for node in nodes)) for kind in ("CPU", "GPU"))
     if not cpus:
-        raise JobError("The Ray cluster has no processors. Start nodes that have some (ray start --num-cpus).")
+        raise JobError("The Ray cluster has no CPUs. Start nodes with CPUs (ray start --num-cpus).")
     if judge.spec.startswith(("hf:", "repeval:")):
         if gpus:
             return {"num_gpus": 1, "num_cpus": 0}, gpus
@@ -133,7 +136,9 @@ def _columns_of(head: Sequence[dict[str, Any]], request: ScoreRequest, judge: Ro
     rows = [_row_of(cells, paths) for cells in head]
     mapping = mapping_of(list(dict.fromkeys(name for row in rows for name in row)), rows, request.mapping, kept)
     if mapping.layout == "long" or "item_id" not in mapping.roles:
-        raise GoldenError(f"{source}: scoring on Ray requires one row per item and an item_id column.")
+        raise GoldenError(
+            f"{source}: scoring on Ray requires one row per item and an item_id column. Convert the file."
+        )
     log = FindingLog()
     check_mapping(mapping, mapping.columns, log, labels_needed=False)
     if has_errors(log.sorted()):
@@ -246,7 +251,7 @@ class Scorer:
         if has_errors(log.sorted()):
             raise first_error(log.sorted(), "a row")
         if row.get(self.mapping.roles["item_id"]) in (None, ""):
-            raise GoldenError("The row has no id.")
+            raise GoldenError("The row has no item_id.")
         return item
 
 

@@ -34,7 +34,7 @@ from core.wording import in_short
 
 INTERVAL_COLUMNS = ("low", "high", "width", "expected_error")
 ABSTAINED = "abstained"
-BEFORE_INTERVALS = "The judge file is too old for intervals; calibrate again, or score without intervals."
+BEFORE_INTERVALS = "The judge file is too old for intervals. Calibrate again, or score without intervals."
 _ORIGIN = ("system_id", "source_id")
 COLUMNS = "item_id score calibrated n_read n_unread reason detail explanation mark".split()
 SCORED = "scored"
@@ -48,15 +48,15 @@ class ScoreSettings:
     """Options of a scoring: reasons, budgets, and intervals of verdicts."""
 
     explain: bool = setting(False, "Add the reasons to each verdict.")
-    batch_write: Path | None = setting(None, "Only write the requests to a batch file for `vllm run-batch`.")
-    batch_read: tuple[Path, ...] = setting((), "Score from this file of batch results, without calls; can be repeated.")
-    budget: int | None = setting(None, "Maximum number of calls now; the same command resumes.", low=1)
-    budget_usd: float | None = setting(None, "Maximum dollars to spend now; the same command resumes.", low=0)
+    batch_write: Path | None = setting(None, "Only write the requests, to a batch file for `vllm run-batch`.")
+    batch_read: tuple[Path, ...] = setting((), "Score from this file of batch results, without calls. Can be repeated.")
+    budget: int | None = setting(None, "Maximum number of calls. Run the same command again to resume.", low=1)
+    budget_usd: float | None = setting(None, "Maximum cost in dollars. Run the same command again to resume.", low=0)
     intervals: bool = setting(
         False, "Add to each verdict its expected error and an interval that should contain 90 % of labels."
     )
     abstain_over: float | None = setting(
-        None, "Mark the least certain verdicts; the expected error of the others is at most this.", low=0
+        None, "Mark the least certain verdicts, so that the expected error of the others is at most this.", low=0
     )
 
     @property
@@ -169,7 +169,7 @@ def abstention_of(judge: LoadedJudge, request: ScoreRequest) -> Abstention | Non
     if request.coverage is None:
         return None
     if not isinstance(judge, CalibratedJudge):
-        raise UsageError("Only a calibrated judge has intervals. Use one, or score without them.")
+        raise UsageError("Only a calibrated judge has intervals. Use one, or score without intervals.")
     if judge.intervals is None:
         raise JudgeError(BEFORE_INTERVALS)
     if request.abstain_over is None:
@@ -327,7 +327,7 @@ class Output:
             before = f" {self.out.name} is unchanged." if self.out.exists() else ""
             raise ConcordError(
                 f"{self.part}: {why}. {self.counts.total():,} items are scored and saved.{before} "
-                f"{'Free some space' if full else 'Fix this'} and run the same command again to resume."
+                f"{'Free some space' if full else 'Fix the problem'}, then run the same command again to resume."
             ) from error
 
 

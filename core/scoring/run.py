@@ -238,7 +238,7 @@ def require_parts(needs: Sequence[str], there: Container[str], columns: Sequence
     """GoldenError when no item has a part (source, context, references) that the judge needs."""
     if lacking := [part for part in needs if part not in there]:
         raise GoldenError(
-            f"The judge needs each item's {' and '.join(lacking)}, and no item has one. The columns are: "
+            f"The judge needs each item's {' and '.join(lacking)}, but no item has one. The columns are: "
             f"{', '.join(columns)[:500]}. Add a column {lacking[0]!r}, or rename the one that contains it.",
             file=file_name,
         )

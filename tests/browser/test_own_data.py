@@ -64,7 +64,7 @@ def test_own_data_are_dropped_mended_and_frozen(
     settle("over 30 sources")
     enter(page.get_by_role("textbox", name="Name of aspect 1"), "clarity")
     page.get_by_role("button", name="Freeze this golden set").click()
-    settle("mine is frozen: 120 items")
+    settle("mine is frozen, with 120 items")
     settle("60 labels to calibrate on")
     assert not page.get_by_test_id("stException").count()
 
@@ -122,7 +122,7 @@ def test_a_teams_file_becomes_an_approved_judge_in_few_presses(
     presses.append("choose the file")
     page.locator("input[type=file]").set_input_files(SHEET)
     settle("Answer 3 questions below")
-    answer("Several raters of one aspect: use their mean")
+    answer("Raters of one aspect: use their mean")
     settle("Answer 2 questions below")
     answer("No: leave it out")
     settle("Answer 1 question below")

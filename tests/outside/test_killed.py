@@ -252,7 +252,9 @@ def bring_in(place: Place, name: str, rows: list[dict[str, Any]]) -> str:
     if screen.segmented_control:  # an empty project has nothing else to show
         labelled(screen.segmented_control, "View").set_value("Upload a file").run()
     data = "\n".join(map(json.dumps, rows)).encode()
-    labelled(screen.file_uploader, "A file").set_value((f"{name}.jsonl", data, "application/json")).run()
+    labelled(screen.file_uploader, "File with items and human labels").set_value(
+        (f"{name}.jsonl", data, "application/json")
+    ).run()
     return str(press(screen, "Freeze this golden set").query_params["golden"])
 
 

@@ -257,7 +257,7 @@ RATED = "id,text,score_anna,score_ben\n" + "".join(
 
 @pytest.mark.parametrize(
     ("answer", "aspects"),
-    [("Several raters of one aspect: use their mean", ["overall"]), ("One aspect each", ["anna", "ben"])],
+    [("Raters of one aspect: use their mean", ["overall"]), ("One aspect each", ["anna", "ben"])],
 )
 def test_columns_that_look_like_raters_are_confirmed_by_a_press(place: Place, answer: str, aspects: list[str]) -> None:
     screen = bring(place, "rated.csv", RATED)

@@ -34,7 +34,7 @@ def scatter_figure(
     series += [] if picked is None else [Series("", AMBER, [points[picked]], size=9)]
     return chart(
         "scatter",
-        f"{of} against the raters' labels",
+        f"{of} compared with the raters' labels",
         f"{counted(labels.size, 'item')}; labels from {number(labels.min())} to {number(labels.max())}.",
         series,
         x=(f"raters ({scale})", scale.low - room, scale.high + room),

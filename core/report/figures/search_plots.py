@@ -25,7 +25,7 @@ def candidates_figure(
     *,
     measure: str,
     slots: int = 0,
-    along: str = "candidates, in the order they were drafted",
+    along: str = "candidates, in drafting order",
     places: Sequence[float] = (),
 ) -> Drawing:
     """Draw the alignment of every candidate (name, group, alignment) in the order they were made, or at its place.

@@ -87,7 +87,7 @@ def _whiskers(
         parts += _row(axis, row, top + ROW * (k + 0.5), width)
     said = [legible(f"{shortened(row.name, 60)}: {row.figures}") for row in rows]
     says = f"{'; '.join(said)}."
-    says += "" if people is None else f" One rater against the mean of the others: {estimate(people)}."
+    says += "" if people is None else f" One rater compared with the mean of the others: {estimate(people)}."
     return drawing(name, title, says, (width, bottom + 42), parts)
 
 
@@ -152,7 +152,7 @@ def standing_figure(rows: Mapping[str, Alignment], *, measure: str, width: int =
 def system_means_figure(means: SystemMeans, aspect: str, *, most: int) -> Drawing:
     """Draw the corrected means of the `most` highest systems."""
     rows = [WhiskerRow.of(system.name, system.corrected, BLUE) for system in means.corrected[:most]]
-    measure = f"mean {aspect}, corrected by the labels; 95 % intervals"
+    measure = f"mean {aspect}, corrected with labels; 95 % intervals"
     return _whiskers("system-means", f"Mean {aspect} of each system", rows, measure=measure, close=True)
 
 
@@ -166,5 +166,5 @@ def strengths_figure(people: Strengths, judge: Strengths | None, judge_name: str
         if (other := by_judge.get(own.system)) is not None:
             figures = change_figures(other.value, other.interval)
             rows.append(WhiskerRow(judge_name, other.value, other.interval, figures, BLUE, "ring"))
-    measure = "log-odds of being preferred to an average system; 95 % intervals"
+    measure = "log-odds of being preferred over an average system; 95 % intervals"
     return _whiskers("strengths", "Strength of each system", rows, measure=measure, close=True)

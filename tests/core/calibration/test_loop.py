@@ -112,7 +112,7 @@ def test_constant_calibration_labels_are_refused_with_the_way_out() -> None:
 
 
 def test_few_labels_are_refused() -> None:
-    with pytest.raises(AspectError, match="at least 8"):
+    with pytest.raises(AspectError, match="At least 8"):
         calibrate(PlantedJudge(), QUICK, golden=planted_golden(n_sources=2, n_systems=3))
 
 

@@ -91,9 +91,9 @@ def test_picks_are_what_the_refiner_sees_and_their_sources_test_nothing() -> Non
 
 def test_held_out_or_unknown_picks_are_refused() -> None:
     for picks in (SPLIT.held_out[:1], (10_000,)):
-        with pytest.raises(UsageError, match="not labelled calibration items"):
+        with pytest.raises(UsageError, match="aren't labelled calibration items"):
             round_of(picks=picks)
-    with pytest.raises(UsageError, match="could test a proposal"):
+    with pytest.raises(UsageError, match="to test a proposal"):
         round_of(picks=SPLIT.calibration)
 
 

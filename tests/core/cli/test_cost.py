@@ -68,7 +68,7 @@ def test_dollars_need_a_price(run: Run, judge: str, server: RunningServer) -> No
     Path("home/endpoints.yaml").write_text(PRICED.format(judge.partition("@")[2]), "utf-8")
     code, body = run(*CALIBRATE[:6], "--budget-usd", "0.001", "--judge", judge)
     assert code == 2
-    assert "doesn't cover one call" in body["error"]["message"]
+    assert "doesn't cover a single call" in body["error"]["message"]
     assert server.fake.requests == 0
 
 

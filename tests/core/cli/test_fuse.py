@@ -58,14 +58,14 @@ def test_a_judge_calibrated_on_half_of_the_same_set_leaves_the_other_half_to_fus
     fresh = ~np.isin(golden.source_codes, golden.source_codes[seen])
     assert body["n_fit"] + body["n_report"] == fresh.sum()
     assert abs(body["n_fit"] - body["n_report"]) <= 6  # one source
-    assert f"{len(seen)} labelled items are left out" in " ".join(body["notes"])
+    assert f"{len(seen)} labelled items were left out" in " ".join(body["notes"])
     rows = read_rows(SUMMARIES)
     write_rows("known.jsonl", [rows[k] for k in seen])
     code, body = run("fuse", "known.jsonl", *ASK[2:], *parts)
     assert code == 2
     words = body["error"]["message"]
     assert f"judge:made/judge.yaml was calibrated on {len(seen)} of them" in words
-    assert "label other sources" in words
+    assert "label items from other sources" in words
 
 
 def test_the_model_writes_criteria_if_none_are_given(run: Run, say: Say) -> None:

@@ -68,5 +68,5 @@ def test_no_kind_is_called_noticed_while_its_interval_holds_a_half() -> None:
     controls = [Control(*kind) for kind in kinds]
     said = controls_finding(controls)
     assert said.headline.startswith("The judge may not notice spoiled texts (a sentence deleted)")
-    assert said.cautions == ("3 pairs couldn't be scored and are left out.",)
+    assert said.cautions == ("Left out: 3 pairs that couldn't be scored.",)
     assert "every kind" in controls_finding(controls[:1]).headline

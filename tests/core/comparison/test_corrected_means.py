@@ -21,10 +21,10 @@ def test_verdicts_add_to_labels_only_beyond_chance() -> None:
     means = system_means(JudgedItems(labels, scores, np.arange(400), one, ("A",), Scale(1, 5, 1.0)))
     said = {p: worth_words(replace(means, p_correlation=p)) for p in (0.001, 0.02, 0.4)}
     assert "counts as about" in said[0.001]
-    assert "no significant information" in said[0.02] == said[0.4]
+    assert "don't add significant information" in said[0.02] == said[0.4]
 
 
-OVER_SIX = "corrected over 6 pairs (Holm)"
+OVER_SIX = "corrected for 6 pairs (Holm)"
 
 
 def two(gap: float, n: int = 12) -> JudgedItems:
@@ -58,11 +58,11 @@ def test_claims_are_corrected_over_the_pairs_whichever_is_asked_for() -> None:
     means = system_means(items)
     shown = [pair.p_holm is not None and pair.p_holm <= SHOWN_AT for pair in means.differences]
     assert 0 < sum(shown) < 6
-    assert "a claim requires p ≤ 0.015, corrected over 6 pairs (Holm)." in means_finding(means, "q").detail
+    assert "ignificant if p ≤ 0.015, corrected for 6 pairs (Holm)." in means_finding(means, "q").detail
     for pair, claimed in zip(means.differences, shown, strict=True):  # highest first: a is the better one
         said = [pair_finding(means, "q", *names) for names in ((pair.a, pair.b), (pair.b, pair.a))]
         wanted = ("Yes, ", "No, ") if claimed else ("No clear difference", "No clear difference")
         assert all(one.headline.startswith(begin) for one, begin in zip(said, wanted, strict=True))
         assert {one.detail for one in said} == {
-            f"{pair.a} minus {pair.b}: {difference_words(pair)} {OVER_SIX}, the interval uncorrected."
+            f"{pair.a} minus {pair.b}: {difference_words(pair)}, {OVER_SIX}; the interval isn't corrected."
         }

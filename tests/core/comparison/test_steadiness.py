@@ -74,7 +74,7 @@ def test_what_cannot_be_read_is_left_out_and_counted(golden_of: Any) -> None:
     assert (found.n_items, found.n_unread) == (3, 3)
     assert found.changed_share == pytest.approx(1 / 3)
     assert found.mean_change == pytest.approx((0 + 2 / 3 + 0) / 3)
-    assert "3 scores couldn't be read" in " ".join(steadiness_finding(found).cautions)
+    assert "3 scores that couldn't be read" in " ".join(steadiness_finding(found).cautions)
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_the_first_visible_sheet_is_read(tmp_path: Path) -> None:
     book.save(path)
     assert load_golden(path).item_ids == ("o1", "o2")
     words = " ".join(finding["message"] for finding in check_file(path)["findings"])
-    assert "Concord read the first of 2 sheets, 'Texts'." in words
+    assert "Concord read only the first of 2 sheets, 'Texts'." in words
 
 
 @pytest.mark.parametrize("char", ["\u200b", "\u200d", "\u200f", "\u2060", "\u3164", "\u2800", "\u00ad", "\ufeff"])

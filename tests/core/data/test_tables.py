@@ -66,8 +66,8 @@ BROKEN: list[tuple[str, bytes, str, int | None]] = [
     ("a.csv", b",".join(b"c%d" % i for i in range(2001)) + b"\n1\n", "at most 2000", None),
     ("a.csv.gz", b"target\nx\n", "gzip file is damaged", None),
     ("a.csv.gz", gzip.compress(b"target\nx\n" * 99, mtime=0)[:-12], "gzip file is damaged", None),
-    ("a.parquet", b"PAR1 and nothing more", "Parquet data is broken", None),
-    ("a.xlsx", b"not a zip", "not an XLSX workbook", None),
+    ("a.parquet", b"PAR1 and nothing more", "Parquet data is damaged", None),
+    ("a.xlsx", b"not a zip", "isn't an XLSX workbook", None),
     ("a.pdf", b"%PDF", "Unknown file type", None),
 ]
 

@@ -117,7 +117,7 @@ def test_what_the_model_writes_is_in_the_prompts_that_follow() -> None:
     "answer", [Completion("I cannot.", "refusal", Usage()), Failure("It is down."), Completion(" ", "stop", Usage())]
 )  # fmt: skip
 def test_a_plan_that_was_not_written_ends_the_run(answer: Reply) -> None:
-    with pytest.raises(JudgeError, match="did not write the plan"):
+    with pytest.raises(JudgeError, match="didn't write the plan"):
         rate_by_model(model([], answer), ITEMS, replace(JUDGE, plan=""), range(2), LLM)
 
 

@@ -63,9 +63,9 @@ def test_sources_that_a_part_has_seen_are_left_aside(golden: GoldenSet, parts: l
     seen = tuple(range(0, 200, 2))  # every second item of the first 40 sources
     fusion = fuse(golden, "a", [*parts[:2], replace(parts[2], seen=seen)], QUICK)
     assert min(*fusion.fit, *fusion.report) >= 200
-    assert "200 labelled items are left out" in fusion.notes[0]
+    assert "200 labelled items were left out" in fusion.notes[0]
     assert set(seen) <= set(fusion.judge.seen)
-    with pytest.raises(AspectError, match="that no part has seen"):
+    with pytest.raises(AspectError, match="no part has seen"):
         fuse(golden, "a", [parts[0], replace(parts[1], seen=tuple(range(390)))], QUICK)
 
 
@@ -132,7 +132,7 @@ def test_a_part_that_failed_on_some_items_still_helps_on_the_others(
 
 
 def test_what_is_refused(golden: GoldenSet, parts: list[JudgeScores]) -> None:
-    with pytest.raises(UsageError, match="at least two usable parts; got 1"):
+    with pytest.raises(UsageError, match="at least two usable parts, but only 1"):
         fuse(golden, "a", [parts[0]], QUICK)
     for changes in ({"method": "magic"}, {"fit_share": 0.95}):
         with pytest.raises(UsageError):

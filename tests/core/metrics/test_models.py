@@ -122,7 +122,7 @@ def test_long_inputs_are_cut_and_counted(nli_model, regression_model):
     long = Item("a", "the cat ran", "s", source="the dog sat on the mat and " * 8)
     verdicts = make_metric(f"regression:{regression_model}").score([long, Item("b", "it", "s", source="the cat")])
     assert np.isfinite(verdicts.values).all()
-    assert verdicts.note == f"1 inputs exceeded the limit of {regression_model} (32 tokens) and were cut."
+    assert verdicts.note == f"1 inputs exceeded the limit of {regression_model} (32 tokens) and were shortened."
     many = Item("a", "the cat ran", "s", source="the dog sat on the mat and ran . " * 90)
     assert "only the first 64 chunks" in make_metric(f"nli:{nli_model}").score([many]).note
 
@@ -133,7 +133,7 @@ def test_long_inputs_are_cut_and_counted(nli_model, regression_model):
         ("nli:{tmp}/nowhere", "Model folder not found:"),
         ("nli:nobody/no-such-model", r"could not be read: .*Give a Hugging Face id that exists and can be reached"),
         ("nli:{encoder}", "no trained weights for .*its scores would be random"),
-        ("regression:{nli}", "A regression model has one output; .* has 3"),
+        ("regression:{nli}", "A regression model must have one output, but .* has 3"),
         (
             "likelihood:{nli}",
             r"\(BertForSequenceClassification\) doesn't suit this metric.* language model that writes",
@@ -188,7 +188,7 @@ def test_a_checkpoint_of_another_architecture_is_refused(kind, checkpoints, item
     for called, folder in checkpoints.items():
         words = score_or_reason(make_metric(f"{kind}:{folder}"), items)
         refused = isinstance(words, str) and re.search(
-            r"doesn't suit this metric|reads .*Choose|no trained weights for|must be named|has one output", words
+            r"doesn't suit this metric|reads .*Choose|no trained weights for|must be named|must have one output", words
         )
         assert bool(refused) == (called not in READ_BY[kind]), (called, words)
         assert "it failed" not in str(words), (called, words)

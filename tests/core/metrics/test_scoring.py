@@ -45,10 +45,13 @@ def refuse(items: Sequence[Item]) -> object:
         (made("refuses", refuse), "The model x could not be read."),
         (
             made("all NaN", lambda items: [NAN] * 4),
-            "it scored none of the 4 items (first: The metric returned no finite number.)",
+            "it didn't score any of the 4 items (first: The metric didn't return a finite number.)",
         ),
-        (made("constant", lambda items: [0.5] * 4), "it gave the same number, 0.5, to all 4 items it scored"),
-        (made("one only", lambda items: [NAN, 2.0, NAN, NAN]), "it scored 1 of the 4 items; at least 2 are needed"),
+        (made("constant", lambda items: [0.5] * 4), "it gave the same score, 0.5, to all 4 items that it scored"),
+        (
+            made("one only", lambda items: [NAN, 2.0, NAN, NAN]),
+            "it scored only 1 of the 4 items; at least 2 are required",
+        ),
     ],
     ids=lambda value: value.name if isinstance(value, Metric) else "",
 )

@@ -71,7 +71,7 @@ def test_metrics_become_judges_of_every_labelled_aspect(
     assert view.aspects == ("wit", "charm")
     assert view.left_out == {
         "rouge1": "no item of this golden set has references",
-        "metric_flat": "it gave the same number, 2, to all 10 items it scored",
+        "metric_flat": "it gave the same score, 2, to all 10 items that it scored",
     }
     assert judges(store, request_, "unlabelled") == {}
     wit, charm = judges(store, request_, "wit"), judges(store, request_, "charm")

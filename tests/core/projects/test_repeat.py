@@ -61,7 +61,7 @@ def test_the_replies_are_the_runs_own(
     )
     report = projects.report(store, asked.project_id, asked.golden_id, ASPECT)
     assert report.steadiness == found
-    assert "Asked again, the judge changed its score on" in gained(report).detail
+    assert "When asked again, the judge changed its score on" in gained(report).detail
     again = projects.start_run(store, settings, asked)  # another run asks anew
     assert drive(store, settings, again) == "done"
     assert server.fake.answered - before == 36

@@ -29,7 +29,7 @@ def test_a_full_disk_in_mid_export_leaves_the_old_file(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ArchiveError, match="disk is full; nothing was changed"):
+    with pytest.raises(ArchiveError, match=r"disk is full\. Nothing was changed"):
         projects.export_project(store, settings, project, file)
     assert file.read_bytes() == b"the old one"
     assert [path.name for path in tmp_path.iterdir() if ".part" in path.name] == []

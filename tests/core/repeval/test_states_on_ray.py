@@ -101,5 +101,5 @@ def test_a_missing_ray_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("bad", ["head", "ray://head:10001", ":6379"])
 def test_what_is_no_address_of_a_cluster_is_refused(bad: str) -> None:
     assert Settings.from_environment({"CONCORD_RAY": " head:6379 "}).ray == "head:6379"
-    with pytest.raises(UsageError, match="CONCORD_RAY must be 'auto' or HOST:PORT"):
+    with pytest.raises(UsageError, match="CONCORD_RAY must be 'auto' or the HOST:PORT"):
         Settings.from_environment({"CONCORD_RAY": bad})

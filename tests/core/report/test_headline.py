@@ -115,7 +115,7 @@ def test_each_fact_brings_its_limit_and_takes_it_away(report):
     )
     assert titles(calm) == []
     own = titles(report)
-    assert own[0] == "Nobody rated these texts"
+    assert own[0] == "No one rated these texts"
     said = {"From the calibration", "About the judge", "The same systems in both sets", "Doubted labels"}
     assert said <= set(own) and "One rater" not in own
     for title, changed in cases.items():
@@ -150,10 +150,10 @@ def test_a_judge_is_ready_only_without_a_reason_against_it(report: Report) -> No
     unbeaten = replace(good, board=replace(good.board, bar=None))
     expected = {
         "Ready": good,
-        "nobody here has approved": in_state("proposed", good),
+        "no one here has approved": in_state("proposed", good),
         "no significant gain": with_calibration(good, gain=lost),
         "can't be tested": with_calibration(good, gain=few),
-        "less well than a rater": with_figures(good, GOOD, beside(-0.3, -0.01)),
+        "raters agree better with each other": with_figures(good, GOOD, beside(-0.3, -0.01)),
         "plain regression": with_figures(unbeaten, GOOD, None),
         "only by chance": with_figures(good, aligned(0.2, -0.1, 0.5), None),
         "agreement of the judge": with_figures(good, aligned(None, reason="all scores are equal"), None),

@@ -97,14 +97,14 @@ def test_an_address_that_is_none_is_refused(
 ) -> None:
     asked = ["score", str(tmp_path), "--judge-file", str(judge_file), "--out", str(tmp_path / "o"), "--json"]
     assert main([*asked, "--ray", "ray://head:10001"]) == 2
-    assert "--ray must be 'auto' or HOST:PORT" in json.loads(capsys.readouterr().out)["error"]["message"]
+    assert "--ray must be 'auto' or the HOST:PORT" in json.loads(capsys.readouterr().out)["error"]["message"]
 
 
 def test_where_no_head_listens_is_told_at_once() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         port = bound.getsockname()[1]
-    with pytest.raises(JobError, match=rf"No Ray cluster answers at 127\.0\.0\.1:{port} .*refused.*ray start --head"):
+    with pytest.raises(JobError, match=rf"No Ray cluster responds at 127\.0\.0\.1:{port} .*refused.*ray start --head"):
         FIND_HEAD(f"127.0.0.1:{port}")
 
 

@@ -49,7 +49,7 @@ def test_the_threshold_by_hand():
     assert yes_no(scores, yes, np.arange(5), alarm_cost=3).threshold == 4.5
     never = yes_no(scores[::-1], yes, np.arange(5), alarm_cost=9)
     assert never.threshold is None
-    assert "always no" in yes_no_finding(never).headline
+    assert "always answering no" in yes_no_finding(never).headline
 
 
 def test_figures_are_of_labels_that_did_not_choose():

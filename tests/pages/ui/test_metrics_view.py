@@ -73,7 +73,7 @@ def test_a_choice_is_computed_and_texts(
     drive(store, settings, run.run_id)
     screen.run()
     assert "Added as judges of wit: overlap, metric_ter." in texts(screen)
-    assert f"metric_{HOSTILE} was left out: it gave the same number, 1, to all 4 items it scored." in texts(screen)
+    assert f"metric_{HOSTILE} was left out: it gave the same score, 1, to all 4 items that it scored." in texts(screen)
     assert box(screen, "overlap").label == "overlap \\(among the judges\\)"
     assert len(store.judges.all(run.project_id)) == 2
 
