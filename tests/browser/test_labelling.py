@@ -108,8 +108,10 @@ def typed(page: Page, text: str, then: str) -> None:
 
 
 def told(page: Page, words: str) -> None:
+    """Waits for a confirmation, and until the page has its new height: a shift in mid-click would lose the click."""
     expect(page.get_by_text(words).first).to_be_visible()
     rest(page)
+    page.wait_for_function("() => !document.querySelector('[data-testid=stMainBlockContainer]').style.minHeight")
 
 
 def rated(page: Page, label: str) -> None:
