@@ -1,4 +1,4 @@
-"""Limit the dollars that requests may cost, judging by the replies so far."""
+"""Stop sending requests before their cost exceeds a budget in dollars."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from core.providers.completions import OnReply, Provider, Reply, Request
 from core.records import Usage
 
 MOST_UNPRICED = 64
-"""Requests that are sent at once before any reply has cost something."""
+"""Maximum number of requests in flight while the price of a reply is unknown."""
 
 
 class BudgetSpentError(ConcordError):
-    """The next reply would exceed a budget in dollars.  `usage` is the cost of the stopped batch."""
+    """The next reply would exceed the budget. `usage` is the cost of the stopped batch."""
 
     def __init__(self, dollars: float, usage: Usage) -> None:
         super().__init__(
@@ -23,11 +23,11 @@ class BudgetSpentError(ConcordError):
 
 
 class ProviderWithinBudget:
-    """Ask `inner` while its replies cost no more than `dollars` in total.  Call it from one thread at a time.
+    """A provider that stops when the replies of `inner` have cost `dollars`. Not thread-safe.
 
-    A part of a batch is sent if the budget pays for all its replies at the highest price of a reply so far.  If replies
-    turn out more expensive, the rest is not sent, so the excess is at most the cost of the requests in flight.  The
-    cost of a reply includes its retries, its thoughts, and cached prompt tokens at their own price.
+    It sends only as many requests at once as the budget covers at the highest price per reply so far. If replies turn
+    out to cost more, it sends no others, so the excess is at most the cost of the requests in flight. The cost of a
+    reply includes retries, reasoning tokens, and cached prompt tokens at their own price.
     """
 
     def __init__(self, inner: Provider, dollars: float) -> None:
@@ -40,9 +40,10 @@ class ProviderWithinBudget:
         return self.inner.endpoint
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """As `Provider.complete`.  BudgetSpentError if the budget is too small for the rest of the batch.
+        """Complete the requests (see `Provider.complete`).
 
-        Cached replies cost nothing.  Replies that a resumed run paid for earlier count again.
+        Cached replies cost nothing, except those that a resumed run paid for before it stopped. Raises BudgetSpentError
+        if the budget doesn't cover the whole batch.
         """
         replies, usage = list[Reply](), Usage()
 
@@ -60,7 +61,7 @@ class ProviderWithinBudget:
             left = self.dollars - self.spent
             if self._highest:
                 n = int(min(len(rest), left / self._highest))
-            else:  # no price yet, as with cached replies: send a few more each time
+            else:  # no price yet, for example because all replies were cached: double the number each time
                 n, self._unpriced = self._unpriced if left > 0 else 0, min(MOST_UNPRICED, 2 * self._unpriced)
             if n < 1:
                 raise BudgetSpentError(self.dollars, usage)

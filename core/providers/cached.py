@@ -1,11 +1,12 @@
-"""Cache replies by request key, so that no reply is paid for twice.
+"""Cache replies by request, and replay recorded sessions.
 
-`CachedProvider` looks a batch up in one query and sends the rest. A reply counts only after it is committed. A writer
-thread commits replies in groups, so a killed process loses at most those of its last few milliseconds.
+`CachedProvider` looks up a whole batch in one query and sends only what is missing. It returns a reply only after the
+reply is committed. A writer thread commits replies in groups, so a killed process loses only a few milliseconds of
+replies.
 
-A run owns its answers (`RunAnswers`): they come first, then the cache, then the endpoint. A resumed run reads every
-answer as it first counted: a paid reply with its cost, a cached reply as cached, a failure as that failure. So it takes
-the same way to the same result and cost. A new run asks again for failures.
+A run stores its own answers (`RunAnswers`). They are looked up first, then the cache, then the endpoint. A resumed run
+reads each answer exactly as it was first counted, including its cost or its failure. So it reaches the same result at
+the same cost. A new run requests failed replies again.
 """
 
 from __future__ import annotations
@@ -38,16 +39,19 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 GATHER = 0.02
-"""Seconds in which replies gather for one commit, since many small commits would slow down reading."""
+"""Seconds to collect replies before a commit, since many small commits would slow down reading."""
 
 
 class CachedProvider:
-    """Answer from `store`, and ask `inner` for the rest.  Failures are stored only for the run that asked."""
+    """A provider that answers from `store` and asks `inner` for the rest.
+
+    Failures are stored only for the current run.
+    """
 
     def __init__(self, inner: Provider, store: ReplyStore) -> None:
         self.inner = inner
         self.store = store
-        self._writer = ThreadPoolExecutor(1, "concord-replies")  # one for all batches: it commits in groups
+        self._writer = ThreadPoolExecutor(1, "concord-replies")  # shared by all batches, so that commits are grouped
         self._lock = threading.Lock()
         self._arrived: list[tuple[Request, str, Reply, SimpleQueue[tuple[str, Reply]]]] = []
         self._error: Exception | None = None
@@ -57,9 +61,10 @@ class CachedProvider:
         return self.inner.endpoint
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """As `Provider.complete`; a cached reply has `cached` set, `Usage.requests` 0 and `Usage.cached` 1.
+        """Complete the requests, from the cache where possible (see `Provider.complete`).
 
-        Equal requests within a batch are sent once; the repeats count as cached.
+        A cached reply has `cached` set, `Usage.requests` 0 and `Usage.cached` 1. Equal requests within a batch are sent
+        once, and the repeats count as cached.
         """
         places: dict[str, list[int]] = {}
         for index, request in enumerate(requests):
@@ -90,7 +95,7 @@ class CachedProvider:
         def arrived(number: int, reply: Reply) -> None:
             nonlocal commit
             if self._error is not None:
-                raise self._error  # no more are paid for
+                raise self._error  # stop paying for replies that can't be stored
             with self._lock:
                 key = missing[number]
                 self._arrived.append((requests[places[key][0]], key, reply, committed))
@@ -156,24 +161,24 @@ def _form() -> TypeAdapter[Completion]:
 
 
 def reply_to_json(reply: Completion, *, unread: bool = False) -> str:
-    """Convert a reply to its stored JSON, with its usage.  `unread` marks a reply that cannot be read."""
+    """Convert a reply and its usage to the JSON in the store. `unread` marks a reply that cannot be parsed."""
     fields: dict[str, Any] = _form().dump_python(reply, mode="json", exclude_defaults=True)
     return json.dumps(fields | ({"unread": True} if unread else {}))
 
 
 def reply_from_json(stored: str) -> Completion:
-    """Read a stored reply, with the usage that was paid for.  ValueError for other text."""
+    """Parse a stored reply, with the usage that was paid for. Raises ValueError for any other text."""
     return _form().validate_json(stored)
 
 
 def as_cached(reply: Completion) -> Completion:
-    """Mark a reply as cached: no request, and a cost of 0 (None if the price is unknown)."""
+    """Return the reply marked as cached, with no request and a cost of 0 (None if the price is unknown)."""
     usage = Usage(cached=1, cost=None if reply.usage.cost is None else 0.0)
     return replace(reply, usage=usage, cached=True)
 
 
 def with_cache(provider: Provider, replies: ReplyStore | None) -> Provider:
-    """Return `provider` with the cache `replies` in front of it, if there is one."""
+    """Put the cache `replies` in front of `provider`; None returns `provider` unchanged."""
     return provider if replies is None else CachedProvider(provider, replies)
 
 
@@ -183,15 +188,15 @@ _LONGEST_PAUSE = 1.0
 
 
 class RecordedProvider:
-    """Answer from a recorded session; a request that was not recorded is an error.
+    """A provider that replays a recorded session and rejects any request that was not recorded.
 
-    The file is JSONL: a first line ``{"endpoint": URL, "model": NAME}``, then ``{"key": KEY, "reply": {...}}`` per
-    line, the reply as the reply cache stores it.  With ``"pace": N`` in the first line, N replies come per second, so
-    that people can watch a replay.
+    The file is JSONL. The first line is ``{"endpoint": URL, "model": NAME}``. Each other line is ``{"key": KEY,
+    "reply": {...}}``, with the reply in the format of the reply cache. ``"pace": N`` in the first line limits the
+    replay to N replies per second, so that people can watch it.
     """
 
     def __init__(self, path: Path) -> None:
-        """Read the recording.  UsageError names the line that cannot be read."""
+        """Read the recording. Raises UsageError, which names the line, if it cannot be read."""
         self.name, self.replies, number = path.name, dict[str, str](), 1
         try:
             head, *rows = path.read_text(encoding="utf-8").splitlines() or [""]
@@ -207,7 +212,10 @@ class RecordedProvider:
             raise UsageError(f"{path}, line {number}: can't read the recording ({error}).") from error
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """As `Provider.complete`.  ProviderError at the first request that was not recorded."""
+        """Return the recorded replies (see `Provider.complete`).
+
+        Raises ProviderError at the first request that was not recorded.
+        """
         replies: list[Reply] = []
         for index, request in enumerate(requests):
             stored = self.replies.get(request.key(self.endpoint))
@@ -225,4 +233,4 @@ class RecordedProvider:
         return replies
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: a recording holds no connections."""

@@ -1,8 +1,8 @@
-"""The `Provider` protocol: requests for completions, and their replies.
+"""Requests, replies and the `Provider` protocol for language model completions.
 
-A provider answers a batch of requests concurrently and in order of submission, so that a server's prefix cache works.
-One bad reply is a `Failure` in its place. `ProviderError` ends the batch: a refused key, an unknown model, an endpoint
-that is down.
+A provider sends a batch of requests concurrently and in order, so that a server's prefix cache works. A single bad
+reply becomes a `Failure` in its position. A `ProviderError` ends the batch, for example when the key is refused, the
+model is unknown, or the endpoint is down.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class Message:
 class Request:
     """A request for one completion from a language model.
 
-    Requests of a batch that differ only in `sample` repeat one prompt (see `prompt`).
+    Requests that differ only in `sample` are repeated samples of one prompt (see `prompt`).
 
     Attributes:
-        temperature: None leaves it to the model.
-        sample: The number of the sample, if one prompt is sampled several times.
-        json_schema: The JSON text of a schema for the reply, "" for none.
-        logprobs: Number of likeliest tokens to return for each token.  An endpoint may leave them out.
-        effort: How long a model thinks, "" leaves it to the model.
-        numbers: Ask a model in the process for the probabilities of these answers instead of a written reply.
-        extra: Further fields of the request's body, a JSON object.
-        room: Tokens for the model's thoughts, in addition to `max_tokens`.
-        reads: Whether a reply can be read.  An unreadable reply is not reused by other runs.
+        temperature: None uses the model's default.
+        sample: Number of the sample, from 0, if a prompt is sampled several times.
+        json_schema: JSON schema of the reply as text, "" for none.
+        logprobs: Number of top tokens to return for each token. An endpoint may leave them out.
+        effort: Reasoning effort, such as "low"; "" uses the model's default.
+        numbers: For a local model, return the probabilities of these answers instead of generating text.
+        extra: Additional fields of the request body, as a JSON object.
+        room: Tokens for reasoning, in addition to `max_tokens`.
+        reads: Returns whether a reply can be parsed. Other runs don't reuse an unreadable reply.
     """
 
     model: str
@@ -56,11 +56,14 @@ class Request:
 
     @property
     def prompt(self) -> Request:
-        """Return this request as sample 0, which is equal for all samples of one prompt."""
+        """This request as sample 0, which is the same for all samples of a prompt."""
         return self if self.sample == 0 else replace(self, sample=0)
 
     def key(self, endpoint: str) -> str:
-        """Content hash of everything that can change the answer, with the endpoint's URL, without key and time-out."""
+        """Return the cache key, a hash of everything that can change the reply.
+
+        It covers the endpoint but not the API key.
+        """
         parts: list[Any] = [
             endpoint,
             self.model,
@@ -72,17 +75,17 @@ class Request:
             self.sample,
             self.json_schema,
         ]
-        later = ("logprobs", "effort", "numbers", "extra")  # requests without these keep their old keys
+        later = ("logprobs", "effort", "numbers", "extra")  # left out if unset: earlier replies keep their keys
         parts += [{name: value} for name in later if (value := getattr(self, name))]
         return content_digest("reply", parts)
 
 
 OFF_SCALE = "off_scale"
-"""The finish of a weighed reply with too little probability on the numbers; its text explains it."""
+"""`Completion.finish` if the numbers of the scale have too little probability; the text explains it."""
 
 
 class TokenLogprobs(NamedTuple):
-    """A token of a reply, and the likeliest tokens in its place with natural logarithms of their probabilities."""
+    """A token of a reply, and the top tokens in its position with their log probabilities (natural logarithm)."""
 
     token: str
     top: tuple[tuple[str, float], ...]
@@ -94,11 +97,11 @@ class Completion:
 
     Attributes:
         finish: "stop", "length" (truncated), "refusal" or `OFF_SCALE`.
-        cached: Whether it came from the store.
-        logprobs: The first tokens of the reply, if requested and given.
-        thinking: Tokens of thoughts; the usage includes them.
-        without: Parts of the request that were not sent, because the endpoint refuses or ignores them.
-        room: Tokens by which the limit was raised, because thoughts used it up.
+        cached: Whether the reply came from the cache.
+        logprobs: Log probabilities of the first tokens, if requested and returned.
+        thinking: Number of reasoning tokens, which the usage includes.
+        without: Parts of the request that the endpoint refuses or ignores, so they were not sent.
+        room: Tokens that were added to the limit because reasoning had used it up.
     """
 
     text: str
@@ -124,30 +127,33 @@ class Failure:
 
 Reply = Completion | Failure
 OnReply = Callable[[int, Reply], None]
-"""Called with a request's position in its batch and its reply; may raise to end the batch."""
+"""Callback that takes the request's position in its batch and the reply; it may raise to end the batch."""
 
 
 class ReplyStore(Protocol):
-    """A cache of replies by request key, implemented by the store."""
+    """A cache of replies by request key. The store implements it."""
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        """Key → stored JSON text, for the stored ones of `keys`."""
+        """Look up `keys`; return key → stored JSON text, without the keys that are missing."""
         ...
 
     def put_replies(self, replies: Sequence[tuple[str, str]]) -> None:
-        """Store (key, JSON text) pairs; committed when this returns; storing a key twice keeps the first."""
+        """Store and commit (key, JSON text) pairs. An existing key keeps its reply."""
         ...
 
 
 @runtime_checkable
 class RunAnswers(ReplyStore, Protocol):
-    """The reply store of one run (`core.store.runs.RunReplies`), which keeps all of the run's answers."""
+    """The reply store of a run, with all replies and failures of the run.
+
+    Implemented by `core.store.runs.RunReplies`.
+    """
 
     counted: set[str]
-    """Keys whose answer has counted since the run started or resumed; repeated answers cost nothing."""
+    """Keys that were counted since the run started or resumed. Repeated answers cost nothing."""
 
     def answered(self, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
-        """Key → (stored JSON text, whether the run paid for it), for the answered ones of `keys`."""
+        """Look up `keys`; return key → (stored JSON text, whether the run paid for it), without unanswered keys."""
         ...
 
     def put_failures(self, new: Sequence[tuple[str, str]]) -> None:
@@ -156,13 +162,15 @@ class RunAnswers(ReplyStore, Protocol):
 
 
 class Provider(Protocol):
+    """A source of completions, such as an endpoint, a local model or a recording."""
+
     @property
     def endpoint(self) -> str:
-        """URL or name for the cache key, without secrets."""
+        """URL or name of the endpoint in cache keys, without secrets."""
         ...
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """Replies in the order of `requests`; calls `on_reply(index, reply)` as each arrives."""
+        """Return the replies in the order of `requests`; call `on_reply(index, reply)` as each arrives."""
         ...
 
     def close(self) -> None: ...
@@ -181,4 +189,4 @@ class ClosedProvider:
         return []
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: no connection is open."""

@@ -1,4 +1,4 @@
-"""Download a public file over https, checked by its hash where one is known."""
+"""Download public files over HTTPS, and verify their hashes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from core.errors import DownloadError
 
 ATTEMPTS = 3
-"""Tries of one address before it counts as failed."""
+"""Attempts to download from one address."""
 
 
 def download(address: str, path: Path, sha256: str | None = None, *, timeout: float = 30.0) -> Path:
-    """Download `address` to `path`, whole or not at all.
+    """Download `address` to `path`. If the download fails, `path` stays unchanged.
 
-    DownloadError when the address is not https, cannot be reached, or sends a file with another hash than `sha256`.
+    Raises DownloadError if the address is not HTTPS, cannot be reached, or the file does not match `sha256`.
     """
     if not address.startswith("https://"):
         raise DownloadError(f"{address} isn't an https address. Only https downloads are allowed.")
@@ -29,7 +29,7 @@ def download(address: str, path: Path, sha256: str | None = None, *, timeout: fl
         raise DownloadError(f"{address} answered {status} instead of sending the file.") from error
     except requests.RequestException as error:
         raise DownloadError(f"Can't reach {address} ({type(error).__name__}).") from error
-    except ValueError as error:  # pooch's word for another hash
+    except ValueError as error:  # pooch raises it for a wrong hash
         raise DownloadError(f"{address} isn't the expected file: its SHA-256 hash differs.") from error
     except OSError as error:
         raise DownloadError(f"Can't write {path}: {error.strerror or error}.") from error

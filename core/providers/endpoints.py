@@ -1,14 +1,14 @@
-"""Endpoints of an installation: base URLs, the endpoint file, and what is sent to each host.
+"""Endpoint settings: base URLs, the endpoint file, and which keys and headers go to which host.
 
-A URL is read once and strictly. Anything that two readers could take for two hosts (user names, backslashes, blanks,
-letters outside ASCII, ``%`` in the host) is refused.
+URLs are parsed once and strictly. A URL that two parsers could read as different hosts is refused (user names,
+backslashes, blanks, non-ASCII letters, ``%`` in the host).
 
-The endpoint file (`endpoints.yaml`) belongs to the owner of this installation. It names environment variables, never
-secrets, and an error never repeats text that may be a secret.
+The endpoint file (`endpoints.yaml`) belongs to the owner of this installation. It names environment variables and never
+holds secrets. Errors never repeat text that may be a secret.
 
-Only `Installation` joins a host with the name of its key; a judge file, a zip or an upload cannot. A base URL in the
-file gets the key that the file names for it, and no other. All other URLs are treated as if there were no file, with
-one exception: an OPENAI_API_KEY that the file gives to an endpoint goes only there and to the host of the environment.
+Only `Installation` decides which key goes to which host; a judge file, a zip or an upload cannot. A base URL in the
+file gets only the key that the file names for it. Other URLs are treated as if there were no file, with one exception.
+If the file assigns OPENAI_API_KEY to an endpoint, the key goes only there and to the host in the environment.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _URL = re.compile(
 
 
 class Host(NamedTuple):
-    """The server behind a URL: scheme, host in lower case without a dot at its end, and port."""
+    """The server of a URL: scheme, lower-case host without a trailing dot, and port."""
 
     scheme: str
     host: str
@@ -53,7 +53,7 @@ class Host(NamedTuple):
 
 
 def place_of(url: str) -> Host:
-    """Parse the server that a request to `url` reaches.  UsageError as `checked_base_url`."""
+    """Return the server that a request to `url` reaches. Raises UsageError as in `checked_base_url`."""
     if "@" in url.partition("://")[2].partition("/")[0] or "?" in url or "#" in url:
         raise UsageError(
             "The base URL can't contain a user name, a password, '?' or '#'. Put the key into OPENAI_API_KEY."
@@ -74,9 +74,9 @@ def place_of(url: str) -> Host:
 
 
 def checked_base_url(url: str) -> str:
-    """Normalise a base URL: scheme and host in lower case, no usual port, no slash at the end.
+    """Normalise a base URL: lower-case scheme and host, no default port, no trailing slash.
 
-    UsageError for a URL with a secret or of another kind; the message never repeats it.
+    Raises UsageError if the URL is invalid or holds a secret. The message never repeats the URL.
     """
     place = place_of(url)
     host = f"[{place.host}]" if ":" in place.host else place.host
@@ -85,16 +85,16 @@ def checked_base_url(url: str) -> str:
 
 
 def endpoint_name(base_url: str, extra_body: Mapping[str, Any]) -> str:
-    """Name an endpoint in the reply cache: its URL and the extra fields of every request."""
+    """Return the name of an endpoint in the reply cache, made of its URL and the extra fields of every request."""
     name = base_url.rstrip("/")
     return f"{name} with {json.dumps(extra_body, sort_keys=True)}" if extra_body else name
 
 
 def trusted_with_the_key(base_url: str, usual: str | None) -> bool:
-    """Whether the key of this machine may go to an endpoint that no user has named.
+    """Whether the OpenAI key may be sent to a URL that no user has typed, such as one from a file.
 
-    Allowed are the endpoint `usual` (that of `OPENAI_BASE_URL`, if set), OpenAI's own over TLS, and this machine on any
-    port.  UsageError for a URL that cannot be read.
+    Allowed are the endpoint `usual` (from `OPENAI_BASE_URL`, if set), OpenAI's own over TLS, and this machine on any
+    port. Raises UsageError for an invalid URL.
     """
     place = place_of(base_url)
     return place in (place_of(usual or OPENAI_URL), place_of(OPENAI_URL)) or place.loopback
@@ -111,10 +111,10 @@ _AtLeast0 = Annotated[float, Field(ge=0)]
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars per million tokens.
+    """The price of a model, in dollars per million tokens.
 
-    `cached` is the price of prompt tokens in the endpoint's own cache, None for the usual one; thoughts cost as much as
-    completions.
+    `cached` is the price of prompt tokens in the endpoint's own cache; None means the normal price. Reasoning tokens
+    cost as much as completion tokens.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
@@ -124,7 +124,7 @@ class Price:
     cached: _AtLeast0 | None = None
 
     def cost(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
-        """Compute the dollars for these tokens; `cached_tokens` are part of `prompt_tokens`."""
+        """Return the cost of the tokens in dollars; `cached_tokens` are part of `prompt_tokens`."""
         cheaper = self.prompt if self.cached is None else self.cached
         n_cached = min(cached_tokens, prompt_tokens)
         dollars = (prompt_tokens - n_cached) * self.prompt + n_cached * cheaper + completion_tokens * self.completion
@@ -132,7 +132,7 @@ class Price:
 
 
 def list_price(base_url: str, model: str) -> Price | None:
-    """The price of `model` at `base_url` in the shipped table; a dated snapshot costs as much as its model."""
+    """Return the list price of `model` at `base_url`, or None. A dated snapshot costs as much as its model."""
     prices = _shipped().get(base_url, {})
     return prices.get(model) or prices.get(_SNAPSHOT.sub("", model))
 
@@ -147,10 +147,10 @@ def _shipped() -> Mapping[str, Mapping[str, Price]]:
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """Limits for requests to an endpoint; `timeout` is in seconds per attempt.
+    """Limits on requests to an endpoint; `timeout` is in seconds per attempt.
 
-    After 408, 409, 5xx, a lost connection or a reply that is not a completion, a request is sent again up to `retries`
-    times. After 429 it is sent as often as it takes, unless nothing else comes for `patience` seconds.
+    A request is retried up to `retries` times after 408, 409, 5xx, a lost connection, or a reply that is not a
+    completion. After 429 it is retried without limit, unless the endpoint returns only 429 for `patience` seconds.
     """
 
     concurrency: int = 64
@@ -163,7 +163,7 @@ class RequestLimits:
 # ── the endpoint file ────────────────────────────────────────────────────────────────────────────────────────
 
 VARIABLE = re.compile(r"\$([A-Z][A-Z0-9_]*)")
-"""An environment variable in the value of a header."""
+"""Pattern of an environment variable in a header value, such as $MY_KEY."""
 _SECRET_NAME = re.compile(r"authori[sz]ation|cookie|key|token|secret|passw|credential|signature", re.IGNORECASE)
 _SECRET_FIELD = re.compile(
     r'"[^"]*(?:authori[sz]ation|api.?key|access.?token|secret|passw|credential)[^"]*":', re.IGNORECASE
@@ -203,7 +203,7 @@ _Positive = Annotated[int, Field(ge=1)]
 
 
 class EndpointSettings(BaseModel):
-    """Settings for one base URL; the README has an example."""
+    """Settings of a base URL in the endpoint file. The README has an example."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -217,7 +217,7 @@ class EndpointSettings(BaseModel):
 
 
 class EndpointFile(BaseModel):
-    """The endpoint file; `endpoints` by normalised base URL."""
+    """The content of the endpoint file; the keys of `endpoints` are normalised base URLs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -225,7 +225,7 @@ class EndpointFile(BaseModel):
 
 
 def read_endpoint_file(path: Path) -> EndpointFile:
-    """Read and check an endpoint file.  UsageError names the place and what is allowed there."""
+    """Read and validate an endpoint file. Raises UsageError with the path of the faulty field and what is allowed."""
     try:
         return EndpointFile.model_validate(yaml.safe_load(path.read_text("utf-8")) or {})
     except OSError as error:
@@ -238,7 +238,7 @@ def read_endpoint_file(path: Path) -> EndpointFile:
         words = faults[0]["msg"].removeprefix("Value error, ").removesuffix(".")
         raise UsageError(f"{path}: {': '.join(place) or 'the file'}: {words}.") from None
     except (yaml.YAMLError, RecursionError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)  # its own words may quote a secret
+        mark = getattr(error, "problem_mark", None)  # PyYAML's message may quote a secret
         where = f", line {mark.line + 1}" if mark else ""
         raise UsageError(f"{path}{where}: the file isn't valid YAML.") from None
 
@@ -249,28 +249,31 @@ _NAMED_LIMITS = {"timeout", "concurrency", "requests_per_minute"}
 
 @dataclass(frozen=True)
 class Installation:
-    """This installation's settings for endpoints, with its endpoint file."""
+    """Endpoint settings of this installation, from the environment and the endpoint file."""
 
     settings: Settings
     file: EndpointFile = field(default_factory=EndpointFile)
 
     @classmethod
     def of(cls, settings: Settings) -> Installation:
-        """Read the file of `CONCORD_ENDPOINTS`, or the one in `CONCORD_HOME`.  UsageError for a faulty one."""
+        """Read the endpoint file named by `CONCORD_ENDPOINTS`, or the one in `CONCORD_HOME`.
+
+        Raises UsageError if it is invalid.
+        """
         path = settings.endpoints or settings.home / "endpoints.yaml"
         there = settings.endpoints is not None or path.is_file()
         return cls(settings, read_endpoint_file(path)) if there else cls(settings)
 
     def entry(self, base_url: str) -> EndpointSettings:
-        """The file's settings for `base_url`, or the defaults."""
+        """Return the file's settings for `base_url`, or the defaults."""
         return self.file.endpoints.get(base_url) or EndpointSettings()
 
     def trusts(self, base_url: str) -> bool:
-        """Whether keys of this installation may go to an endpoint that no user has just named."""
+        """Whether keys may be sent to `base_url` even if no user has just typed it."""
         return base_url in self.file.endpoints or trusted_with_the_key(base_url, self.settings.openai_base_url)
 
     def key_name(self, base_url: str) -> str:
-        """The environment variable whose value is the key for `base_url`; "" without one."""
+        """Return the name of the environment variable with the key for `base_url`; "" for none."""
         if name := self.entry(base_url).key:
             return name
         usual = OPENAI_KEY if self.settings.openai_api_key else ""
@@ -280,32 +283,32 @@ class Installation:
         return usual if place_of(base_url) == place_of(self.settings.openai_base_url or OPENAI_URL) else ""
 
     def key(self, base_url: str) -> str | None:
-        """The key for `base_url`.  AuthError if its variable is not set."""
+        """Return the key for `base_url`, or None. Raises AuthError if its variable is not set."""
         name = self.key_name(base_url)
         return self._value(name, base_url) if name else None
 
     def headers(self, base_url: str) -> Mapping[str, str]:
-        """The headers of every request to `base_url`, with their variables filled in.  AuthError as `key`."""
+        """Return the headers for `base_url` with variables filled in. Raises AuthError if a variable is not set."""
         return {
             name: VARIABLE.sub(lambda match: self._value(match[1], base_url), text)
             for name, text in self.entry(base_url).headers.items()
         }
 
     def extra_body(self, base_url: str) -> Mapping[str, Any]:
-        """Extra fields of every request to `base_url`."""
+        """Return the extra fields of every request to `base_url`."""
         return self.entry(base_url).extra_body
 
     def limits(self, base_url: str) -> RequestLimits:
-        """Time-out, concurrency and pace of requests to `base_url`."""
+        """Return the timeout, concurrency and rate limit for `base_url`."""
         named = self.entry(base_url).model_dump(include=_NAMED_LIMITS, exclude_none=True)
         return RequestLimits(**{"concurrency": self.settings.concurrency} | named)
 
     def price(self, base_url: str, model: str) -> Price | None:
-        """The price of `model` at `base_url`; None if unknown."""
+        """Return the price of `model` at `base_url`; None if unknown."""
         return self.entry(base_url).prices.get(model) or list_price(base_url, model)
 
     def _value(self, name: str, base_url: str) -> str:
-        """Read an environment variable that is sent in a header, which must be one line of plain ASCII."""
+        """Read an environment variable for a header. The value must be one line of ASCII."""
         value = (self.settings.openai_api_key or "") if name == OPENAI_KEY else variable(name)
         remember(value)
         if not value:

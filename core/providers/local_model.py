@@ -1,9 +1,9 @@
-"""Run a causal language model in this process: weigh ratings in one pass, or write replies.
+"""Run a causal language model in this process, to generate replies or read the probabilities of ratings.
 
-A request that names `numbers` is answered with the probabilities of these numbers at the place of the answer. That
-takes a single pass and tells more than one written rating (G-Eval's expectation). Prompts that begin alike, such as one
-item under several criteria, share the keys and values of their beginning. All other requests are written with
-`generate`. Nothing is loaded before the first request.
+If a request has `numbers`, the reply is the probability of each number as the next token. This takes one forward pass
+and is more informative than one generated rating (the expected score of G-Eval). Prompts with a common prefix, such as
+one item under several criteria, share its keys and values. All other requests use `generate`. The model is loaded with
+the first request.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from core.repeval.model import (
 from core.wording import percent
 
 LEAST_ON_SCALE = 0.5
-"""Smallest share of the probability that must lie on the numbers of the scale."""
+"""Minimum total probability of the numbers of the scale."""
 
 WEIGHING_TOKENS = {"cpu": 1024, "mps": 8_192, "cuda": 32_768}
-"""Tokens in one forward pass, with padding."""
+"""Maximum tokens of a forward pass, including padding."""
 
 WRITING_TOKENS = {"cpu": 8_192, "mps": 16_384, "cuda": 131_072}
-"""Tokens of a batch that is written: prompts and longest replies."""
+"""Maximum tokens of a generated batch: prompts plus the longest replies."""
 
 MOST_TOGETHER = 64
 PLAIN_ANSWER = "\n\nNumber:"
-"""The end of a prompt without a chat template that wants a number."""
-_MARKS = "\u2581\u0120\u010a \n"  # how tokenizers write a space or a line end before a word
+"""Ending of a prompt that asks for a number, for models without a chat template."""
+_MARKS = "\u2581\u0120\u010a \n"  # how tokenizers mark a space or a line break before a word
 
 
 @dataclass(frozen=True, eq=False)
 class Ready:
-    """A model in memory; it answers one batch at a time."""
+    """A loaded model, which answers one batch at a time."""
 
     loaded: LoadedModel
     tokenizer: Any
@@ -61,7 +61,7 @@ class Ready:
 
     @cached_property
     def spelt(self) -> Mapping[str, list[int]]:
-        """Map each word to its tokens in the vocabulary, with and without a space before it."""
+        """Word → its token ids in the vocabulary, with and without a leading space."""
         tokens = defaultdict(list)
         for token, index in self.tokenizer.get_vocab().items():
             tokens[token.strip(_MARKS)].append(index)
@@ -69,11 +69,11 @@ class Ready:
 
 
 _ready: WeakValueDictionary[tuple[ModelSpec, str], Ready] = WeakValueDictionary()
-"""Open models; judges of one model share it."""
+"""Loaded models. Judges with the same model share it."""
 
 
 class LocalProvider:
-    """The model of `spec` as a `Provider`; loaded for the first request and released by `close`."""
+    """A provider that runs a local model. The first request loads it, and `close` releases it."""
 
     def __init__(self, spec: ModelSpec) -> None:
         self.spec = spec
@@ -81,13 +81,16 @@ class LocalProvider:
 
     @cached_property
     def endpoint(self) -> str:
-        """Name of the weights and their number format, for the cache key.  Errors as `load_causal_model`."""
+        """Fingerprint and precision of the weights, for the cache key.
+
+        Raises the same errors as `load_causal_model`.
+        """
         precision = choose_precision(self.spec, choose_device())
         return f"hf:{describe_causal(self.spec).fingerprint}:{precision}"
 
     @property
     def ready(self) -> Ready:
-        """Load the model once, however many threads ask for it."""
+        """The loaded model. It is loaded once, even if several threads ask for it."""
         with LOADING:
             if self._model is None:
                 key = (self.spec, self.endpoint)
@@ -97,7 +100,10 @@ class LocalProvider:
             return self._model
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """Replies in the order of `requests`; equal requests, and samples at temperature 0, are answered once."""
+        """Return the replies in the order of `requests`.
+
+        Equal requests and samples at temperature 0 are answered once.
+        """
         if not requests:
             return []
         places: dict[Request, list[int]] = defaultdict(list)
@@ -114,12 +120,12 @@ class LocalProvider:
         return [replies[index] for index in range(len(requests))]
 
     def close(self) -> None:
-        """Release the weights, unless another judge still uses them."""
+        """Release the model, unless another judge still uses it."""
         self._model = None
 
 
 def _answers(model: Ready, requests: Sequence[Request]) -> Iterator[tuple[Request, Reply]]:
-    """Answer distinct requests, in batches of the same kind."""
+    """Answer distinct requests, in batches with the same settings."""
     loaded, limit = model.loaded, model.loaded.facts.max_tokens
     weighed: dict[tuple[str, ...], list[Request]] = defaultdict(list)
     written: dict[tuple[float | None, float, int], list[Request]] = defaultdict(list)
@@ -150,7 +156,7 @@ def _answers(model: Ready, requests: Sequence[Request]) -> Iterator[tuple[Reques
 
 
 def _written(model: Ready, asked: Sequence[Request], prompts: Sequence[list[int]], batch: list[int]) -> list[Reply]:
-    """Write the replies of a batch; the random draws depend only on its requests."""
+    """Generate the replies of a batch. The random seed depends only on its requests."""
     import torch
 
     request, loaded, tokenizer = asked[batch[0]], model.loaded, model.tokenizer
@@ -185,7 +191,7 @@ def _written(model: Ready, asked: Sequence[Request], prompts: Sequence[list[int]
 
 
 def weighed_reply(numbers: Sequence[str], shares: FloatArray, n_tokens: int) -> Reply:
-    """The likeliest of `numbers` with all their probabilities, or `OFF_SCALE` if their share is too small."""
+    """Return the most likely of `numbers` with all probabilities, or `OFF_SCALE` if their total is too small."""
     usage, total = _usage(n_tokens, 1), float(shares.sum())
     if not np.isfinite(total):
         return Failure("The model's probabilities aren't valid numbers: its weights or number format overflow.")
@@ -210,7 +216,7 @@ def _usage(prompt: int, completion: int) -> Usage:
 
 
 def prompt_rows(tokenizer: Any, requests: Sequence[Request]) -> list[list[int]]:
-    """Token ids of each request up to its answer; special tokens in a message are made harmless."""
+    """Tokenize the prompt of each request. Special tokens inside a message are broken up, so they have no effect."""
     marks = {str(mark) for mark in tokenizer.all_special_tokens}
     marks |= {str(mark) for mark in getattr(tokenizer, "added_tokens_decoder", {}).values()}
     longest_first = sorted((mark for mark in marks if len(mark.strip()) > 1), key=len, reverse=True)
@@ -226,16 +232,16 @@ def prompt_rows(tokenizer: Any, requests: Sequence[Request]) -> list[list[int]]:
             texts.append(_chat(tokenizer, messages))
         else:
             texts.append("\n\n".join(m.content for m in messages) + (PLAIN_ANSWER if request.numbers else "\n\n"))
-    # a template has its own special tokens
+    # a chat template adds its own special tokens
     encoded = tokenizer(texts, add_special_tokens=not has_template, padding=False, truncation=False, verbose=False)
     rows = [list(row) for row in encoded["input_ids"]]
-    if not has_template and tokenizer.eos_token_id is not None:  # some tokenizers end every text
+    if not has_template and tokenizer.eos_token_id is not None:  # some tokenizers append an end token
         rows = [row[:-1] if row and row[-1] == tokenizer.eos_token_id else row for row in rows]
     return rows
 
 
 def _chat(tokenizer: Any, messages: Sequence[Message]) -> str:
-    """Fill in the chat template; if it takes no system message, put that before the user's words."""
+    """Apply the chat template. If it refuses a system message, prepend that message to the user's."""
     from jinja2 import TemplateError
 
     joined = [Message("user", "\n\n".join(message.content for message in messages))]
@@ -251,7 +257,7 @@ def _chat(tokenizer: Any, messages: Sequence[Message]) -> str:
 
 
 def number_tokens(model: Ready, numbers: Sequence[str]) -> list[list[int]]:
-    """Find the tokens of each of `numbers`.  JudgeError if a number takes several tokens."""
+    """Return the token ids of each number. Raises JudgeError if a number takes several tokens."""
     if several := [number for number in numbers if number not in model.spelt]:
         raise JudgeError(
             f"The tokenizer of {model.loaded.facts.name} splits {several[0]} into several tokens, so its probability "
@@ -266,10 +272,11 @@ def number_tokens(model: Ready, numbers: Sequence[str]) -> list[list[int]]:
 def next_tokens(
     loaded: LoadedModel, rows: Sequence[list[int]], columns: Sequence[int], budget: int = 0
 ) -> Iterator[tuple[list[int], FloatArray]]:
-    """Yield (positions, probabilities of the tokens `columns` after each of these rows), batch by batch.
+    """Yield batches of (positions, probabilities that each token in `columns` comes next).
 
-    Probabilities have the shape (n positions, n columns). Prompts that share a beginning go together; other prompts,
-    and groups too large for memory, in batches of at most `budget` tokens.  JudgeError if a single row is too large.
+    Probabilities have the shape (n positions, n columns). Prompts with a common prefix are computed together. Other
+    prompts, and groups too large for memory, are computed in batches of at most `budget` tokens. Raises JudgeError if a
+    single row is too large.
     """
     alone = list[int]()
     can_share = "past_key_values" in inspect.signature(loaded.model.forward).parameters
@@ -291,9 +298,9 @@ def next_tokens(
 
 
 def together(rows: Sequence[list[int]]) -> list[tuple[list[int], int]]:
-    """Group neighbouring prompts that have at least half of their tokens in common: (positions, n tokens in common).
+    """Group adjacent prompts that share at least half of their tokens; return (positions, n shared tokens) per group.
 
-    Every prompt keeps a token of its own; a single prompt shares 0.
+    Each prompt keeps at least one token of its own. A single prompt shares 0 tokens.
     """
     groups: list[tuple[list[int], int]] = []
     for k, row in enumerate(rows):
@@ -312,9 +319,10 @@ def together(rows: Sequence[list[int]]) -> list[tuple[list[int], int]]:
 def probabilities(
     loaded: LoadedModel, rows: Sequence[list[int]], columns: Sequence[int], shared: int = 0
 ) -> FloatArray:
-    """Probabilities (n rows, n columns) of the next token, after one pass over the first `shared` tokens of all rows.
+    """Return the probabilities (n rows, n columns) that each token in `columns` comes next.
 
-    Endings are padded on the right: a causal model's output for a token doesn't depend on later ones.
+    The first `shared` tokens are the same in all rows and are computed once. The rest is padded on the right, because a
+    causal model's output for a token doesn't depend on later ones.
     """
     import torch
     from transformers import DynamicCache

@@ -1,12 +1,12 @@
-"""Get completions from any OpenAI-compatible endpoint: send requests, retry them, and keep its pace.
+"""A client for OpenAI-compatible endpoints, with retries and rate limiting.
 
-A 429 slows all requests down (`Pace`) and does not end the run. Requests go out in the order of submission with a
-bounded number in flight. The first request of each kind goes alone: it shows a wrong key or URL, refused parameters,
-and whether the endpoint supports logprobs and JSON. Refusals cost a second request, never the run.
+A 429 slows down all requests (`Pace`) but does not end the run. Requests are sent in order, with a bounded number in
+flight. The first request of each kind is sent alone. It reveals a wrong key or URL, refused parameters, and whether the
+endpoint supports logprobs and JSON. A refused parameter costs a second request but does not end the run.
 
-Keys and headers belong to one place (scheme, host, port), so no redirect is followed. Messages of aiohttp contain the
-headers of the request and so the key. Therefore none of them leaves this module: whatever a server sends becomes the
-bytes of a bounded body or an `UnansweredError`.
+Keys and headers are meant for one server (scheme, host, port), so redirects are not followed. Error messages of aiohttp
+contain the request headers and therefore the key, so they never leave this module. The result of a request is either
+the bytes of a body, limited in size, or an `UnansweredError`.
 """
 
 from __future__ import annotations
@@ -60,13 +60,16 @@ from core.providers.wire import (
 log = logging.getLogger(__name__)
 
 FAILURES_IN_A_ROW = 8
-"""Failed requests in a row after which the endpoint counts as down."""
+"""Consecutive failed requests after which the endpoint counts as down."""
 
 MOST_BYTES = 8 << 20
-"""Bytes of a decompressed body that are read; a completion has a few thousand."""
+"""Maximum bytes of a decompressed body. A completion has a few thousand."""
 
 FIRST_WAIT, LONGEST_BACKOFF, LONGEST_NAMED = 0.5, 8.0, 60.0
-"""Seconds before a request is sent again, doubled each time; the most that a server in trouble can ask for."""
+"""Seconds before the first retry, which double up to the second value.
+
+The third is the longest wait a server can set.
+"""
 
 _CONNECT_SECONDS = 10.0
 _PATH = "/chat/completions"
@@ -81,10 +84,10 @@ _NO_QUOTA = re.compile(r"insufficient.quota|exceeded your current quota|billing|
 
 
 class OpenAIProvider:
-    """Ask the chat completions of `base_url`; thread-safe.  Connections stay open until `close`.
+    """A provider for the chat completions API at `base_url`. Thread-safe. Connections stay open until `close`.
 
-    `headers` and `extra_body` go with every request.  Without an `api_key`, `Authorization` is sent only if it is among
-    the `headers`.  `key_name` is the environment variable of the key, for messages.
+    Every request has the `headers` and the fields of `extra_body`. Without an `api_key`, `Authorization` is sent only
+    if it is among the `headers`. Error messages name `key_name`, the environment variable of the key.
     """
 
     def __init__(
@@ -118,13 +121,14 @@ class OpenAIProvider:
         return f"OpenAIProvider({self.endpoint!r})"
 
     def capabilities(self, model: str) -> Capabilities:
-        """The known capabilities of `model` at this endpoint."""
+        """Return what is known about the capabilities of `model` at this endpoint."""
         return self._capabilities.setdefault(model, Capabilities())
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """Replies in the order of `requests`; `on_reply` runs in the calling thread as each arrives.
+        """Return the replies in the order of `requests`; call `on_reply` in the calling thread as each arrives.
 
-        Raises the `ProviderError` that ended the batch, or the error of `on_reply`; all other requests are cancelled.
+        Raises the `ProviderError` that ended the batch, or the error of `on_reply`. The remaining requests are
+        cancelled.
         """
         if not requests:
             return []
@@ -147,18 +151,18 @@ class OpenAIProvider:
         return [replies[index] for index in range(len(requests))]
 
     def close(self) -> None:
-        """Cancel the requests in flight and close the connections.  A later `complete` opens new ones."""
+        """Cancel the requests in flight and close the connections. The next `complete` opens new ones."""
         for future in tuple(self._asking):
-            future.cancel()  # else each request would be sent again as after a lost connection
+            future.cancel()  # otherwise it would be retried as after a lost connection
         http, self._http = self._http, None
         if http is not None:
             asyncio.run_coroutine_threadsafe(http.close(), _loop()).result()
 
     def _connect(self) -> None:
-        """Open the connection, and forget what the last one showed."""
+        """Open a session, and reset its rate limit and error counts."""
         self._http = aiohttp.ClientSession(
             headers=self.headers,
-            connector=aiohttp.TCPConnector(limit=0),  # the pace limits their number
+            connector=aiohttp.TCPConnector(limit=0),  # `Pace` limits their number
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(self.limits.timeout, sock_connect=min(_CONNECT_SECONDS, self.limits.timeout)),
         )
@@ -167,7 +171,7 @@ class OpenAIProvider:
         self._failed_in_a_row, self._ever_answered = 0, False
 
     async def _run(self, requests: Sequence[Request], arrivals: queue.SimpleQueue[tuple[int, Reply] | None]) -> None:
-        """Put every reply into `arrivals`; raise the error that ended the batch, without the task group around it."""
+        """Put each reply into `arrivals`, or raise the error that ended the batch, without its exception group."""
         if self._http is None:
             self._connect()
         self._fatal: ProviderError | None = None
@@ -187,7 +191,7 @@ class OpenAIProvider:
             raise cause from None
 
     async def _answer(self, request: Request) -> Reply:
-        """Get the reply; the first request of each shape (model, roles, optional parts) goes alone."""
+        """Return the reply. The first request with a given model, roles and optional parts is sent alone."""
 
         def shape() -> tuple[object, ...]:
             body = request_body(request, self.capabilities(request.model))
@@ -199,12 +203,12 @@ class OpenAIProvider:
                     raise self._fatal
                 if shape() not in self._probed:
                     reply = await self._reply_or_failure(request)
-                    self._probed.add(shape())  # without the parts that were just refused
+                    self._probed.add(shape())  # computed again, without the parts that were just refused
                     return reply
         return await self._reply_or_failure(request)
 
     async def _reply_or_failure(self, request: Request) -> Reply:
-        """Get the reply, or a `Failure` for an error of this request alone; raise any other error."""
+        """Return the reply, or a `Failure` if only this request failed. Raise any other error."""
         try:
             reply = await self._send(request)
         except UnansweredError as error:
@@ -212,7 +216,7 @@ class OpenAIProvider:
             if not _concerns_one_prompt(error):
                 self._failed_in_a_row += 1
                 down = not self._ever_answered or self._failed_in_a_row >= FAILURES_IN_A_ROW
-                # the key, the model, the path, the quota or a redirect: one such error is enough
+                # a wrong key, model or path, no quota, or a redirect: one such error is enough
                 if down or error.status in (401, 402, 403, 404, 429) or error.kind == "redirect":
                     self._fatal = mapped
                     raise mapped from None
@@ -223,7 +227,7 @@ class OpenAIProvider:
         return replace(reply, without=left_out(request, self.capabilities(request.model)))
 
     async def _send(self, request: Request) -> Reply:
-        """Send a request, and send it again without the parts that the endpoint refuses or chokes on."""
+        """Send a request, and retry without the parts that the endpoint refuses or fails on."""
         known = self.capabilities(request.model)
         while True:
             body = request_body(request, known)
@@ -239,7 +243,7 @@ class OpenAIProvider:
                     not dropped or error.kind not in ("status", "odd body") or error.status in (401, 402, 403, 429)
                 ):
                     raise
-                # without a named part, only an answer shows that the extras were the trouble
+                # if the server names no part, only a success shows that the extras caused the error
                 reply = None if name else await self._post(without(body, dropped))
                 known.refused |= dropped
                 log.warning("%s doesn't accept %s; continuing without it", self.endpoint, ", ".join(sorted(dropped)))
@@ -247,7 +251,7 @@ class OpenAIProvider:
                     return reply
 
     async def _with_room(self, request: Request, body: dict[str, Any], reply: Reply) -> Reply:
-        """Ask again with a higher limit if thoughts used it up; the usage counts all replies."""
+        """Retry with a higher token limit if reasoning used it up. The usage adds up all replies."""
         known = self.capabilities(request.model)
         limit = "max_tokens" if "max_tokens" in body else "max_completion_tokens"
         used = body[limit] - request.max_tokens
@@ -259,7 +263,7 @@ class OpenAIProvider:
             except UnansweredError as error:
                 if error.kind != "status":
                     raise
-                break  # more than the model's context: keep the reply
+                break  # more than the model's context allows: keep the reply
             used = room
             if room > known.room:
                 known.room = room
@@ -271,7 +275,7 @@ class OpenAIProvider:
         return replace(reply, room=used) if isinstance(reply, Completion) else reply
 
     async def _post(self, body: dict[str, Any]) -> Reply:
-        """Send `body` until it is answered; after the last attempt, raise its error."""
+        """Send `body`, with retries, and raise the error of the last attempt."""
         failed, pace = 0, self._pace
         while True:
             begun = await pace.begin()
@@ -294,8 +298,8 @@ class OpenAIProvider:
             failed += 1
 
     async def _reply_body(self, body: Mapping[str, Any]) -> bytes:
-        """Send a body and return that of a 200 reply.  UnansweredError for everything else."""
-        if self._http is None:  # closed meanwhile
+        """Send a body and return the body of a 200 reply. Raises UnansweredError for everything else."""
+        if self._http is None:  # closed in the meantime
             raise UnansweredError("unreachable")
         try:
             async with self._http.post(self._url, json=body, allow_redirects=False, proxy=self._proxy) as response:
@@ -311,7 +315,7 @@ class OpenAIProvider:
             raise
         except Exception as error:
             problem = UnansweredError(_kind(error))
-        raise problem  # outside of the handler, so that no foreign error is attached
+        raise problem  # outside the handler, so that aiohttp's error is not chained to it
 
     def _refusal(self, response: aiohttp.ClientResponse, raw: bytes) -> UnansweredError:
         if response.status < 400:
@@ -334,8 +338,8 @@ _starting = threading.Lock()
 
 
 def _loop() -> asyncio.AbstractEventLoop:
-    """The event loop of all connections of this process, in a thread of its own."""
-    with _starting:  # threads ask at once, and a lock of asyncio belongs to one loop
+    """Return the event loop for all connections of this process, which runs in its own thread."""
+    with _starting:  # several threads may call this, and an asyncio lock belongs to one loop
         if os.getpid() not in _loops:
             loop = _loops[os.getpid()] = asyncio.new_event_loop()
             threading.Thread(target=loop.run_forever, name="concord-openai", daemon=True).start()
@@ -352,7 +356,7 @@ def _kind(error: Exception) -> str:
 
 
 def wait_asked_for(headers: Mapping[str, str]) -> float | None:
-    """Seconds of a `retry-after` header; None if it has no positive number."""
+    """Return the seconds in a `retry-after` header; None if there is no positive number."""
     try:
         wait = float(headers.get("retry-after", ""))
     except ValueError:
@@ -364,19 +368,19 @@ def wait_asked_for(headers: Mapping[str, str]) -> float | None:
 
 
 def _concerns_one_prompt(error: UnansweredError) -> bool:
-    """Whether only this prompt is refused (too long, filtered)."""
+    """Whether the error concerns only this prompt (too long, filtered)."""
     return error.status in (400, 413, 422) and bool(_ONE_PROMPT.search(error.told))
 
 
 def _used_up_quota(error: UnansweredError) -> bool:
-    """Whether there is no credit left, which some servers report as 429."""
+    """Whether the account has no credit left, which some servers report as 429."""
     return error.status == 402 or (error.status in (403, 429) and bool(_NO_QUOTA.search(error.told)))
 
 
 def _worth_another_try(error: UnansweredError, *, known: bool) -> bool:
-    """Whether a second try may succeed.
+    """Whether a retry may succeed.
 
-    A web page, or an answer that is not HTTP, means a wrong URL unless the endpoint is `known` to answer.
+    A web page or a reply that is not HTTP means a wrong URL, unless the endpoint is `known` to have answered before.
     """
     if error.status:
         return error.status in (408, 409) or error.status >= 500
@@ -386,7 +390,7 @@ def _worth_another_try(error: UnansweredError, *, known: bool) -> bool:
 def as_provider_error(
     error: UnansweredError, endpoint: str, request: Request, key_name: str, *, has_key: bool
 ) -> ProviderError:
-    """Explain `error` with the endpoint, the model and a way out."""
+    """Turn `error` into a ProviderError that names the endpoint and the model and says how to fix it."""
     kind: type[ProviderError] = EndpointDownError
     status, again = error.status, "Replies so far are cached. Start again."
     match error.kind:
@@ -422,7 +426,7 @@ def as_provider_error(
         case _ if status >= 500:
             words = f"still answered {status} after several retries"
             hint = "Check the server's log, or start again later."
-        case _:  # the server's own words, unless they repeat a piece of the prompt
+        case _:  # the server's own message, unless it repeats a piece of the prompt
             told = " ".join(hide(error.words)[:_SHOWN].split())
             prompt = " ".join(" ".join(part.content for part in request.messages).split())
             pieces = (told[start : start + _ECHO_WINDOW] for start in range(max(1, len(told) - _ECHO_WINDOW + 1)))
@@ -434,18 +438,18 @@ def as_provider_error(
 # ── pace ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 LONGEST_WAIT = 3600.0
-"""Seconds that an endpoint may make us wait without an answer in between."""
+"""Maximum seconds to wait on an endpoint that sets the waits but never answers."""
 
 _LONGEST_OWN_WAIT = 30.0
 _CALM = 4
 
 
 class Pace:
-    """Limit the requests in flight to the number that the endpoint accepts.
+    """Adapt the number of requests in flight to the rate that the endpoint accepts.
 
-    A 429 takes away a place in flight and makes all requests wait, longer with each refusal in a row; answers give the
-    places back one by one. So a strict endpoint slows a run down and does not end it. A run ends if nothing but 429
-    comes for `patience` seconds, or for `LONGEST_WAIT` if the endpoint names the waits.
+    A 429 lowers the number by one and makes all requests wait, longer after each consecutive 429. Answers raise the
+    number again one by one. So a strict endpoint slows down a run but does not end it. The run ends after `patience`
+    seconds with nothing but 429, or after `LONGEST_WAIT` if the endpoint sets the waits.
     """
 
     def __init__(self, limits: RequestLimits) -> None:
@@ -456,7 +460,7 @@ class Pace:
         self._turn, self._freed = asyncio.Lock(), asyncio.Event()
 
     async def begin(self) -> float:
-        """Wait for a free place, in the order of the calls; returns the start time for `answered` and `refused`."""
+        """Wait for a free slot, first come, first served; return the start time for `answered` and `refused`."""
         async with self._turn:
             while self.in_flight >= self.limit:
                 self._freed.clear()
@@ -470,12 +474,12 @@ class Pace:
             return begun
 
     def end(self) -> None:
-        """Free the place of a request, answered or not."""
+        """Free the slot of a request, whether it was answered or not."""
         self.in_flight -= 1
         self._freed.set()
 
     def answered(self, begun: float) -> None:
-        """Count an answer; after enough answers without a 429, allow more requests in flight."""
+        """Record an answer, and allow more requests in flight after enough answers without a 429."""
         if begun >= self._refused_at:
             self._in_a_row, self._waited = 0, 0.0
             self._calm += 1
@@ -483,10 +487,10 @@ class Pace:
             self.limit, self._calm = min(self.limits.concurrency, self.limit + max(1, self.limit // 4)), 0
 
     def refused(self, begun: float, asked: float | None) -> bool:
-        """Slow down after a 429 that asks for a wait of `asked` seconds; False if another try is pointless."""
+        """Slow down after a 429, for `asked` seconds if given; return False if a retry is pointless."""
         self.limit = max(1, min(self.limit, self.in_flight) - 1)
         self._calm = 0
-        if begun < self._refused_at:  # sent before others were refused: nothing new
+        if begun < self._refused_at:  # sent before the last slowdown: no new information
             return self.limits.patience > 0
         own = min(_LONGEST_OWN_WAIT, FIRST_WAIT * 2.0 ** min(self._in_a_row, 10)) * random.uniform(0.8, 1.0)
         wait = asked or own

@@ -1,8 +1,7 @@
-"""A scripted stand-in for a language model: deterministic replies without a network.
+"""A scripted language model for tests and demos, with deterministic replies and no network.
 
-For tests, demos and the local test server. `reply_to` measures simple properties of the text to rate; the words of the
-criteria choose which of them count. So criteria differ in how well they agree with raters, and a calibration has
-something to find. It does not judge texts.
+`reply_to` measures simple properties of the text, and the words of the criteria select which of them count. So some
+criteria agree with raters better than others, and a calibration has something to find. It is no real judge of texts.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 class ScriptedProvider:
-    """A provider of the replies of a function, by default `reply_to`.  `seed` varies or names them."""
+    """A provider that gets its replies from a function, by default `reply_to`. `seed` varies the replies."""
 
     def __init__(self, seed: int | str = 0, answer: Callable[[Request], Reply] | None = None) -> None:
         self.endpoint = f"scripted:{seed}"
         self.answer = answer or (lambda request: reply_to(request, int(seed)))
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """As `Provider.complete`, one reply after the other."""
+        """Return the replies, computed one after the other (see `Provider.complete`)."""
         replies = []
         for index, request in enumerate(requests):
             replies.append(self.answer(request))
@@ -37,14 +36,13 @@ class ScriptedProvider:
         return replies
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: no connection is open."""
 
 
 def reply_to(request: Request, seed: int = 0) -> Completion:
-    """Reply to a request; at temperature 0 all samples of a prompt are the same.
+    """Reply to a request. At temperature 0 all samples of a prompt are the same.
 
-    The prompts of `core/judging/prompts` are recognised by their headings. Any other prompt
-    is answered with a rating.
+    It recognises the prompts of `core/judging/prompts` by their headings. The reply to any other prompt is a rating.
     """
     sections, chance = sections_in(request), chance_of(str(seed), key_of(request))
     for heading, write in _WRITERS.items():
@@ -79,12 +77,12 @@ def chance_of(*of: str) -> random.Random:
 
 
 def key_of(request: Request) -> str:
-    """Hash what the reply depends on; at temperature 0 that leaves out the number of the sample."""
+    """Hash everything that the reply depends on. At temperature 0 the sample number doesn't count."""
     return (request if request.temperature != 0 else request.prompt).key("")
 
 
 def completion(request: Request, text: str) -> Completion:
-    """Make `text` the reply to `request`, at no cost."""
+    """Wrap `text` as the free reply to `request`."""
     prompt = "\n".join(message.content for message in request.messages)
     n_prompt, n_text = (max(1, len(part) // _CHARACTERS_PER_TOKEN) if part else 0 for part in (prompt, text))
     usage = Usage(requests=1, prompt_tokens=n_prompt, completion_tokens=n_text, cost=0.0)
@@ -92,24 +90,24 @@ def completion(request: Request, text: str) -> Completion:
 
 
 def sections_in(request: Request) -> Sections:
-    """The sections of a prompt, each by the first word of its heading."""
+    """Split a prompt into sections: first word of the heading → text."""
     prompt = "\n".join(message.content for message in request.messages)
     return {match["name"]: match["body"] for match in _SECTION.finditer(prompt)}
 
 
 def item_in(section: str) -> tuple[str, str]:
-    """Split an item of a prompt into the texts to compare with and the text to rate."""
+    """Split an item in a prompt into the source texts and the text to rate."""
     parts = [
         (match["name"].endswith("to rate"), "\n".join(line[2:] for line in match["lines"].splitlines()))
         for match in _PART.finditer(section)
-        if not match["name"].startswith("Reason")  # of a rater or the judge, not part of the item
+        if not match["name"].startswith("Reason")  # the reason of a rater or the judge is not part of the item
     ]
     target = next((text for is_target, text in parts if is_target), "")
     return " ".join(text for is_target, text in parts if not is_target), target
 
 
 def scale_in(sections: Sections) -> Scale:
-    """The scale of a prompt, in steps of 1 for whole numbers; 1 to 5 if it names none."""
+    """Read the scale in a prompt, in steps of 1 for whole numbers; default 1 to 5."""
     instructions = f"{sections.get('Instructions', '')}\n{sections.get('Answer', '')}"
     match = _RANGE.search(instructions)
     if match is None:
@@ -130,7 +128,7 @@ def number(scale: Scale, value: float) -> str:
 
 
 def in_form(sections: Sections, said: str, reasons: str) -> str:
-    """Write the number and the reasons in the form that the prompt asks for."""
+    """Format the rating and the reasons as the prompt asks."""
     answer = sections.get("Answer", "")
     if "JSON" in answer:
         fields = [name for name in _FIELD.findall(answer) if name in ("score", "reasons", "analysis")]
@@ -180,11 +178,11 @@ PROPERTIES: dict[str, tuple[str, str, str]] = {
         "The more informative the text, the higher the score; thorough texts reach the top.",
     ),
 }
-"""Property → the words of criteria that mean it, and two sentences of criteria about it."""
+"""Property → pattern of the words for it in criteria, and two example sentences."""
 
 
 def _measured(sections: Sections) -> dict[str, float]:
-    """The properties of the text to rate, each from 0 to 1."""
+    """Measure the properties of the text to rate, each from 0 to 1."""
     source, target = item_in(sections.get("Item", ""))
     known, words, text = _WORD.findall(source.lower()), _WORD.findall(target.lower()), target.strip()
     wanted = {word for word in known[:120] if len(word) > 4}
@@ -249,4 +247,4 @@ _WRITERS: dict[str, Callable[[Sections, random.Random], str]] = {
     "Rubric": _draft,
     "Task": _write_steps,
 }
-"""The heading that only one kind of prompt has → its answer."""
+"""Heading that occurs in only one kind of prompt → function that writes the reply."""

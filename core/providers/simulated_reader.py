@@ -1,15 +1,15 @@
 """The judge of the demo: a simulated reader of push notifications.
 
-It is not a language model but a few rules, so that anybody can try criteria on the demo without a key. It sees only the
-prompt.
+It follows a few rules instead of a language model, so that anybody can try out criteria in the demo without a key. It
+sees only the prompt.
 
-- *Without criteria* it rates by general taste: full, lively texts without a figure that the report does not have. It
-  doesn't know the house style.
-- *With criteria* or described levels, it applies each clause that names one of its `RULES` and its price ("take off 2",
-  "never above 2", "2: …"). It ignores all other clauses. It overlooks a breach now and then, and its ratings have some
-  noise. Both are drawn from the text, so the same question always gets the same answer.
-- *Drafting and refining*, it compares the ratings in the prompt with and without a breach of each rule. It never thinks
-  of `UNTHOUGHT` rules by itself: a rater's reason has to name them, in words of the rule's second pattern.
+- *Without criteria*, it rates by general taste. It likes full, lively texts, dislikes figures that are not in the
+  report, and doesn't know the house style.
+- *With criteria* or level descriptions, it applies each clause that names one of its `RULES` and a penalty. Penalties
+  read "take off 2", "never above 2" or "2: …". It ignores all other clauses. It overlooks some breaches, and its
+  ratings are noisy. Both depend only on the text, so equal prompts get equal replies.
+- *When drafting or refining*, it compares the ratings in the prompt with and without a breach of each rule. It finds
+  `UNTHOUGHT` rules only if a rater's reason matches the second pattern of the rule.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ OVERLOOKS, UNSTEADY = 0.03, 0.12
 
 
 def reply_to(request: Request) -> Completion:
-    """Reply to a request; at temperature 0 all samples of a prompt are the same."""
+    """Reply to a request. At temperature 0 all samples of a prompt are the same."""
     sections, chance = sections_in(request), chance_of(key_of(request))
     if "Examples" in sections:
         return completion(request, _draft(sections, chance))
@@ -68,7 +68,7 @@ _SCENE = re.compile(
 
 
 MOST_WORDS = 25
-"""Words of a text that criteria allow if they name no number."""
+"""Maximum number of words of a text if the criteria name none."""
 
 RULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "figures": (
@@ -118,13 +118,13 @@ RULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ),
     ),
 }
-"""Rule → patterns of a clause and of a rater's reason about it, and sentences of criteria with the points in braces."""
+"""Rule → pattern of a clause, pattern of a rater's reason, and sentences for criteria with {} for the points."""
 UNTHOUGHT = ("result first",)
-"""Rules that the reader never thinks of by itself."""
+"""Rules that the reader finds only if a rater's reason names them."""
 
 
 def _broken(name: str, report: str, target: str, most_words: int = MOST_WORDS) -> str:
-    """Say where a text breaks a rule; "" if it doesn't, or if the reader overlooks it."""
+    """Describe how a text breaks a rule; "" if it doesn't, or if the reader overlooks the breach."""
     if chance_of(name, target).random() < OVERLOOKS:
         return ""
     lower = target.lower()
@@ -166,9 +166,9 @@ _USUAL, _NEVER_ABOVE = 1.0, 2.0
 
 
 def clauses_in(criteria: str) -> dict[str, tuple[float, float | None, int]]:
-    """Read the clauses about a rule; later clauses about the same rule replace earlier ones.
+    """Parse the clauses of criteria by rule. A later clause about the same rule replaces an earlier one.
 
-    Rule → (points that a breach costs, highest rating after a breach, words that the clause allows).
+    Returns rule → (penalty in points, highest rating after a breach, maximum number of words).
     """
     found: dict[str, tuple[float, float | None, int]] = {}
     for text in _CLAUSE.split(criteria):
@@ -191,7 +191,7 @@ def clauses_in(criteria: str) -> dict[str, tuple[float, float | None, int]]:
 
 def _rate(sections: Sections) -> str:
     criteria, scale = sections.get("Criteria", "").partition("\n")[2], scale_in(sections)
-    # later clauses replace earlier ones: criteria outdo levels, and lower levels outdo higher ones
+    # later clauses win: criteria over levels, and lower levels over higher ones
     levels = [line for line in sections.get("Levels", "").splitlines() if line.startswith("- ")]
     criteria = "\n".join([*reversed(levels), criteria])
     report, target = item_in(sections.get("Item", ""))
@@ -201,7 +201,7 @@ def _rate(sections: Sections) -> str:
 
 
 def _by_criteria(report: str, target: str, criteria: str) -> tuple[float, str]:
-    """Rate from 1 to 5: 5 minus the points of the breaches, and no higher than any of them allows."""
+    """Rate from 1 to 5: start from 5, subtract the penalties, and apply the lowest maximum."""
     value, lowest, reasons = 5.0, 5.0, []
     clauses = clauses_in(criteria)
     for name, (points, cap, most_words) in clauses.items():
@@ -214,7 +214,7 @@ def _by_criteria(report: str, target: str, criteria: str) -> tuple[float, str]:
 
 
 def _by_taste(report: str, target: str) -> tuple[float, str]:
-    """Rate from 1 to 5 by the taste of a reader who does not know the house style."""
+    """Rate from 1 to 5 like a reader who doesn't know the house style."""
     n_words = len(target.split())
     value, reasons = 3.0 + min(1.0, (n_words - 14) / 24), ["It is a little dry."]
     if n_words > 18:
@@ -238,7 +238,7 @@ _SHOWN = re.compile(r"(?m)^### [^\n]*\n(.*?)(?=^### |\Z)", re.DOTALL)
 _RATED = re.compile(r"(?m)^Rating by (people|the judge) [^\n]*: ([\d.]+)$")
 _WORTH_SAYING = 0.5
 _UNTOLD = 1.5
-"""Points of a rule that a reason names, if the ratings don't show its price."""
+"""Penalty in points for a rule that a reason names, if the ratings don't show one."""
 _MOST_RULES = 4
 _COMMONPLACES = (
     "The text should tell the news of the report clearly and in good English.",
@@ -251,14 +251,14 @@ _REASONS = re.compile(r"(?m)^Reasons of the people:\n((?:>.*(?:\n|\Z))+)")
 
 
 def _heard(section: str) -> list[str]:
-    """The rules that the raters' reasons are about, the most frequent first."""
+    """Return the rules that raters' reasons mention, most frequent first."""
     reasons = [line for quoted in _REASONS.findall(section) for line in quoted.lower().splitlines()]
     often = {name: sum(re.search(words, line) is not None for line in reasons) for name, (_, words, _) in RULES.items()}
     return sorted((name for name, n in often.items() if n), key=lambda name: -often[name])
 
 
 def _shown(section: str) -> Iterable[tuple[str, str, float, float]]:
-    """(report, text, rating by people, rating by the judge) of the items in a prompt."""
+    """Yield (report, text, rater's rating, judge's rating) for each item in a prompt."""
     for match in _SHOWN.finditer(section):
         rated = {who: float(rating) for who, rating in _RATED.findall(match[1])}
         yield *item_in(match[1]), rated.get("people", 3.0), rated.get("the judge", 3.0)

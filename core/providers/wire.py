@@ -1,4 +1,4 @@
-"""The JSON of chat completions: bodies of requests, and replies with their cost."""
+"""Build the JSON bodies of chat completion requests, and parse replies and their cost."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from core.records import Usage
 T = TypeVar("T")
 
 EXTRAS = frozenset({"response_format", "logprobs"})
-"""Parts of a request that many endpoints don't support; a run continues without them."""
+"""Parts of a request that many endpoints don't support. A run continues without them."""
 
 OPTIONAL = ("reasoning_effort", "seed", "top_p", "temperature", "max_tokens", *sorted(EXTRAS))
 
 ROOM_TO_THINK = (4096, 16384)
-"""Tokens added to the limit if a model's thoughts use it up; the second if the first are not enough."""
+"""Tokens to add to the limit if reasoning uses it up; the second value if the first is not enough."""
 
 CHARACTERS_PER_TOKEN = 4
 
 MOST_CHARACTERS = 100_000
-"""Characters of a reply that are read; more than any token limit of ours gives."""
+"""Maximum characters of a reply that are read, more than any of our token limits can yield."""
 
 LOGPROB_PLACES = 16
-"""Tokens of a reply whose logprobs are kept: a bare rating is near the start."""
+"""Number of tokens whose logprobs are kept. A bare rating is near the start."""
 
 
 class UnansweredError(Exception):
     """The endpoint's answer is not a usable completion.
 
     Attributes:
-        kind: "status", "redirect", "timeout", "unreachable", "no HTTP", or "odd body" of a 200 reply.
-        words: The server's own message, a description of the body, or the target of the redirect.
-        status: The HTTP status, 0 without one.
-        told: The text of the server's answer, to search in.
-        param: The parameter that the server names.
-        wait: The seconds that the server wants us to wait.
+        kind: "status", "redirect", "timeout", "unreachable", "no HTTP", or "odd body" (of a 200 reply).
+        words: The server's message, a description of the body, or the target of the redirect.
+        status: HTTP status, 0 if there is none.
+        told: Text of the response body, for searching.
+        param: Parameter that the server names as the cause.
+        wait: Seconds that the server asks us to wait.
     """
 
     def __init__(
@@ -57,15 +57,15 @@ class UnansweredError(Exception):
 
 @dataclass
 class Capabilities:
-    """What an endpoint supports, learnt from its first answers.
+    """The features that an endpoint supports, learnt from its first answers.
 
-    A refused part is not sent again. Instead of `max_tokens` goes `max_completion_tokens`, and a system message becomes
-    the beginning of the first user message.
+    A refused part is not sent again. `max_tokens` is replaced by `max_completion_tokens`, and a system message is
+    prepended to the first user message.
 
     Attributes:
-        refused: Names of `OPTIONAL`, and "system" for messages of that role.
-        proven: Names of `EXTRAS` that worked.
-        room: Tokens added to the limit for a model that thinks.
+        refused: Names from `OPTIONAL`, and "system" for messages with that role.
+        proven: Names from `EXTRAS` that have worked.
+        room: Tokens added to the limit for a reasoning model.
     """
 
     refused: set[str] = field(default_factory=set)
@@ -73,11 +73,11 @@ class Capabilities:
     room: int = 0
 
     def unproven(self, body: Mapping[str, Any]) -> set[str]:
-        """The extras in `body` that have not worked yet."""
+        """Return the extras in `body` that are not known to work."""
         return {name for name in EXTRAS if name in body} - self.proven
 
     def learn_from_answer(self, body: Mapping[str, Any], reply: Reply) -> None:
-        """Note which extras of `body` the endpoint supports, and which it silently ignored."""
+        """Record which extras of `body` the endpoint supports, and which it silently ignored."""
         if isinstance(reply, Completion) and reply.text and reply.finish == "stop":
             did = {"logprobs": bool(reply.logprobs), "response_format": reply.text.lstrip().startswith("{")}
             for name in self.unproven(body):
@@ -88,7 +88,7 @@ _SYSTEM = re.compile(r"(?i)system['\"`]? (?:role|message|prompt|instruction)|rol
 
 
 def refused_part(error: UnansweredError, body: Mapping[str, Any]) -> str | None:
-    """Name the optional part of `body` that the server's error is about, if any."""
+    """Return the optional part of `body` that the server's error is about, or None."""
     sent = [name for name in OPTIONAL if name in body]
     if "system" in roles_in(body):
         sent.insert(0, "system")
@@ -103,12 +103,12 @@ def refused_part(error: UnansweredError, body: Mapping[str, Any]) -> str | None:
 
 
 def roles_in(body: Mapping[str, Any]) -> frozenset[str]:
-    """The roles of the messages in a body."""
+    """Return the roles of the messages in `body`."""
     return frozenset(message["role"] for message in body["messages"])
 
 
 def request_body(request: Request, capabilities: Capabilities) -> dict[str, Any]:
-    """The JSON body of `request`, without the parts that the endpoint refuses."""
+    """Build the JSON body of `request`, without the parts that the endpoint refuses."""
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [{"role": message.role, "content": message.content} for message in request.messages],
@@ -133,7 +133,7 @@ def request_body(request: Request, capabilities: Capabilities) -> dict[str, Any]
 
 
 def without(body: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
-    """`body` without these optional parts, or with their substitutes."""
+    """Return `body` with the named optional parts removed or replaced (see `Capabilities`)."""
     dropped = names | {"top_logprobs"} if "logprobs" in names else names
     left = {name: value for name, value in body.items() if name not in dropped}
     if "max_tokens" in names and "max_tokens" in body:
@@ -147,7 +147,7 @@ def without(body: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
 
 
 def left_out(request: Request, capabilities: Capabilities) -> tuple[str, ...]:
-    """The parts of `request` that the endpoint does not support."""
+    """Return the parts of `request` that the endpoint does not support."""
     asked = request_body(request, Capabilities()) if capabilities.refused else None
     return () if asked is None else tuple(sorted(capabilities.refused & (asked.keys() | roles_in(asked))))
 
@@ -156,14 +156,14 @@ def left_out(request: Request, capabilities: Capabilities) -> tuple[str, ...]:
 
 
 def cut_off_thinking(reply: Reply) -> bool:
-    """Whether thoughts used up the token limit, so that the answer is missing or cut."""
+    """Whether reasoning used up the token limit, so that the answer is missing or truncated."""
     return isinstance(reply, Completion) and reply.finish == "length" and bool(reply.thinking or not reply.text)
 
 
 def read_completion(body: bytes, price: Price | None) -> Reply:
-    """Read the first choice of a 200 reply; one without text is a `Failure` with its cost.
+    """Parse the first choice of a 200 reply. A choice without text becomes a `Failure` with its cost.
 
-    UnansweredError if the body is not a completion.
+    Raises UnansweredError if the body is not a completion.
     """
     try:
         answer = json.loads(body)
@@ -198,7 +198,7 @@ def read_completion(body: bytes, price: Price | None) -> Reply:
 
 
 def _logprobs(content: Sequence[object]) -> tuple[TokenLogprobs, ...]:
-    """The first tokens with their alternatives; nothing if they are missing or not of the usual form."""
+    """Parse the logprobs of the first tokens; empty if they are missing or malformed."""
     places = []
     for place in content[:LOGPROB_PLACES]:
         token = json_field(place, "token", str)
@@ -214,9 +214,9 @@ def _logprobs(content: Sequence[object]) -> tuple[TokenLogprobs, ...]:
 
 
 def read_usage(raw: object, price: Price | None) -> Usage:
-    """`Usage` of one request; tokens are 0 and the cost None if the endpoint does not report them.
+    """Parse the usage of a request. Tokens are 0 and the cost is None if the endpoint does not report them.
 
-    Thoughts cost as much as replies; if only the total counts them, they are taken from there.
+    Reasoning tokens cost as much as completion tokens. If only the total includes them, they are derived from it.
     """
     if not isinstance(raw, dict):
         return Usage(requests=1)
@@ -228,7 +228,7 @@ def read_usage(raw: object, price: Price | None) -> Usage:
 
 
 def json_field(value: object, name: str, kind: type[T]) -> T | None:
-    """The field `name` of a JSON object; None if it is missing or of another kind."""
+    """Return the field `name` of a JSON object; None if it is missing or has another type."""
     part = value.get(name) if isinstance(value, dict) else None
     if kind is float and isinstance(part, int):
         part = float(part)
@@ -240,5 +240,5 @@ def _count(value: object, name: str) -> int:
 
 
 def _encodable(text: str) -> str:
-    """`text` without lone surrogates, which JSON may carry but no file or database takes."""
+    """Replace lone surrogates, which JSON allows but files and databases don't."""
     return text.encode("utf-8", "replace").decode("utf-8")
