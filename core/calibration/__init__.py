@@ -1,6 +1,5 @@
-"""AutoCalibrate: draft criteria from labelled exemplars, revisit, refine, and report on held-out items.
+"""AutoCalibrate: draft criteria from labelled exemplars, select and refine them, and measure them on held-out items.
 
-`loop.calibrate` is the algorithm: it is given the judge to ask, where to report progress, and who stores the answers.
-`calibration_records` has its settings and presets.  The package is named for the noun because `core.calibrate(...)` is
-the public function.
+`loop.calibrate` is the algorithm. It receives the judge, a place to report progress, and a store for the answers.
+`calibration_records` has its settings and presets. The package is a noun because `core.calibrate` is a function.
 """

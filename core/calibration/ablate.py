@@ -1,10 +1,14 @@
 """Ablate a calibrated judge: measure what each of its parts adds.
 
-The final judge is measured next to the same judge without criteria, without refinement (the best drafts, as many as
-the final judge has members, chosen on calibration among drafts alone), and with its single best criteria instead of the
-mean.  A judge that is shown level descriptions or examples is also measured without each of them, and without
-criteria, levels and examples at once.  Every variant is chosen on calibration items and evaluated on the held-out items
-that the calibration reported on; only scores that nobody has yet are requested.
+The final judge is compared with variants of itself:
+
+- without criteria
+- without refinement: the best drafts on the calibration set, as many as the final judge has members
+- with its single best criteria instead of the mean
+- without level descriptions, without examples, and without both and criteria, if its prompt shows them
+
+Calibration items choose every variant. The held-out items of the calibration evaluate it. Only missing scores are
+requested.
 """
 
 from __future__ import annotations
@@ -50,7 +54,7 @@ Part = Literal["levels", "examples"]
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A judge with a part removed: the mean over `criteria`, asked `without` parts of the prompt."""
+    """A judge with a part removed: the mean over `criteria`, with the parts in `without` left out of the prompt."""
 
     key: VariantKey
     criteria: tuple[Criteria, ...]
@@ -59,7 +63,7 @@ class Variant:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of its scores: criteria asked in another way have scores of their own."""
+        """Names of its columns in the score table; scores without some parts of the prompt have their own columns."""
         asked = "".join(f"without {part}: " for part in self.without)
         return tuple(asked + each.criteria_id for each in self.criteria)
 
@@ -68,9 +72,9 @@ class Variant:
 class AblationRow:
     """One variant of the judge.
 
-    `difference` is the variant minus the final judge on the `n` held-out items that both scored: below 0 the final
-    judge aligns better.  `p_holm` is corrected over the table.  All None on the final judge's own row and where
-    undefined (`reason`).  `first_look`: nobody had measured it on held-out before this table.
+    `difference` is the variant minus the final judge, on the `n` held-out items that both scored. Below 0 the final
+    judge aligns better. `p_holm` is corrected over the table. These are None for the final judge itself, and where
+    undefined (see `reason`). `first_look` marks a variant that was never measured on held-out items before.
     """
 
     key: VariantKey
@@ -103,10 +107,10 @@ class AblationRow:
 
 @dataclass(frozen=True)
 class Ablation:
-    """The ablation table; `left_out` maps variants that are missing to the reason.
+    """The ablation table; `left_out` maps each missing variant to the reason.
 
-    `calibration_positions` are those of the split, whose labels chose the criteria.  `scores` are (n_variants, n_items)
-    over all items of the golden set, NaN where not requested.
+    `calibration_positions` are the items of the calibration set, which chose the criteria. `scores` are (n_variants,
+    n_items) over the whole golden set, NaN where not requested.
     """
 
     task: Task
@@ -122,7 +126,7 @@ class Ablation:
 
     @property
     def opening(self) -> str:
-        """Say how the held-out items were used for this table."""
+        """A sentence on how this table used the held-out items."""
         names = ", ".join(row.key for row in self.rows if row.first_look)
         if not names:
             return f"All rows were already measured on the {self.n_held_out:,} held-out items."
@@ -132,7 +136,7 @@ class Ablation:
         )
 
     def as_json(self, out: str = "") -> dict[str, Any]:
-        """Return the JSON of `ablate`; `out` is the folder it was written to."""
+        """Return the JSON of `ablate`; `out` is the folder that it was written to."""
         rows = [row.as_json() for row in self.rows]
         about = {"aspect": self.task.aspect, "judge": self.judge_spec, "n_held_out": self.n_held_out}
         return about | {"rows": rows, "left_out": dict(self.left_out), "calls": self.calls, "out": out}
@@ -141,9 +145,9 @@ class Ablation:
 class _Asked:
     """The variants of `calibration`, and the scores that are still missing.
 
-    `sides` are the calibration and held-out positions that were reported on.  `table` holds what the calibration
-    reported and `scores`; `missing` maps parts left out and positions to the criteria to score there, by column.
-    UsageError when `golden` is not the golden set of the calibration.
+    `sides` are the reported positions of the calibration set and of the held-out set. `table` holds the scores of the
+    calibration and those passed as `scores`. `missing` maps (parts left out, positions) to the criteria to score there,
+    by column. UsageError if `golden` is not the golden set of the calibration.
     """
 
     def __init__(self, calibration: Calibration, golden: GoldenSet, scores: ScoreMatrix | None) -> None:
@@ -187,10 +191,10 @@ def estimate_ablation(
 
 
 def ablate(judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | None = None) -> Ablation:
-    """Measure the variants of `calibration` with `judge`, the prepared judge that was calibrated.
+    """Measure each variant of `calibration` with `judge`, the prepared judge that was calibrated.
 
-    `scores` are those that the run has stored of its candidates (rows by criteria id); what neither they nor the
-    calibration hold is requested once.  UsageError for another golden set; errors of the judge pass through.
+    `scores` are the stored scores of the run's candidates (rows by criteria id). Scores missing there and in
+    `calibration` are requested once. UsageError for another golden set; errors of the judge are passed on.
     """
     golden = judge.golden
     asked = _Asked(calibration, golden, scores)
@@ -209,7 +213,7 @@ def ablate(judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | No
             table.spend(matrix.calls, matrix.usage)
             table.enter(replace(matrix, criteria_ids=tuple(missing), unscored=unread))
             publish(f"{table.calls:,} of {expected:,} scores")
-    # measured as in the calibration's own report, so that the final judge's row equals it
+    # the same measure and seed as the calibration's report, so the final judge's row has the same figures
     measure, seed = calibration.held_out.measure, calibration.settings.seed
     sides = [LabelledItems.of(golden, calibration.task.aspect, side) for side in asked.sides]
     used = np.isin(np.arange(len(golden.items)), asked.positions)
@@ -249,9 +253,9 @@ def ablate(judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | No
 
 
 def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]]:
-    """Return the final judge and the variants that differ from it, and why the others are left out.
+    """Return the final judge and its variants, and why other variants are left out.
 
-    Only calibration items choose.
+    Uses calibration items only.
     """
     chosen, n_items = calibration.chosen, len(calibration.split.calibration)
     variants = [Variant("final", chosen, "The calibrated judge, as exported.")]
@@ -299,7 +303,7 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
 
 
 def _asked_without(judge: AskedJudge, without: tuple[Part, ...]) -> AskedJudge:
-    """Remove parts of the judge's prompt; a run keeps none of those scores under its criteria."""
+    """Leave parts out of the judge's prompt; its scores are not stored, because they are not scores of the criteria."""
     if not without:
         return judge
     model, task = judge.judge, judge.task

@@ -1,7 +1,7 @@
 """Calibrate from Python or the command line: estimate the cost, run, and save the judge and its files.
 
-`Calibration` is what a store keeps: a plain record without golden set, files and endpoints.  `calibrate` returns the
-same record as a `CalibratedRun`, which also holds the golden set and the way back to the judge.
+A store keeps a `Calibration`: a plain record without golden set, files and endpoints. `calibrate` returns it as a
+`CalibratedRun`, which also has the golden set and can open the judge again.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from core.settings import Settings
 class CalibratedRun(Calibration):
     """A `Calibration` with its golden set, its duration in seconds, and access to its judge.
 
-    `own_judge` is the prepared judge of a caller who handed in one of their own, who also closes it; any other is made
-    again from `judge_state`, with the key of the environment.
+    `own_judge` is the prepared judge of a caller who passed a Judge; the caller closes it. Any other judge is restored
+    from `judge_state`, with the key from the environment.
     """
 
     golden: GoldenSet = field(repr=False)
@@ -48,7 +48,7 @@ class CalibratedRun(Calibration):
 
     @cached_property
     def judge(self) -> CalibratedJudge:
-        """The calibrated judge, made at the first use; it scores like the saved file loaded with `core.load_judge`."""
+        """The calibrated judge, created on first use; scores like the saved file loaded with `core.load_judge`."""
         card = judge_card(self, **known_of(self.golden, self))
         return CalibratedJudge.of(card, self.own_judge or self._made_again(), where="calibration")
 
@@ -57,10 +57,10 @@ class CalibratedRun(Calibration):
         return summary(self, "", self.seconds) | self._sureness
 
     def save(self, folder: Path | str) -> dict[str, Any]:
-        """Write `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl` and `summary.json` into `folder`; return the last.
+        """Write `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl` and `summary.json` to `folder`; return the last.
 
-        The verdicts are those of the run, with reasons where the judge gives any (a remote one reads its replies).
-        UsageError for a place that cannot be written.
+        The verdicts are those of the run, with the judge's reasons if it gives any. UsageError if the folder can't be
+        written.
         """
         with self.reopened() as judge:
             verdicts = final_verdicts(self, self.golden, judge)
@@ -69,11 +69,11 @@ class CalibratedRun(Calibration):
 
     @cached_property
     def _sureness(self) -> dict[str, Any]:
-        """Coverage of the intervals around verdicts on held-out items."""
+        """Coverage and width of the intervals around verdicts on held-out items, as JSON."""
         return {"sureness": calibrated_sureness(self.golden, self).as_json()}
 
     def reopened(self) -> AbstractContextManager[Judge]:
-        """Open the judge that was calibrated; it is closed again unless it is the caller's own."""
+        """Open the calibrated judge; on exit it is closed, unless it belongs to the caller."""
         return closing(self._made_again()) if self.own_judge is None else nullcontext(self.own_judge)
 
     def _made_again(self) -> Judge:
@@ -81,7 +81,7 @@ class CalibratedRun(Calibration):
 
 
 class _PreparedJudge(Keeper):
-    """Remember the judge made ready."""
+    """Remembers the prepared judge."""
 
     def keep_judge(self, judge: Judge, prepared: Prepared) -> None:
         self.judge = judge
@@ -99,14 +99,22 @@ def calibrate(
     progress: Progress = SILENT,
     **choices: Any,
 ) -> CalibratedRun:
-    """Calibrate `judge` on one aspect of `golden` and report it on held-out items.
+    """Calibrate `judge` on one aspect of `golden` and measure it on held-out items.
 
-    `judge` is a SPEC ("offline", "openai:MODEL@BASE_URL", …) or a Judge; `settings` or single `choices` (fields of
-    `CalibrationSettings`, e.g. ``rounds=2, seed=1``) say how, `asking` how the judge of a SPEC is asked for a score.
-    `definition` is what the aspect means; a whole `Task` as `aspect` also says what the levels of its scale mean.
-    `replies` caches a remote judge's replies, so that nothing is paid twice; `progress` receives every snapshot of the
-    leaderboard, and may stop the work.  Raises AspectError for labels that cannot rank anything, ProviderError for an
-    endpoint that fails.
+    Args:
+        golden: Items and labels.
+        aspect: The aspect, or a whole `Task`, which also describes the levels of its scale.
+        judge: A SPEC ("offline", "openai:MODEL@BASE_URL", …) or a Judge.
+        settings: How to search, measure and split.
+        definition: The meaning of the aspect.
+        asking: How to prompt the judge of a SPEC.
+        replies: Cache for replies of a remote judge, so that no call is paid for twice.
+        progress: Receives each leaderboard, and may stop the run.
+        **choices: Single fields of `CalibrationSettings`, for example ``rounds=2, seed=1``.
+
+    Raises:
+        AspectError: The labels are too few or all equal.
+        ProviderError: An endpoint failed.
     """
     started, chosen = time.perf_counter(), replace(settings or CalibrationSettings(), **choices)
     task, made = task_of(golden, aspect, definition) if isinstance(aspect, str) else aspect, _PreparedJudge()
@@ -132,7 +140,7 @@ def estimate(
     replies: ReplyStore | None = None,
     **choices: Any,
 ) -> Estimate:
-    """Estimate calls, tokens and price of `calibrate` with the same arguments, without any request."""
+    """Estimate calls, tokens and price of `calibrate` with the same arguments; sends no request."""
     chosen = replace(settings or CalibrationSettings(), **choices)
     task = task_of(golden, aspect, definition) if isinstance(aspect, str) else aspect
     with _opened(judge, replies, asking) as opened:
@@ -140,7 +148,7 @@ def estimate(
 
 
 def _opened(judge: str | Judge, replies: ReplyStore | None, asking: Asking | None) -> AbstractContextManager[Judge]:
-    """Open the judge that a SPEC names and close it in the end; the caller's own judge is used as it is."""
+    """Open the judge of a SPEC and close it on exit; leave the caller's own judge open."""
     if isinstance(judge, str):
         return closing(make_judge(judge, Settings.from_environment(), replies, asking=asking, gate=NAMED))
     if asking is not None and asking.style is not None:
@@ -152,10 +160,10 @@ def _opened(judge: str | Judge, replies: ReplyStore | None, asking: Asking | Non
 
 
 def ablate(calibrated: CalibratedRun, *, progress: Progress = SILENT) -> ablation.Ablation:
-    """Measure what each part of a calibrated judge adds on held-out items (Tables 5 and 8), row by row in `rows`.
+    """Measure on held-out items what each part of a calibrated judge adds (Tables 5 and 8), one row per variant.
 
-    The final judge is compared with the one without criteria, without refinement, and with its single best criteria.
-    Only what the run does not hold is asked for.
+    The final judge is compared with variants without criteria, without refinement, and with its single best criteria.
+    Only missing scores are requested.
     """
     shown = [calibrated.golden.items[p] for p in calibrated.split.calibration]
     with calibrated.reopened() as judge:
@@ -178,11 +186,10 @@ def repeated(
     replies: ReplyStore | None = None,
     progress: Progress = SILENT,
 ) -> Iterator[tuple[CalibratedRun, tuple[str, ...]]]:
-    """Repeat the calibration that a judge file came from on the same `golden`; yields it with warnings about it.
+    """Repeat the calibration of a judge file on the same `golden`; yield the result and warnings about it.
 
-    Its judge is open meanwhile.  `judge` names the file's judge once more, so that its endpoint may get the key, or its
-    model may be loaded.  UsageError for a file whose judge was never drafted (fused, RepEval), another golden set, or
-    another judge.
+    The judge stays open until the context ends. `judge` repeats the SPEC in the file, which permits the use of its key
+    or local model. UsageError for a file without criteria (fused, RepEval), another golden set, or another judge.
     """
     card = read_card(path)
     if (kind := kind_of(card)) != "judge":

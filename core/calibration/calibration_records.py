@@ -32,7 +32,7 @@ ExamplesBy = Literal["scale", "similarity"]
 RevisitMode = Literal["racing", "full"]
 PresetName = Literal["summarisation", "data-to-text", "hallucination", "quick"]
 
-# Choices that the paper leaves open, next to its preset values in `PRESETS`
+# Values that the paper leaves open; `PRESETS` has its own
 MISALIGNED_FROM = 0.5
 """Least |gap| of a misaligned item, in standard deviations of scores and labels."""
 MISALIGNED_POOL = 24
@@ -43,7 +43,7 @@ INNER_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """How many criteria are drafted and refined, from how many exemplars (AutoCalibrate, Table 9)."""
+    """How many criteria are drafted and refined, and from how many exemplars (AutoCalibrate, Table 9)."""
 
     draft_sizes: tuple[int, ...]
     draft_trials: int
@@ -73,10 +73,10 @@ AS_IN_PAPER: Mapping[str, Any] = {"revisit": "full", "refine_gate": False, "ense
 class CalibrationSettings:
     """Settings of a calibration: options of the command, fields of the form, part of judge.yaml.
 
-    `level` None takes sample level where the groups allow it, else dataset.  A call is one draft, one refinement, or
-    one set of criteria on one item.  `budget` and `budget_usd` are caps: the search stops in order when one is
-    reached, and None is no limit.  `budget_usd` counts retries, thoughts and cached prompt tokens.  `fit_strengths`
-    lets the offline judge fit the strengths of its clauses to all labels.
+    `level` None takes sample level if the groups allow it, else dataset level. A call is one draft, one refinement, or
+    one item scored with one set of criteria. `budget` and `budget_usd` are limits, None for none; a search that reaches
+    one stops and is still reported. `budget_usd` includes retries, reasoning tokens and cached prompt tokens.
+    `fit_strengths` lets the offline judge fit the strengths of its clauses to all calibration labels.
     """
 
     preset: PresetName = setting("summarisation", "How many criteria to draft and refine, from how many exemplars.")
@@ -111,7 +111,7 @@ class CalibrationSettings:
         check_settings(self)
 
     def split_of(self, golden: GoldenSet, aspect: str) -> Split:
-        """Split `golden` by source (and system), with the seed."""
+        """Split `golden` into calibration and held-out set, by source (and system), with the seed."""
         return split_sources(golden, aspect=aspect, fraction=self.calibration_share, seed=self.seed, kind=self.split)
 
     @property
@@ -125,7 +125,7 @@ class CalibrationSettings:
 
     @property
     def refinements(self) -> int:
-        """Refinements requested in each round."""
+        """Number of refinements requested in each round."""
         if not self.rounds:
             return 0
         each = len(self.plan.refine_sizes) * self.plan.refine_trials * self.plan.refine_samples
@@ -133,7 +133,7 @@ class CalibrationSettings:
 
     @property
     def words(self) -> str:
-        """Describe the search, the refinement and the choice in a sentence."""
+        """A sentence on search, refinement and choice of the final judge."""
         gate = "if it gains on an inner fold" if self.refine_gate else "without a gate"
         refining = f"{counted(self.rounds, 'round')} of refining the best {self.keep}, each refinement taken {gate}"
         applied = "the single best" if self.ensemble == 1 else f"the mean of the best {self.ensemble}"
@@ -143,28 +143,28 @@ class CalibrationSettings:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings by name; newer ones only where they differ from their defaults, as older files do."""
+        """Return the settings by name; fields that older files lack appear only if they differ from their defaults."""
         later: dict[str, Any] = {"fit_strengths": True, "levels": True, "examples": 0, "examples_by": "scale"}
         later |= {"budget_usd": None, "reasons": True}
         return {name: value for name, value in asdict(self).items() if later.get(name, ...) != value}
 
     @property
     def budget_words(self) -> str:
-        """Name the budget: "budget of 700 calls" or "budget of $0.50"."""
+        """The budget in words, "budget of 700 calls" or "budget of $0.50"."""
         return f"budget of ${self.budget_usd:,g}" if self.budget_usd is not None else f"budget of {self.budget:,} calls"
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> CalibrationSettings:
-        """Read what `as_json` wrote; settings of earlier versions that no longer exist are dropped."""
+        """Read settings written by `as_json`; unknown names from earlier versions are ignored."""
         return cls(**{f.name: body[f.name] for f in fields(cls) if f.name in body})
 
 
 @dataclass(frozen=True, slots=True)
 class RoundSettings:
-    """How many proposals a round requests: each parent × `sizes` × `trials`.
+    """How many proposals a refinement round requests: each parent × `sizes` × `trials`.
 
-    Each size samples so many items, of those picked by hand or of the most misaligned.  A size that reaches the number
-    of picks shows all of them.
+    Each size is a number of items to show, sampled from the picked items or from the most misaligned. A size of at
+    least the number of picks shows all of them.
     """
 
     sizes: tuple[int, ...] = (1, 2, 4)
@@ -177,11 +177,11 @@ class RoundSettings:
 
     @property
     def per_parent(self) -> int:
-        """Proposals requested from each parent."""
+        """Number of proposals requested from each parent."""
         return len(self.sizes) * self.trials
 
 
-# ── what comes out ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── results ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,8 @@ class Candidate:
     """Criteria on the leaderboard, with their alignment on the calibration items scored so far (None before any).
 
     Status: waiting (not scored yet), running, stopped (dropped by racing or the budget), kept (in the pool), rejected
-    (a refinement that did not gain on the inner fold), chosen (in the final judge), baseline (no criteria).
-    `inner_gain` is a refinement's gain over its parent on the inner fold; None for others.
+    (a refinement without a gain on the inner fold), chosen (in the final judge), baseline (no criteria). `inner_gain`
+    is a refinement's gain over its parent on the inner fold; None for others.
     """
 
     criteria: Criteria
@@ -202,7 +202,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class LeaderboardSnapshot:
-    """The leaderboard while a calibration runs; `candidates` are ranked, best first, the baseline among them."""
+    """The leaderboard of a running calibration; `candidates` are sorted best first and include the baseline."""
 
     phase: Phase
     round: int
@@ -215,11 +215,11 @@ class LeaderboardSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class WorkDone:
-    """Work requested and done; `left_out` lists what was not done, and why.
+    """Work requested and done; `left_out` lists the skipped steps with their reasons.
 
-    Drafts and refinements are requested by the settings, made (usable and not repeated), and ranked or accepted into
-    the pool.  A round is done when its refinements were made and scored on all items.  A call is a draft, a refinement
-    or an item with one set of criteria, cached or not; `calls_planned` is the most that could be needed.
+    Drafts and refinements are *asked* (requested by the settings), *made* (usable and new), and *ranked* or *accepted*
+    into the pool. A round is done when its refinements were made and scored on all items. A call is a draft, a
+    refinement, or one item scored with one set of criteria, cached or not. `calls_planned` is the upper limit.
     """
 
     drafts_asked: int = 0
@@ -264,11 +264,11 @@ class WorkDone:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Cost of a calibration before it starts; tokens and cost are None where they cannot be known.
+    """Cost of a calibration before it starts; tokens and cost are None if unknown.
 
-    `calls` is the most that these settings can take, within the budget.  Tokens and cost count every call as a scoring
-    call, which most are.  `notes` are sentences to show with it; `few_labels` is a warning about few calibration
-    labels, "" where there are enough.
+    `calls` is the maximum for these settings, within the budget. Tokens and cost treat every call as a scoring call,
+    because most are. `notes` are sentences to show with the estimate. `few_labels` warns about too few calibration
+    labels, "" if there are enough.
     """
 
     calls: int
@@ -294,16 +294,16 @@ class Calibration:
     """The result of a calibration.
 
     Attributes:
-        chosen: Criteria of the final judge: one, or the members of the ensemble.
-        calibration: Alignment of the final judge on the items that chose it (optimistic).
-        held_out: Its alignment on held-out items.
+        chosen: Criteria of the final judge: one set, or the members of the ensemble.
+        calibration: Alignment of the final judge on the calibration set, which chose it (optimistic).
+        held_out: Alignment of the final judge on the held-out set.
         best_single: Both alignments of the single best criteria.
         no_criteria: Both alignments of the baseline.
-        gain: Final judge minus baseline on the held-out items that both scored.  Its test alone shows whether the
+        gain: Final judge minus baseline on the held-out items that both scored. Only its test shows whether the
             criteria add anything.
-        scores: Scores of the final judge (first row) and its members on calibration, then held-out items.
-        stopped_early: What the budget cut, "" for nothing.
-        texts: Recognises the items of both sets elsewhere.
+        scores: Scores of the final judge (first row) and its members, on calibration items, then on held-out items.
+        stopped_early: Work that the budget cut, "" for none.
+        texts: Fingerprints that recognise the items of both sets in other files.
         intervals: State of the intervals around a verdict (`core.stats.on_scale`); None in older results.
     """
 
@@ -334,12 +334,12 @@ class Calibration:
 
     @property
     def score_map(self) -> IsotonicMap | None:
-        """Map from the final judge's scores to the human scale; None where none could be fitted."""
+        """Isotonic map from the final judge's scores to the human scale; None if none could be fitted."""
         return None if self.isotonic is None else IsotonicMap.from_json(self.isotonic)
 
     @property
     def optimism(self) -> float | None:
-        """Alignment on calibration minus held-out items; None where either is undefined."""
+        """Alignment on the calibration set minus that on the held-out set; None if either is undefined."""
         if self.calibration.value is None or self.held_out.value is None:
             return None
         return self.calibration.value - self.held_out.value

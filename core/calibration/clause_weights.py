@@ -1,4 +1,4 @@
-"""Weights of the clauses of criteria, learnt from calibration labels."""
+"""Learn the weights of the clauses of criteria from calibration labels."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ LABELS_A_CLAUSE = 5
 
 
 def clause_weights(ratings: FloatArray, labels: FloatArray) -> FloatArray:
-    """Fit weights (n_clauses,), at least 0 with sum 1, to `ratings` (n_items, n_clauses) and `labels` (n_items,).
+    """Fit weights (n_clauses,), at least 0 and summing to 1, to `ratings` (n_items, n_clauses) and `labels` (n_items,).
 
-    Non-negative least squares (Lawson and Hanson 1974) of the labels on the ratings, both less their means, then
-    divided by the sum.  A clause whose ratings are all equal gets 0.  Equal weights with fewer than `LABELS_A_CLAUSE`
-    labels for each clause, and where no clause rises with the labels.
+    Uses non-negative least squares (Lawson and Hanson 1974) on centred ratings and labels, then divides by the sum. A
+    clause with equal ratings throughout gets 0. All weights are equal with fewer than `LABELS_A_CLAUSE` labels per
+    clause, or if no clause rises with the labels.
     """
     from scipy.optimize import nnls
 
     n, k = ratings.shape
     weights = np.zeros(k)
     if n >= LABELS_A_CLAUSE * k:
-        # rounding leaves a little of a constant column, which must not count
+        # set constant columns to exactly 0, which rounding would miss
         centred = np.where(np.ptp(ratings, axis=0) > 0, ratings - ratings.mean(axis=0), 0.0)
-        with suppress(RuntimeError):  # no solution in as many steps as scipy takes
+        with suppress(RuntimeError):  # scipy reached its limit of iterations
             weights = nnls(centred, labels - labels.mean())[0]
     total = float(weights.sum())
     return weights / total if total > 0 else np.full(k, 1 / k)
 
 
 def weigh_clauses(pool: CandidatePool, ids: Sequence[str]) -> FloatArray:
-    """Learn weights for the clauses of chosen criteria, and enter the scores that follow from them.
+    """Learn clause weights for the criteria `ids`, and replace their scores in the table by the weighted ones.
 
-    Criteria that were not rated clause by clause keep their scores.
+    Criteria without ratings per clause keep their scores.
 
     Returns:
-        Mean scores (n_items,) for the map to the human scale and the intervals: each fold of sources is scored with
-        weights learnt on the others.
+        Cross-fitted mean scores (n_items,): weights learnt on the other folds score each fold of sources. The map to
+            the human scale and the intervals use them.
     """
     items, table, golden, crossed = pool.items, pool.table, pool.judge.golden, list[FloatArray]()
     folds = source_folds(items.sources, seed=pool.settings.seed)

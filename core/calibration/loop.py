@@ -1,11 +1,11 @@
 """AutoCalibrate (the paper's Algorithm 1): draft, revisit, refine, report.
 
-What chooses and what reports never share items: drafts see calibration items only, candidates are ranked on
-calibration, refinements pass a gate on an inner fold of calibration, and held-out is scored once, at the end, with
-the final judge, the best of its criteria alone and the baseline (no criteria).
+Selection and reporting never share items. Drafts see calibration items only. Candidates are ranked on calibration
+items. Refinements must also gain on an inner fold of the calibration set. The final judge, its best single criteria and
+the baseline are scored once on the held-out set, at the end.
 
-A budget is a cap.  Calls for the held-out items are kept back from it; the search stops in order when the rest is used
-up, and the result says what the budget did not cover.
+A budget is an upper limit, and part of it is reserved for the held-out items. When the rest is spent, the search stops,
+and the result lists the skipped work.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from core.stats.correlation import source_folds
 from core.stats.on_scale import fit_intervals
 from core.wording import counted, money
 
-CRITERIA_WORDS = 120  # of drafted criteria, as language models write them
+CRITERIA_WORDS = 120  # typical length of drafted criteria
 DOLLAR_STEP = 8
 """Held-out items in a step that a budget in dollars may stop: the scores of a stopped step are not used."""
 CROSSED = 10
@@ -65,10 +65,11 @@ CROSSED = 10
 
 @dataclass
 class _Run:
-    """State that the phases of one calibration share.
+    """State shared by the phases of one calibration.
 
-    `fitting` are the calls for fitting strengths.  `cut` lists what the budget did not cover, `not_run` what had no
-    reason to run.  `fitted` are criteria with crossed scores (n_items,), of judges that fit strengths.
+    `fitting` is the number of calls reserved for fitting strengths. `cut` lists the work that the budget did not cover,
+    and `not_run` the work that wasn't needed. `fitted` are the criteria with fitted strengths and their cross-fitted
+    scores (n_items,); None for other judges.
     """
 
     pool: CandidatePool
@@ -99,28 +100,28 @@ def calibrate(
     split: Split | None = None,
     keeper: Keeper | None = None,
 ) -> Calibration:
-    """Calibrate `judge` on one aspect of `golden`, publishing the leaderboard as it changes.
+    """Calibrate `judge` on one aspect of `golden`, and publish the leaderboard as it changes.
 
     Args:
         golden: Items and labels.
         aspect: The aspect, or a whole task.
-        judge: The judge to ask; it carries its reply cache.
+        judge: The judge, with its reply cache.
         settings: How to search, measure and split.
-        progress: Receives each leaderboard, and may stop the work.
+        progress: Receives each leaderboard, and may stop the run.
         asking: Whether the judge writes evaluation steps first.
-        split: Calibration and held-out set; by default as `settings` say.
-        keeper: Receives the judge made ready, criteria and scores as they come.
+        split: Calibration and held-out set; None splits according to `settings`.
+        keeper: Stores the prepared judge, criteria and scores as they arrive.
 
     Raises:
-        AspectError: Before the first call, when the labels cannot rank anything.
-        UsageError: A budget in dollars for a model without a price, or one that pays for no call.
+        AspectError: The labels are too few or all equal; raised before the first call.
+        UsageError: A budget in dollars for a model without a price, or too small for one call.
     """
     task, split, items, judge = _prepared(golden, aspect, judge, settings, split)
     shown, keeper = [golden.items[position] for position in split.calibration], keeper or Keeper()
     limit = calls_within(settings, judge, task, golden, split)
     ready, prepared = judge.made_ready(task, shown, writes_steps=asking is not None and asking.writes_steps)
     keeper.keep_judge(ready, prepared)
-    if settings.budget_usd is not None:  # for this calibration alone: the judge may be asked again later
+    if settings.budget_usd is not None:  # a limit for this calibration only
         ready = ready.within(max(0.0, settings.budget_usd - (prepared.usage.cost or 0.0)))
     asked = AskedJudge(ready, golden, task, progress, prepared=prepared, keeper=keeper)
     run = _start(asked, split, settings, opened=split.held_out, limit=limit)
@@ -138,7 +139,7 @@ def calibrate(
         raise pool.table.ended or run.none_readable("draft")
     pool.add(drafts)
 
-    # Revisit: keep those that agree best with the raters on calibration items
+    # Revisit: keep the drafts with the best agreement on calibration items
     kept, n_items, ended = revisit(pool, drafts, order, phase="revisit", round_=0)
     if ended:
         run.cut.append(f"the ranking of the drafts up to {n_items} of {items.n} calibration items")
@@ -148,7 +149,7 @@ def calibrate(
     elif run.fitting:
         run.fitted = fit_strengths(pool)
 
-    # Refine: mend the best ones on items that they get wrong
+    # Refine: improve the best drafts on their misaligned items
     for round_ in range(1, settings.rounds + 1):
         if not _refine_round(run, round_):
             break
@@ -158,7 +159,7 @@ def calibrate(
 def _prepared(
     golden: GoldenSet, aspect: str | Task, judge: Judge, settings: CalibrationSettings, split: Split | None
 ) -> tuple[Task, Split, LabelledItems, Judge]:
-    """Return the task as the judge reads it, the split, the calibration items, and the judge with its examples."""
+    """Return the task, the split, the calibration items, and the judge with its examples."""
     task = task_of(golden, aspect) if isinstance(aspect, str) else aspect
     if not settings.levels or not isinstance(judge, LLMJudge):
         task = replace(task, levels=())
@@ -168,7 +169,7 @@ def _prepared(
 
 
 def _usable_items(golden: GoldenSet, task: Task, split: Split) -> LabelledItems:
-    """Return the calibration items; AspectError, with the way out, when their labels are too few or all equal."""
+    """Return the labelled calibration items.  AspectError with a remedy if the labels are too few or all equal."""
     items = LabelledItems.of(golden, task.aspect, split.calibration)
     if items.n < LEAST:
         raise AspectError(
@@ -194,10 +195,10 @@ def measure(
     *,
     held_out: bool = True,
 ) -> Calibration:
-    """Measure `judge` with `criteria` that people chose (the mean of their scores), like the winner of a calibration.
+    """Measure `judge` with the mean score of the given `criteria`, like the final judge of a calibration.
 
-    Nothing is drafted or refined, and no budget applies; the baseline is scored too.  Without `held_out` those items
-    are left alone, and what would be measured on them is undefined.
+    Drafts and refines nothing, and ignores budgets. The baseline is scored too. With `held_out` False, held-out items
+    are not scored, and their figures are undefined.
     """
     settings = replace(settings, budget=None, budget_usd=None, rounds=0, ensemble=len(criteria))
     held_out_items = [judge.golden.items[position] for position in split.held_out]
@@ -223,7 +224,7 @@ def measure(
 def _start(
     judge: AskedJudge, split: Split, settings: CalibrationSettings, *, opened: Sequence[int], limit: float = math.inf
 ) -> _Run:
-    """Set up the candidates; `opened` are the positions of the held-out items that will be scored."""
+    """Create the candidate pool; `opened` are the positions of the held-out items to score."""
     golden, task, before = judge.golden, judge.task, judge.prepared
     items, held_out = _usable_items(golden, task, split), LabelledItems.of(golden, task.aspect, opened)
     fitting = fitting_calls(judge.judge, settings, items)
@@ -250,7 +251,7 @@ def _start(
 
 
 def _refine_round(run: _Run, round_: int) -> bool:
-    """Run one round: children of the top K race, pass the gate, and join the pool.  False if it could not finish."""
+    """Run one round: draft children of the best criteria, race and gate them.  False if it could not finish."""
     pool, table = run.pool, run.pool.table
     train, inner = folds_of(pool.items, pool.settings.seed, gated=pool.settings.refine_gate)
     parents = pool.ranked(pool.with_status("kept"))[: pool.settings.keep]
@@ -281,7 +282,7 @@ def _refine_round(run: _Run, round_: int) -> bool:
 
 
 def _report(run: _Run) -> Calibration:
-    """Choose the final judge on calibration, then score it and the baseline on held-out, once."""
+    """Choose the final judge on calibration items, then score it and the baseline once on held-out items."""
     pool, table, judge, baseline = run.pool, run.pool.table, run.pool.judge, run.baseline
     items, scale, settings = run.pool.items, judge.task.scale, run.pool.settings
     pool.refresh()
@@ -353,11 +354,11 @@ def _report(run: _Run) -> Calibration:
 
 
 def _final_members(run: _Run) -> list[str]:
-    """Choose the criteria of the final judge: the best on calibration, or those with fitted strengths."""
+    """Return the ids of the final judge's criteria: those with fitted strengths, else the best on calibration items."""
     pool, n_held_out = run.pool, max(1, run.held_out.n)
     pool.table.reserve = 0
     if run.fitted is not None:
-        # ranks on calibration are optimistic for what was picked there; fitted strengths were shrunk between sources
+        # don't rank them: criteria picked on calibration look too good there, while fitted strengths are shrunk
         return [run.fitted[0].criteria_id]
     kept, wanted = pool.ranked(pool.with_status("kept")), pool.settings.ensemble
     if not kept:
@@ -370,7 +371,7 @@ def _final_members(run: _Run) -> list[str]:
 
 
 def _score_held_out(run: _Run, scored: Sequence[Criteria]) -> LabelledItems:
-    """Score the held-out items that the budget covers, whole sources in random order; return those scored."""
+    """Score as many held-out items as the budget covers, in whole random sources; return the scored items."""
     pool, table, held_out = run.pool, run.pool.table, run.held_out
     if table.left < held_out.n * len(scored):
         order = whole_sources(held_out.sources, pool.settings.seed)
@@ -390,7 +391,7 @@ def _score_held_out(run: _Run, scored: Sequence[Criteria]) -> LabelledItems:
 
 
 def _final_scores(run: _Run, members: Sequence[str], final: FloatArray, positions: Sequence[int]) -> ScoreMatrix:
-    """Collect the final judge's scores at `positions` in the first row ("final"), those of its members below."""
+    """Return scores at `positions`: the final judge in the first row ("final"), then its members."""
     table, items = run.pool.table, run.pool.judge.golden.items
     ids, reasons = tuple(items[k].item_id for k in positions), table.reasons(members)
     missing = tuple(
@@ -429,13 +430,14 @@ def _work_done(run: _Run, n_held_out: int, stopped: str) -> WorkDone:
     )
 
 
-# ── before the first call ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── cost before the first call ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def calls_within(settings: CalibrationSettings, judge: Judge, task: Task, golden: GoldenSet, split: Split) -> float:
-    """Return the most calls that both budgets allow, infinity for none; dollars at the price of calibration items.
+    """Return the maximum number of calls within both budgets, infinity without one.
 
-    UsageError for a model whose price is not known, and for dollars that pay for no call.
+    Dollars are converted at the price of scoring the calibration items. UsageError if the model's price is unknown, or
+    if the dollars don't pay for one call.
     """
     limit = math.inf if settings.budget is None else settings.budget
     if settings.budget_usd is None:
@@ -455,7 +457,7 @@ def calls_within(settings: CalibrationSettings, judge: Judge, task: Task, golden
 
 
 def most_calls(settings: CalibrationSettings, items: LabelledItems, n_held_out: int, fitting: int) -> int:
-    """Count the calls of a whole calibration at most; `fitting` are those of `fitting_calls`."""
+    """Return the maximum number of calls of a calibration; `fitting` is the result of `fitting_calls`."""
     order, n_drafts, n_refined = racing_order(items, settings), settings.plan.n_drafts, settings.refinements
     calls = n_drafts + race_calls(settings, n_drafts, order, with_baseline=True) + fitting
     if settings.rounds:
@@ -472,7 +474,7 @@ def estimate(
     asking: Asking | None = None,
     split: Split | None = None,
 ) -> Estimate:
-    """Estimate the calls of `calibrate` with the same arguments and errors."""
+    """Estimate calls, tokens and price of `calibrate` with the same arguments; raises the same errors."""
     asking = asking or Asking()
     task, split, items, judge = _prepared(golden, aspect, judge, settings, split)
     shown = [golden.items[p] for p in split.calibration]
@@ -511,7 +513,7 @@ def estimate(
 
 
 def reasons_words(golden: GoldenSet, aspect: str, split: Split, settings: CalibrationSettings) -> str:
-    """Say how many calibration items have reasons, and whether they will be used; "" for none."""
+    """Say how many calibration items have reasons, and whether they are used; "" for none."""
     reasons = golden.reasons(aspect)
     n = sum(golden.items[position].item_id in reasons for position in split.calibration)
     if not n:
@@ -520,15 +522,14 @@ def reasons_words(golden: GoldenSet, aspect: str, split: Split, settings: Calibr
     return f"{come} Drafting and refining {'use them' if settings.reasons else 'ignore them'}."
 
 
-# ── strengths fitted to all calibration items, for judges that can write such: the final judge's ──────────────────────
+# ── final criteria with strengths fitted to all calibration items, for judges that support it ─────────────────────────
 #
-# Scores on items whose labels the strengths were fitted to lie closer to the labels than later ones will.  The map to
-# the human scale and the intervals therefore rest on *crossed* scores: each fold of sources is scored by criteria
-# fitted to the others.
+# Scores on the items that strengths were fitted to are optimistic.  The map to the human scale and the intervals
+# therefore use cross-fitted scores: each fold of sources is scored by criteria fitted to the other folds.
 
 
 def crossing_calls(judge: Judge, settings: CalibrationSettings, items: LabelledItems) -> int:
-    """Count the calls of `fitted_again` at most; 0 for few labels, and without the gate, as in the paper."""
+    """Return the maximum number of calls of `fitted_again`; 0 with few labels, or without the gate as in the paper."""
     wanted = judge.fits_strengths and settings.fit_strengths and settings.refine_gate
     if not wanted or too_few_to_stack(items.n):
         return 0
@@ -536,13 +537,13 @@ def crossing_calls(judge: Judge, settings: CalibrationSettings, items: LabelledI
 
 
 def fitting_calls(judge: Judge, settings: CalibrationSettings, items: LabelledItems) -> int:
-    """Count the calls of `fit_strengths` at most; 0 where it is left out."""
+    """Return the maximum number of calls of `fit_strengths`; 0 if it is skipped."""
     crossing = crossing_calls(judge, settings, items)
     return crossing + items.n if crossing else 0
 
 
 def fit_strengths(pool: CandidatePool) -> tuple[Criteria, FloatArray] | None:
-    """Fit criteria, score them on calibration items, and cross them; None where the labels show nothing."""
+    """Return criteria with fitted strengths and their cross-fitted scores (n_items,); None if they are not new."""
     found = _fitted_to(pool, pool.items)
     if found is None or found.criteria_id in pool.entries:
         return None
@@ -553,7 +554,7 @@ def fit_strengths(pool: CandidatePool) -> tuple[Criteria, FloatArray] | None:
 
 
 def fitted_again(pool: CandidatePool, criteria: Sequence[Criteria]) -> tuple[Criteria, FloatArray] | None:
-    """Cross the scores of `criteria` if these labels give exactly them; None for any others."""
+    """Return `criteria` with cross-fitted scores if a new fit gives the same criteria; None if not."""
     if len(criteria) != 1 or not crossing_calls(pool.judge.judge, pool.settings, pool.items):
         return None
     found = _fitted_to(pool, pool.items)
@@ -562,7 +563,7 @@ def fitted_again(pool: CandidatePool, criteria: Sequence[Criteria]) -> tuple[Cri
 
 
 def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
-    """Warn that scores of fitted `criteria` are not crossed; "" where no strengths are stated."""
+    """Warn that scores of criteria with fitted strengths are not cross-fitted; "" without such strengths."""
     from core.judging.offline.features import states_strength
 
     if not judge.fits_strengths or not any(states_strength(each.text) for each in criteria):
@@ -574,7 +575,7 @@ def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
 
 
 def unread_lines_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
-    """List the lines of `criteria` that `judge` cannot read, in a sentence; "" for none."""
+    """List the lines of `criteria` that `judge` can't read in a sentence; "" for none."""
     lines = [f"“{line}”" for each in criteria for line in judge.unread_lines(each)]
     if not lines:
         return ""
@@ -590,7 +591,7 @@ def _fitted_to(pool: CandidatePool, items: LabelledItems) -> Criteria | None:
 
 
 def _crossed(pool: CandidatePool) -> FloatArray:
-    """Score calibration items, (n_items,), each fold of sources by criteria fitted to the others; NaN elsewhere."""
+    """Return cross-fitted scores (n_items,) of calibration items, by folds of sources; NaN elsewhere."""
     items, table = pool.items, pool.table
     folds, scores = source_folds(items.sources, CROSSED, pool.settings.seed), np.full(len(table.places), np.nan)
     for fold in range(int(folds.max()) + 1):

@@ -1,7 +1,7 @@
-"""Requests for new criteria: drafts from exemplars, refinements from misaligned items; and rounds of refining.
+"""Request new criteria: drafts from labelled exemplars, refinements from misaligned items, and refinement rounds.
 
-Exemplars are a stratified Monte-Carlo sample of calibration items.  A refinement is shown items that its parent gets
-wrong, and joins the pool only if it also gains on an inner fold.
+Exemplars are a stratified random sample of calibration items. A refinement sees items that its parent gets wrong. It
+joins the pool only if it also gains on an inner fold.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ TEMPERATURE = 1.0
 
 
 def request_seed(*parts: int) -> int:
-    """Hash the run's seed and a request's place to 32 bits, equal on every machine."""
+    """Hash the run's seed and the position of a request to 32 bits, the same on every machine."""
     return int(np.random.SeedSequence(parts).generate_state(1)[0])
 
 
@@ -61,9 +61,9 @@ def new_criteria(
     problems: Counter[str],
     known: Iterable[str] = (),
 ) -> tuple[Criteria, ...]:
-    """Send requests and return the usable, new criteria in order; `known` ids count as repetitions.
+    """Send requests and return the usable new criteria in order; ids in `known` count as repetitions.
 
-    Adds the calls to those of `table`, and to `problems` why other replies are of no use.
+    Adds the calls to `table`, and counts unusable replies by reason in `problems`.
     """
     if not requests:
         return ()
@@ -88,10 +88,10 @@ def new_criteria(
 
 
 def stratified_sample(labels: FloatArray, size: int, rng: np.random.Generator) -> IntArray:
-    """Draw `size` distinct indices into `labels` (n,), spread evenly over the label range, in shuffled order.
+    """Draw `size` distinct indices into `labels` (n,), spread evenly over the ranked labels, in shuffled order.
 
-    One item is drawn from each of `size` runs of equal length in order of label (ties in random order), so every part
-    of the range is seen and no label dominates.  All indices when `size` ≥ n.
+    Sorts the items by label (ties at random), cuts them into `size` groups of equal length, and draws one from each.
+    Returns all indices if `size` ≥ n.
     """
     n = len(labels)
     if size >= n:
@@ -104,7 +104,7 @@ def stratified_sample(labels: FloatArray, size: int, rng: np.random.Generator) -
 def draft_requests(
     golden: GoldenSet, aspect: str, items: LabelledItems, settings: CalibrationSettings
 ) -> tuple[DraftRequest, ...]:
-    """Make a draft request for each trial, exemplar size and sample; the samples of a trial share their exemplars."""
+    """Return draft requests for each trial, exemplar size and sample; the samples of a trial share their exemplars."""
     plan, requests, reasons = settings.plan, [], golden.reasons(aspect) if settings.reasons else {}
     for trial in range(plan.draft_trials):
         for size in plan.draft_sizes:
@@ -125,7 +125,7 @@ def draft_requests(
 
 
 def fitting_request(golden: GoldenSet, items: LabelledItems, settings: CalibrationSettings) -> DraftRequest:
-    """Make a request that shows all `items`, for judges that fit strengths to labels."""
+    """Return a request that shows all `items`, for judges that fit strengths to labels."""
     exemplars = _exemplars(golden, items, {})
     shown = tuple(each.item.item_id for each in exemplars)
     provenance = Provenance("draft", item_ids=shown, note="strengths fitted to all calibration labels")
@@ -145,14 +145,14 @@ def _exemplars(golden: GoldenSet, items: LabelledItems, reasons: Mapping[str, tu
 def with_examples(
     judge: Judge, golden: GoldenSet, items: LabelledItems, scale: Scale, settings: CalibrationSettings
 ) -> Judge:
-    """Show `settings.examples` of the calibration `items` as examples in the judge's prompt.
+    """Add `settings.examples` calibration items with their labels to the judge's prompt.
 
-    Their labels lie nearest to evenly spaced points of the scale, each from another source if there are enough.  Of
-    equally near items the one of usual length is taken, so the choice needs no seed.  As many spares follow.  By
-    similarity, each item is shown the nearest of `MOST_EXAMPLES` such items.
+    Takes the labels nearest to evenly spaced points of the scale, from different sources if possible. Ties go to the
+    item of the most typical length, so the choice needs no seed. The same number of spares follows. With `examples_by`
+    "similarity", the prompt shows the nearest of `MOST_EXAMPLES` such items to each item.
 
     Raises:
-        UsageError: The judge reads no prompt.
+        UsageError: The judge is not a language model.
     """
     if not settings.examples:
         return judge
@@ -167,7 +167,7 @@ def with_examples(
     usable = {*np.flatnonzero((lengths > 0) & ~np.isnan(items.labels)).tolist()}
     points = np.linspace(scale.low, scale.high, n) if n > 1 else np.array([(scale.low + scale.high) / 2])
     references, chosen = judge.sampling.references, list[int]()
-    for point in (*points, *points):  # the second time for the spares
+    for point in (*points, *points):  # the second pass picks the spares
         used = np.isin(items.sources, items.sources[chosen])
         order = np.lexsort((unusual, np.abs(items.labels - point), used))
         chosen += [int(k) for k in order if k in usable and k not in chosen][:1]
@@ -197,9 +197,9 @@ def without_examples_of(judge: Judge, held_out: Iterable[Item]) -> Judge:
 
 
 def folds_of(items: LabelledItems, seed: int, *, gated: bool = True) -> tuple[IntArray, IntArray]:
-    """Divide calibration items by source into those to refine on and those to gate on, as places in `items`.
+    """Split calibration items by source into a fold to refine on and an inner fold for the gate: indices into `items`.
 
-    Not `gated`, or without enough sources for two folds, both are all items.
+    If not `gated`, or with fewer than 4 sources, both folds are all items.
     """
     if not gated or np.unique(items.sources).size < 4:
         return np.arange(items.n), np.arange(items.n)
@@ -210,7 +210,7 @@ def folds_of(items: LabelledItems, seed: int, *, gated: bool = True) -> tuple[In
 def standardised_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:
     """Return z(scores) − z(labels), (n,): above 0 the judge is too lenient, below too strict; NaN where unscored.
 
-    Both are standardised over the items that have a score; constant ones count as 0.
+    Both are standardised over the scored items; constant values count as 0.
     """
     known, gap = ~np.isnan(scores), np.full(len(scores), np.nan)
     if known.any():
@@ -222,7 +222,7 @@ def standardised_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:
 
 
 def most_misaligned(scores: FloatArray, labels: FloatArray) -> IntArray:
-    """Return the indices of the items with the largest |gap|, largest first."""
+    """Return up to `MISALIGNED_POOL` indices of items with |gap| of at least `MISALIGNED_FROM`, largest first."""
     size = np.nan_to_num(np.abs(standardised_gap(scores, labels)), nan=-1.0)
     order = np.argsort(-size, kind="stable")[:MISALIGNED_POOL]
     return order[size[order] >= MISALIGNED_FROM]
@@ -231,7 +231,7 @@ def most_misaligned(scores: FloatArray, labels: FloatArray) -> IntArray:
 def misaligned_items(
     judge: AskedJudge, items: LabelledItems, table: ScoreTable, parent: Criteria, places: IntArray, *, reasons: bool
 ) -> tuple[Exemplar, ...]:
-    """Show the items at `places` (into `items`) to a refiner of `parent`, on request with the `reasons`."""
+    """Return the items at `places` (into `items`) as exemplars for a refiner of `parent`, optionally with `reasons`."""
     why = judge.golden.reasons(judge.task.aspect) if reasons else {}
     scores, said = table.values[parent.criteria_id], table.said[parent.criteria_id] if reasons else {}
     shown = [(judge.golden.items[items.positions[k]], k) for k in places.tolist()]
@@ -255,10 +255,10 @@ def refinements(
     samples: int,
     seeds: tuple[int, int, int, int, int],
 ) -> Iterator[DraftRequest]:
-    """Make requests to refine `parent`: each of `sizes` shows so many of the `misaligned` items, `samples` times.
+    """Yield requests to refine `parent`: each of `sizes` shows that many `misaligned` items, in `samples` requests.
 
-    `seeds` are the run's seed, 3 for rounds of a calibration or 5 for those that a person starts, the round, the
-    parent's rank, and the trial.
+    `seeds` are the run's seed, the kind of round, the round, the parent's rank, and the trial.  The kind is 3 in a
+    calibration and 5 in a round started by a user.
     """
     *before, round_, rank, trial = seeds
     for size in sizes if misaligned else ():
@@ -278,7 +278,7 @@ def refinements(
 
 
 def refine_requests(pool: CandidatePool, train: IntArray, parents: Sequence[str], round_: int) -> list[DraftRequest]:
-    """Make requests for each trial, parent, size and sample that show some of the parent's misaligned items."""
+    """Return requests for each trial, parent, size and sample, each with some of the parent's misaligned items."""
     settings, plan, items, requests = pool.settings, pool.settings.plan, pool.items.take(train), list[DraftRequest]()
     shown = []
     for parent in parents:
@@ -297,9 +297,9 @@ def refine_requests(pool: CandidatePool, train: IntArray, parents: Sequence[str]
 
 
 def gate(pool: CandidatePool, fold: IntArray, children: Sequence[str]) -> None:
-    """Keep the refinements that gain on their parent both overall and on the inner `fold`; reject the others.
+    """Keep refinements that gain on their parent both overall and on the inner `fold`; reject the others.
 
-    Without `refine_gate` all whose alignment is defined are kept, as in the paper.
+    Without `refine_gate`, keep all with a defined alignment, as in the paper.
     """
     inner = pool.items.take(fold)
     for child in children:
@@ -312,15 +312,15 @@ def gate(pool: CandidatePool, fold: IntArray, children: Sequence[str]) -> None:
         pool.entries[child] = replace(pool.entries[child], inner_gain=gain, status="kept" if kept else "rejected")
 
 
-# ── rounds that a person starts ───────────────────────────────────────────────────────────────────────────────────────
+# ── rounds started by a user ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """Refined criteria next to their parent.
+    """Refined criteria compared with their parent.
 
-    `calibration` compares both on all calibration items (`a` the proposal, `b` the parent), `inner` on the inner fold,
-    whose items no refiner was shown.  Each has its own test; a round has several proposals, so correct for them.
+    `calibration` compares both on all calibration items (`a` is the proposal, `b` the parent). `inner` compares them on
+    the inner fold, which no refiner saw. The tests are not corrected for the number of proposals in a round.
     """
 
     criteria: Criteria
@@ -331,7 +331,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class RoundResult:
-    """The proposals, the largest difference on the inner fold first; `problems` counts replies without a proposal."""
+    """The proposals, largest difference on the inner fold first; `problems` counts unusable replies by reason."""
 
     proposals: tuple[Proposal, ...]
     calls: int
@@ -349,22 +349,22 @@ def refinement_round(
     picks: Sequence[int] = (),
     number: int = 1,
 ) -> RoundResult:
-    """Refine `parents` and measure the proposals; nothing is decided here, and held-out items are not touched.
+    """Refine `parents` and measure the proposals; decides nothing and doesn't use held-out items.
 
-    Each proposal comes back next to its parent, measured on calibration and on the inner fold.  The inner fold leaves
-    out the sources of the `picks`, so a proposal that saw an item is not tested on that item's source.
+    Each proposal is compared with its parent on the calibration set and on the inner fold. The inner fold excludes the
+    sources of the `picks`, so no proposal is tested on a source that it saw.
 
     Args:
-        judge: The judge to ask.
+        judge: The judge that scores and refines.
         split: The split of the calibration that the parents belong to.
-        chosen: Its settings (statistic, level, seed).
+        chosen: The settings of that calibration (statistic, level, seed).
         parents: Criteria to refine, at least one.
         settings: How many proposals to request.
-        picks: Positions of calibration items to learn from; none samples each parent's most misaligned ones.
+        picks: Positions of calibration items to learn from; empty samples each parent's most misaligned items.
         number: Number of the round, for provenance.
 
     Raises:
-        UsageError: Picks that are held out, unlabelled, or of every source.
+        UsageError: Picks are held out or unlabelled, or cover every source.
     """
     golden = judge.golden
     items = LabelledItems.of(golden, judge.task.aspect, split.calibration)
@@ -376,7 +376,7 @@ def refinement_round(
         )
     picked = np.array([places[position] for position in picks], dtype=np.intp)
     train, inner = folds_of(items, chosen.seed)
-    if picked.size:  # a proposal is not tested on sources that it was shown
+    if picked.size:  # don't test a proposal on sources that it saw
         shown = np.isin(items.sources[inner], items.sources[picked])
         if shown.all():
             raise UsageError(
@@ -385,7 +385,7 @@ def refinement_round(
             )
         train, inner = np.union1d(train, inner[shown]), inner[~shown]
     table, problems, requests = ScoreTable(golden.item_ids), Counter[str](), list[DraftRequest]()
-    most = round_calls(items.n, len(parents), settings)  # if every proposal is another text
+    most = round_calls(items.n, len(parents), settings)  # if all proposals differ
 
     def publish(phase: str, message: str, expected: int) -> None:
         judge.progress.publish(Stage(phase, message, table.calls, max(table.calls, expected), table.usage))
@@ -427,6 +427,6 @@ def refinement_round(
 
 
 def round_calls(n_calibration: int, n_parents: int, settings: RoundSettings) -> int:
-    """Count the calls of a round at most: parents scored, proposals requested and scored."""
+    """Return the maximum number of calls of a round: parents scored, proposals requested and scored."""
     proposals = n_parents * settings.per_parent
     return (n_parents + proposals) * n_calibration + proposals

@@ -1,12 +1,12 @@
-"""Candidates of a calibration, their scores and cost, and the race between them (successive halving).
+"""Race the candidates of a calibration (successive halving), and record their scores and cost.
 
-All arms are scored on a few items, then, step after step, two thirds of them on half as many items again, and the
-finalists on all.  Arms are compared on the same items at every rung, so no arm gains by easier texts, and a stopped arm
-keeps the scores that were paid for.  Sets with few items race over whole sources in larger steps.
+All candidates are scored on a few items. Each following rung scores about two thirds of them on half as many items
+again, and the finalists on all items. Candidates of a rung are compared on the same items, and keep their scores when
+they stop. Small sets race over whole sources in larger steps.
 
-Order and ranking only choose.  An alignment on items picked by their labels is optimistic, so whatever is reported of
-the winner rests on all calibration items, and on held-out items.  Where a budget may end the race before, its items
-are whole sources drawn at random.
+Alignments on items picked by their labels are optimistic. They only rank the candidates. The report on the winner uses
+all calibration items and the held-out items. If the budget may end the race early, its items are whole sources in
+random order.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from core.verdicts import Scores
 
 
 class Keeper:
-    """Interface for storing what a judge answers as it arrives; the default stores nothing."""
+    """Interface for storing a judge's output as it arrives; this default stores nothing."""
 
     def keep_judge(self, judge: Judge, prepared: Prepared) -> None:
-        """Store the judge made ready, before its first score."""
+        """Store the prepared judge, before its first score."""
 
     def add_criteria(self, criteria: Sequence[Criteria]) -> None:
-        """Store criteria that were drafted or refined."""
+        """Store drafted or refined criteria."""
 
     def add_scores(self, positions: Sequence[int], scores: ScoreMatrix) -> None:
         """Store scores of the items at `positions` (into `GoldenSet.items`)."""
@@ -60,7 +60,7 @@ class Keeper:
 
 @dataclass(frozen=True)
 class AskedJudge:
-    """A judge with the golden set that it scores; `prepared` is what its model wrote before the first score."""
+    """A judge with the golden set to score; `prepared` is the text that its model wrote before the first score."""
 
     judge: Judge
     golden: GoldenSet
@@ -70,7 +70,7 @@ class AskedJudge:
     keeper: Keeper = field(default_factory=Keeper, kw_only=True)
 
     def draft(self, requests: Sequence[DraftRequest]) -> DraftBatch:
-        """Draft criteria from labelled exemplars, or refine criteria on items that they got wrong."""
+        """Draft criteria from labelled exemplars, or refine criteria on misaligned items."""
         batch = without_copies(self.judge.draft(self.task, requests), requests, self.task)
         self.keeper.add_criteria([drafted for drafted in batch.drafted if not isinstance(drafted, str)])
         return batch
@@ -84,16 +84,16 @@ class AskedJudge:
 
 
 class ScoreTable:
-    """Scores of criteria over all items of a golden set, filled batch by batch, and what they cost.
+    """Scores of criteria over all items of a golden set, filled batch by batch, with their cost.
 
     Attributes:
-        values: Criteria id → scores (n_items,), NaN where there is none.
+        values: Criteria id → scores (n_items,), NaN where unscored.
         asked: Criteria id → whether a score was requested, (n_items,).
-        unscored: Criteria id → item id → why there is no score.
-        said: Criteria id → item id → what the judge said of its score.
-        clauses: Criteria id → item id → the ratings of its clauses (`Scored.clauses`).
-        limit: Most calls; `reserve` of them are kept back for the held-out items.
-        dollars: Most dollars, None for no such limit; `ended` is the error that reported it as used up.
+        unscored: Criteria id → item id → reason for the missing score.
+        said: Criteria id → item id → the judge's explanation.
+        clauses: Criteria id → item id → ratings of the clauses (`Scored.clauses`).
+        limit: Maximum number of calls; `reserve` of them are kept for the held-out items.
+        dollars: Maximum cost, None for no limit; `ended` is the error raised when it was reached.
     """
 
     def __init__(self, item_ids: Sequence[str], limit: float = math.inf, dollars: float | None = None) -> None:
@@ -102,7 +102,7 @@ class ScoreTable:
         self.limit, self.reserve, self.dollars = limit, 0.0, dollars
         self.calls, self.usage = 0, Usage()
         self.ended: BudgetSpentError | None = None
-        self._price = 0.0  # dollars for each of the last scores
+        self._price = 0.0  # dollars per score in the last batch
         self.unscored = defaultdict[str, dict[str, Unscored]](dict)
         self.values = defaultdict[str, FloatArray](lambda: np.full(n, np.nan))
         self.asked = defaultdict[str, BoolArray](lambda: np.zeros(n, dtype=np.bool_))
@@ -116,7 +116,7 @@ class ScoreTable:
 
     @property
     def left(self) -> float:
-        """Calls that both budgets still allow, infinity without any; the dollars at the price of the last scores."""
+        """Number of calls left in both budgets, infinity without one; dollars at the price of the last scores."""
         if self.ended is not None:
             return 0
         left = self.limit - self.calls - self.reserve
@@ -125,26 +125,26 @@ class ScoreTable:
         return max(0, left)
 
     def ask(self, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> bool:
-        """Score items, count the calls, and enter the scores; False if the budget in dollars ended it."""
+        """Score items and record scores and calls; return False if the dollar budget ran out."""
         try:
             matrix = judge.score(criteria, positions)
         except BudgetSpentError as error:
             self.end(error)
             return False
         self.spend(matrix.calls, matrix.usage)
-        if matrix.usage.cost and matrix.usage.requests:  # as if none came from the cache
+        if matrix.usage.cost and matrix.usage.requests:  # the price without cached replies
             replies = matrix.usage.requests + matrix.usage.cached
             self._price = matrix.usage.cost / matrix.usage.requests * replies / matrix.calls
         self.enter(matrix)
         return True
 
     def end(self, error: BudgetSpentError) -> None:
-        """Note that the budget in dollars is used up; the scores of the batch that it stopped are not entered."""
+        """Record that the dollar budget is spent; the scores of the interrupted batch are dropped."""
         self.ended = error
         self.spend(error.usage.requests + error.usage.cached, error.usage)
 
     def enter(self, matrix: ScoreMatrix, *, stored: bool = False) -> None:
-        """Enter scores.  In `stored` ones an item was requested if it has a value or a reason."""
+        """Record scores.  In `stored` ones, an item counts as requested if it has a value or a reason."""
         places = np.array([self.places[item_id] for item_id in matrix.item_ids], dtype=np.intp)
         for k, (name, row) in enumerate(zip(matrix.criteria_ids, matrix.values, strict=True)):
             reasons = {verdict.item_id: verdict for verdict in matrix.unscored.get(name, ())}
@@ -164,11 +164,11 @@ class ScoreTable:
         return ensemble_scores(np.stack([self.values[name] for name in ids]))
 
     def turned(self, ids: Sequence[str]) -> FloatArray | None:
-        """Return the scores of pairs in the other order, (n_ids, n_items); None where none was requested."""
+        """Return the scores of pairs in the other order, (n_ids, n_items); None if none were requested."""
         return np.stack([self._turned[name] for name in ids]) if set(ids) & set(self._turned) else None
 
     def reasons(self, ids: Iterable[str]) -> dict[str, Unscored]:
-        """Map item ids to why there is no score, from the first of `ids` that has a reason."""
+        """Map item ids to the reason for the missing score, from the first of `ids` that has one."""
         reasons: dict[str, Unscored] = {}
         for name in ids:
             reasons = self.unscored[name] | reasons
@@ -176,7 +176,7 @@ class ScoreTable:
 
 
 class CandidatePool:
-    """The candidates of one calibration, with their scores on its calibration `items` so far."""
+    """The candidates of one calibration, with their scores so far on its calibration `items`."""
 
     def __init__(
         self, judge: AskedJudge, items: LabelledItems, settings: CalibrationSettings, table: ScoreTable
@@ -184,7 +184,7 @@ class CandidatePool:
         self.judge, self.items, self.settings, self.table = judge, items, settings, table
         self.measure = Measure(settings.statistic, settings.level or items.usual_level)
         self.entries: dict[str, Candidate] = {}
-        self.aligned_on: dict[str, int] = {}  # how many items an alignment rests on
+        self.aligned_on: dict[str, int] = {}  # number of items behind each alignment
         self.calls_expected = 0
         self.rounds_done = 0
 
@@ -193,7 +193,7 @@ class CandidatePool:
             self.entries.setdefault(each.criteria_id, Candidate(each, status))
 
     def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> bool:
-        """Score calibration items with candidates; False if the budget in dollars ended it."""
+        """Score calibration items with candidates; return False if the dollar budget ran out."""
         if not self.table.ask(self.judge, criteria, positions):
             return False
         for each in criteria:
@@ -203,7 +203,7 @@ class CandidatePool:
         return True
 
     def score_all(self, criteria: Sequence[Criteria]) -> None:
-        """Score all calibration items with candidates, some at a time."""
+        """Score all calibration items with candidates, in batches."""
         n, size = self.items.n, step_items(self.items.n, len(criteria))
         for start in range(0, n, size):
             self.score(criteria, self.items.positions[start : start + size].tolist())
@@ -214,22 +214,22 @@ class CandidatePool:
         return self.table.values[criteria_id][self.items.positions]
 
     def asked(self, criteria_id: str) -> BoolArray:
-        """Return which items a candidate was scored on, (n_calibration,)."""
+        """Return whether each item was requested for a candidate, (n_calibration,)."""
         return self.table.asked[criteria_id][self.items.positions]
 
     def mark(self, ids: Iterable[str], status: Status) -> None:
-        """Give candidates a status; the baseline keeps its own."""
+        """Set the status of candidates; the baseline keeps its own."""
         for name in ids:
             if self.entries[name].status != "baseline":
                 self.entries[name] = replace(self.entries[name], status=status)
 
     def refresh(self) -> None:
-        """Update alignments that newer scores have made stale."""
+        """Recompute alignments of candidates that have new scores."""
         groups: dict[bytes, list[str]] = {}
         for name, entry in self.entries.items():
             if self.aligned_on.get(name, 0) < entry.calls:
                 groups.setdefault(self.asked(name).tobytes(), []).append(name)
-        for ids in groups.values():  # those scored on the same items in one go
+        for ids in groups.values():  # one call for all that share their scored items
             is_asked = self.asked(ids[0])
             scores = np.stack([self.values(name)[is_asked] for name in ids])
             for name, found in zip(ids, self.align(scores, self.items.take(is_asked)), strict=True):
@@ -237,33 +237,33 @@ class CandidatePool:
                 self.aligned_on[name] = self.entries[name].calls
 
     def align(self, scores: FloatArray, items: LabelledItems) -> list[Alignment]:
-        """Align `scores` (k, n) with the labels of `items`, with intervals."""
+        """Return the alignment of each row of `scores` (k, n) with the labels of `items`, with intervals."""
         return align_each(scores, items, self.measure, seed=[self.settings.seed, 9])
 
     def value(self, criteria_id: str) -> float:
-        """Return the ranking key: the alignment on what was scored so far, minus infinity when undefined."""
+        """Return the ranking key: the alignment on the items scored so far, minus infinity if undefined."""
         alignment = self.entries[criteria_id].alignment
         return -np.inf if alignment is None or alignment.value is None else alignment.value
 
     def ranked(self, ids: Iterable[str]) -> list[str]:
-        """Sort candidates, best first; ties keep the order in which the candidates came."""
+        """Sort candidates best first; ties keep the order of arrival."""
         return sorted(ids, key=self.value, reverse=True)
 
     def with_status(self, status: Status) -> list[str]:
         return [name for name, entry in self.entries.items() if entry.status == status]
 
     def candidates(self) -> tuple[Candidate, ...]:
-        """Return all candidates, best first within their tier: in the race or kept, then rejected, stopped, waiting.
+        """Return all candidates, best first within their tier: racing or kept, then rejected, stopped, waiting.
 
-        A value on few items is noisy and optimistic, so a stopped candidate never ranks above one that is still in the
-        race or has finished it.
+        A value on few items is noisy and optimistic, so a stopped candidate never ranks above one that still races or
+        finished.
         """
         tier = {"rejected": 1, "stopped": 2, "waiting": 3}
         ranked = sorted(self.entries, key=lambda name: (tier.get(self.entries[name].status, 0), -self.value(name)))
         return tuple(self.entries[name] for name in ranked)
 
     def publish(self, phase: Phase, message: str, round_: int | None = None) -> None:
-        """Publish the leaderboard as it is now; `round_` None is the last one done."""
+        """Publish the current leaderboard; `round_` None is the last finished round."""
         self.refresh()
         round_, calls = self.rounds_done if round_ is None else round_, self.table.calls
         expected = max(self.calls_expected, calls)
@@ -273,27 +273,27 @@ class CandidatePool:
 
 
 def ensemble_scores(values: FloatArray) -> FloatArray:
-    """Average the available scores over criteria, (k, n_items) → (n_items,); NaN where there are none."""
+    """Average the available scores over criteria, (k, n_items) → (n_items,); NaN where all are missing."""
     known = ~np.isnan(values)
     total, count = np.where(known, values, 0.0).sum(axis=0), known.sum(axis=0)
     mean: FloatArray = np.divide(total, count, out=np.full(values.shape[1], np.nan), where=count > 0)
     return mean
 
 
-CHUNK = 4  # items of a source taken at once: its lowest and its highest label, and two from between
-LEAST_SPREAD, LEAST_SINGLE = 16, 12  # items at the first rung, of chunks and of single items: fewer say too little
-LEAST_WHOLE, LEAST_SOURCES = 24, 4  # items, and sources, at the first rung of whole sources
-ENOUGH_ITEMS = 200  # with fewer items in sources a race covers whole sources: chunks were measured on 210 and more
-FIRST_SHARE = 0.04  # of the items, at the first rung
-MORE_ITEMS, ARMS_LEFT = 1.5, 0.64  # from rung to rung: all cost about the same
-WHOLE_STEPS = ((0.08, 1.0), (0.2, 0.4), (0.5, 0.15), (1.0, 0.0))  # shares of whole sources, and of the arms
+CHUNK = 4  # items of a source in one step: the lowest label, the highest, and two between
+LEAST_SPREAD, LEAST_SINGLE = 16, 12  # fewest items at the first rung, in chunks or as single items
+LEAST_WHOLE, LEAST_SOURCES = 24, 4  # fewest items and sources at the first rung of whole sources
+ENOUGH_ITEMS = 200  # below, races at sample level use whole sources: chunks were tested on 210 items and more
+FIRST_SHARE = 0.04  # share of the items at the first rung
+MORE_ITEMS, ARMS_LEFT = 1.5, 0.64  # factors from rung to rung, so that all cost about the same
+WHOLE_STEPS = ((0.08, 1.0), (0.2, 0.4), (0.5, 0.15), (1.0, 0.0))  # rungs: share of the sources, share of the candidates
 STEP_CALLS = 512  # a batch should keep 64 parallel requests busy for several rounds
 STEP_ITEMS = 20
-MOST_STEPS = 40  # each stored snapshot takes longer the more there is, so steps must not grow in number too
+MOST_STEPS = 40  # storing a snapshot gets slower as scores accumulate, so the number of steps is limited
 
 
 def step_items(n_items: int, n_criteria: int) -> int:
-    """Choose how many of `n_items` to score with `n_criteria` between two stored and published states."""
+    """Return how many of `n_items` to score with `n_criteria` before the state is stored and published again."""
     return max(STEP_ITEMS, math.ceil(STEP_CALLS / max(n_criteria, 1)), math.ceil(n_items / MOST_STEPS))
 
 
@@ -304,7 +304,7 @@ def step_items(n_items: int, n_criteria: int) -> int:
 class Order:
     """Order of the items (n,) in a race, in chunks that stay together and end at `ends`.
 
-    `first` is the fewest items to rank on where labels are spread; None for whole sources.
+    `first` is the smallest number of items to rank on if labels are spread; None for whole sources.
     """
 
     items: IntArray
@@ -312,11 +312,11 @@ class Order:
     first: int | None = None
 
     def near(self, items: float) -> int:
-        """Return the end of the chunk that ends nearest to so many items."""
+        """Return the chunk end nearest to a number of items."""
         return int(self.ends[np.argmin(np.abs(self.ends - items))])
 
     def up_to(self, share: float) -> int:
-        """Count the items of the first `share` of whole sources, at least LEAST_WHOLE from LEAST_SOURCES of them."""
+        """Return the number of items in the first `share` of whole sources, at least LEAST_WHOLE from LEAST_SOURCES."""
         n_chunks = max(math.ceil(share * self.ends.size), min(LEAST_SOURCES, self.ends.size))
         least = max(int(self.ends[n_chunks - 1]), LEAST_WHOLE)
         return int(min(self.ends[self.ends >= least], default=self.ends[-1]))
@@ -331,9 +331,9 @@ def whole_sources(sources: IntArray, seed: int) -> Order:
 
 
 def spread_in_sources(labels: FloatArray, sources: IntArray, seed: int) -> Order:
-    """Order items in turns: from each source in shuffled order, `CHUNK` items spread over its labels; then the next.
+    """Order items in turns: `CHUNK` items of each source, spread over its labels, sources in shuffled order.
 
-    Sources whose labels are all equal, for which no coefficient is defined, come last.
+    Sources with equal labels come last, because their coefficient is undefined.
     """
     rng = np.random.default_rng([seed, 2])
     names, codes = np.unique(sources, return_inverse=True)
@@ -355,7 +355,7 @@ def spread_in_sources(labels: FloatArray, sources: IntArray, seed: int) -> Order
 
 
 def spread_over_all(labels: FloatArray, seed: int) -> Order:
-    """Order single items so that every beginning is spread over all labels (van der Corput, randomly rotated)."""
+    """Order single items so that every prefix is spread over all labels (van der Corput, randomly rotated)."""
     rng, n = np.random.default_rng([seed, 2]), labels.size
     ranked = np.lexsort((rng.random(n), labels))
     bits = max(1, (n - 1).bit_length())
@@ -365,10 +365,10 @@ def spread_over_all(labels: FloatArray, seed: int) -> Order:
 
 
 def racing_order(items: LabelledItems, settings: CalibrationSettings, *, may_end_early: bool = False) -> Order:
-    """Choose the order: spread over the labels where candidates race over all items, else whole sources by chance.
+    """Return the order of a race: spread over the labels if candidates race over all items, else random whole sources.
 
-    Where the budget may end the race before, the report rests on the first items, and items picked by their labels
-    would make it optimistic.
+    If the budget may end the race early, the report uses its first items. Items picked by label would make it
+    optimistic.
     """
     level = settings.level or items.usual_level
     whole = settings.revisit == "full" or level == "system" or may_end_early
@@ -387,9 +387,9 @@ Rung = tuple[int, int]
 
 
 def schedule(settings: CalibrationSettings, n_arms: int, order: Order) -> tuple[Rung, ...]:
-    """Plan the rungs of a race: fewer arms on more items, the finalists on all of them.
+    """Plan the rungs of a race: fewer candidates on more items, the finalists on all of them.
 
-    A single rung for `full`, and where there are no more arms than finalists.
+    One rung for `full`, and if there are no more candidates than finalists.
     """
     rungs: list[Rung] = []
     if settings.revisit == "racing" and n_arms > settings.finalists:
@@ -406,7 +406,7 @@ def schedule(settings: CalibrationSettings, n_arms: int, order: Order) -> tuple[
 
 
 def race_calls(settings: CalibrationSettings, n_arms: int, order: Order, *, with_baseline: bool = False) -> int:
-    """Count the calls of a race; the baseline runs through all rungs."""
+    """Return the number of calls of a race; the baseline runs in all rungs."""
     arms, items = np.array(schedule(settings, n_arms, order)).T
     return int((arms + with_baseline) @ np.diff(items, prepend=0))
 
@@ -414,14 +414,14 @@ def race_calls(settings: CalibrationSettings, n_arms: int, order: Order, *, with
 def revisit(
     pool: CandidatePool, arms: Sequence[Criteria], order: Order, *, phase: Phase, round_: int
 ) -> tuple[tuple[str, ...], int, bool]:
-    """Score `arms` by the chosen schedule; those that fall out are marked stopped.
+    """Score `arms` by the schedule, and mark those that drop out as stopped.
 
-    The baseline, while it is not scored everywhere, is scored too, without being ranked.  Where the budget does not
-    cover the first rung, all arms are scored on fewer items; a later rung keeps as many of the best arms as it covers.
+    The baseline is scored as well, but not ranked. If the budget doesn't cover the first rung, all arms are scored on
+    fewer items. A later rung keeps as many of the best arms as the budget covers.
 
     Returns:
-        Ids, best first, that were all scored on the same items; how many items these are; and whether the budget ended
-        the race early.
+        Ids, best first, all scored on the same items; the number of these items; and whether the budget ended the race
+            early.
     """
     baseline = [e.criteria for e in pool.entries.values() if e.status == "baseline" and e.calls < pool.items.n]
     by_id = {each.criteria_id: each for each in (*arms, *baseline)}
@@ -462,10 +462,11 @@ def _best_first(pool: CandidatePool, ids: Sequence[str], order: Order, items: in
 def standings(scores: FloatArray, items: LabelledItems, measure: Measure) -> FloatArray:
     """Return the ranking key (k,) of `scores` (k, n) in a race, NaN = unscored; minus infinity without an alignment.
 
-    An alignment at sample level, a mean over a few sources of four items each, uses little of the data.  Its mean with
-    two correlations over all items at once finds the later winner more often.  Both take every score less the mean of
-    its source and the standardised ranks of the labels within their source: one with the scores' ranks over all items,
-    one with the scores themselves.  At dataset level the two are Spearman's and Pearson's over all items.
+    At sample level, early rungs have only a few sources of four items, so the alignment alone is noisy. The key is its
+    mean with two correlations over all items, which finds the later winner more often. Both use scores minus the mean
+    of their source and the standardised ranks of the labels within their source. One takes the ranks of the scores over
+    all items, the other the scores themselves. At dataset level the two are Spearman's and Pearson's. At system level
+    the key is the alignment.
     """
     values = np.nan_to_num(alignment_values(scores, items, measure), nan=-np.inf)
     if measure.level == "system":
@@ -484,7 +485,7 @@ def standings(scores: FloatArray, items: LabelledItems, measure: Measure) -> Flo
     filled = np.where(known, scores, means[:, None])
 
     def less_means(values: FloatArray) -> FloatArray:
-        """Subtract the means of their sources from `values` (k, n)."""
+        """Subtract the mean of their source from `values` (k, n)."""
         sums = np.stack([np.bincount(groups, weights=row) for row in values])
         return np.asarray(values - (sums / np.bincount(groups))[:, groups], dtype=np.float64)
 
