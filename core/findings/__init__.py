@@ -1,15 +1,15 @@
-"""Results in words: the terminal, screens, reports and notebooks print the same `Finding`.
+"""Results in words: terminal, screens, reports and notebooks print the same `Finding`.
 
 `core.report.headline` sums up several results.
 
 ::
 
-    agreement       judges next to raters and each other: leaderboard, gain, rater, regression, yes or no
-    weak_spots      where a judge fails, its biases, its intervals
+    agreement       judges compared with raters, each other, the baseline and a regression; yes or no
+    weak_spots      subgroups where a judge fails, its biases, its intervals
     system_quality  which system is better
     over_time       rechecks on newer labels, monitoring of newer texts
 
-Each claim follows from a test in the record, never from a point value; without a test the sentence says so.
+Each claim follows from a test, never from a point value. Without a test, the sentence says so.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A result in words: a `headline` that a stakeholder can repeat; statistic, level, n and interval as `detail`.
+    """A result in words: a `headline` for stakeholders, and `detail` with statistic, level, n and interval.
 
-    `cautions` are sentences that weaken it.  `next_step` says what to do now; "" for nothing.
+    `cautions` are sentences that weaken the headline. `next_step` is the recommended action, "" for none.
     """
 
     headline: str
@@ -31,6 +31,6 @@ class Finding:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Non-empty parts, a line each, for a terminal."""
+        """The non-empty parts, one per line, for a terminal."""
         notes = (f"Note: {caution}" for caution in self.cautions)
         return tuple(filter(None, (self.headline, self.detail, *notes, self.next_step)))

@@ -1,4 +1,4 @@
-"""Findings on agreement with raters: judges of a table, a gain, one rater, a regression, yes or no, planned labels."""
+"""Findings on agreement with raters: leaderboards, gains, comparisons with a rater or a regression, yes or no."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def board_finding(
     looks: int = 0,
     some_hidden: bool = False,
 ) -> Finding:
-    """Say how the judge at `place` on `board`, called `name`, compares with the others; without a place, the best.
+    """Compare the judge at `place` on `board`, called `name`, with the others; without a place, the best one.
 
-    `measure` names statistic and level.  `baseline` is the place of the same judge without criteria, `looks` how often
-    the held-out items were seen, `some_hidden` whether there are judges that the board leaves out.
+    `measure` names statistic and level. `baseline` is the row of the same judge without criteria, and `looks` how often
+    the held-out items were opened. `some_hidden` is True if the board leaves out judges.
     """
     if board.problem:
         return Finding("There is nothing to compare yet.", board.problem)
@@ -116,7 +116,7 @@ def board_finding(
 def gain_finding(gain: Difference) -> Finding:
     """Say whether criteria raised the agreement on held-out items.
 
-    A gain over a baseline that contradicts the raters means nothing; then the labels may be the wrong way round.
+    A gain over a baseline that contradicts the raters means nothing, because the labels may be the wrong way round.
     """
     before, after = number(gain.b.value), number(gain.a.value)
     if contradicts(gain.b):
@@ -136,40 +136,40 @@ def gain_finding(gain: Difference) -> Finding:
 
 
 def gain_warning(gain: Difference) -> str:
-    """Write `gain_finding` as a warning for the judge file; "" where the gain is significant."""
+    """Return `gain_finding` as a warning for the judge file; "" if the gain is significant."""
     said = gain_finding(gain)
     gained = claim(gain.value, gain.interval, gain.p) == "higher" and not contradicts(gain.b)
     return "" if gained else " ".join(filter(None, (said.headline, said.detail, said.next_step)))
 
 
 def contradicts(alignment: Alignment) -> bool:
-    """Check whether a judge ranks texts against the raters beyond chance: its whole interval lies below 0."""
+    """Check whether a judge disagrees with the raters beyond chance: its whole interval is below 0."""
     return alignment.interval is not None and alignment.interval.high < 0
 
 
 def contradiction_words(alignment: Alignment, whose: str) -> str:
-    """Warn of a judge that `contradicts` the raters; "" for any other."""
+    """Warn about a judge that `contradicts` the raters; "" for others."""
     if not contradicts(alignment):
         return ""
     return f"{whose} contradicts the raters: {estimate(alignment)}. {TURN_ROUND}"
 
 
 def no_interval_words(alignment: Alignment) -> str:
-    """Say why a value has no interval; "" where it has one, or where the value is undefined."""
+    """Say why a value has no interval; "" if it has one or is undefined."""
     if alignment.value is None or alignment.interval is not None:
         return ""
     return f"No interval: {alignment.no_interval or 'reason unknown'}."
 
 
 def alone_words(interval: Interval | None, p: float | None) -> str:
-    """Explain an interval without 0 next to a p that is not significant; "" for others."""
+    """Explain a p value that isn't significant next to an interval without 0; "" in other cases."""
     if p is None or np.isnan(p) or p <= ALPHA or interval is None or interval.low <= 0.0 <= interval.high:
         return ""
     return ", corrected for all comparisons (the interval isn't)"
 
 
 def rater_finding(result: BesidePeople, measure: str, judge: str = "The judge") -> Finding:
-    """Compare `judge` with one rater, each against the mean of the other raters; `measure` names the axis."""
+    """Compare `judge` with one rater, each against the mean of the other raters; `measure` has statistic and level."""
     if result.difference is None or result.judge.value is None or result.person.value is None:
         return Finding(f"{judge} can't be compared with a rater here.", f"{capital(result.reason)}.")
     how = {
@@ -194,12 +194,12 @@ def rater_finding(result: BesidePeople, measure: str, judge: str = "The judge") 
 
 
 def margin_words() -> str:
-    """State what "as good as a rater" requires."""
+    """Explain when a judge is "as good as a rater"."""
     return f"A judge is “as good as” a rater if the whole interval is above {signed(-MARGIN)}."
 
 
 def annotator_finding(result: AnnotatorTest) -> Finding:
-    """Say whether the judge may take a rater's place, with omega, rho and the size of the test."""
+    """Say whether the judge can replace raters in the Alternative Annotator Test, with ω, ρ and the test's size."""
     name = "Alternative Annotator Test"
     if result.omega is None or result.withheld:
         return Finding(f"{name}: no verdict.", f"{capital(result.withheld or result.reason)}.")
@@ -219,12 +219,12 @@ def annotator_finding(result: AnnotatorTest) -> Finding:
 
 
 def _raters(result: BesidePeople | AnnotatorTest) -> str:
-    """Number of raters, and their panel if there are several."""
+    """Return the number of raters, and their panel if there are several."""
     return f"{result.n_raters} raters" + (f" of the panel {result.panel}" if result.panel else "")
 
 
 def bar_words(bar: RegressionBar, judge: int) -> str:
-    """Say whether judge number `judge` agrees better than a plain regression; "" where one of them is undefined."""
+    """Compare the judge in row `judge` with a plain regression; "" if one of them is undefined."""
     gap, standing = bar.minus[judge], bar.standing(judge)
     if standing == "undefined":
         return ""
@@ -241,7 +241,7 @@ def bar_words(bar: RegressionBar, judge: int) -> str:
 
 
 def yes_no_finding(found: YesNo) -> Finding:
-    """Say from which score on to say yes, with precision, recall and cost on new items."""
+    """Name the score from which to say yes, with precision, recall and cost on new items."""
     if found.cost is None or found.cost_of_none is None:
         return Finding(f"Concord can't choose a threshold: {found.reason}.")
     auc = f"AUC {rate_words(found.auc)} ({found.n_yes:,} yes) from {counted(found.n_sources, 'source')}, dataset level."
@@ -261,7 +261,7 @@ def yes_no_finding(found: YesNo) -> Finding:
 
 
 def agreement_words(agreement: PreferenceAgreement) -> str:
-    """Say how often the judge prefers what raters do."""
+    """Say how often judge and raters prefer the same text."""
     if agreement.always_one is None:
         return f"The judge can't be compared with raters: {agreement.reason}."
     ties = f"Raters called {agreement.n_ties:,} of {agreement.n:,} pairs a tie"
@@ -273,7 +273,7 @@ def agreement_words(agreement: PreferenceAgreement) -> str:
 
 
 def rate_words(share: Rate) -> str:
-    """Format a share with its interval and n, or its reason: ``"0.800 [0.700, 0.900], n = 60"``."""
+    """Format a share with its interval and n, or the reason why it is missing: ``"0.800 [0.700, 0.900], n = 60"``."""
     if share.value is None:
         return f"— ({share.reason})"
     ends = "" if share.interval is None else f" [{share.interval.low:.3f}, {share.interval.high:.3f}]"
@@ -281,7 +281,7 @@ def rate_words(share: Rate) -> str:
 
 
 def label_planning_words(plan: LabelPlanning) -> str:
-    """Say in two sentences what the planned labels are enough for, and what they would show."""
+    """Say in two sentences what the planned number of labels can show."""
     half = (plan.interval.high - plan.interval.low) / 2
     seen = "no later fall" if plan.fall is None else f"a later fall of {plan.fall:.2f}"
     least = LABELS_ENOUGH_FOR[0][0]

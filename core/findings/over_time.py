@@ -1,4 +1,4 @@
-"""Findings over time: rechecks on newer labels, monitoring of newer texts, steadiness, and other models."""
+"""Findings over time: rechecks on newer labels, monitoring of newer texts, repeated scoring, and other models."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST_NAMED = 3
 
 
 def recheck_finding(found: Recheck) -> Finding:
-    """Say whether the agreement of an exported judge holds on newer labels, fell, or is inconclusive."""
+    """Say whether an exported judge's agreement holds on newer labels, fell, or is inconclusive."""
     change, now, then = found.change, number(found.now.value), number(found.then.value)
     headline = {
         "holds": f"Agreement with raters holds: {now} on newer labels, {then} before.",
@@ -60,7 +60,7 @@ def recheck_finding(found: Recheck) -> Finding:
 
 
 def monitor_finding(found: Monitored) -> Finding:
-    """Say whether quality changed in production, and whether the systems or the judge changed."""
+    """Say whether quality in production changed, and whether the systems or the judge caused it."""
     who, look = found.who, found.look
     baseline = [period.name for period in found.periods if period.in_baseline]
     since = f"since the baseline ({baseline[0]}{f' to {baseline[-1]}' if len(baseline) > 1 else ''})"
@@ -95,7 +95,7 @@ def monitor_finding(found: Monitored) -> Finding:
 
 
 def anchor_words(look: AnchorLook) -> str:
-    """Say how the scores of the anchors changed."""
+    """Say how the anchor items' scores changed since the first look."""
     lost = f" {counted(look.n_lost, 'anchor')} couldn't be read this time." if look.n_lost else ""
     if look.change is None or look.interval is None:
         return f"{counted(look.n_items, 'anchor')}, look {look.n}: {look.reason}.{lost}"
@@ -105,7 +105,7 @@ def anchor_words(look: AnchorLook) -> str:
 
 
 def movement_words(change: Movement | None) -> str:
-    """Format a movement: ``"down by 0.31, ±0.12"``; "" for the baseline."""
+    """Format a change since the baseline: ``"down by 0.31, ±0.12"``; "" for the baseline itself."""
     if change is None:
         return ""
     if change.value is None:
@@ -121,7 +121,7 @@ WORTHWHILE = 0.01
 
 
 def steadiness_finding(found: Steadiness) -> Finding:
-    """Say how much the scores of a judge change when it is asked again, and whether more samples would help."""
+    """Say how much a judge's scores change when it scores again, and whether more samples would help."""
     asked = f"{counted(found.n_items, 'calibration item')}, each scored {times(found.times)}"
     ends = "" if found.interval is None else f", 95 % interval {number(found.interval.low)} to "
     ends += "" if found.interval is None else number(found.interval.high)
@@ -144,7 +144,7 @@ def steadiness_finding(found: Steadiness) -> Finding:
 
 
 def steadiness_line(found: Steadiness, gain: Difference) -> str:
-    """Say how much the scores changed when asked again, and whether the `gain` is smaller than that noise."""
+    """Say how much scores changed when repeated, and whether the `gain` is smaller than that noise."""
     from core.comparison.steadiness import gain_noise, is_within_noise
 
     if found.changed_share is None:
@@ -166,13 +166,13 @@ def _changes(found: Steadiness) -> str:
 
 
 def model_names(found: Sequence[TriedModel]) -> list[str]:
-    """Name each model without its host, or by its SPEC where two would have the same name."""
+    """Name each model without its host, or by its SPEC if two names would be equal."""
     names = [judge_words(one.judge) for one in found]
     return names if len({*names}) == len(names) else [one.judge for one in found]
 
 
 def switch_finding(found: Sequence[TriedModel]) -> Finding:
-    """Say whether another model agrees better with raters under the same criteria, on other items than chose it."""
+    """Say whether another model agrees better with raters under the same criteria, on items that didn't choose it."""
     own, others = found[0], [one for one in found[1:] if one.calibration.value is not None]
     names = model_names(found)
     if not others:

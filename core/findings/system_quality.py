@@ -33,7 +33,7 @@ WORTH_AT = 0.005
 
 
 def is_shown(difference: SystemDifference) -> bool:
-    """Check whether a difference is beyond chance, corrected over the table."""
+    """Check whether a difference is significant after correction over the table."""
     shown = claim(difference.value, difference.interval, difference.p_holm) in ("higher", "lower")
     return shown and difference.p_holm is not None and difference.p_holm <= SHOWN_AT
 
@@ -45,9 +45,9 @@ def difference_words(difference: SystemDifference) -> str:
 
 
 def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Finding:
-    """Say whether system `first` is better than `second` in `aspect`; both have a corrected mean.
+    """Say whether system `first` is better than `second` in `aspect`; both need a corrected mean.
 
-    The claim is corrected over all pairs of the table, whichever pair is asked for.
+    The p value is corrected over all pairs of the table, because any pair can be asked for.
     """
     pair = next(pair for pair in means.differences if {pair.a, pair.b} == {first, second})
     if not is_shown(pair):
@@ -62,10 +62,10 @@ def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Fi
 
 
 def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] | None = None) -> Finding:
-    """Say which system has the better mean `aspect`, if any; `left_out` counts the items left out by their kind."""
+    """Name the system with the best mean of `aspect`, if significant; `left_out` counts excluded items by reason."""
     ranked, differences = means.corrected, means.differences
     shown = [pair for pair in differences if is_shown(pair)]
-    named, details = None, list[str]()  # the pair that the headline is about
+    named, details = None, list[str]()  # the pair in the headline
     if not ranked:
         headline = f"No mean {aspect} yet: each system needs at least {LEAST_LABELS} labels on judged items."
     elif len(ranked) == 1:
@@ -117,7 +117,7 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
 
 
 def worth_words(means: SystemMeans) -> str:
-    """Say how much the verdicts add to the labels, beyond chance; "" without an effective number of labels."""
+    """Say how many labels one label is worth thanks to the verdicts; "" without an effective number of labels."""
     known = [system.n_effective / system.n_both for system in means.corrected if system.n_effective]
     if not known:
         return ""
@@ -130,7 +130,7 @@ def worth_words(means: SystemMeans) -> str:
 
 
 def notes_of_systems(means: SystemMeans) -> list[str]:
-    """Notes on single systems, each once, without those in `means_finding`: ``"A and B: constant …"``."""
+    """List notes on single systems that `means_finding` doesn't contain, each once: ``"A and B: constant …"``."""
     whose: dict[str, list[str]] = {}
     for system in means.systems:
         reasons = [system.corrected.reason] if system.corrected.value is None else system.note.split("; ")
@@ -148,7 +148,7 @@ def notes_of_systems(means: SystemMeans) -> list[str]:
 
 
 def preferences_finding(found: Preferences) -> Finding:
-    """Say which system raters prefer most on pairs of texts, and how often a judge prefers the same."""
+    """Name the system that raters prefer most on pairs of texts, and how often a judge prefers the same."""
     raters = found.by_people
     cautions = [found.caution] if found.caution else []
     agreed = [] if found.agreement is None else [agreement_words(found.agreement)]
@@ -156,7 +156,7 @@ def preferences_finding(found: Preferences) -> Finding:
         return Finding(f"No system can be ranked: {raters.reason}.", " ".join(agreed), tuple(cautions))
     first, ends = raters.systems[0], raters.systems[0].interval
     error = 0.0 if ends is None else (ends.high - first.value) / t_quantile(raters.n_sources - 1)
-    # one-sided, times the systems that could have been first
+    # one-sided, multiplied by the number of systems that could have come first
     p = two_sided(first.value / error, raters.n_sources - 1) / 2.0 if error > 0 else 1.0
     if len(raters.systems) * p >= 1.0 - CONFIDENCE:
         cautions.insert(0, f"With {len(raters.systems)} systems, one can come first by chance alone.")
@@ -167,7 +167,7 @@ def preferences_finding(found: Preferences) -> Finding:
 
 
 def strength_lines(who: str, found: Strengths) -> list[str]:
-    """List the strengths of systems, a line each, strongest first."""
+    """List the strengths of systems, one per line, strongest first."""
     if not found.systems:
         return [f"Strengths according to {who}: — ({found.reason})."]
     head = f"Strengths according to {who} (log-odds compared with an average system; {counted(found.n, 'pair')}):"

@@ -1,4 +1,4 @@
-"""Findings on weak spots: where a judge errs more, its biases, spoiled texts, and intervals around verdicts."""
+"""Findings on weak spots: subgroups with more errors, biases, spoiled texts, and intervals around verdicts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WHERE: dict[Division, str] = {
 
 
 def examination_finding(found: Examination) -> Finding:
-    """Say where the judge errs more than elsewhere, and its biases, each beyond chance."""
+    """Name the subgroups with significantly more errors, and the significant biases."""
     name = capital(found.name)
     if not found.n:
         return Finding(f"{name} has no scores for labelled items that it hasn't seen.")
@@ -87,12 +87,12 @@ def controls_finding(controls: Sequence[Control]) -> Finding:
 
 
 def part_figures(part: Part) -> str:
-    """Format the excess error of a part over that of the others: ``"+0.40 [+0.21, +0.59], p < 0.001"``."""
+    """Format a subgroup's excess error over the other items: ``"+0.40 [+0.21, +0.59], p < 0.001"``."""
     return f"{signed(part.difference)} {signed_range(part.interval)}, {p_figure(part.p, limit=HALF_ALPHA)}"
 
 
 def bias_finding(bias: Bias) -> Finding:
-    """Say whether the judge follows length, place or family beyond the labels; the figures are the detail."""
+    """Say whether the judge follows length, place or family beyond the labels; `detail` has the figures."""
     longer = (bias.difference or 0.0) > 0
     own = None if bias.judge is None else bias.judge.interval
     surely = own is not None and (own.low > 0 if longer else own.high < 0)
@@ -106,7 +106,7 @@ def bias_finding(bias: Bias) -> Finding:
     match bias.kind:
         case "length":
             leaning = f"favours {'longer' if longer else 'shorter'} texts more than raters do"
-            if not surely:  # its own correlation may be 0: it only differs from that of the raters
+            if not surely:  # the judge's own correlation may be 0, and only differ from the raters'
                 leaning = f"{'penalises' if longer else 'rewards'} length less than raters do"
             headline = f"It {leaning}."
         case "position":
@@ -135,7 +135,7 @@ def bias_figures(bias: Bias) -> str:
 
 
 def sureness_finding(sure: Sureness) -> Finding:
-    """Say whether the intervals around verdicts hold as many labels as they should."""
+    """Say whether the intervals around verdicts contain as many labels as they should."""
     if sure.held is None or sure.width is None:
         headline = f"No {percent(sure.coverage)} intervals for verdicts: {sure.reason}."
     else:

@@ -1,4 +1,4 @@
-"""Fuse several judges and metrics into one judge, and measure it next to its parts on held-out items."""
+"""Fuse several judges and metrics into one judge, and compare it with its parts on held-out items."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ NOTE = (
 
 @dataclass(frozen=True)
 class FusedRun:
-    """A fusion, measured next to its parts.
+    """A fusion, compared with its parts on held-out items.
 
-    `summary` is what `fuse --json` prints, `document` the content of `fused.yaml`, and `texts` the further files by
-    name.
+    `summary` is the JSON of `fuse`, `document` the content of `fused.yaml`, and `texts` maps further files to their
+    content.
     """
 
     aspect: str
@@ -66,22 +66,22 @@ class FusedRun:
 
     @cached_property
     def judge(self) -> FusedJudge:
-        """The fused judge, which scores as `core.load_judge` of the saved `fused.yaml` does."""
+        """The fused judge; scores like `core.load_judge` of the saved `fused.yaml`."""
         return FusedJudge.of(self.document, self.here, self.replies, gate=NAMED, where="fusion")
 
     def score(self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None) -> Verdicts:
-        """Return one verdict per item, in order; `metrics` are the scores of parts that cannot be computed.
+        """Return one verdict per item, in order; `metrics` are the scores of parts that can't be computed.
 
-        Show `judge.marks` with the verdicts.  UsageError if no part can be computed on these items.
+        Show `judge.marks` with the verdicts. UsageError if no part can be computed on these items.
         """
         return self.judge.score(items, metrics=metrics)
 
     def as_json(self, out: str = "") -> dict[str, Any]:
-        """Return what `fuse --json` prints; `out` is the folder it was written to."""
+        """Return the JSON of `fuse`; `out` is the folder that it was written to."""
         return {**self.summary, "out": out}
 
     def save(self, folder: Path | str) -> dict[str, Any]:
-        """Write `fused.yaml`, `verdicts.jsonl`, `summary.json` and the texts into `folder`; return the summary."""
+        """Write `fused.yaml`, `verdicts.jsonl`, `summary.json` and the texts to `folder`; return the summary."""
         out, body = Path(folder), self.as_json(str(folder))
         write_text(out / "fused.yaml", yaml_text(self.document))
         for name, text in self.texts.items():
@@ -102,22 +102,22 @@ def fuse(
     out: Path | str | None = None,
     progress: Progress = SILENT,
 ) -> FusedRun:
-    """Fuse `parts` on one aspect, and measure the fusion next to them on held-out items.
+    """Fuse `parts` on one aspect, and compare the fusion with them on held-out items.
 
     Args:
         golden: The golden set.
-        aspect: The aspect of its labels.
-        parts: Names such as "offline", "repeval", "overlap", "chrf", "metric_<name>" or "judge:FILE".  A part that
-            cannot be computed is left out with its reason.
+        aspect: The aspect to judge.
+        parts: Names such as "offline", "repeval", "overlap", "chrf", "metric_<name>" or "judge:FILE". A part that can't
+            be computed is left out, with its reason.
         settings: Method, measure and split.
-        judge: The SPEC of the model that rates, for the method "llm" only.
-        replies: Caches the replies of language models.
-        out: Save the result in this folder.
+        judge: The SPEC of the rating model, for the method "llm" only.
+        replies: Cache for replies of language models.
+        out: Folder to save the result in; None saves nothing.
         progress: Receives each part, the estimate of the calls (phase "estimate") and the calls.
 
     Raises:
-        UsageError: Unknown parts, or fewer than two that can be used.
-        AspectError: The labels rank nothing, or fewer than 3 systems at system level.
+        UsageError: Unknown parts, or fewer than two usable ones.
+        AspectError: The labels can't rank anything, or fewer than 3 systems at system level.
     """
     how = settings or FusionSettings()
     if (how.method == "llm") != bool(judge):
@@ -137,10 +137,10 @@ def fuse(
 
 @dataclass
 class _Parts:
-    """The parts of a fusion over all items of the golden set.
+    """The parts of a fusion, scored on all items of the golden set.
 
-    Parts that learn (offline, repeval) are fitted on the calibration items of `split` and cross-fitted there.
-    `recipes` say by name how a part is computed elsewhere, `left_out` why one could not be computed.
+    Trained parts (offline, repeval) are fitted on the calibration items of `split`, and cross-fitted there. `recipes`
+    say how to compute each part on other items. `left_out` has the reason for each part that couldn't be computed.
     """
 
     golden: GoldenSet
@@ -156,7 +156,7 @@ class _Parts:
     notes: list[str] = field(default_factory=list)
 
     def compute(self, names: Sequence[str]) -> None:
-        """Compute the parts of these names.  UsageError for unknown names, before anything is computed."""
+        """Compute the named parts.  UsageError for unknown names, before any computation."""
         if len(names) < 2 or len(set(names)) < len(names):
             raise UsageError(
                 "A fusion needs at least two different parts in --with, for example offline,overlap, not "
@@ -182,7 +182,7 @@ class _Parts:
 
     @property
     def calibration(self) -> CalibrationSettings:
-        """The settings of a calibration that splits and measures like this fusion."""
+        """Settings of a calibration with the split and measure of this fusion."""
         how = self.how
         return CalibrationSettings(
             statistic=how.statistic,
@@ -193,9 +193,9 @@ class _Parts:
         )
 
     def split_beside(self, seen: Sequence[int]) -> Split:
-        """Split by source; if a part has `seen` items, divide the other sources into some to fit on and some held out.
+        """Split by source; if a part has `seen` items, split the other sources into items to fit on and held-out items.
 
-        Otherwise a judge calibrated on the calibration half would leave nothing to fit on.
+        Otherwise a judge calibrated on the calibration set would leave nothing to fit on.
         """
         codes, labelled = self.golden.source_codes, ~np.isnan(self.golden.labels(self.aspect))
         fresh = np.flatnonzero(labelled & ~np.isin(codes, codes[list(seen)]))
@@ -206,7 +206,7 @@ class _Parts:
         return Split(tuple(calibration.tolist()), held_out, self.how.split, self.how.seed)
 
     def part(self, name: str) -> tuple[JudgeScores, dict[str, Any]]:
-        """Compute one part; returns its scores, and the fields of its recipe."""
+        """Compute one part; return its scores and the fields of its recipe."""
         if name == "offline":
             return self.offline()
         if name == "repeval":
@@ -221,7 +221,7 @@ class _Parts:
         return as_judge(metric, scores, self.aspect), recipe
 
     def calibrated_on(self, card: Mapping[str, Any]) -> tuple[int, ...]:
-        """Return the positions of items that the judge of a file was calibrated on."""
+        """Return the positions of the items that the judge of a file was calibrated on."""
         texts = calibration_digests(card)
         return tuple(k for k, item in enumerate(self.golden.items) if text_digest(item) in texts)
 
@@ -237,7 +237,7 @@ class _Parts:
         values = cross_fitted(golden, self.split, fit_and_score)
         note = f"The offline judge, calibrated on {len(self.split.calibration)} items and scored out of fold there."
         judge = JudgeScores("offline", "calibrated", self.aspect, values, note=note, calls_per_item=0.0)
-        return judge, {"higher_is_better": True, "judge": cards[0]}  # the first was fitted on all of them
+        return judge, {"higher_is_better": True, "judge": cards[0]}  # the first fit is on all calibration items
 
     def repeval(self) -> tuple[JudgeScores, dict[str, Any]]:
         from core.repeval import EMBEDDED, Extraction, RepEvalSettings, extract, run, usual_texts
@@ -246,7 +246,7 @@ class _Parts:
         reads = Extraction(texts=usual_texts(EMBEDDED))
         states = extract(golden, extraction=reads, cache_dir=here.home, ray=here.ray)
         fitting = RepEvalSettings(random_vectors=0, seed=self.split.seed, statistic=how.statistic, level=how.level)
-        result = run(golden, self.aspect, states, fitting, split=self.split)  # cross-fitted on what it learns from
+        result = run(golden, self.aspect, states, fitting, split=self.split)  # cross-fitted on its training items
         note = f"RepEval, trained on {len(self.split.calibration)} items and scored out of fold there."
         judge = JudgeScores(
             "repeval", "repeval", self.aspect, result.scores, on_scale=False, note=note, calls_per_item=0.0
@@ -279,7 +279,7 @@ class _Parts:
         return part, {"higher_is_better": True} | content
 
     def fit_and_report(self) -> FusionSplit:
-        """Choose labelled items of unseen sources to fit on and to report on.  UsageError if too few."""
+        """Return the labelled items of unseen sources to fit on and to report on.  UsageError if there are too few."""
         labelled, seen = ~np.isnan(self.golden.labels(self.aspect)), seen_sources(self.golden, self.scores)
         halves = [np.array(half, dtype=np.intp) for half in (self.split.calibration, self.split.held_out)]
         fit, report = (half[labelled[half] & ~seen[half]] for half in halves)
@@ -305,7 +305,7 @@ class _Parts:
 
 
 def _joined(made: _Parts) -> FusedRun:
-    """Fuse without calls.  UsageError, with what could not be computed, if too few parts can be used."""
+    """Fuse without calls.  UsageError if too few parts can be used, with their reasons."""
     golden, aspect, split = made.golden, made.aspect, made.split
     try:
         fusion = fuse_parts(golden, aspect, made.scores, made.how, made.fit_and_report())
@@ -324,7 +324,7 @@ def _joined(made: _Parts) -> FusedRun:
 
 
 def _rated(made: _Parts, spec: str) -> FusedRun:
-    """Let a model rate the held-out items."""
+    """Fuse by letting a model rate the held-out items."""
     if not made.scores:
         raise UsageError(f"None of the parts can be used: {'; '.join(made.left_out.values())}")
     golden, aspect, how = made.golden, made.aspect, made.how
@@ -372,7 +372,7 @@ def _rated(made: _Parts, spec: str) -> FusedRun:
 
 
 def _origin(said: str, if_empty: str, *words: str) -> str:
-    """Return who wrote a plan or criteria: `if_empty`, "none", one of `words`, or "person"."""
+    """Return who wrote a plan or criteria: `if_empty` for "", "none", one of `words`, or "person"."""
     if is_none(said):
         return NONE
     return if_empty if not said else said if said in words else "person"
@@ -409,9 +409,8 @@ def fused_card(
 ) -> dict[str, Any]:
     """Return the content of `fused.yaml` for a fusion fitted on `golden`, with its digest.
 
-    `texts` are those of the items that parts or weights were fitted on and of the other labelled items.  `state` is
-    the estimator's or the model's, with the names of the parts.  `measured` is what else was measured; its ``notes``
-    become warnings.
+    `texts` are fingerprints of the items used for fitting and of the other labelled items. `state` is the state of the
+    estimator or model, with the names of the parts. `measured` are further figures; its ``notes`` become warnings.
     """
     recipes = {part.name: part for part in parts}
     body = {

@@ -1,4 +1,4 @@
-"""The settings of a fusion, and the request, estimate and result of a fusion by a language model in a project."""
+"""Settings of a fusion; request, estimate and result of a fusion by a language model in a project."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ LONGEST_PLAN, LONGEST_CRITERIA = 8_000, 20_000
 class FusionSettings:
     """How to fuse, and how to measure the fusion.
 
-    With `method` "llm" a language model rates by a plan; the other methods combine scores without calls.  `level` None
-    is the aspect's usual level.  Weights are fitted on `fit_share` of the unseen sources and measured on the rest.
+    With `method` "llm" a language model rates by a plan; the other methods combine scores without calls. `level` None
+    is the default level of the aspect. Weights are fitted on `fit_share` of the unseen sources and measured on the
+    rest.
 
-    For "llm" only: `plan` is the text of a plan, "model" to let the model write it, "none" for no plan, or "" for a
-    plan from measured agreement.  `criteria` are the text of criteria, "none" for no criteria, or "" to let the model
-    write them.  `budget` is the largest number of calls.
+    For "llm" only: `plan` is the text of a plan, "model" (the model writes it), "none", or "" (a plan from measured
+    agreement). `criteria` are the text of criteria, "none", or "" (the model writes them). `budget` is the maximum
+    number of calls.
     """
 
     method: Literal["average", "ridge", "nnls", "llm"] = setting(
@@ -65,10 +66,10 @@ class FusionSettings:
 
 @dataclass(frozen=True, slots=True)
 class FusionRequest:
-    """Request to let a language model fuse the judges `judge_ids` of a project on one aspect, one call per item.
+    """Request to fuse the judges `judge_ids` of a project on one aspect with a language model, one call per item.
 
-    The model writes plan and criteria that are empty in `settings`.  `n_items` is about how many items to rate, in
-    whole sources; None rates all.
+    The model writes the plan and criteria that are empty in `settings`. `n_items` is the approximate number of items to
+    rate, in whole sources; None rates all.
     """
 
     project_id: str
@@ -82,23 +83,24 @@ class FusionRequest:
 
 @dataclass(frozen=True, slots=True)
 class FusionEstimate(CallEstimate):
-    """Calls of a fusion by a model: one for each of `n_items`, and one for each text that it writes first."""
+    """Calls of a fusion by a model: one for each of `n_items`, and one for each text in `to_write`."""
 
     n_items: int
     to_write: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
-        """E.g. ``73 calls: 72 items, 1 for the criteria``."""
+        """The calls in words, for example ``73 calls: 72 items, 1 for the criteria``."""
         parts = [counted(self.n_items, "item"), *(f"1 for the {what}" for what in self.to_write)]
         return f"{counted(self.calls, 'call')}: {', '.join(parts)}"
 
 
 @dataclass(frozen=True)
 class FusionRunView:
-    """The result of a fusion by a model: judge ids and unreadable replies (by reason), both by aspect; the texts used.
+    """The result of a fusion by a model, with the plan and criteria that were used.
 
-    Runs of earlier versions have several aspects.  `judge_state` restores the model that rated.
+    `judges` maps aspect → judge id, and `unscored` aspect → number of missing scores by reason; earlier versions stored
+    several aspects. `judge_state` restores the rating model.
     """
 
     judges: Mapping[str, str]

@@ -1,8 +1,8 @@
-"""Fusion by a language model: it rates each item on one aspect, with the numbers of the assistants next to it.
+"""Fusion by a language model: it rates each item on one aspect, given the scores of the parts (assistants).
 
-The prompt has the blocks of Fusion-Eval: the task, the criteria, the assistants, the plan of their use, how to weigh
-them, the item and its numbers, and the output form.  A *plan* says in free text which assistants to use and how.  It
-comes from a person, from the model, or from the assistants' measured agreement.
+The prompt has the blocks of Fusion-Eval: task, criteria, assistants, plan, how to weigh them, the item with its scores,
+and the form of the reply. A *plan* says in free text which assistants to use and how. A person writes it, the model
+writes it, or it follows from the measured agreement of the assistants.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ PLAN_STREAM = 5
 
 @dataclass(frozen=True)
 class FusionJudge:
-    """What a model is asked: to rate `task` with the scores of `parts` over all items, by `plan` and `criteria`.
+    """A request to a model to rate `task`, given the scores of `parts` over all items, by `plan` and `criteria`.
 
-    The model first writes criteria and a plan that are "".  `introduced` is how the assistants were introduced where
-    the fusion was made; "" introduces them by these scores.
+    If `plan` or `criteria` are "", the model writes them first. `introduced` is the description of the assistants from
+    an earlier fusion; "" describes them from these scores.
     """
 
     task: Task
@@ -53,12 +53,12 @@ class FusionJudge:
 
     @property
     def to_write(self) -> tuple[str, ...]:
-        """The texts that the model writes first."""
+        """Names of the texts that the model writes first."""
         return tuple(name for name in ("criteria", "plan") if not getattr(self, name))
 
     @cached_property
     def assistants(self) -> str:
-        """A line per assistant: name, meaning, range and direction.  UsageError for one without a score."""
+        """One line per assistant: name, meaning, range and direction.  UsageError for an assistant without a score."""
         lines = []
         for part in self.parts if not self.introduced else ():
             known = part.values[~np.isnan(part.values)]
@@ -70,14 +70,14 @@ class FusionJudge:
         return self.introduced or "\n".join(lines)
 
     def prompt(self, name: str, values: Mapping[str, str]) -> tuple[Message, ...]:
-        """Fill the prompt file `name` for this task; `values` are those that differ between items."""
+        """Fill the prompt file `name` for this task; `values` are the parts that differ between items."""
         own = {"assistants": self.assistants}
         for key, text in (("plan", self.plan), ("criteria", self.criteria)):
             own[key] = "" if is_none(text) else neutral(text)
         return (Message("user", filled(name, {**task_values(self.task), **own, **values})),)
 
     def request(self, model: str, item: Item, position: int) -> Request:
-        """Ask `model` to rate the item at `position`; each assistant's score is on its own scale."""
+        """Return a request to `model` to rate the item at `position`; each score is on its assistant's own scale."""
         given = ((part.name, part.values[position]) for part in self.parts)
         lines = [
             f"- {_line(name)}: {format(value, '.4g') if np.isfinite(value) else 'no number for this item'}"
@@ -88,12 +88,12 @@ class FusionJudge:
         return Request(model, messages, 0.0, REPLY_TOKENS)
 
     def affordable(self, items: Sequence[Item], positions: Sequence[int], budget: int | None) -> list[int]:
-        """Return the `positions` of items with a text, as many as a `budget` allows after the texts to write."""
+        """Return the `positions` with a text to rate, at most as many as `budget` allows after the texts to write."""
         rateable = [k for k in positions if not is_blank(items[k].target)]
         return rateable if budget is None else rateable[: max(budget - len(self.to_write), 0)]
 
     def state(self, judge_state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a file needs to rate other items in the same way; `judge_state` restores the model."""
+        """Return the data that a file needs to rate other items the same way; `judge_state` restores the model."""
         return {
             "method": "llm",
             "parts": [part.name for part in self.parts],
@@ -106,7 +106,7 @@ class FusionJudge:
 
 
 def is_none(text: str) -> bool:
-    """Whether a plan or criteria ask to rate without."""
+    """Check whether the text of a plan or criteria means "none"."""
     return text.strip().casefold() == NONE
 
 
@@ -118,10 +118,10 @@ def _line(text: str) -> str:
 def measured_plan(
     golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], positions: Sequence[int], settings: FusionSettings
 ) -> str:
-    """Write a plan without calls: trust the assistants that agree with raters beyond chance, best first.
+    """Write a plan without calls: trust the assistants with agreement beyond chance, best first.
 
-    Agreement is measured on the items at `positions`, whose labels no assistant may have seen.  System level is
-    measured over items, because a dozen systems are too few to choose by.
+    Agreement is measured on the items at `positions`, whose labels no assistant has seen. System level is measured over
+    items, because a dozen systems are too few to choose by.
     """
     level = "dataset" if settings.level == "system" else settings.level
     agreement = Agreement(golden, aspect, replace(settings, level=level))
@@ -141,10 +141,10 @@ def measured_plan(
 
 @dataclass(frozen=True)
 class ModelRatings:
-    """The `verdicts` of a model, one for each of `positions`, and what it was asked, with the texts that it wrote.
+    """The `verdicts` of a model, one for each of `positions`, with the `judge` that was used and its texts.
 
-    `calls` include those for criteria and plan; `usage` says how many were sent and what they cost.  `n_left` items
-    were not asked because the budget was used up.
+    `calls` include those for criteria and plan; `usage` has the number sent and their cost. `n_left` items were not
+    rated because the budget was spent.
     """
 
     judge: FusionJudge
@@ -155,14 +155,14 @@ class ModelRatings:
     n_left: int
 
     def values(self, n_items: int) -> FloatArray:
-        """Return (n_items,) scores, NaN = unscored or not asked."""
+        """Return scores (n_items,), NaN = unscored or not requested."""
         values = np.full(n_items, np.nan)
         values[list(self.positions)] = self.verdicts.values
         return values
 
     @property
     def unread(self) -> dict[str, int]:
-        """Number of missing verdicts by reason."""
+        """Count missing verdicts by reason."""
         return dict(Counter(verdict.reason for verdict in self.verdicts.unscored))
 
 
@@ -175,9 +175,9 @@ def rate_by_model(
     *,
     progress: Progress = SILENT,
 ) -> ModelRatings:
-    """Let `model` rate the items at `positions` by `judge`, after it has written the criteria and the plan it lacks.
+    """Let `model` rate the items at `positions`, after it has written missing criteria and a missing plan.
 
-    Items without a text cost no call.  JudgeError where the model does not write criteria or plan.
+    Items without a text cost no call. JudgeError if the model doesn't write criteria or plan.
     """
     rated, usage, calls = judge.affordable(items, positions, settings.budget), Usage(), 0
     total = len(judge.to_write) + len(rated)
@@ -207,7 +207,7 @@ def rate_by_model(
         judge = replace(judge, criteria=write("criteria", LONGEST_CRITERIA))
     if not judge.plan:
         judge = replace(judge, plan=write("plan", LONGEST_PLAN))
-    verdicts, one_order = [], replace(judge.task, kind="single")  # a pair, too, is asked about once
+    verdicts, one_order = [], replace(judge.task, kind="single")  # a pair is shown in one order only
     for start in range(0, len(rated), BATCH):
         batch = rated[start : start + BATCH]
         requests = [judge.request(model.model, items[k], k) for k in batch]

@@ -1,12 +1,11 @@
 """Combine several judges and metrics of a golden set into one judge, without calls.
 
-Weights are fitted on one half of the sources that no part has seen, and the fusion is measured on the other half.
-Items of a source that a part has seen are left out, because its scores are optimistic there.  A part that is fitted on
-the fit items itself scores each of them by a fit without the item's source (`cross_fitted`).
+Weights are fitted on one half of the sources that no part has seen, and measured on the other half. Other sources are
+left out, because scores of parts are optimistic there. A part trained on the items to fit on scores each of them by a
+model that has not seen its source (`cross_fitted`).
 
-Scores (n_assistants, n_items) are turned so that more is better, NaN = missing.  An estimator learns centre and spread
-per assistant on the items it is fitted on; a missing score counts as the assistant's mean.  An item that no assistant
-scored stays NaN.
+Scores (n_assistants, n_items) are turned so that higher is better, NaN = missing. An estimator learns mean and spread
+of each assistant; a missing score counts as the mean. An item without any score stays NaN.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ FitAndScore = Callable[[Split], FloatArray]
 class Estimator:
     """Fitted weights of a fusion: standardise scores by `mean` and `spread`, weigh them, and add `intercept`.
 
-    "average" is the mean of the standardised scores that are not missing, and uses no label.  "ridge" and "nnls" learn
-    an intercept and weights on the scale of the labels.  Ridge shrinks the weights, by the penalty with the smallest
-    squared error on left-out sources (5 folds); nnls keeps them from being negative.  Scoring doesn't need `penalty`.
+    "average" is the mean of the available standardised scores, and uses no labels. "ridge" and "nnls" learn an
+    intercept and weights on the scale of the labels. Ridge shrinks the weights, with the penalty of the smallest
+    squared error in 5-fold cross-validation by source. NNLS keeps weights non-negative. Scoring doesn't need `penalty`.
     """
 
     method: FusionMethod
@@ -65,7 +64,7 @@ class Estimator:
         z, count = _standardised(scores, np.array(self.mean), np.array(self.spread)), (~np.isnan(scores)).sum(axis=0)
         if self.method == "average":
             joined = z.sum(axis=0) / np.maximum(count, 1)
-        else:  # not a matrix product, which may give equal items different last digits
+        else:  # not a matrix product, whose last digits can differ between equal items
             joined = (np.array(self.weights)[:, None] * z).sum(axis=0)
         return np.where(count > 0, self.intercept + joined, np.nan)
 
@@ -76,7 +75,7 @@ class Estimator:
 
 
 def fit_estimator(method: FusionMethod, scores: FloatArray, labels: FloatArray, sources: IntArray) -> Estimator:
-    """Fit weights on `scores` (n_assistants, n_items), `labels` (n_items,) and codes of `sources` (n_items,)."""
+    """Fit weights to `scores` (n_assistants, n_items), `labels` (n_items,) and the codes of `sources` (n_items,)."""
     known = ~np.isnan(scores)
     count = np.maximum(known.sum(axis=1), 1)
     mean = np.where(known, scores, 0.0).sum(axis=1) / count
@@ -96,7 +95,7 @@ def fit_estimator(method: FusionMethod, scores: FloatArray, labels: FloatArray, 
 
 
 def restore_estimator(state: Mapping[str, Any]) -> Estimator:
-    """Restore an estimator from its stored `state`.  UsageError for a damaged one."""
+    """Restore an estimator from its stored `state`.  UsageError if it is damaged."""
     known = {name: value for name, value in state.items() if value is not None}
     if known.get("method") == "average" and isinstance(known.get("mean"), list):
         known["weights"] = [1.0 / max(len(known["mean"]), 1)] * len(known["mean"])
@@ -110,12 +109,12 @@ def restore_estimator(state: Mapping[str, Any]) -> Estimator:
 
 
 def _standardised(scores: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
-    """Return (n_assistants, n_items) standardised scores, 0 for missing ones."""
+    """Return standardised scores (n_assistants, n_items), 0 for missing ones."""
     return np.nan_to_num((scores - mean[:, None]) / spread[:, None], nan=0.0)
 
 
 def _ridge(z: FloatArray, y: FloatArray, penalties: FloatArray) -> FloatArray:
-    """Return (n_penalties, n_assistants) weights, for all penalties from one eigendecomposition."""
+    """Return weights (n_penalties, n_assistants) for all penalties from one eigendecomposition."""
     values, vectors = np.linalg.eigh(z @ z.T)
     turned = vectors.T @ (z @ y)
     weights: FloatArray = (turned / (np.maximum(values, 0.0) + penalties[:, None])) @ vectors.T
@@ -123,7 +122,7 @@ def _ridge(z: FloatArray, y: FloatArray, penalties: FloatArray) -> FloatArray:
 
 
 def _best_penalty(z: FloatArray, y: FloatArray, sources: IntArray) -> float:
-    """Choose the penalty with the smallest squared error on left-out sources; the middle one with under 2 sources."""
+    """Return the penalty with the smallest cross-validated squared error; the middle one with fewer than 2 sources."""
     names, codes = np.unique(sources, return_inverse=True)
     if names.size < 2:
         return float(PENALTIES[len(PENALTIES) // 2])
@@ -135,12 +134,12 @@ def _best_penalty(z: FloatArray, y: FloatArray, sources: IntArray) -> float:
     return float(PENALTIES[np.argmin(errors)])
 
 
-# ── which items ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── split ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class FusionSplit:
-    """Positions to fit on (n_fit,) and to report on (n_report,), of different sources; `notes` say what is left out."""
+    """Positions to fit on (n_fit,) and to report on (n_report,), from different sources; `notes` on items left out."""
 
     fit: IntArray
     report: IntArray
@@ -150,7 +149,7 @@ class FusionSplit:
 def unseen_split(
     golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], *, fit_share: float = 0.5, seed: int = 0
 ) -> FusionSplit:
-    """Split labelled items of sources that no part has seen, by source.  AspectError if too few are left."""
+    """Split the labelled items of sources that no part has seen, by source.  AspectError if too few are left."""
     labelled, stale = ~np.isnan(golden.labels(aspect)), seen_sources(golden, parts)
     fresh, notes = np.flatnonzero(labelled & ~stale), tuple[str, ...]()
     if stale.any():
@@ -171,7 +170,7 @@ def unseen_split(
 
 
 def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
-    """AspectError for system level if the report items are of fewer than `MIN_SYSTEMS` systems."""
+    """Raise AspectError at system level if the report items have fewer than `MIN_SYSTEMS` systems."""
     n_systems = np.unique(golden.system_codes[report]).size
     if level == "system" and n_systems < MIN_SYSTEMS:
         raise AspectError(
@@ -182,15 +181,15 @@ def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
 
 
 def seen_sources(golden: GoldenSet, parts: Sequence[JudgeScores]) -> NDArray[np.bool_]:
-    """Return (n_items,) whether a part has seen the label of any item of the same source."""
+    """Return whether a part has seen a label of each item's source, (n_items,)."""
     seen = sorted({k for part in parts for k in part.seen})
     return np.isin(golden.source_codes, golden.source_codes[seen]) if seen else np.zeros(len(golden.items), dtype=bool)
 
 
 def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) -> FloatArray:
-    """Score calibration items by a fit without their source, and all others by the fit on all of them: (n_items,).
+    """Score calibration items by fits without their source, and all other items by the fit on all of them: (n_items,).
 
-    `fit_and_score` is called `PART_FOLDS` + 1 times, with the whole `split` first.  UsageError with fewer calibration
+    Calls `fit_and_score` `PART_FOLDS` + 1 times, first with the whole `split`. UsageError with fewer calibration
     sources than folds.
     """
     calibration = np.array(split.calibration, dtype=np.intp)
@@ -216,12 +215,12 @@ def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) ->
 
 @dataclass(frozen=True)
 class Fusion:
-    """A fused judge next to its parts, all measured on the same `report` items.
+    """A fused judge and its parts, all measured on the same `report` items.
 
-    `weights` by part are in points of the label for one standard deviation (shares for the average).  `left_out` says
-    why a part was not used.  `without` has by part the fusion of the others, and the whole fusion minus that one; their
-    p share one Holm correction.  `against_best` is the fusion minus the part that aligned best on the *fit* items, so
-    that nothing is chosen on the report items.  `state` holds what scoring new items needs.
+    `weights` are points of the label per standard deviation of a part (for the average, shares). `left_out` has the
+    reason for each unused part. `without` has, for each part, the fusion of the others and the full fusion minus that
+    one; Holm's correction covers their p values. `against_best` is the fusion minus the part with the best alignment on
+    the items to *fit* on, so the report items choose nothing. `state` is the data for scoring new items.
     """
 
     method: FusionMethod
@@ -239,7 +238,7 @@ class Fusion:
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `fuse --json` prints of it."""
+        """Return the JSON of `fuse` about this fusion."""
         return {
             "method": self.method,
             "fused": self.fused.as_json(),
@@ -260,7 +259,7 @@ class Fusion:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Measures the agreement of scores with the raters on one aspect, at any positions of a golden set."""
+    """Measure the agreement of scores with the raters on one aspect, at any positions of a golden set."""
 
     golden: GoldenSet
     aspect: str
@@ -276,7 +275,7 @@ class Agreement:
         return align_each(matrix[:, at], items, how.measure, seed=[how.seed, stream])
 
     def difference(self, a: FloatArray, b: FloatArray, at: IntArray) -> Difference:
-        """Return the alignment of `a` minus that of `b`, both (n_items,), on the items of `at` that both scored."""
+        """Return the alignment of `a` minus that of `b`, both (n_items,), on the items in `at` that both scored."""
         how, items = self.settings, self.items.take(at)
         return paired_difference(a[at], b[at], items, how.measure, seed=[how.seed, 2])
 
@@ -288,14 +287,14 @@ def fuse(
     settings: FusionSettings,
     split: FusionSplit | None = None,
 ) -> Fusion:
-    """Fuse `parts` (judges of this golden set, on any scales, under different names) on one aspect, without calls.
+    """Fuse `parts` (judges of this golden set with different names, on any scales) on one aspect, without calls.
 
-    With a `split` the caller guarantees that the scores of the parts on its fit items are cross-fitted
-    (`cross_fitted`).  With too few labels to learn weights from, the parts are averaged, and `notes` says so.
+    If you pass a `split`, its fit items must have cross-fitted scores of the parts (`cross_fitted`). With too few
+    labels to learn weights, the parts are averaged, and `notes` says so.
 
-    A part is left out if it is constant or has no scores.  For the average it is also left out if it does not beat
-    chance on the fit items; with fewer than 50 labels or `LEAST_SOURCES` sources there, only if it disagrees with the
-    raters beyond chance.  UsageError with fewer than two usable parts, AspectError when too few items are unseen.
+    Parts that are constant or without scores are left out. The average also leaves out parts that don't beat chance on
+    the fit items. With fewer than 50 labels or `LEAST_SOURCES` sources, it leaves out only those that disagree beyond
+    chance. UsageError with fewer than two usable parts, AspectError if too few items are unseen.
     """
     names = [part.name for part in parts]
     split = split or unseen_split(golden, aspect, parts, fit_share=settings.fit_share, seed=settings.seed)
@@ -363,13 +362,13 @@ def fuse(
 def _choose_parts(
     agreement: Agreement, names: Sequence[str], matrix: FloatArray, fit: IntArray, *, averaged: bool
 ) -> tuple[list[Alignment], dict[str, str]]:
-    """Return each part's alignment on the fit items, and by name the reasons of the parts that are left out.
+    """Return each part's alignment on the fit items, and the reasons of the parts left out, by name.
 
-    `matrix` is (n_parts, n_items).  Fitted weights handle parts that disagree with the raters; the average cannot.
+    `matrix` is (n_parts, n_items). Fitted weights can use parts that disagree with the raters; the average can't.
     UsageError if fewer than two parts are usable.
     """
     golden, settings = agreement.golden, agreement.settings
-    # a dozen systems are too few to find which parts beat chance
+    # a dozen systems are too few to test parts against chance
     level = "dataset" if settings.level == "system" else settings.level
     gate = replace(settings, level=level)
     on_fit = replace(agreement, settings=gate).align(matrix, fit)
@@ -395,11 +394,11 @@ def _choose_parts(
 
 
 def beats_chance(alignment: Alignment) -> bool:
-    """Whether the whole interval lies above 0."""
+    """Check whether the whole interval is above 0."""
     return alignment.value is not None and alignment.interval is not None and alignment.interval.low > 0
 
 
 def holm_corrected(differences: Sequence[Difference]) -> list[Difference]:
-    """Correct the p of those differences that have one, by Holm."""
+    """Apply Holm's correction to the p values of the differences that have one."""
     corrected = holm([np.nan if test.p is None else test.p for test in differences])
     return [replace(test, p=None if np.isnan(p) else float(p)) for test, p in zip(differences, corrected, strict=True)]

@@ -2,10 +2,10 @@
 
 ::
 
-    report_facts  the record, and what is measured for it         Report ReportedJudge raters_of misaligned
-    headline      the finding, what belongs next to it, limits    headline asides limits
-    page          one HTML page, its appendix, figures as CSV     html_page appendix_page figures_csv
-    figures       the figures of report and screens
+    report_facts  the facts of a report as one record            Report ReportedJudge raters_of misaligned
+    headline      the finding, notes next to it, and limits      headline asides limits
+    page          HTML report, appendix, and figures as CSV      html_page appendix_page figures_csv
+    figures       charts of the report and the screens
 
-Texts of people and models are hostile until escaped: `page` and `figures` escape and shorten them.
+Texts from users and models are untrusted: `page` and `figures` escape and shorten them.
 """

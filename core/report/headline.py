@@ -1,7 +1,7 @@
-"""The finding of a report in words, what belongs next to it, and what a reader should keep in mind.
+"""Sum up a report in words: the finding, the verdict, notes next to it, and its limits.
 
-The headline is no stronger than the figures.  Judge and rater are compared with the same target, the mean of the other
-raters.  "As well as" is a claim of its own: the whole interval of the difference must lie above −0.05
+The headline claims no more than the figures show. Judge and rater are compared against the same target, the mean of the
+other raters. "As well as" is a claim of its own: the whole interval of the difference must be above −0.05
 (`core.stats.intervals.MARGIN`).
 """
 
@@ -48,18 +48,18 @@ MANY_OPENINGS = 3
 
 
 def bounded(text: str, limit: int) -> str:
-    """Cut `text` to `limit` characters and say so; make control characters visible."""
+    """Cut `text` to `limit` characters, with a note on its length; make control characters visible."""
     cut = text if len(text) <= limit else f"{text[:limit].rstrip()} … (shortened, {len(text):,} characters)"
     return legible(cut)
 
 
 def measure(alignment: Alignment) -> str:
-    """``"Spearman rho, sample level"``."""
+    """Return statistic and level, for example ``"Spearman rho, sample level"``."""
     return measure_name(alignment.statistic, alignment.level)
 
 
 def basis_words(alignment: Alignment) -> str:
-    """What `n` counts: ``"72 items"``, ``"72 items in 12 sources"``, ``"16 systems"``."""
+    """Return n and its unit: ``"72 items"``, ``"72 items in 12 sources"`` or ``"16 systems"``."""
     if alignment.level == "system":
         return counted(alignment.n, "system")
     groups = f" in {counted(alignment.n_groups, 'source')}" if alignment.level == "sample" else ""
@@ -67,12 +67,12 @@ def basis_words(alignment: Alignment) -> str:
 
 
 def day(at: datetime | None) -> str:
-    """``"22 November 2026"`` or "—"."""
+    """Return a date such as ``"22 November 2026"``, or "—"."""
     return DASH if at is None else f"{at.day} {at:%B %Y}"
 
 
 def standing(report: Report) -> ReportStanding:
-    """Classify how strong the result is."""
+    """Classify the judge's agreement compared with a rater."""
     held, people = report.held_out, report.raters.beside
     if held.value is None:
         return "undefined"
@@ -120,8 +120,8 @@ def headline(report: Report) -> Finding:
 def readiness(report: Report) -> Finding:
     """Decide whether the judge is good enough: the headline begins with "Ready", "Caution" or "Not yet".
 
-    A judge is ready if it is approved, gains significantly over its baseline on held-out items (which needs
-    `LEAST_SOURCES` sources), and is not significantly below a rater.  Without raters it has to beat the regression.
+    A ready judge is approved, gains significantly over its baseline on held-out items of at least `LEAST_SOURCES`
+    sources, and isn't significantly below a rater. Without raters it must beat the regression.
     """
     shown, name, bar = standing(report), report.judge_name, report.board.bar
     if shown == "undefined" or report.held_out.interval is None:
@@ -150,7 +150,7 @@ def readiness(report: Report) -> Finding:
 
 
 def asides(report: Report) -> tuple[str, ...]:
-    """Notes next to the headline: raters, annotator test, gain, better judges, regression, optimism."""
+    """Return notes next to the headline: raters, annotator test, gain, better judges, regression, optimism."""
     sentences, people = list[str](), report.raters.beside
     if people is not None and people.difference is not None and standing(report) not in ("undefined", "none"):
         said = [rater_finding(people, measure(people.judge), capital(report.judge_name))]
@@ -174,7 +174,7 @@ def asides(report: Report) -> tuple[str, ...]:
 
 
 def gained(report: Report) -> Finding:
-    """Report what the criteria add to the baseline, and how often the held-out items were seen."""
+    """Report the gain over the baseline, and how often the held-out items were opened."""
     said, looks = gain_finding(report.gain), len(report.openings)
     seen = f"The held-out items were opened {times(looks)}." if looks else ""
     detail = " ".join(filter(None, (said.detail, seen, steady(report))))
@@ -182,12 +182,12 @@ def gained(report: Report) -> Finding:
 
 
 def steady(report: Report) -> str:
-    """Report how much the scores change when the judge is asked again; "" if nobody has repeated it."""
+    """Report how much the scores change when the judge scores again; "" if it was never repeated."""
     return "" if report.steadiness is None else steadiness_line(report.steadiness, report.gain)
 
 
 def better_system(report: Report) -> str:
-    """Name the better system; "" without a significant difference."""
+    """Name the significantly better system; "" without one."""
     if not any(map(is_shown, report.means.differences)):
         return ""
     return means_finding(report.means, bounded(report.aspect, 80)).headline
@@ -221,7 +221,7 @@ def sign_off(report: Report) -> str:
 
 
 def limits(report: Report) -> tuple[Finding, ...]:
-    """List what a reader should keep in mind, the most serious first: a title, and a sentence or two with figures."""
+    """List the limits of the report, most serious first: a title, and a sentence or two with figures."""
     c, raters, version, found = report.calibration, report.raters, report.version, list[Finding]()
 
     def add(title: str, *sentences: str) -> None:

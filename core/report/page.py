@@ -1,7 +1,7 @@
 """Write the report as files: one HTML page, its appendix, and the figures as CSV.
 
-HTML without script or request, in which foreign text is escaped and shortened.  In the CSV undefined is an empty cell,
-never 0, and no cell can run as a formula in a spreadsheet.
+The HTML has no scripts and sends no requests. Untrusted text is escaped and shortened. In the CSV, undefined values are
+empty cells, never 0, and no cell can run as a formula in a spreadsheet.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ _FILTERS = {
 
 
 def html_page(report: Report) -> str:
-    """Write the report in about 600 words: what was judged, the finding, its limits, the sign-off, and how to use it.
+    """Write the report in about 600 words: what was judged, the finding, its limits, the approval, and how to use it.
 
-    A whole HTML document that opens from a file, prints on A4 and loads nothing.
+    Returns a complete HTML document that opens from a file, prints on A4 and loads nothing.
     """
     known, followed = told.limits(report), report.chosen[:_MOST_FOLLOWED]
-    room = _FOLLOWED_LETTERS // max(1, len(followed))  # the more sets of criteria, the fewer words of each
+    room = _FOLLOWED_LETTERS // max(1, len(followed))  # share the space between the sets of criteria
     errors = None if report.curve is None else report.curve.after or report.curve.before
     return _rendered(
         "report.html",
@@ -99,7 +99,7 @@ def html_page(report: Report) -> str:
 
 
 def appendix_page(report: Report) -> str:
-    """Write everything behind the report, in tables, as a document of its own of well under 1 MB."""
+    """Write the tables behind the report as a separate HTML document, well under 1 MB."""
     return _rendered(
         "appendix.html",
         report,
@@ -127,9 +127,9 @@ def sides_plot(report: Report) -> Drawing:
 
 
 def _rendered(template: str, report: Report, **more: Any) -> str:
-    """Render a template of this package as a whole HTML document, without script or request."""
+    """Render a template of this package as a complete HTML document, without scripts or requests."""
     css = Markup((_FOLDER / "report.css").read_text("utf-8"))  # noqa: S704  # a file of this package
-    # nothing may load or run; the one style sheet is named by its hash
+    # the policy forbids loading and scripts; it allows the one style sheet by its hash
     digest = base64.b64encode(hashlib.sha256(css.encode("utf-8")).digest()).decode()
     return (
         _environment()
@@ -166,7 +166,7 @@ def _environment() -> Environment:
 
 
 def _pinned(report: Report) -> dict[str, str]:
-    """List what identifies the result: golden set, judge, run, split, prompts and versions."""
+    """List the identity of the result: golden set, judge, run, split, prompts and versions."""
     c, sampling = report.calibration, report.calibration.judge_state.get("sampling")
     prompt = str(sampling.get("prompt", "")) if isinstance(sampling, Mapping) else ""
     by = "source" if c.split.kind == "sources" else "source and system"
@@ -188,7 +188,7 @@ Cells = tuple[Cell, ...]
 
 
 def figures_csv(report: Report) -> str:
-    """Write judge, baseline and raters held-out, every judge on the items that none has seen, and system means."""
+    """Write the held-out figures of judge, baseline and raters, the leaderboard on unseen items, and system means."""
     held, raters, side = report.held_out, report.raters, "held-out"
     rows = []
     for name, both in report.sides.items():
@@ -212,7 +212,7 @@ def figures_csv(report: Report) -> str:
 def _minus(
     what: str, measured: Alignment, value: float | None, interval: Interval | None, p: float | None
 ) -> Iterator[Cells]:
-    """Yield the rows of a held-out difference of two alignments such as `measured`, and of its p."""
+    """Yield the rows of a held-out difference and of its p; `measured` gives statistic, level and n."""
     low, high = interval or (None, None)
     side = "held-out"
     yield what, f"difference in {measured.statistic}", measured.level, side, value, low, high, measured.n

@@ -1,7 +1,7 @@
 """The facts of a report on one calibrated judge, as one frozen record.
 
-Figures carry statistic, level, n and interval in their `Alignment`; None is undefined or not known, never 0.  Texts of
-users and models are unescaped here: whoever draws them escapes and shortens them.
+Figures carry statistic, level, n and interval in their `Alignment`. None is undefined or unknown, never 0. Texts from
+users and models are unescaped here; code that draws them escapes and shortens them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ReportedJudge:
 
     @cached_property
     def values(self) -> FloatArray:
-        """(n_items,) scores of the final judge, NaN = unscored."""
+        """Scores of the final judge, (n_items,), NaN = unscored."""
         return self._over_all(self.calibration.scores.values[0])
 
     def _over_all(self, scores: FloatArray) -> FloatArray:
@@ -71,12 +71,12 @@ class ReportedJudge:
 
     @cached_property
     def labels(self) -> FloatArray:
-        """(n_items,) gold labels, NaN = unlabelled."""
+        """Gold labels, (n_items,), NaN = unlabelled."""
         return self.golden.labels(self.aspect)
 
     @cached_property
     def held_out(self) -> IntArray:
-        """Positions of the held-out items that are labelled and scored."""
+        """Positions of the held-out items with label and score."""
         at = np.asarray(self.calibration.split.held_out, dtype=np.intp)
         return at[~np.isnan(self.values[at]) & ~np.isnan(self.labels[at])]
 
@@ -96,9 +96,9 @@ class ReportedJudge:
         )
 
     def board(self, registry: Sequence[JudgeScores]) -> tuple[Leaderboard, tuple[str, ...]]:
-        """Compare this judge, at place 0, with those of `registry` on the items that none has seen and all scored.
+        """Compare this judge, in row 0, with those in `registry`, on items that all scored and none has seen.
 
-        Also return the names of judges left out because they share too few items with this one.
+        Also returns the names of judges left out because they share too few items with this one.
         """
         how = self.calibration
         own = (judge for judge in registry if judge.run_id == self.run_id and judge.kind == "calibrated")
@@ -116,13 +116,13 @@ class ReportedJudge:
         return table, tuple(judges[k].name for k in sorted(aside))
 
     def examined(self) -> Examination:
-        """Examine where the judge fails and its biases, on items whose labels it has not seen."""
+        """Find weak spots and biases of the judge, on items whose labels it has not seen."""
         judge, model = replace(self.scores, name="the judge"), str(self.calibration.judge_state.get("spec", ""))
         statistic = self.calibration.held_out.statistic
         return examine_judge(self.golden, self.aspect, judge, statistic=statistic, model=model)
 
     def curve(self) -> CalibrationCurve | None:
-        """What scores mean in points of the scale, held-out; None without an item that has both score and label."""
+        """Mean labels by score on held-out items; None without an item that has both score and label."""
         own, seed = self.calibration.score_map, self.calibration.settings.seed
         try:
             return calibration_curve(self.golden, self.aspect, self.scores, own=own, seed=seed)
@@ -130,7 +130,7 @@ class ReportedJudge:
             return None
 
     def means(self, seen: Collection[int]) -> SystemMeans:
-        """Correct the mean of every system by labels at other positions than `seen`; no means for pairs."""
+        """Correct the mean of every system with labels at positions other than `seen`; no means for pairs."""
         if self.golden.kind == "pair":
             scale = self.golden.aspects[self.aspect].scale
             return SystemMeans((), (), None, None, 0, 0, mapped=False, scale=scale)
@@ -151,19 +151,19 @@ def _labels_of(golden: GoldenSet, aspect: str) -> Iterator[tuple[str, str, str, 
 
 
 def is_simulated(golden: GoldenSet, aspect: str) -> bool:
-    """Whether every label is from the sample data, which a program made, whatever the golden set is called."""
+    """Check whether all labels come from the sample data, which a program generated; ignores the golden set's name."""
     own = list(_labels_of(golden, aspect))
     return bool(own) and _sample_labels().issuperset(own)
 
 
 @dataclass(frozen=True)
 class Raters:
-    """Who labelled, how well they agree, and how the judge compares.
+    """The raters' agreement with each other, and the judge compared with them.
 
-    `n_rated` maps rater → items rated on this aspect, empty without single ratings.  `alpha` is Krippendorff's.
-    `ceiling` is one rater against the mean of the others on the held-out items that the judge is evaluated on.
-    `beside` compares the judge with a rater there, each against the mean of the other raters.  `test` is the annotator
-    test, clustered by source if items share sources.
+    `n_rated` maps rater → number of rated items, empty without single ratings. `alpha` is Krippendorff's alpha.
+    `ceiling` is one rater against the mean of the others, on the held-out items of the judge. `beside` compares the
+    judge with a rater on these items, each against the mean of the other raters. `test` is the Alternative Annotator
+    Test, clustered by source if items share sources.
     """
 
     n_rated: Mapping[str, int]
@@ -174,9 +174,9 @@ class Raters:
 
 
 def raters_of(judged: ReportedJudge, withheld: str = "") -> Raters:
-    """Measure the agreement of the raters and of the judge with them.
+    """Measure the agreement among raters, and between judge and raters.
 
-    Without ratings of single raters the reason is in `alpha`.  `withheld` is why nothing may be claimed, "" otherwise.
+    Without single ratings, `alpha` has the reason. `withheld` is the reason why nothing may be claimed, else "".
     """
     golden, aspect, at, measure = judged.golden, judged.aspect, judged.held_out, judged.calibration.held_out.measure
     scale = golden.aspects[aspect].scale
@@ -197,13 +197,13 @@ def raters_of(judged: ReportedJudge, withheld: str = "") -> Raters:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything about one calibrated judge of one aspect of one golden set.
+    """All facts about one calibrated judge of one aspect of one golden set.
 
-    `simulated`: a program made every label.  `line` holds all versions of the judge; `seen_before` says why a held-out
-    gain carries no p ("" if it does).  `chosen` are the criteria of the judge by name.  In `board` this judge has
-    place 0, and `aside` are judges that are not in it.  `means` are the corrected means of the systems.  `n_doubted`
-    counts labels that reviewers called wrong, `openings` are the looks at the held-out items, and `steadiness` is None
-    if nobody repeated the judge.
+    `simulated` means that a program made every label. `line` has all versions of the judge. `seen_before` is the reason
+    why the held-out gain has no p, else "". `chosen` are the judge's criteria by name. This judge is row 0 of `board`,
+    and `aside` names the judges left out of it. `means` are corrected system means. `n_doubted` counts labels that
+    reviewers called wrong. `openings` are the logged views of held-out items. `steadiness` is None if the judge was
+    never repeated.
     """
 
     project: str
@@ -236,7 +236,7 @@ class Report:
 
     @property
     def labels(self) -> FloatArray:
-        """(n_labels,) the gold labels."""
+        """The gold labels, (n_labels,)."""
         return self.judged.labels[~np.isnan(self.judged.labels)]
 
     @property
@@ -246,28 +246,28 @@ class Report:
 
     @property
     def version(self) -> JudgeVersion | None:
-        """The version of the judge that was measured, or None if there is no record of one."""
+        """The measured version of the judge; None without a record of it."""
         return self.line.of_run(self.run.run_id)
 
     @property
     def judge_name(self) -> str:
-        """E.g. "version 3"."""
+        """Name of the judge, for example "version 3"."""
         return "the judge" if self.version is None else self.version.name
 
     @property
     def gain(self) -> Difference:
-        """The judge minus the baseline, held-out; without p once judges were compared on these items."""
+        """Judge minus baseline on held-out items; without p if judges were compared on these items before."""
         gain = self.calibration.gain
         return replace(gain, p=None, p_reason=self.seen_before) if self.seen_before else gain
 
     @property
     def held_out(self) -> Alignment:
-        """The judge's alignment on the items that did not choose it."""
+        """Alignment of the judge on the held-out set."""
         return self.calibration.held_out
 
     @property
     def sides(self) -> dict[str, BothSides]:
-        """The judge, the single best criteria and the baseline, each on both sides of the split."""
+        """Alignments of the judge, its best single criteria and the baseline on both sets of the split."""
         c = self.calibration
         return {
             "calibrated judge": BothSides(c.calibration, c.held_out),

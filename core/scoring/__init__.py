@@ -1,14 +1,14 @@
-"""Scoring files of any length with a judge file.
+"""Score files of any length with a judge file.
 
 ::
 
     score_file(ScoreRequest(items, judge_file, out)) -> ScoredFile
 
-    item_file   check all rows: findings, unique ids, their number      validate_items(path) -> ItemFile
-    output      request and result; verdicts so far, and the finished file
-    run         score and estimate; fused judges
-    batch_files requests for a batch endpoint, and its results
-    on_ray      the same on a Ray cluster, with Ray Data
+    item_file    check all rows before scoring               validate_items(path) -> ItemFile
+    output       request, result, and a resumable output file
+    run          score and estimate, also with fused judges
+    batch_files  requests for a batch endpoint, and its results
+    on_ray       score on a Ray cluster, with Ray Data
 """
 
 from core.scoring.output import ScoredFile, ScoreRequest, ScoreSettings

@@ -1,7 +1,7 @@
-"""Files for batch endpoints: the requests of a scoring, and the results that answer them.
+"""Write requests for batch endpoints, and read their results.
 
-The files have OpenAI's form, which `vllm run-batch` takes too.  A line holds the body of a direct request.  Its
-`custom_id` is the request's key in the reply cache, so results may come in any order and from any number of files.
+The files have OpenAI's format, which `vllm run-batch` also reads. A line holds the body of a direct request. Its
+`custom_id` is the request's key in the reply cache, so results may come in any order and in any number of files.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ WALKED = 400
 def write_requests(
     judge: LoadedJudge, items: ItemFile, path: Path, replies: ReplyStore | None
 ) -> tuple[int, list[Path]]:
-    """Write the requests without a cached reply into files of an accepted size: `path`, then `NAME-2`, …
+    """Write the requests without a cached reply to files within the size limit: `path`, then `NAME-2`, …
 
-    Returns the number of requests and the files.  UsageError for a judge without an endpoint or a place that cannot be
+    Returns the number of requests and the files. UsageError for a judge without an endpoint, or if a file can't be
     written.
     """
     model, cache = _endpoint_of(judge, replies)
@@ -60,8 +60,8 @@ def answer_from_files(
 ) -> dict[str, Any]:
     """Replace the endpoint of `judge` with the results in `files`, so that nothing is sent.
 
-    Returns the numbers of requests "answered", those "failed" by reason, and "foreign" lines, which answer no request
-    about `items`.  JobError if every line is foreign; UsageError for a file that cannot be read.
+    Returns the number of requests "answered", of those "failed" by reason, and of "foreign" lines, which match no
+    request for `items`. JobError if every line is foreign; UsageError if a file can't be read.
     """
     model, cache = _endpoint_of(judge, replies)
     inner = model.provider.inner if isinstance(model.provider, CachedProvider) else model.provider
@@ -92,7 +92,7 @@ def answer_from_files(
 
 
 def read_result(line: bytes, price: Price | None) -> tuple[str, Reply | str] | None:
-    """Return (custom_id, the reply at half the price or the problem in a word or two); None for any other line."""
+    """Parse a result line into (custom_id, reply at half price or the problem); None for any other line."""
     try:
         body = json.loads(line)
     except (ValueError, RecursionError):
@@ -113,13 +113,13 @@ def read_result(line: bytes, price: Price | None) -> tuple[str, Reply | str] | N
 
 
 class _Results:
-    """A provider that answers from results; a request without one is a failure."""
+    """A provider that answers from batch results; a request without a result fails."""
 
     def __init__(self, endpoint: str, found: dict[str, Reply]) -> None:
         self.endpoint, self.found = endpoint, found
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """As `Provider.complete`."""
+        """Implement `Provider.complete`."""
         missing = Failure("The batch results contain no reply to this request.")
         replies = [self.found.get(request.key(self.endpoint), missing) for request in requests]
         for index, reply in enumerate(replies):
@@ -128,11 +128,11 @@ class _Results:
         return replies
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing."""
 
 
 def _lines(walk: Iterator[Sequence[Request]], endpoint: str, cache: ReplyStore) -> Iterator[bytes]:
-    """Yield the line of each request without a cached reply."""
+    """Yield one line for each request without a cached reply."""
     known = Capabilities()
     for requests in walk:
         keyed = {request.key(endpoint): request for request in requests}
@@ -140,7 +140,7 @@ def _lines(walk: Iterator[Sequence[Request]], endpoint: str, cache: ReplyStore) 
         for key in [key for key in keyed if key not in answered]:
             body = request_body(keyed[key], known)
             line = {"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body}
-            yield json.dumps(line).encode() + b"\n"  # ASCII, so no other character ends a line
+            yield json.dumps(line).encode() + b"\n"  # ASCII, so that no Unicode separator ends a line
 
 
 def _requests(judge: LoadedJudge, items: ItemFile) -> Iterator[Sequence[Request]]:

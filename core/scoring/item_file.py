@@ -1,7 +1,7 @@
-"""Check a whole file of items before scoring: readable rows, unique ids, and their number.
+"""Check a whole file of items before scoring: readable rows and unique ids.
 
-Scoring may take hours and money, so errors in the file are reported before it starts. The check costs a few per cent of
-the offline judge's time, and memory for one number per row: the hashes of the ids.
+Scoring can take hours and cost money, so errors in the file are reported first. The check takes a few per cent of the
+offline judge's time, and one hash per row in memory.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _TOLD = 5_000
 class ItemFile:
     """A checked file of items.
 
-    `digest` is the SHA-256 of the file's bytes; `filled` counts the items with a source, a context, references.
-    `read_after(n)` reads the items after the first n, in file order.
+    `digest` is the SHA-256 of the file. `filled` counts the items with source, context and references. `read_after(n)`
+    reads the items after the first n, in file order.
     """
 
     path: Path
@@ -58,14 +58,14 @@ class ItemFile:
     findings: tuple[FileProblem, ...] = ()
 
     def batches(self, size: int, start: int = 0) -> abc.Iterator[tuple[Item, ...]]:
-        """The items after the first `start`, in file order, `size` at a time."""
+        """Yield the items after the first `start`, in file order, `size` at a time."""
         items = self.read_after(start)
         while batch := tuple(itertools.islice(items, size)):
             yield batch
 
 
 def columns_behind(judge: LoadedJudge) -> dict[str, str]:
-    """The columns of texts and metrics in the golden set's file, as the judge file keeps them."""
+    """Return the text and metric columns of the golden set's file, as stored in the judge file."""
     kept, roles = kept_columns(judge.card), (*ITEM_ROLES, KEPT_VALUES)
     return {role: column for role, column in kept.items() if role in roles or role.startswith(METRIC)}
 
@@ -78,7 +78,7 @@ def validate_items(
 ) -> ItemFile:
     """Check every row of `path`.  GoldenError with row and column for the first error.
 
-    `given` and `kept`: role → column, as `load_golden` takes them.
+    `given` and `kept` map role → column, as in `load_golden`.
     """
     table = open_table(path, max_mb=None, max_rows=LIMITS.items, paths={*given.values(), *kept.values()})
     digest, first = file_digest(path), table.rows()
@@ -93,7 +93,7 @@ def validate_items(
             raise first_error(findings, path.name)
         read = partial(_read_rows, table, mapping, repeats)
         return ItemFile(path, digest, n_items, filled, mapping.columns, read, (*table.findings, *findings))
-    golden, found = items_and_findings(path, given, kept)  # an item has several rows, which are joined in memory
+    golden, found = items_and_findings(path, given, kept)  # items with several rows are joined in memory
     filled = Counter(part for item in golden.items for part in _filled(item))
     return ItemFile(
         path, digest, len(golden.items), filled, mapping.columns, lambda start: iter(golden.items[start:]), found
@@ -101,11 +101,11 @@ def validate_items(
 
 
 def _read_rows(table: TableFile, mapping: Mapping, repeats: abc.Set[int], start: int) -> abc.Iterator[Item]:
-    """Read the items after the first `start`, one per row.
+    """Yield the items after the first `start`, one per row.
 
-    `repeats` are the places of rows, from 1, whose id an earlier row has; the judge file says how to treat them.
+    `repeats` are the rows (from 1) that repeat an earlier id; the judge file says how to treat them.
     """
-    reader, rows = RowReader(mapping, FindingLog()), table.rows()  # these findings are known
+    reader, rows = RowReader(mapping, FindingLog()), table.rows()  # drop findings: the check has reported them
     wanted = (at for at in enumerate(rows, start=1) if mapping.values.ids == "number" or at[0] not in repeats)
     for place, row in itertools.islice(wanted, start, None):
         item = reader.read(place, rows.number, row)
@@ -122,14 +122,14 @@ _REPEATS = {
 def look_at(
     rows: abc.Iterable[tuple[int, abc.Mapping[str, Any]]], mapping: Mapping, log: FindingLog, on_rows: OnRows
 ) -> tuple[int, Counter[str], frozenset[int]]:
-    """Check `rows`, each with its number; errors go into `log`.
+    """Check numbered `rows`, and add errors to `log`.
 
-    Returns the number of items, the numbers with a source, a context, references, and the places of rows, from 1, whose
-    id an earlier row has.
+    Returns the number of items, the number of those with source, context and references, and the rows (from 1) that
+    repeat an earlier id.
     """
     repeats, ids = set[int](), mapping.values.ids
     reader, filled, n_rows = RowReader(mapping, log), Counter[str](), 0
-    row_of: dict[int, int] = {}  # by a hash of 64 bits: of a million ids two have the same in 1 of 40 million files
+    row_of: dict[int, int] = {}  # by 64-bit hash: a million ids collide in 1 of 40 million files
     items = ((number, reader.read(place, number, row)) for place, (number, row) in enumerate(rows, start=1))
     for n_rows, (number, item) in enumerate(checked_texts(items, mapping, log), start=1):
         if (before := row_of.setdefault(hash(item.item_id), number)) != number:
@@ -137,7 +137,7 @@ def look_at(
             message = f"{repeated_id(item.item_id, before, number)} {_REPEATS[ids]}"
             severity: Severity = "error" if ids is None else "note"
             if ids == "number" and row_of.setdefault(hash(numbered_id(item, number).item_id), number) != number:
-                severity = "error"  # an earlier row has the numbered id itself
+                severity = "error"  # an earlier row already has the numbered id
             log.add(severity, message, row=number, column=mapping.roles.get("item_id"), kind="duplicate")
         if n_rows not in repeats or ids != "first":
             filled.update(_filled(item))

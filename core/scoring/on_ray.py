@@ -1,14 +1,14 @@
-"""Score files on a Ray cluster: Ray Data reads the rows, and an actor on each node scores them in batches.
+"""Score files on a Ray cluster: Ray Data reads the rows, and actors on the nodes score them in batches.
 
 ::
 
     OUT/_scoring.json         digests and options of the scoring
-    OUT/part-<digest>.jsonl   the verdicts of one batch, written whole or not at all
+    OUT/part-<digest>.jsonl   the verdicts of one batch, written completely or not at all
 
 Finished parts are the checkpoint: a second start skips their items. If a node is lost, Ray repeats its batches on
-another. Such a batch has the same items, so its part has the same name. Nodes read and write for themselves, so input
-and output must be where all nodes see them, at a path or in an object store (`s3://BUCKET/…`). Each node has its own
-keys and rights in its environment.
+another one. Such a batch has the same items, so its part has the same name. All nodes must be able to access input and
+output, at a path or in an object store (`s3://BUCKET/…`). Each node needs its own keys and credentials in its
+environment.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ ASKING = 0.5
 def score_on_ray(
     address: str, request: ScoreRequest, source: str, out: str, *, progress: Progress = SILENT
 ) -> ScoredFile:
-    """Score `source` (a file or a folder, at a path or URL) into the folder `out`, on a cluster.
+    """Score `source` (a file or folder, at a path or URL) into the folder `out`, on a cluster.
 
-    Items are JSON lines or Parquet, one row for each, with a column item_id; verdicts are JSON lines.  An unreadable
-    row is Unscored ("missing input").  Finished parts stay after any error.
+    Items are JSON lines or Parquet, one row per item, with a column item_id. Verdicts are JSON lines. An unreadable row
+    is Unscored ("missing input"). Finished parts stay after any error.
 
     Raises:
-        JobError: A cluster, a place or parts that cannot be used, or two rows with one id.
-        GoldenError: The columns of the items.
-        UsageError: A budget, a batch or a fused judge, which Ray does not support.
-        JudgeError: As the judge raises it on a node.
+        JobError: The cluster, a folder or existing parts can't be used, or two rows share an id.
+        GoldenError: The columns of the items can't be used.
+        UsageError: A budget, a batch or a fused judge, which Ray doesn't support.
+        JudgeError: The judge failed on a node.
     """
     started = time.perf_counter()
     if (request.budget, request.budget_usd) != (None, None) or request.batch_write or request.batch_read:
@@ -83,9 +83,9 @@ def score_on_ray(
         n_items, identity = rows.count(), identity_of(request, [*map(list, files.items())], judge)
         done, before = _begin(folder, identity)
         needs, n_actors = _actors(ray, judge)
-        # actors get rows and write parts; file names of this machine are not sent
+        # actors receive rows and write parts, so they don't need this machine's file names
         sent = replace(request, out=Path("part.jsonl"), items=Path("items"))
-        size = batch_size(judge)  # whole batches: a model sees the same items together as in one process
+        size = batch_size(judge)  # the same batches as in one process
         scored = rows.map_batches(
             Scorer,
             fn_constructor_args=(sent, request.judge_file.read_bytes(), mapping, out, done),
@@ -113,7 +113,7 @@ def score_on_ray(
 
 
 def _actors(ray: Any, judge: RowJudge) -> tuple[dict[str, Any], int]:
-    """Resources and number of the actors: one for each GPU, processor, or node that asks an endpoint."""
+    """Return the resources and the number of actors: one per GPU, per CPU, or per node for an endpoint."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     cpus, gpus = (int(sum(node.get(kind, 0) for node in nodes)) for kind in ("CPU", "GPU"))
     if not cpus:
@@ -122,7 +122,7 @@ def _actors(ray: Any, judge: RowJudge) -> tuple[dict[str, Any], int]:
         if gpus:
             return {"num_gpus": 1, "num_cpus": 0}, gpus
         smallest = min(node.get("CPU", 1) for node in nodes)
-        # nearly all of a node, so that none loads the model twice (if nodes have one size)
+        # most of a node, so that no node loads the model twice (if all nodes have the same size)
         return {"num_cpus": max(0.5, smallest - FOR_READING)}, len(nodes)
     if judge.models:
         return {"num_cpus": ASKING}, len(nodes)
@@ -130,7 +130,7 @@ def _actors(ray: Any, judge: RowJudge) -> tuple[dict[str, Any], int]:
 
 
 def _columns_of(head: Sequence[dict[str, Any]], request: ScoreRequest, judge: RowJudge, source: str) -> Columns:
-    """Find the roles of the columns from the first rows.  GoldenError for columns that cannot be used."""
+    """Find the roles of the columns from the first rows.  GoldenError if they can't be used."""
     kept = columns_behind(judge)
     paths = [path for path in (*request.mapping.values(), *kept.values()) if "." in path or "[" in path]
     rows = [_row_of(cells, paths) for cells in head]
@@ -148,7 +148,7 @@ def _columns_of(head: Sequence[dict[str, Any]], request: ScoreRequest, judge: Ro
 
 
 def _row_of(cells: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
-    """The row that Ray Data read, with a column for each existing one of the `paths` into nested JSON."""
+    """Return a row from Ray Data, with a column for each existing path into nested JSON."""
     row: Any = cells
     if list(cells) == ["text"]:  # a line of JSON
         try:
@@ -162,14 +162,14 @@ def _row_of(cells: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
 
 
 def short_hash(text: str) -> int:
-    """A hash of 64 bits, the same on every node."""
+    """Return a 64-bit hash, the same on every node."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 
 def _begin(folder: Folder, identity: Mapping[str, Any]) -> tuple[np.ndarray, Counter[str]]:
-    """Prepare the output and read the finished parts; unread items are dropped, so that they are asked again.
+    """Prepare the output folder and read finished parts; drop unread items, so that they are scored again.
 
-    Returns hashes of the ids of items with a verdict, and their `tally`.  JobError for parts of another scoring.
+    Returns hashes of the ids of items with a verdict, and their `tally`. JobError for parts of another scoring.
     """
     names = [entry.base_name for entry in folder.listed()]
     hashes, counts, identity = list[int](), Counter[str](), json.loads(json.dumps(identity))
@@ -191,15 +191,18 @@ def _begin(folder: Folder, identity: Mapping[str, Any]) -> tuple[np.ndarray, Cou
     return np.array(hashes, dtype=np.uint64), counts
 
 
-# ── on the nodes ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── code that runs on the nodes ──────────────────────────────────────────────────────────────────────────────
 
 
 class Scorer:
-    """An actor that scores the rows of a batch without a verdict and writes them as one part.
+    """Ray actor that scores those rows of a batch without a verdict, and writes them as one part.
 
-    `judge_file` is the content of the file of `request`; `done` are hashes of ids with a verdict.  A call returns a
-    table of one row for `score_on_ray`: `counts` (the `tally` of the part as JSON), `ids` (the items' `short_hash`,
-    uint64 in bytes) and `problem` (the reason why the batch was not scored, or "").
+    `judge_file` is the content of the judge file; `done` are hashes of ids with a verdict. A call returns a table with
+    one row:
+
+    - `counts`: the part's `tally` as JSON
+    - `ids`: the `short_hash` of each item, uint64 as bytes
+    - `problem`: the reason why the batch was not scored, or ""
     """
 
     def __init__(self, request: ScoreRequest, judge_file: bytes, mapping: Columns, out: str, done: np.ndarray) -> None:
@@ -223,7 +226,7 @@ class Scorer:
         return arrow.table({name: [value] for name, value in part.items()})
 
     def score(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Score and write the new ones of `rows`; return their counts as JSON, and their ids as hashes."""
+        """Score and write the new items of `rows`; return their counts as JSON, and hashes of their ids."""
         items, unreadable = list[Item](), list[Unscored]()
         for cells in rows:
             try:
@@ -259,7 +262,7 @@ class Scorer:
 
 
 class Folder:
-    """A folder at `address`, read and written through pyarrow's file systems."""
+    """A local or remote folder, accessed through pyarrow's file systems."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -274,7 +277,7 @@ class Folder:
         try:
             with self.said("reached"):
                 file_system, path = fs.FileSystem.from_uri(self.address)
-        except (ValueError, NotImplementedError) as error:  # pyarrow's errors are ValueErrors
+        except (ValueError, NotImplementedError) as error:  # pyarrow's own errors are ValueErrors
             raise UsageError(
                 f"{self.address}: can't be read ({_first_line(error)}). Give a path or an address such as "
                 "s3://BUCKET/FOLDER or gs://BUCKET/FOLDER."
@@ -282,7 +285,7 @@ class Folder:
         return file_system, path
 
     def listed(self, *, deep: bool = False) -> list[Any]:
-        """The files in this folder by name; only the file itself if the address is a file."""
+        """List the files in this folder by name; only the file itself if the address is a file."""
         from pyarrow import fs
 
         file_system, path = self.place
@@ -294,17 +297,17 @@ class Folder:
         return sorted((entry for entry in found if entry.type == fs.FileType.File), key=lambda entry: entry.path)
 
     def read(self, name: str) -> bytes:
-        """Read a file of this folder."""
+        """Return the content of a file in this folder."""
         file_system, path = self.place
         with self.said("read"), file_system.open_input_stream(f"{path}/{name}") as file:
             return bytes(file.read())
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file of this folder, whole or not at all.  JobError for a full disk or missing rights."""
+        """Write a file in this folder, completely or not at all.  JobError for a full disk or missing rights."""
         file_system, path = self.place
         final = now = f"{path}/{name}"
         with self.said("written"):
-            if file_system.type_name not in ("s3", "gcs"):  # these have no folders, and an object appears when whole
+            if file_system.type_name not in ("s3", "gcs"):  # object stores have no folders and write atomically
                 file_system.create_dir(path, recursive=True)
                 now = f"{path}/.{name}.part"
             with file_system.open_output_stream(now) as file:
@@ -313,14 +316,14 @@ class Folder:
                 file_system.move(now, final)
 
     def drop(self, name: str) -> None:
-        """Delete a file of this folder."""
+        """Delete a file in this folder."""
         file_system, path = self.place
         with self.said("written"):
             file_system.delete_file(f"{path}/{name}")
 
     @contextmanager
     def said(self, done: str) -> Iterator[None]:
-        """Turn the error of a file system or store into a JobError with a way out."""
+        """Turn errors of a file system or object store into a JobError with a remedy."""
         try:
             yield
         except OSError as error:
@@ -331,9 +334,9 @@ class Folder:
 
 
 def input_files(address: str) -> dict[str, int]:
-    """List the files of items at `address` (one file, or a folder) for Ray Data: address → bytes, sorted.
+    """List the item files at `address` (a file or a folder) for Ray Data: address → size in bytes, sorted.
 
-    GoldenError for no such file, or for both kinds; JobError if the address cannot be read.
+    GoldenError without such a file, or for files of both kinds; JobError if the address can't be read.
     """
     folder = Folder(address)
     scheme = f"{address.partition('://')[0]}://" if "://" in address and folder.place[0].type_name != "local" else ""

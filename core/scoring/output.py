@@ -1,13 +1,13 @@
-"""The request and result of a scoring, and its output file, which a killed scoring resumes.
+"""Request, result and output file of a scoring; an interrupted scoring resumes from the output file.
 
 ::
 
     verdicts.jsonl.part             the verdicts so far, one JSON object per line
     verdicts.jsonl.progress.json    digests and options of the scoring
-    verdicts.jsonl                  appears when all is done; an older file stays until then
+    verdicts.jsonl                  written when all items are done; replaces an older file
 
-An item is done when its line is whole and on the disk. So the finished file has the same bytes however often the
-scoring was interrupted.
+An item is done when its complete line is on the disk. The finished file therefore has the same bytes after any number
+of interruptions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FINDINGS_IN_JSON = 20
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreSettings:
-    """Options of a scoring: reasons, budgets, and intervals of verdicts."""
+    """Options of a scoring: reasons, batch files, budgets, and intervals of verdicts."""
 
     explain: bool = setting(False, "Add the reasons to each verdict.")
     batch_write: Path | None = setting(None, "Only write the requests, to a batch file for `vllm run-batch`.")
@@ -61,18 +61,18 @@ class ScoreSettings:
 
     @property
     def coverage(self) -> float | None:
-        """Share of labels that each interval should hold; None without intervals."""
+        """Share of labels that each interval should contain; None without intervals."""
         return COVERAGE if self.intervals or self.abstain_over is not None else None
 
 
 @dataclass(frozen=True)
 class ScoreRequest(ScoreSettings):
-    """Score the items of `items` with `judge_file` into `out` (JSON lines, or CSV if the name ends in .csv).
+    """Score the items in `items` with `judge_file` into `out` (JSON lines, or CSV for a name in .csv).
 
     Attributes:
-        judge: Another judge than the calibrated one, "" for that one.
-        accept_edited: Accept a judge file that was changed after its export.
-        mapping: Role → column of `items`; the columns in the judge file are used where they fit.
+        judge: Another judge than the calibrated one, "" for the calibrated one.
+        accept_edited: Accept a judge file that was edited after its export.
+        mapping: Role → column of `items`; other roles use the columns in the judge file if they fit.
     """
 
     items: Path
@@ -85,11 +85,11 @@ class ScoreRequest(ScoreSettings):
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """The result of scoring `n_items`; `counts` are those of `tally`, `n_before` of them by earlier calls.
+    """The result of scoring `n_items`; `counts` is the `tally` of all items done, `n_before` of them earlier.
 
-    `batch` counts the lines of batch results, `usage` is the cost of this call's replies, `remarks` concern the
-    endpoint, `sure` is `Output.sure`.  For a fused judge, `used` are the parts that could be computed, and `missing`
-    gives the reason for each of the others.
+    `batch` counts the lines of batch results. `usage` is the cost of this call's replies. `remarks` are about the
+    endpoint, and `sure` is the result of `Output.sure`. For a fused judge, `used` are the computed parts, and `missing`
+    has the reason for each of the others.
     """
 
     n_items: int
@@ -120,17 +120,17 @@ class ScoredFile:
 
     @property
     def finished(self) -> bool:
-        """False if the budget ended it before the output was complete."""
+        """False if the budget ended the scoring before the output was complete."""
         return self.n_done >= self.n_items
 
     @property
     def reasons(self) -> dict[str, int]:
-        """Why items are unscored, the most frequent first."""
+        """Number of unscored items by reason, most frequent first."""
         return {reason: n for reason, n in self.counts.most_common() if n and reason != SCORED}
 
     @property
     def nothing_read(self) -> bool:
-        """Whether no item has a score although some have a text to rate."""
+        """True if no item has a score although some have a text to rate."""
         return self.n_scored == 0 and any(reason != "missing input" for reason in self.reasons)
 
     def as_json(self) -> dict[str, Any]:
@@ -162,9 +162,9 @@ class ScoredFile:
 
 
 def abstention_of(judge: LoadedJudge, request: ScoreRequest) -> Abstention | None:
-    """The rule that marks verdicts as unsure; None without `abstain_over`.
+    """Return the rule that marks verdicts as unsure; None without `abstain_over`.
 
-    UsageError or JudgeError for a judge that cannot give the intervals or the rule.
+    UsageError or JudgeError if the judge doesn't support intervals or the rule.
     """
     if request.coverage is None:
         return None
@@ -183,7 +183,7 @@ def abstention_of(judge: LoadedJudge, request: ScoreRequest) -> Abstention | Non
 def verdict_rows(
     items: Sequence[Item], verdicts: Sequence[Verdict], judge: LoadedJudge, request: ScoreRequest
 ) -> list[dict[str, Any]]:
-    """The lines of the output for `verdicts` on `items`, with marks, intervals and the items' origin."""
+    """Return the output lines of `verdicts` on `items`, with marks, intervals and the items' origin."""
     mark = {"mark": "; ".join(judge.marks)} if judge.marks else {}
     unsure, rows = abstention_of(judge, request), []
     for item, verdict in zip(items, verdicts, strict=True):
@@ -200,12 +200,12 @@ def verdict_rows(
 
 
 def tally(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """Count the lines of an output that are `SCORED`, and the reasons of the others."""
+    """Count the lines of an output that are `SCORED`, and the others by reason."""
     return Counter(SCORED if row["score"] is not None else str(row["reason"]) for row in rows)
 
 
 def other_scoring(place: str, n: int, kept: Mapping[str, Any], now: Mapping[str, Any]) -> JobError:
-    """The error for an output of `n` verdicts by another scoring; it names the differences."""
+    """Return the error for an output of `n` verdicts from another scoring; it names the differences."""
     names = [name for name in {**now, **kept} if kept.get(name) != now.get(name)]
     return JobError(
         f"{place} has {n:,} verdicts of another scoring, which can't be resumed: {in_short(names, 9)} "
@@ -215,9 +215,9 @@ def other_scoring(place: str, n: int, kept: Mapping[str, Any], now: Mapping[str,
 
 
 class Output:
-    """The output of one scoring, continued from an earlier call; call `finish` when it is complete.
+    """The output of one scoring, resumed from an earlier call; call `finish` when it is complete.
 
-    `counts` are those of `tally` so far.  JobError when another process is writing, or when the kept part is damaged or
+    `counts` is the `tally` so far. JobError if another process is writing, or if the existing part is damaged or
     belongs to another scoring.
     """
 
@@ -246,7 +246,7 @@ class Output:
             raise
 
     def _resume(self, identity: Mapping[str, Any]) -> None:
-        """Count the kept lines and cut off an incomplete one.  JobError if they belong to another scoring."""
+        """Count the existing lines and cut off an incomplete one.  JobError if they belong to another scoring."""
         size = 0
         try:
             kept = json.loads(self.note.read_bytes())
@@ -264,7 +264,7 @@ class Output:
             self._file.truncate()
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Append lines, flush them to the disk, and count them as done.  ConcordError when the disk is full."""
+        """Append lines, flush them to the disk, and count them as done.  ConcordError if the disk is full."""
         with self._on_disk():
             self._file.write(json_lines(rows).encode())
             self._file.flush()
@@ -272,7 +272,7 @@ class Output:
         self.counts += tally(rows)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Read all lines so far."""
+        """Yield all lines so far."""
         with self.part.open(encoding="utf-8") as file:
             yield from map(json.loads, file)
 
@@ -285,7 +285,7 @@ class Output:
         made = {
             "coverage": request.coverage,
             "n": len(widths),
-            "mean_width": sum(widths) / len(widths) if widths else None,  # every end lies on the scale
+            "mean_width": sum(widths) / len(widths) if widths else None,  # all ends are within the scale
             "reason": judge.intervals.why_none or None,
         }
         if (unsure := abstention_of(judge, request)) is None:
@@ -296,7 +296,7 @@ class Output:
         return {"intervals": made, "abstention": told}
 
     def finish(self, request: ScoreRequest, judge: LoadedJudge) -> None:
-        """Give the part its final name, converted to CSV if the name ends in .csv.  ConcordError for a full disk."""
+        """Rename the part to its final name, converted to CSV for a name in .csv.  ConcordError if the disk is full."""
         with self._on_disk():
             if self.out.suffix.lower() == ".csv":
                 names = [*COLUMNS, CALIBRATION_ITEM, *_ORIGIN, *(BY_ORDER if judge.task.kind == "pair" else ())]
@@ -313,12 +313,12 @@ class Output:
 
     def close(self) -> None:
         """Close the part.  Safe to call twice."""
-        with suppress(OSError):  # text that cannot be flushed does not count as done
+        with suppress(OSError):  # lines that can't be flushed don't count as done
             self._file.close()
 
     @contextmanager
     def _on_disk(self) -> Iterator[None]:
-        """Raise ConcordError for a full disk, with the number of kept items."""
+        """Turn a full disk into a ConcordError with the number of saved items."""
         try:
             yield
         except OSError as error:
@@ -332,10 +332,10 @@ class Output:
 
 
 def _locked(file: IO[bytes]) -> bool:
-    """Lock `file` for this process; False if another process writes to it."""
+    """Lock `file` for this process; return False if another process is writing to it."""
     try:
         import fcntl
-    except ImportError:  # a system without advisory locks
+    except ImportError:  # no advisory locks on this system
         return True
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Score a file of any length with a judge file: check it, then score, keep and resume batch by batch."""
+"""Score a file of any length with a judge file: check it, then score, save and resume batch by batch."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ DOLLAR_BATCH = 16
 def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, progress: Progress = SILENT) -> ScoredFile:
     """Score a file, or resume an earlier call with the same `out`.
 
-    The whole file is checked before the first call: GoldenError with row and column for unusable data.  `progress`
-    shows the rows read, then the items scored.  JobError when the kept output belongs to another input, judge file or
-    options; JudgeError and ProviderError as the judge raises them; ConcordError for a full disk.  Scored items are kept
-    in all cases.  A fused judge scores the file as a whole.
+    Checks the whole file before the first call: GoldenError with row and column for unusable data. `progress` receives
+    the rows read, then the items scored. JobError if the existing output belongs to another input, judge file or
+    options; JudgeError and ProviderError from the judge; ConcordError for a full disk. Scored items are saved in all
+    cases. A fused judge scores the file as a whole.
     """
     started = time.perf_counter()
     with closing(open_judge(request, replies)) as judge:
@@ -105,7 +105,7 @@ def _score_fused(request: ScoreRequest, judge: FusedJudge, started: float) -> Sc
 def _score_rest(
     request: ScoreRequest, judge: RowJudge, items: ItemFile, output: Output, most: int | None, *, progress: Progress
 ) -> None:
-    """Score the rest of the items, as far as the budget goes; an error says where finished items are."""
+    """Score the remaining items within the budget; errors say where finished items are saved."""
     before = output.counts.copy()
     start, left = before.total(), items.n_items if most is None else most
 
@@ -126,7 +126,7 @@ def _score_rest(
                 progress.publish(Stage("scoring", "scoring", output.counts.total(), items.n_items, judge.spent))
                 check_unread(judge, output.counts - before)
     except BudgetSpentError:
-        return  # replies to unfinished items are cached, and the same command resumes
+        return  # replies for unfinished items are cached, so running the same command resumes
     except ConcordError as error:
         if (n := output.counts.total()) and str(output.part) not in str(error):
             error.add_note(f"{n:,} items are scored and saved in {output.part}. Run the same command to resume.")
@@ -136,9 +136,9 @@ def _score_rest(
 def scored_batches(
     request: ScoreRequest, judge: RowJudge, batches: Iterator[Sequence[Item]], progress: Progress = SILENT
 ) -> Generator[list[dict[str, Any]]]:
-    """Score batches and yield their lines in order; an endpoint is asked about several batches at a time.
+    """Score batches and yield their output lines in order; an endpoint gets several batches at a time.
 
-    An item's line is the same in any batch.
+    An item's line doesn't depend on its batch.
     """
     each = judge.calls_an_item
 
@@ -150,10 +150,10 @@ def scored_batches(
             intervals=request.coverage is not None,
             on_progress=on_progress,
         )
-        forget_items()  # cached features would only fill the memory, as each item comes once
+        forget_items()  # each item comes once, so cached features only fill the memory
         return verdict_rows(items, verdicts, judge, request)
 
-    # a budget in dollars that ends one batch would end all batches in flight
+    # no parallel batches with a budget in dollars: when it runs out, they would all fail
     if not judge.spec.startswith("openai:") or request.budget_usd is not None:
         for batch in batches:
             yield score(batch, lambda done, of: progress.advance(done // each, of // each))
@@ -172,10 +172,10 @@ def scored_batches(
 
 
 def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
-    """Upper bounds of calls, tokens and price for all items of a file; None for a judge without a language model.
+    """Return the maximum calls, tokens and price for all items of a file; None for a judge without a language model.
 
-    Items scored before and cached replies cost nothing.  Nothing is sent.  Errors as `score_file` for an unusable judge
-    or items.
+    Cached replies and items scored before cost nothing. Sends nothing. Raises the errors of `score_file` for an
+    unusable judge or file.
     """
     with closing(open_judge(request)) as judge:
         if not isinstance(judge, CalibratedJudge) or not any(model.is_llm for model in judge.models):
@@ -188,9 +188,9 @@ def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
 
 
 def write_batch(request: ScoreRequest, *, replies: ReplyStore | None = None) -> tuple[int, list[Path]]:
-    """Write the requests of a scoring into batch files, `request.batch_write` the first; send nothing.
+    """Write the requests of a scoring to batch files, the first at `request.batch_write`; send nothing.
 
-    Returns the number of requests and the files.  UsageError for a judge without an endpoint; GoldenError as
+    Returns the number of requests and the files. UsageError for a judge without an endpoint; GoldenError as in
     `score_file`.
     """
     with closing(open_judge(request, replies)) as judge:
@@ -202,7 +202,7 @@ def write_batch(request: ScoreRequest, *, replies: ReplyStore | None = None) -> 
 
 
 def open_judge(request: ScoreRequest, replies: ReplyStore | None = None, *, alone: bool = False) -> LoadedJudge:
-    """Open the judge of a request; `alone` as `load_judge`.
+    """Open the judge of a request; `alone` as in `load_judge`.
 
     UsageError or JudgeError for options that this judge doesn't support.
     """
@@ -223,7 +223,7 @@ def open_judge(request: ScoreRequest, replies: ReplyStore | None = None, *, alon
 
 
 def _items(request: ScoreRequest, judge: RowJudge, progress: Progress = SILENT) -> ItemFile:
-    """Check the items of a request, with its own column mapping or the one in the judge file."""
+    """Check the items of a request, with its own column mapping or that of the judge file."""
     items = validate_items(
         request.items,
         lambda n: progress.publish(Stage("reading", "reading", n, 0)),
@@ -235,7 +235,7 @@ def _items(request: ScoreRequest, judge: RowJudge, progress: Progress = SILENT) 
 
 
 def require_parts(needs: Sequence[str], there: Container[str], columns: Sequence[str], file_name: str) -> None:
-    """GoldenError when no item has a part (source, context, references) that the judge needs."""
+    """Raise GoldenError if no item has a part (source, context, references) that the judge needs."""
     if lacking := [part for part in needs if part not in there]:
         raise GoldenError(
             f"The judge needs each item's {' and '.join(lacking)}, but no item has one. The columns are: "
@@ -245,7 +245,7 @@ def require_parts(needs: Sequence[str], there: Container[str], columns: Sequence
 
 
 def batch_size(judge: RowJudge) -> int:
-    """Items between two checkpoints."""
+    """Return the number of items between two checkpoints."""
     if not judge.models:
         return BATCH
     calls = judge.calls_an_item * judge.models[0].sampling.samples
@@ -253,7 +253,7 @@ def batch_size(judge: RowJudge) -> int:
 
 
 def affordable_items(budget: int | None, judge: RowJudge) -> int | None:
-    """Items that a budget of calls pays for; UsageError if that is none."""
+    """Return the number of items that a budget of calls pays for, None for no limit; UsageError if it is 0."""
     each = judge.calls_an_item
     if budget is not None and budget < each:
         raise UsageError(f"--budget {budget} doesn't cover one item, which takes {each} calls. Raise it.")
@@ -261,7 +261,7 @@ def affordable_items(budget: int | None, judge: RowJudge) -> int | None:
 
 
 def identity_of(request: ScoreRequest, the_input: Sequence[Any], judge: LoadedJudge) -> dict[str, Any]:
-    """Facts that a scoring must have in common with the one that it resumes, by their names for users."""
+    """Return the properties that a resumed scoring must share with the earlier one, by their names for users."""
     return {
         "the input": the_input,
         "the judge file": file_digest(request.judge_file),
@@ -274,7 +274,7 @@ def identity_of(request: ScoreRequest, the_input: Sequence[Any], judge: LoadedJu
 
 
 def check_unread(judge: LoadedJudge, counts: Counter[str]) -> None:
-    """JudgeError when too many of the items, counted by `tally`, came back unread."""
+    """Raise JudgeError if too many replies, counted by `tally`, could not be read."""
     n, reasons = counts.total(), [(reason, count) for reason, count in counts.most_common() if reason in UNREAD]
     unread = sum(count for _, count in reasons)
     if not judge.models or n < ENOUGH_ITEMS or unread <= MOST_UNREAD * n:

@@ -1,7 +1,7 @@
-"""Figures from records, as SVG, the same on screens and in the report.
+"""Draw records as SVG charts, the same on screens and in the report.
 
-`svg` writes elements and drawings.  `chart`, `whiskers` and `heat_map` are the forms.  `search_plots` draws
-calibrations; `curves` draws scores and labels.
+`svg` writes elements and drawings. `chart`, `whiskers` and `heat_map` are types of charts. `search_plots` draws
+candidates of a calibration; `curves` draws scores and labels.
 """
 
 from core.report.figures.curves import labels_figure

@@ -1,4 +1,4 @@
-"""Charts: points, lines and upright intervals over two axes."""
+"""Draw charts of points, lines and vertical intervals over two axes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HIGH, _LEFT, _RIGHT, _BOTTOM = 340, 52, 16, 46
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Map values `low` to `high` to pixels `start` to `end`, which may run downwards."""
+    """Map values from `low` to `high` to pixels from `start` to `end`, which may be reversed."""
 
     low: float
     high: float
@@ -57,9 +57,9 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points of one kind on a chart, each with an upright interval and a text if given.
+    """One series of points on a chart, each with an optional vertical interval and text.
 
-    `name` is its entry in the legend ("" for none).  `shape` None draws no marks; `line` is the width of the line
+    `name` is its entry in the legend ("" for none). `shape` None draws no marks. `line` is the width of the line
     through the points, 0 for none.
     """
 
@@ -86,9 +86,9 @@ def chart(
     ticks: Sequence[tuple[float, str]] | None = None,
     width: float = WIDE,
 ) -> Drawing:
-    """Draw `series` over each other, the first behind.
+    """Draw `series` on top of each other, the first at the back.
 
-    `x` and `y` are the title and the two ends of an axis.  `ticks` replace the ticks of the horizontal axis.
+    `x` and `y` are (title, low, high) of an axis. `ticks` (value, label) replace the ticks of the horizontal axis.
     """
     parts, lines = _legend([own for own in series if own.name], width)
     across, up = Axis(x[1], x[2], _LEFT, width - _RIGHT), Axis(y[1], y[2], _HIGH - _BOTTOM, 28.0 + 20 * lines)
@@ -108,7 +108,7 @@ def chart(
 
 
 def _legend(series: Sequence[Series], width: float) -> tuple[list[Markup], int]:
-    """Return the legend of `series`, and how many lines it takes."""
+    """Return the legend of `series`, and its number of lines."""
     parts, at, lines = list[Markup](), float(_LEFT), 0
     for own in series:
         breadth = 40 + LETTER * 12 * len(own.name)
@@ -125,7 +125,7 @@ def _legend(series: Sequence[Series], width: float) -> tuple[list[Markup], int]:
 
 
 def _drawn(own: Series, across: Axis, up: Axis) -> Iterator[Markup]:
-    """Draw intervals, line, marks and texts, the first behind."""
+    """Yield intervals, line, marks and texts, from back to front."""
     for (x, _), ends in zip(own.points, own.intervals, strict=False):
         if ends is not None:
             yield line((across(x), up(ends.low)), (across(x), up(ends.high)), own.colour, width=1.5)
@@ -140,19 +140,19 @@ def _drawn(own: Series, across: Axis, up: Axis) -> Iterator[Markup]:
 
 
 def level_line(name: str, value: float, colour: str, x: tuple[str, float, float]) -> Series:
-    """Return a dashed line across the axis `x` at a value."""
+    """Return a dashed horizontal line at `value`, over the whole axis `x`."""
     return Series(name, colour, [(x[1], value), (x[2], value)], shape=None, line=1.5, dash="6 4")
 
 
 def ends_of(alignment: Alignment | None) -> list[float]:
-    """Return the value of an alignment and the ends of its interval; nothing if it is undefined."""
+    """Return the value of an alignment and the ends of its interval; empty if undefined."""
     if alignment is None or alignment.value is None:
         return []
     return [alignment.value, *((alignment.interval.low, alignment.interval.high) if alignment.interval else ())]
 
 
 def snapped(values: Sequence[float]) -> tuple[float, float]:
-    """Return the ends of an axis, rounded outwards to steps of 0.2 so that they rarely move while a run grows."""
+    """Return the ends of an axis, rounded outwards to steps of 0.2 so that they rarely change during a run."""
     if not values:
         return 0.0, 1.0
     low = max(math.floor((min(*values, 0.0) - 0.01) * 5) / 5, -1.02)

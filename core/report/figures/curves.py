@@ -1,4 +1,4 @@
-"""Charts of scores against labels, of mean labels by score, and of the distribution of labels."""
+"""Draw charts of scores against labels, of mean labels by score, and of the distribution of labels."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from core.wording import counted, number
 if TYPE_CHECKING:
     from core.comparison.sureness import ScoreBin
 
-JITTER = 0.12  # of a step, so that equal labels do not hide each other
+JITTER = 0.12  # share of a step, so that equal labels don't hide each other
 
 
 def scatter_figure(
     labels: FloatArray, scores: FloatArray, *, scale: Scale, of: str, picked: int | None = None
 ) -> Drawing:
-    """Draw scores (n,) against labels (n,), one point per item, with the item at `picked` in another colour.
+    """Draw scores (n,) against labels (n,), one point per item; the item at `picked` has another colour.
 
-    Equal labels and few distinct scores are spread a little, so that no point hides another.
+    Equal labels, and few distinct scores, are jittered so that no point hides another.
     """
     across, along = np.random.default_rng(0).uniform(-1, 1, (2, labels.size)) * JITTER * (scale.step or 0.0)
-    crowded = 4 * np.unique(scores).size < labels.size  # such as whole numbers
+    crowded = 4 * np.unique(scores).size < labels.size  # for example whole numbers
     points = list(zip((labels + across).tolist(), (scores + along * crowded).tolist(), strict=True))
     heights = [y for _, y in points]
     room, above = 0.04 * (scale.high - scale.low), 0.06 * (max(heights) - min(heights)) or 0.1
@@ -79,11 +79,11 @@ _LEFT = 8.0
 
 
 def label_bars(labels: FloatArray, scale: Scale) -> dict[str, int]:
-    """Count labels (n,) by name of the bar: a bar for each step of the scale, else for ten parts of equal width.
+    """Count labels (n,) per bar, by the name of the bar: one bar per step of the scale, else ten bars of equal width.
 
-    A label between two steps, such as a mean of raters, counts for the nearest, halves for the upper one.  Where the
-    scale has no step, whole numbers are steps of 1.  Two steps are too coarse for means: they get ten parts, closed
-    below, the last closed above too.  Labels beyond an end have bars as well.
+    A label between two steps, such as a mean of raters, counts for the nearest step, or the upper one if both are as
+    near. A scale without a step has bars at whole numbers. Two steps are too coarse for means, so means get ten bars,
+    left-closed, the last closed on both sides. Labels outside the scale have bars too.
     """
     low, high = float(labels.min(initial=scale.low)), float(labels.max(initial=scale.high))
     step = scale.step or 1.0
@@ -106,7 +106,7 @@ def labels_figure(labels: AspectLabels, *, width: int = HALF) -> Drawing:
     head = f"{labels.aspect} ({labels.scale}), {counted(values.size, 'labelled item')}"
     says = "; ".join(f"{name}: {n:,}" for name, n in bars.items())
     top, bottom, breadth, highest = 44.0, 164.0, (width - 2 * _LEFT) / len(bars), max(bars.values()) or 1
-    every = -(-max(_NUMBER * len(name) + 6 for name in bars) // breadth)  # names are left out where they would touch
+    every = -(-max(_NUMBER * len(name) + 6 for name in bars) // breadth)  # skip names that would overlap
     parts = [line((_LEFT, bottom), (width - _LEFT, bottom), QUIET)]
     parts.append(words(shortened(head, 60), _LEFT, 16, weight="bold"))
     for k, (name, n) in enumerate(bars.items()):

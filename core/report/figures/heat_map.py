@@ -1,4 +1,4 @@
-"""Heat map of RepEval's validation alignment by layer and token."""
+"""Draw RepEval's validation alignment by layer and token as a heat map."""
 
 from __future__ import annotations
 
@@ -37,10 +37,7 @@ LAYER = "layer (0 = embeddings)"
 
 @dataclass(frozen=True)
 class Heat:
-    """Validation alignment `values` (n_layers, n_tokens), NaN = undefined.
-
-    `chosen` is the best cell.
-    """
+    """Validation alignment `values` (n_layers, n_tokens), NaN = undefined, with the `chosen` best cell."""
 
     layers: tuple[int, ...]
     tokens: tuple[str, ...]
@@ -49,12 +46,12 @@ class Heat:
 
     @classmethod
     def of(cls, result: RepEvalResult) -> Heat:
-        """Return the map of a result."""
+        """Return the heat map of a result."""
         return cls(result.layers, result.tokens, result.cells, (result.chosen.layer, result.chosen.token))
 
 
 def heat_figure(heat: Heat, *, measure: str) -> Drawing:
-    """Draw layers across and tokens down: undefined cells grey, the best framed."""
+    """Draw layers from left to right and tokens from top to bottom: undefined cells grey, the best one framed."""
     limit = max(0.1, float(np.nanmax(np.abs(heat.values))) if np.isfinite(heat.values).any() else 1.0)
     breadth, top = min(max((WIDE - _SIDE) / max(len(heat.layers), 1), _LEAST), _MOST), 26
     parts, said = [words(LAYER, _SIDE - 12, top - 8, "end", fill=QUIET, size=11)], []

@@ -1,6 +1,6 @@
-"""Chart of the candidates of a calibration: as they are found, by exemplars shown, or by length.
+"""Draw the candidates of a calibration: in drafting order, by number of exemplars, or by length.
 
-Axes stay as they are while a run grows.  An undefined alignment is not drawn, and never drawn as 0.
+Axes stay fixed while a run grows. Undefined alignments are left out, never drawn as 0.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def candidates_figure(
     along: str = "candidates, in drafting order",
     places: Sequence[float] = (),
 ) -> Drawing:
-    """Draw the alignment of every candidate (name, group, alignment) in the order they were made, or at its place.
+    """Draw the alignment of each candidate (name, group, alignment) in the order of drafting, or at its place.
 
-    `along` is the title of the horizontal axis. `places` are the candidates' positions there, 1, 2, … without them.
-    `slots` is how many candidates are expected in all, which fixes the axis from the start.
+    `along` is the title of the horizontal axis. `places` are the candidates' positions on it; the default is 1, 2, 3,
+    and so on. `slots` is the expected number of candidates, which fixes the axis from the start.
     """
     at = places or range(1, len(candidates) + 1)
     known = [

@@ -1,7 +1,7 @@
-"""Write SVG without scripts or style sheets: escaped elements, colours, and drawings with a description in words.
+"""Write SVG without scripts or style sheets: escaped elements, colours, and drawings with a description.
 
-The report embeds a drawing, and screens show it as an image.  Colours are presentation attributes, so that a page's
-policy can forbid every inline style; a dark page replaces them.
+The report embeds drawings, and screens show them as images. Colours are attributes, so a page can forbid inline styles.
+Dark pages replace the colours.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _COLOUR = re.compile(r'( (?:fill|stroke)=")(#[0-9A-F]{6})(?=")')
 
 
 def legible(text: str) -> str:
-    """Replace characters that no document may contain with visible ones."""
+    """Replace characters that are invalid in documents with visible ones."""
     whole = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROL.sub("\ufffd", whole).encode("utf-8", "replace").decode()
 
@@ -64,7 +64,7 @@ def shortened(text: str, letters: int) -> str:
 def element(tag: str, *inside: str | Markup, **attributes: str | float | None) -> Markup:
     """Write ``<tag a="…">inside</tag>`` and escape everything but Markup; ``stroke_width`` becomes ``stroke-width``.
 
-    Numbers have two decimals.  Attributes that are None are left out.
+    Numbers get two decimals. Attributes that are None are left out.
     """
     written = "".join(
         f' {name.strip("_").replace("_", "-")}="{escape(_plain(value))}"'
@@ -89,18 +89,18 @@ def words(
     size: float = 12,
     weight: str | None = None,
 ) -> Markup:
-    """Draw text at a place."""
+    """Draw text at a position."""
     return element("text", text, x=x, y=y, text_anchor=anchor, fill=fill, font_size=size, font_weight=weight)
 
 
 def line(start: Point, end: Point, stroke: str, *, width: float = 1, dash: str | None = None) -> Markup:
-    """A straight line."""
+    """Draw a straight line."""
     (x1, y1), (x2, y2) = start, end
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=stroke, stroke_width=width, stroke_dasharray=dash)
 
 
 def path(points: Iterable[Point], stroke: str, *, width: float = 2, dash: str | None = None) -> Markup:
-    """A line through the points."""
+    """Draw a line through the points."""
     shape = _places(points)
     return element("polyline", points=shape, fill="none", stroke=stroke, stroke_width=width, stroke_dasharray=dash)
 
@@ -110,14 +110,14 @@ def _places(points: Iterable[Point]) -> str:
 
 
 def box(x: float, y: float, width: float, height: float, fill: str, **look: str | float | None) -> Markup:
-    """A rectangle; a negative width or height counts as 0."""
+    """Draw a rectangle; a negative width or height counts as 0."""
     return element("rect", x=x, y=y, width=max(width, 0), height=max(height, 0), fill=fill, **look)
 
 
 def mark(
     x: float, y: float, colour: str, shape: Shape = "dot", *, size: float = 5, opacity: float | None = None
 ) -> Markup:
-    """A mark around a place; `size` is its radius."""
+    """Draw a mark around a position; `size` is its radius."""
     if shape == "ring":
         return element("circle", cx=x, cy=y, r=size, fill=PAPER, stroke=colour, stroke_width=2)
     if shape == "dot":
@@ -129,9 +129,9 @@ def mark(
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture of `width` × `height` pixels that scales with its place.
+    """A picture of `width` × `height` pixels that scales with its container.
 
-    `name` distinguishes it from the other drawings of a page.  `says` describes what it shows, for screen readers.
+    `name` is unique on a page. `says` describes the picture for screen readers.
     """
 
     name: str
@@ -142,16 +142,16 @@ class Drawing:
     inside: Markup
 
     def svg(self, theme: Theme = "light") -> Markup:
-        """Write the drawing as an ``<svg>`` element."""
+        """Return the drawing as an ``<svg>`` element."""
         return _written(self, theme)
 
     def __html__(self) -> str:
-        """Return what a page template inserts."""
+        """Return the markup that page templates insert."""
         return self.svg()
 
 
 def drawing(name: str, title: str, says: str, size: Point, parts: Iterable[Markup]) -> Drawing:
-    """Make a drawing of its parts."""
+    """Create a drawing from its parts."""
     return Drawing(name, legible(title), legible(says), *size, Markup("").join(parts))
 
 

@@ -1,4 +1,4 @@
-"""Charts of rows: a name, a dot with its interval on one axis, and the figures at the right end."""
+"""Draw charts of rows: a name, a dot with its interval on one axis, and the figures on the right."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LEFT, RIGHT, ROW = 232, 138, 26
 
 @dataclass(frozen=True, slots=True)
 class WhiskerRow:
-    """A row of the chart: `figures` at the right end, `reason` if the value is undefined."""
+    """A row of the chart: `figures` on the right, `reason` if the value is undefined."""
 
     name: str
     value: float | None
@@ -52,7 +52,7 @@ class WhiskerRow:
 
     @classmethod
     def of(cls, name: str, found: Alignment | MeanEstimate, colour: str, shape: Shape = "dot") -> WhiskerRow:
-        """Return a row that shows an alignment or a mean."""
+        """Return a row for an alignment or a mean."""
         return cls(name, found.value, found.interval, estimate(found), colour, shape, found.reason)
 
 
@@ -66,9 +66,9 @@ def _whiskers(
     close: bool = False,
     width: int = WIDE,
 ) -> Drawing:
-    """Draw the rows below each other, with the raters' agreement with each other (`people`) as a band behind them.
+    """Draw rows below each other, with the agreement among raters (`people`) as a band behind them.
 
-    The axis ends at a fifth; with `close` it ends just beyond the values, for values that are no alignment.
+    The axis ends at a fifth. With `close` it ends just beyond the values, for values other than alignments.
     """
     held = ends_of(people)
     for row in rows:
@@ -92,7 +92,7 @@ def _whiskers(
 
 
 def _ground(axis: Axis, people: Alignment | None, top: float, bottom: float, title: str) -> Iterator[Markup]:
-    """Draw the band of the raters, grid lines, tick labels, and the title of the axis."""
+    """Draw the raters' band, grid lines, tick labels, and the axis title."""
     if people is not None and people.value is not None:
         low, high = people.interval or (people.value, people.value)
         x = axis(people.value)
@@ -122,7 +122,7 @@ def _row(axis: Axis, row: WhiskerRow, y: float, width: float) -> Iterator[Markup
 def leaderboard_figure(
     judges: Sequence[tuple[str, JudgeKind, Alignment]], ceiling: Alignment | None, *, measure: str
 ) -> Drawing:
-    """Draw every judge by name, with the raters' agreement with each other as a band."""
+    """Draw every judge by name, with the agreement among raters as a band."""
     colours = {"calibrated": TEAL, "no criteria": AMBER}
     rows = [WhiskerRow.of(name, alignment, colours.get(kind, BLUE)) for name, kind, alignment in judges]
     return _whiskers("leaderboard", "Every judge with its interval", rows, measure=measure, people=ceiling)
@@ -131,7 +131,7 @@ def leaderboard_figure(
 def sides_figure(
     judges: Mapping[str, BothSides], *, measure: str, people: Alignment | None = None, width: int = WIDE
 ) -> Drawing:
-    """Draw held-out (filled) above calibration (hollow) for each judge, which shows how optimistic the second is."""
+    """Draw held-out (filled) above calibration (hollow) for each judge, to show how optimistic the second is."""
     rows: list[WhiskerRow] = []
     for (name, sides), colour in zip(judges.items(), (BLUE, TEAL, QUIET) * len(judges), strict=False):
         rows.append(WhiskerRow.of(f"{name}, held-out", sides.held_out, colour))
@@ -150,14 +150,14 @@ def standing_figure(rows: Mapping[str, Alignment], *, measure: str, width: int =
 
 
 def system_means_figure(means: SystemMeans, aspect: str, *, most: int) -> Drawing:
-    """Draw the corrected means of the `most` highest systems."""
+    """Draw the `most` highest corrected means of systems."""
     rows = [WhiskerRow.of(system.name, system.corrected, BLUE) for system in means.corrected[:most]]
     measure = f"mean {aspect}, corrected with labels; 95 % intervals"
     return _whiskers("system-means", f"Mean {aspect} of each system", rows, measure=measure, close=True)
 
 
 def strengths_figure(people: Strengths, judge: Strengths | None, judge_name: str) -> Drawing:
-    """Draw each system's strength by the raters, and below it as a ring by the judge."""
+    """Draw each system's strength according to raters, and below it as a ring according to the judge."""
     by_judge = {} if judge is None else {strength.system: strength for strength in judge.systems}
     rows = []
     for own in people.systems:
