@@ -29,7 +29,9 @@ def check(golden: GoldenFile) -> None:
 def fetch(
     name: Annotated[str, typer.Argument(help="Name of the set, such as summeval. Omit it to list all sets.")] = "",
     *,
-    out: Annotated[Path | None, typer.Option(help="Golden file to write (default: NAME.jsonl in this folder).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Golden set file to write (default: NAME.jsonl in the current folder).")
+    ] = None,
     force: ForceFlag = False,
 ) -> None:
     """Download a public set of human ratings and convert it to a golden set."""
@@ -38,7 +40,7 @@ def fetch(
     if not name:
         lines = []
         for each in CATALOGUE:
-            sizes = f"{each.n_items:,} items of {each.n_sources:,} sources"
+            sizes = f"{each.n_items:,} items from {each.n_sources:,} sources"
             lines.append(f"{each.name:<13} {each.title}: {', '.join(each.aspects)} ({each.scale}), {sizes}")
             lines.append(f"{'':<13} licence: {each.licence}; {each.home}")
         tell({"benchmarks": [each.as_json() for each in CATALOGUE]}, lines)
@@ -71,10 +73,12 @@ def _check_words(report: dict[str, Any], golden: GoldenFile) -> list[str]:
     shown = others if wants_verbose.get() else others[:MOST_FINDINGS]
     lines += [*errors, *shown]
     if len(shown) < len(others):
-        lines.append(f"{len(others) - len(shown)} more. Add --verbose to see them.")
+        lines.append(f"{counted(len(others) - len(shown), 'more finding')}. To see all findings, add --verbose.")
     if errors or not report["aspects"]:
         return (
-            [*lines, "Next: correct the file or add the options named above, then check it again."] if errors else lines
+            [*lines, "Next: correct the file, or add the options that the errors name. Then check the file again."]
+            if errors
+            else lines
         )
     given = [part for value in golden.values for part in ("--values", value)]
     given += [part for value in golden.mapped or () for part in ("--map", value)]

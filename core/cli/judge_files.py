@@ -33,17 +33,20 @@ if TYPE_CHECKING:
 
 FINDINGS_SHOWN = 5
 NOTHING_READ = (
-    "No item has a score because no reply could be read. {out} contains the replies and the reasons. Fix the cause, "
-    "then run the command with --force to score these items again."
+    "Concord couldn't read any reply, so no item has a score. {out} contains the replies and the reasons. Fix the "
+    "cause, then run the command again with --force."
 )
 
 
 @command("Judge")
 def score(
     source: Annotated[
-        str, typer.Argument(metavar="ITEMS", help="CSV, JSONL (.gz), Parquet or XLSX file. Labels aren't needed.")
+        str,
+        typer.Argument(
+            metavar="ITEMS", help="CSV, JSONL (.gz), Parquet or XLSX file of items to score. Labels aren't required."
+        ),
     ],
-    judge_file: Annotated[Path, typer.Option(help="A judge.yaml, fused.yaml or repeval.yaml.")],
+    judge_file: Annotated[Path, typer.Option(help="Path of a judge.yaml, fused.yaml or repeval.yaml file.")],
     target: Annotated[
         str, typer.Option("--out", help="Verdict file to write: JSON Lines, or CSV if the name ends in .csv.")
     ],
@@ -53,14 +56,14 @@ def score(
     ray: Annotated[
         str,
         typer.Option(
-            help="Score on the Ray cluster at HOST:PORT, or auto. ITEMS must then be JSONL or Parquet: a file, a "
-            "folder or an address such as s3://…. --out is a folder of JSONL parts."
+            help="Score on a Ray cluster: HOST:PORT, or auto. ITEMS must be JSONL or Parquet: a file, a folder, or an "
+            "address such as s3://…. --out must be a folder, which receives JSONL parts."
         ),
     ] = "",
     mapped: MapOption = None,
     force: ForceFlag = False,
 ) -> None:
-    """Rate texts with a judge file. To resume a stopped run, run the same command again."""
+    """Score texts with a judge file. To resume after a stop, run the same command again."""
     from core.data.columns import read_map
     from core.scoring import ScoreRequest, estimate_scoring, score_file, write_batch
 
@@ -74,7 +77,7 @@ def score(
         from core.settings import ray_address
 
         if force:
-            raise UsageError("--ray can't be combined with --force. Delete the --out folder instead.")
+            raise UsageError("You can't combine --ray with --force. To start over, delete the --out folder.")
         with output_kept_clean(), stages_shown("items") as progress:
             scored = score_on_ray(ray_address(ray, "--ray"), request, source, target, progress=progress)
         _tell_scored(scored, target)
@@ -86,7 +89,7 @@ def score(
         if files:
             lines = [
                 f"{counted(n_requests, 'request')}: {', '.join(map(str, files))}",
-                "Run them, then pass the result files to the same command with --batch-read.",
+                "Run these requests, then run the same command with --batch-read and the result files.",
             ]
         tell({"n_requests": n_requests, "files": [str(file) for file in files]}, lines)
         return
@@ -112,7 +115,7 @@ def _tell_scored(scored: ScoredFile, out: str) -> None:
     for finding in warnings[:FINDINGS_SHOWN]:
         typer.echo(f"Warning: {finding.message}{place(finding.row, finding.column)}", err=True)
     if (rest := len(warnings) - FINDINGS_SHOWN) > 0:
-        typer.echo(f"{rest} more warnings. Run `check` to see them all.", err=True)
+        typer.echo(f"{counted(rest, 'more warning')}. To see all warnings, run `check`.", err=True)
     body = scored.as_json() | {"out": out}
     tell(body, _score_words(body))
     if scored.nothing_read:
@@ -122,20 +125,24 @@ def _tell_scored(scored: ScoredFile, out: str) -> None:
 
 @command("Judge")
 def recheck(
-    judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="A judge.yaml, fused.yaml or repeval.yaml.")],
+    judge_file: Annotated[
+        Path, typer.Argument(metavar="JUDGE", help="Path of a judge.yaml, fused.yaml or repeval.yaml file.")
+    ],
     golden: GoldenFile,
     *,
     aspect: AspectOption,
     verdicts: Annotated[
         Path | None,
-        typer.Option(help="The judge's verdicts on these items. Without this option, the judge scores them now."),
+        typer.Option(
+            help="File of the judge's verdicts on these items. Without this option, the judge scores the items now."
+        ),
     ] = None,
     settings: RecheckSettings,
     opened: JudgeFileOptions,
 ) -> None:
     """Test whether a judge still agrees with newer labels.
 
-    Exit code 1 means that agreement fell or that no labels are newer. A label is newer if the judge was neither
+    Exit code 1 means that agreement fell, or that there are no newer labels. A label is newer if the judge was neither
     calibrated nor evaluated on its text. Item ids don't matter.
     """
     from core.comparison.recheck import recheck as look_again
@@ -160,11 +167,11 @@ def recheck(
 def repeat(
     golden: GoldenFile,
     *,
-    judge_file: Annotated[Path, typer.Option("--judge-file", help="The judge.yaml of a calibration.")],
+    judge_file: Annotated[Path, typer.Option("--judge-file", help="Path of a judge.yaml file that calibrate wrote.")],
     settings: RepeatSettings,
     opened: JudgeFileOptions,
 ) -> None:
-    """Ask a judge again, and measure how much its scores change.
+    """Ask a judge the same questions again, and measure how much its scores change.
 
     Replies are neither read from the cache nor added to it. GOLDEN must contain the items that the judge was
     calibrated on.
@@ -187,11 +194,11 @@ def repeat(
 
 @command("Judge")
 def switch(
-    judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="A judge.yaml.")],
+    judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="Path of a judge.yaml file.")],
     golden: GoldenFile,
     *,
     judge: Annotated[
-        list[str], typer.Option("--judge", help="SPEC of another model. Repeat the option for up to five models.")
+        list[str], typer.Option("--judge", help="SPEC of a model to try. To try up to five models, repeat the option.")
     ],
 ) -> None:
     """Try other models with a judge's criteria: agreement, paired difference, price and unread replies."""
@@ -213,7 +220,7 @@ def switch(
     for one in found:
         gap = one.difference
         versus = f", difference {difference_figures(gap.value, gap.interval, one.p_holm)}" if gap else ""
-        cost = f"{money(one.cost)} per 1,000 items, {percent(one.unread_share)} unread"
+        cost = f"{money(one.cost)} per 1,000 items, {percent(one.unread_share)} of replies unread"
         rows.append(f"{one.judge}: held-out {estimate(one.held_out)}{versus}; {cost}")
     said = switch_finding(found)
     body = {"words": said.headline, "candidates": [one.as_json() for one in found]}
@@ -224,23 +231,26 @@ def switch(
 def monitor(
     traffic: Annotated[
         list[Path],
-        typer.Argument(help="System outputs as tables (CSV, JSON, JSONL, Parquet). Some rows need labels."),
+        typer.Argument(help="Tables of system outputs (CSV, JSON, JSONL or Parquet). Some rows need labels."),
     ],
-    judge_file: Annotated[Path, typer.Option("--judge-file", help="A judge.yaml, fused.yaml or repeval.yaml.")],
-    out: Annotated[Path, typer.Option(help="Folder for the verdicts. The next call continues from there.")],
+    judge_file: Annotated[
+        Path, typer.Option("--judge-file", help="Path of a judge.yaml, fused.yaml or repeval.yaml file.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the verdicts. The next call resumes from this folder.")],
     *,
-    by: Annotated[Literal["day", "week", "version"], typer.Option(help="Periods to compare.")] = "day",
+    by: Annotated[Literal["day", "week", "version"], typer.Option(help="Compare days, weeks or versions.")] = "day",
     anchors: Annotated[
         Path | None,
-        typer.Option(help="Golden set to score again at each call, to see whether the judge itself changed."),
+        typer.Option(help="Golden set to score again at each call, to detect changes in the judge itself."),
     ] = None,
     opened: JudgeFileOptions,
     mapped: MapOption = None,
 ) -> None:
     """Test whether quality changed in production, and whether the systems or the judge changed.
 
-    Exit code 1 means a change. Run it as often as you like, with all files or only the newest: no text is scored twice.
-    The probability of any false alarm, over all calls, is at most 5 %. Use --map time=COLUMN for the column of times.
+    Exit code 1 means a change. Run the command as often as you like, with all files or only the newest. No text is
+    scored twice. The probability of any false alarm, over all calls, is at most 5 %. To name the column of times, use
+    --map time=COLUMN.
     """
     from core.comparison.monitoring import MonitorSettings
     from core.comparison.monitoring import monitor as watched
@@ -258,8 +268,8 @@ def monitor(
         name = shortened(legible(period.name), 16)
         rows.append(f"{name:<16} {counts} {judged:>8}  {estimate(period.corrected):<18} {moved}")
     rows.append(
-        f"{counted(monitored.n_new, 'text')} scored now and {monitored.n_known:,} before; {monitored.n_labelled:,} "
-        f"have raters' labels. Judge: {monitored.judge}."
+        f"{counted(monitored.n_new, 'text')} scored in this call, and {monitored.n_known:,} earlier; "
+        f"{monitored.n_labelled:,} have raters' labels. Judge: {monitored.judge}."
     )
     rows += [f"left out: {n:,} {why}" for why, n in monitored.left_out.items()]
     tell(monitored.as_json() | {"out": str(out)}, finding_lines(monitor_finding(monitored), rows, monitored.notes))
@@ -269,19 +279,20 @@ def monitor(
 
 @command("Judge")
 def adapt(
-    judge: Annotated[Path, typer.Argument(help="A judge.yaml.")],
+    judge: Annotated[Path, typer.Argument(help="Path of a judge.yaml file.")],
     *,
     to: Annotated[str, typer.Option("--to", help="Tool to export to. Omit it to list all tools.")] = "",
     out: Annotated[
         str,
         typer.Option(
-            help="File or folder to write. A folder must exist or end in /. Without this option, the result is printed."
+            help="File or folder to write. A folder must exist, or its name must end in /. Without this option, the "
+            "result is printed."
         ),
     ] = "",
     force: ForceFlag = False,
     accept_edited: AcceptEdited = False,
 ) -> None:
-    """Export a judge to another tool, and list what is lost."""
+    """Export a judge to another tool, and list what the export loses."""
     from core.files import is_folder, write_text
     from core.judge_files import read_card
     from core.judge_files.adapters import adapter, adapters
@@ -322,12 +333,12 @@ def _score_words(body: dict[str, Any]) -> list[str]:
     scored = f"Rated {body['n_scored']:,} of {counted(body['n_items'], 'item')}{unscored}"
     lines = [f"{scored}{spent(body)}."]
     if not body["finished"]:
-        lines = [f"The budget is spent. {scored}, {body['n_left']:,} left{spent(body)}."]
+        lines = [f"Stopped because the budget is used up. {scored}, {body['n_left']:,} left{spent(body)}."]
     if body["resumed_from"]:
-        lines.append(f"Resumed after {body['resumed_from']:,} items of an earlier run.")
+        lines.append(f"Resumed an earlier run after {body['resumed_from']:,} items.")
     if batch := body.get("batch"):
         failed = f", {sum(batch['failed'].values()):,} failed" if batch["failed"] else ""
-        lines.append(f"{batch['answered']:,} requests answered by the batch{failed}.")
+        lines.append(f"The batch answered {batch['answered']:,} requests{failed}.")
     if "used" in body:
         lines.append(f"computed: {', '.join(body['used'])}")
         lines += [f"{name} is missing and counts as its mean: {reason}" for name, reason in body["missing"].items()]
@@ -336,7 +347,7 @@ def _score_words(body: dict[str, Any]) -> list[str]:
     lines += _sure_words(body) if "intervals" in body else []
     if body["finished"]:
         return [*lines, *written_to(body["out"])]
-    return [*lines, f"The verdicts are in {body['out']}.part. Run the same command again to resume."]
+    return [*lines, f"The verdicts so far are in {body['out']}.part. To resume, run the same command again."]
 
 
 def _sure_words(body: dict[str, Any]) -> list[str]:
@@ -345,8 +356,13 @@ def _sure_words(body: dict[str, Any]) -> list[str]:
     if made["reason"]:
         return [f"No intervals: {made['reason']}."]
     width = f"{number(made['mean_width'])} points wide on average"
-    lines = [f"{percent(made['coverage'])} intervals around {made['n']:,} verdicts, {width}."]
+    lines = [f"{made['n']:,} verdicts have a {percent(made['coverage'])} interval, {width}."]
     if gone is not None:
-        marked = f"{gone['n_abstained']:,} verdicts are marked as unsure and {percent(gone['share_kept'])} remain"
-        lines.append(f"For an error of {gone['wanted']:g}: {marked} ({percent(gone['share'])} on calibration items).")
+        marked = (
+            f"{gone['n_abstained']:,} verdicts are marked as unsure, and {percent(gone['share_kept'])} of the "
+            "verdicts remain"
+        )
+        lines.append(
+            f"To keep the error at {gone['wanted']:g}, {marked} ({percent(gone['share'])} of calibration items)."
+        )
     return lines

@@ -63,9 +63,11 @@ def calibrate(
             help="Use the paper's settings: --revisit full --no-refine-gate --ensemble 1 --form score_only.",
         ),
     ] = False,
-    scale: Annotated[str, typer.Option(help="The scale as LO-HI, if the labels don't cover all of it.")] = "",
+    scale: Annotated[
+        str, typer.Option(help="Scale, as LO-HI. Required only if the labels don't cover the whole scale.")
+    ] = "",
     asked: AskingOptions,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for the files.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for judge.yaml and the other files.")] = None,
 ) -> None:
     """Find criteria that make a judge agree with raters, and write the judge file."""
     from core.calibration.calibrated import calibrate as run
@@ -85,7 +87,7 @@ def calibrate(
     lines = [f"About {first.calls:,} calls{tokens}{price_words(first.cost)} on {sides}."]
     lines += cautions([*filter(None, [first.few_labels]), *first.notes])
     if not asked.definition and judge.startswith(("openai:", "hf:")):
-        lines.append(f"{aspect} has no definition. Add one in a sentence with --definition.")
+        lines.append(f"The aspect {aspect} has no definition. Add a one-sentence definition with --definition.")
     typer.echo("\n".join(wrapped(lines)), err=True)
     with stages_shown() as progress:
         result = run(loaded, task, judge, replies=reply_cache(judge), progress=progress, **how)
@@ -95,17 +97,22 @@ def calibrate(
 
 @command("Methods")
 def ablate(
-    judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="The judge.yaml file of a calibration.")],
+    judge_file: Annotated[
+        Path, typer.Argument(metavar="JUDGE", help="Path of a judge.yaml file that calibrate wrote.")
+    ],
     golden: GoldenFile,
     *,
     judge: Annotated[
-        str, typer.Option("--judge", help="The judge in the file. Repeat its name if it needs a key or a model.")
+        str,
+        typer.Option(
+            "--judge", help="SPEC of the judge in the file. Required only if the judge needs a key or a model."
+        ),
     ] = "",
     out: Annotated[Path | None, typer.Option(help="Folder for summary.json.")] = None,
 ) -> None:
     """Measure what each part of a calibration adds.
 
-    This repeats the calibration with the settings in its file. Cached replies cost nothing.
+    The command repeats the calibration with the settings in the judge file. Cached replies cost nothing.
     """
     from core.calibration.calibrated import ablate as take_away
     from core.calibration.calibrated import repeated
@@ -178,19 +185,23 @@ def fuse(
 class ReadingOptions:
     """Options of `repeval`: the model, the texts that it reads, and the method of the score."""
 
-    model: str = setting("minilm", "minilm (included with Concord), a Hugging Face id, or a folder.")
+    model: str = setting("minilm", "Model to read: minilm (included with Concord), a Hugging Face id, or a folder.")
     method: Literal["ridge", "paper-pca", "paper-svm"] = setting(
         "ridge",
-        "ridge averages the best cells. paper-pca and paper-svm use one cell, as in the paper. paper-svm doesn't "
-        "write a repeval.yaml.",
+        "ridge averages the best cells. paper-pca and paper-svm use one cell, as the paper does. paper-svm doesn't "
+        "write repeval.yaml.",
     )
-    pairs: int | None = setting(None, "Number of pairs of a good and a bad text (default: 20; for paper-svm: 100).")
+    pairs: int | None = setting(
+        None, "Number of training pairs, each a good and a bad text (default: 20; for paper-svm: 100)."
+    )
     texts: Literal["compared", "prompt"] | None = setting(
         None,
-        "compared reads text, source and context separately and their distances (default for MiniLM). prompt "
+        "compared reads text, source and context separately, and uses their distances (default for MiniLM). prompt "
         "reads the text alone or in a template.",
     )
-    template: str = setting("", "Name of a template, or its text with {hypothesis}. Default: the text alone.")
+    template: str = setting(
+        "", "Name of a template, or a template that contains {hypothesis}. Default: the text alone."
+    )
 
 
 @command("Methods")
@@ -201,10 +212,10 @@ def repeval(
     out: Annotated[Path, typer.Option(help="Folder for repeval.yaml, heatmap.html, scores.jsonl and summary.json.")],
     how: ReadingOptions,
     train_on: Annotated[
-        Path | None, typer.Option("--train-on", help="Train on this golden set instead. GOLDEN is then only scored.")
+        Path | None, typer.Option("--train-on", help="Golden set to train on. GOLDEN is then used only for scoring.")
     ] = None,
     train_aspect: Annotated[
-        str, typer.Option("--train-aspect", help="Name of the aspect in that set, if it differs.")
+        str, typer.Option("--train-aspect", help="Name of the aspect in the --train-on set, if it differs.")
     ] = "",
     measured: MeasureSettings,
 ) -> None:
@@ -261,7 +272,7 @@ def _calibration_words(run: CalibratedRun, body: dict[str, Any]) -> list[str]:
         bare, calibrated = (
             number(each["value"]) + interval_words(each["interval"]) for each in (body["no_criteria"][side], body[side])
         )
-        rows.append(f"  {name}: {bare} without criteria, {calibrated} calibrated, {body[side]['n']:,} items")
+        rows.append(f"  {name}: {bare} without criteria, {calibrated} after calibration, {body[side]['n']:,} items")
     work = f"{body['candidates']:,} criteria tried, {body['calls']:,} calls, {body['seconds']:.1f} s"
     rows.append(f"{work}{spent(body['usage'])}.")
     warnings = [text for text in body["warnings"] if not text.startswith(said.headline)]
@@ -283,7 +294,7 @@ def _descending(value: float | None) -> float:
 def _fusion_words(body: dict[str, Any]) -> list[str]:
     fused = body["fused"]
     lines = [
-        f"{body['aspect']}: {fused['statistic']}, {fused['level']} level, on held-out items. Fitted on "
+        f"{body['aspect']}: {fused['statistic']}, {fused['level']} level, on held-out items. Fitted to "
         f"{body['n_fit']} calibration items",
         alignment_line(f"fusion, {body['method']}", fused),
     ]
@@ -308,7 +319,7 @@ def _minus(test: dict[str, Any]) -> str:
 
 
 def _repeval_words(result: RepEvalResult) -> list[str]:
-    several = f"mean of {len(result.members)} cells, the best at " if len(result.members) > 1 else ""
+    several = f"mean of {len(result.members)} cells; the best cell is " if len(result.members) > 1 else ""
     learnt = f"{result.n_pairs} pairs" if result.n_pairs else f"{len(result.parts.train)} labels"
     lines = [
         f"{result.aspect}: {result.settings.method} from {learnt}; {several}layer {result.chosen.layer}, token "
@@ -317,5 +328,5 @@ def _repeval_words(result: RepEvalResult) -> list[str]:
         f"validation  {alignment_words(result.validation)}",
     ]
     if result.optimism is not None:
-        lines.append(f"validation minus test: {signed(result.optimism)}. Report the test figure")
+        lines.append(f"validation minus test: {signed(result.optimism)}. Report the test figure.")
     return lines

@@ -27,11 +27,12 @@ def report(
     aspect: AspectOption,
     out: Annotated[Path, typer.Option(help="Folder for report.html, appendix.html and figures.csv.")],
     golden: Annotated[
-        str, typer.Option(help="Name or id of the golden set (default: the newest with a finished calibration).")
+        str,
+        typer.Option(help="Name or id of the golden set (default: the newest golden set with a finished calibration)."),
     ] = "",
     force: ForceFlag = False,
 ) -> None:
-    """Write the report on a judge of a project: HTML and CSV."""
+    """Write the report on a project's judge as HTML and CSV."""
     from core.files import require_new
     from core.projects.project import REPORT_FILES, write_report
     from core.report.headline import asides, headline, limits, sign_off, standing
@@ -69,10 +70,12 @@ def report(
 @command("Projects", "export-project")
 def export_project(
     project: Annotated[str, typer.Argument(help="The project's name or id.")],
-    out: Annotated[str, typer.Option(help="Zip file to write, or a folder for it (a name that ends in /).")],
+    out: Annotated[
+        str, typer.Option(help="Zip file to write, or a folder for the file. The name of a folder must end in /.")
+    ],
     force: ForceFlag = False,
 ) -> None:
-    """Write a whole project to one zip file. The file never contains a key."""
+    """Export a project to a zip file. The file never contains a key."""
     from core import projects
     from core.files import is_folder, require_new
 
@@ -96,10 +99,10 @@ def export_project(
 
 @command("Projects", "import-project")
 def import_project(
-    file: Annotated[Path, typer.Argument(help="A zip file written by export-project.")],
-    name: Annotated[str, typer.Option(help="New name of the project (default: the name in the file).")] = "",
+    file: Annotated[Path, typer.Argument(help="Zip file that export-project wrote.")],
+    name: Annotated[str, typer.Option(help="Name for the imported project (default: the name in the file).")] = "",
 ) -> None:
-    """Create a project from a zip file of export-project. Its runs are read-only."""
+    """Create a project from a zip file that export-project wrote. Imported runs are read-only."""
     from core import projects
 
     settings, store = settings_and_store()
@@ -114,13 +117,13 @@ def import_project(
     }
     lines = [f"{imported.project.name}: {imported.file.words}."]
     if imported.file.holds["runs"]:
-        lines.append("Its runs are read-only. To run anything, start a calibration with a judge that you choose.")
+        lines.append("Imported runs are read-only. To run something, start a calibration with a judge of your choice.")
     tell(body, lines)
 
 
 @command("Projects")
 def demo(
-    reset: Annotated[bool, typer.Option("--reset", help="Reset the demo project.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Restore the demo project to its original state.")] = False,
 ) -> None:
     """Add the finished demo project. It needs no key and no network."""
     from core import projects
@@ -141,12 +144,12 @@ def demo(
 
 @command("Projects")
 def worker() -> None:
-    """Run a worker that takes runs from the queue until you stop it."""
+    """Start a worker, which processes the queue of runs until you stop it."""
     from core.jobs.worker import run_worker
     from core.settings import Settings
 
     run_worker(Settings.from_environment())
-    tell({"stopped": True}, ["worker stopped"])
+    tell({"stopped": True}, ["Worker stopped."])
 
 
 @command("Projects")
@@ -154,9 +157,13 @@ def storage(
     *,
     days: Annotated[
         float | None,
-        typer.Option("--older-than", help="Also count replies and hidden states older than this many days."),
+        typer.Option(
+            "--older-than", help="Count cached replies and hidden states that are older than this number of days."
+        ),
     ] = None,
-    delete: Annotated[bool, typer.Option("--delete", help="Delete everything older than --older-than days.")] = False,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete the replies and hidden states that --older-than counts.")
+    ] = False,
 ) -> None:
     """Show what is stored, and delete old cached replies and hidden states. Scores and reports stay."""
     from core.projects.project_list import prune
@@ -172,9 +179,9 @@ def storage(
         states = {"n_states": n_states, "states_bytes": states_bytes}
         body["old"] = {"deleted": delete, "replies": asdict(replies), **states}
         lines = [
-            f"{counted(replies.n, 'reply', 'replies')} ({_megabytes(replies.n_bytes)}): can be requested again.",
-            f"{counted(n_states, 'file')} of hidden states ({_megabytes(states_bytes)}): can be computed again.",
-            "They are deleted." if delete else "Nothing was deleted. Add --delete to delete them.",
+            f"{counted(replies.n, 'reply', 'replies')} ({_megabytes(replies.n_bytes)}), which can be requested again.",
+            f"{counted(n_states, 'file')} of hidden states ({_megabytes(states_bytes)}), which can be computed again.",
+            "All of these were deleted." if delete else "Nothing was deleted. To delete all of these, add --delete.",
         ]
     held = measured(store, settings)
     body["held"] = [asdict(each) for each in held]

@@ -77,7 +77,9 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(UsageError.__name__, words, UsageError.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         return _fail(
-            "Interrupted", "The command was interrupted. Paid replies are cached. Run the same command to resume.", 1
+            "Interrupted",
+            "The command was interrupted. Paid replies are cached. To resume, run the same command again.",
+            1,
         )
     except Exception as error:  # a fault of ours: the trace goes to a file, the user gets a sentence
         return _fail("InternalError", f"Concord has a bug ({type(error).__name__}); {_keep_trace(error)}", 1)

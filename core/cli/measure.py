@@ -50,7 +50,7 @@ def align(
     *,
     aspect: AspectOption,
     everything: Annotated[
-        bool, typer.Option("--all", help="Show every statistic at every level, the errors and kappa in one table.")
+        bool, typer.Option("--all", help="Show every statistic at every level, the errors, and kappa.")
     ] = False,
     measured: MeasureSettings,
     seen: SeenOptions,
@@ -88,7 +88,7 @@ def compare(
     measured: MeasureSettings,
     seen: SeenOptions,
 ) -> None:
-    """Test whether one judge agrees better with the raters than another does."""
+    """Test whether one judge agrees with the raters better than another judge does."""
     from core.comparison.measures import compare as measure
     from core.findings.agreement import bar_words
 
@@ -118,8 +118,8 @@ def ceiling(
     raters_are: Annotated[
         Literal["experts", "skilled", "crowd"],
         typer.Option(
-            help="How much worse the judge may be in the annotator test: 0.2 for experts, 0.15 for skilled raters, "
-            "0.1 for a crowd."
+            help="Type of raters. It sets how much worse the judge can be in the annotator test: 0.2 (experts), 0.15 "
+            "(skilled) or 0.1 (crowd)."
         ),
     ] = "skilled",
     seen: SeenOptions,
@@ -162,7 +162,9 @@ def estimate_means(
     golden: GoldenFile,
     verdicts: Annotated[
         Path,
-        typer.Argument(help=f"{VERDICTS} They can cover any number of items. system_id and source_id are read too."),
+        typer.Argument(
+            help=f"{VERDICTS} The file can cover any number of items, and can have the columns system_id and source_id."
+        ),
     ],
     *,
     aspect: AspectOption,
@@ -186,7 +188,9 @@ def examine(
     statistic: Annotated[Statistic, typer.Option("--statistic", help="Coefficient of agreement.")] = "spearman",
     controls: Annotated[
         int,
-        typer.Option(min=0, help="Number of texts to spoil on purpose. The judge of --judge-file then scores them."),
+        typer.Option(
+            min=0, help="Number of texts to spoil on purpose. The judge in --judge-file scores the spoiled texts."
+        ),
     ] = 0,
     seen: SeenOptions,
 ) -> None:
@@ -202,13 +206,13 @@ def examine(
     examination = examined(loaded, table, aspect, statistic=statistic, **asdict(seen))
     said = examination_finding(examination)
     claims = [*[said.headline] * bool(examination.worst), *said.cautions]
-    lines = [said.headline, *said.cautions, said.detail, "Add --json to see every subgroup and bias."]
+    lines = [said.headline, *said.cautions, said.detail, "To see every subgroup and bias, add --json."]
     body = examination.as_json() | {"headline": said.headline, "claims": claims}
     for bias, own in zip(examination.biases, body["biases"], strict=True):
         own["words"] = bias_finding(bias).headline if bias.shown else None
     if controls:
         if len(seen.judge_file) != 1:
-            raise UsageError("Only a judge can score spoiled texts. Add exactly one --judge-file.")
+            raise UsageError("Spoiled texts need a judge that can score them. Add exactly one --judge-file.")
         behind = seen.judge_file[0]
         positions = calibration_items(loaded, (), behind).tolist()
         with closing(load_judge(behind, replies=JudgeFileOptions().replies(behind))) as judge:
@@ -226,13 +230,15 @@ def threshold(
     *,
     aspect: AspectOption,
     yes_from: Annotated[
-        float | None, typer.Option(help="Lowest label that counts as yes, if there are labels other than 0 and 1.")
+        float | None, typer.Option(help="Lowest label that counts as yes. Required if any label isn't 0 or 1.")
     ] = None,
-    miss_cost: Annotated[float, typer.Option(help="Cost when the judge says no and the raters say yes.")] = 1.0,
-    alarm_cost: Annotated[float, typer.Option(help="Cost when the judge says yes and the raters say no.")] = 1.0,
+    miss_cost: Annotated[float, typer.Option(help="Cost of a miss: the judge says no, but the raters say yes.")] = 1.0,
+    alarm_cost: Annotated[
+        float, typer.Option(help="Cost of a false alarm: the judge says yes, but the raters say no.")
+    ] = 1.0,
     seen: SeenOptions,
 ) -> None:
-    """Find the score from which to answer yes, and how often that is right."""
+    """Find the lowest score that should count as yes, and measure how often the answers are right."""
     from core.comparison.measures import choose_threshold
     from core.findings.agreement import yes_no_finding
 
@@ -249,10 +255,12 @@ def preferences(
     golden: GoldenFile,
     verdicts: Annotated[Path | None, typer.Argument(help=f"Judge to compare with the raters. {VERDICTS}")] = None,
     *,
-    aspect: Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")] = "preference",
+    aspect: Annotated[
+        str, typer.Option("--aspect", help="Aspect to use, from the column human_<aspect>.")
+    ] = "preference",
     seen: SeenOptions,
 ) -> None:
-    """Rank systems from pairs of texts, by raters and by a judge."""
+    """Rank systems by preferences between pairs of texts: those of the raters, and those of a judge."""
     from core.comparison.measures import preferences as preferred
     from core.findings.system_quality import preferences_finding, strength_lines
 
@@ -269,14 +277,14 @@ def preferences(
 
 @command("Measure", "plan-labels")
 def plan_labels(
-    items: Annotated[int, typer.Argument(min=1, help="Items to label.")],
+    items: Annotated[int, typer.Argument(min=1, help="Number of items to label.")],
     *,
     sources: Annotated[
-        int | None, typer.Option(min=1, help="Number of sources of these items (default: one per item).")
+        int | None, typer.Option(min=1, help="Number of sources that the items come from (default: one per item).")
     ] = None,
     raters: Annotated[int, typer.Option(min=1, help="Number of raters per item.")] = 1,
 ) -> None:
-    """Plan how many labels to collect, and what they can show."""
+    """Plan how many labels to collect: show what a number of labels can prove."""
     from core.findings.agreement import label_planning_words
     from core.stats.label_planning import plan_labels as planned
 
@@ -290,16 +298,19 @@ def read_ratings(
     replies: Annotated[
         Path,
         typer.Argument(
-            help="JSONL (.gz), CSV, Parquet or XLSX file with item_id and responses (a list, or one text per row)."
+            help="JSONL (.gz), CSV, Parquet or XLSX file with the columns item_id and responses (a list, or one text "
+            "per row)."
         ),
     ],
     *,
-    scale: Annotated[str, typer.Option("--scale", help="The scale given to the judge, as LO-HI.")],
-    aspect: Annotated[str, typer.Option("--aspect", help="Name of the aspect, which may come before a rating.")] = "",
-    out: Annotated[Path | None, typer.Option(help="File to write: one JSON object with a rating per line.")] = None,
+    scale: Annotated[str, typer.Option("--scale", help="Scale that the judge was given, as LO-HI.")],
+    aspect: Annotated[
+        str, typer.Option("--aspect", help="Name of the aspect, in case replies state it before the rating.")
+    ] = "",
+    out: Annotated[Path | None, typer.Option(help="File to write. Each line is a JSON object with one rating.")] = None,
     force: ForceFlag = False,
 ) -> None:
-    """Read the ratings out of a judge's replies, and count what is unreadable."""
+    """Read ratings from a judge's replies, and count the unreadable replies."""
     from core.data.judge_results import read_replies_file
     from core.files import require_new
 
@@ -314,7 +325,7 @@ def read_ratings(
 
 
 def _unknown_words(n_unknown: int, n_verdicts: int) -> list[str]:
-    words = f"Left out: {n_unknown:,} of {n_verdicts:,} verdicts, because their items aren't in the golden set"
+    words = f"Left out: {n_unknown:,} of {n_verdicts:,} verdicts, because the golden set doesn't contain their items."
     return [words] if n_unknown else []
 
 
@@ -325,15 +336,15 @@ def _comparison_words(comparison: Comparison, bars: list[str]) -> list[str]:
     figures = difference_figures(difference.value, difference.interval, difference.p)
     williams = DASH if test.t is None else f"t({test.df}) = {number(test.t)}, {p_figure(test.p_two_sided)} two-sided"
     found = {
-        "higher": "Judge a agrees better with the raters than judge b.",
-        "lower": "Judge b agrees better with the raters than judge a.",
-        "open": "No significant difference in agreement between judges a and b.",
-        "untested": "Can't test whether judge a or b agrees better with the raters.",
-        "undefined": "The difference in agreement between judges a and b is undefined.",
+        "higher": "Judge a agrees with the raters better than judge b does.",
+        "lower": "Judge b agrees with the raters better than judge a does.",
+        "open": "Judges a and b don't differ significantly in agreement with the raters.",
+        "untested": "Concord can't test whether judge a or judge b agrees with the raters better.",
+        "undefined": "The difference between judges a and b in agreement with the raters is undefined.",
     }
     return [
         found[claim(difference.value, difference.interval, difference.p)],
-        f"{comparison.n_common} common items with a label",
+        f"{comparison.n_common} labelled items scored by both judges",
         f"a: {alignment_words(difference.a)}",
         f"b: {alignment_words(difference.b)}",
         contradiction_words(difference.a, "Judge a"),
@@ -363,7 +374,7 @@ def _ceiling_words(people: Ceiling) -> list[str]:
     alpha = people.krippendorff_alpha
     whose = f" of the panel {people.panel}" if people.panel else ""
     return [
-        f"{people.aspect}: {people.n_raters:,} raters{whose}, each compared with the mean of the others",
+        f"{people.aspect}: {people.n_raters:,} raters{whose}, each compared with the mean of the other raters",
         f"leave one rater out: {alignment_words(people.leave_one_out)}",
         f"Krippendorff's alpha ({people.alpha_metric}): {number(alpha)}, n = {people.alpha_n_items}"
         f"{because(people.alpha_reason)}",

@@ -27,11 +27,9 @@ if TYPE_CHECKING:
 AspectOption = Annotated[str, typer.Option("--aspect", help="Aspect to use, from the column human_<aspect>.")]
 MapOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--map", help="Map roles to columns, such as target=agent_answer,source=question,human_quality=stars."
-    ),
+    typer.Option("--map", help="Columns for roles, such as target=agent_answer,source=question,human_quality=stars."),
 ]
-VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
+VERDICTS = "File of verdicts (columns item_id, score) or replies (columns item_id, responses)."
 VerdictsFile = Annotated[Path, typer.Argument(help=VERDICTS)]
 AcceptEdited = Annotated[
     bool, typer.Option("--accept-edited", help="Accept a judge file that was edited after its export.")
@@ -40,7 +38,7 @@ ForceFlag = Annotated[bool, typer.Option("--force", help="Replace existing files
 
 
 commands = typer.Typer(add_completion=False)
-FLAGS = {"verbose": "Print every detail and every caution.", "json": "Print one JSON object on standard output."}
+FLAGS = {"verbose": "Print all details and cautions.", "json": "Print one JSON object on standard output."}
 """Options of every command (`wants_verbose`, `wants_json`)."""
 
 
@@ -113,11 +111,11 @@ def _option(record: type[Any], each: Field[Any]) -> inspect.Parameter:
 class GoldenFile:
     """The file of a golden set, and options for reading it."""
 
-    golden: Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
+    golden: Annotated[Path, typer.Argument(help="Golden set file: CSV, JSONL (.gz), Parquet or XLSX.")]
     values: tuple[str, ...] = setting(
         (),
-        "Meaning of values: missing=99 (or none), best=low, ids=number (or first) for repeated ids, aspect=OLD:NEW. "
-        "For one aspect: missing=ASPECT:99. You can repeat this option.",
+        "How to read values: missing=99 (or none), best=low, ids=number (or first) for repeated ids, aspect=OLD:NEW. "
+        "For a single aspect: missing=ASPECT:99. You can repeat this option.",
     )
     mapped: MapOption = None
 
@@ -134,8 +132,8 @@ class SeenOptions:
 
     judge_file: tuple[Path, ...] = setting(
         (),
-        "A judge file. You can repeat this option. Items that the judge was calibrated on are left out, as are "
-        "items that the verdicts mark.",
+        "Judge file. Leaves out the items that the judge was calibrated on, in addition to items that the verdicts "
+        "mark. You can repeat this option.",
     )
     all_items: bool = setting(False, "Keep items that the judge was calibrated on. The result is then optimistic.")
 
@@ -146,7 +144,7 @@ class JudgeFileOptions:
 
     judge: str = setting(
         "",
-        "Use a different judge from the calibrated one. For a repeval.yaml, give hf:ID_OR_PATH of its model.",
+        "Judge to use instead of the calibrated judge. For a repeval.yaml file, give hf:ID_OR_PATH of its model.",
     )
     accept_edited: AcceptEdited = False
 
@@ -163,15 +161,22 @@ class JudgeFileOptions:
 class StyleOptions:
     """Options for the style of a judge, except the form of the reply."""
 
-    samples: int | None = setting(None, "Number of replies averaged in each score.")
-    temperature: str = setting("", "Default: 0 for one sample, 1 for several. none leaves it to the model.")
-    weighted: bool = setting(False, "Weight score_only by token probabilities, if the endpoint returns them.")
-    steps: bool = setting(False, "Have the model write evaluation steps first.")
+    samples: int | None = setting(None, "Number of replies to average for each score.")
+    temperature: str = setting(
+        "",
+        "Sampling temperature (default: 0 for one sample, 1 for several samples). none uses the model's own "
+        "temperature.",
+    )
+    weighted: bool = setting(
+        False, "With --form score_only, weight the score by token probabilities if the endpoint returns them."
+    )
+    steps: bool = setting(False, "Ask the model to write evaluation steps first.")
     with_references: bool = setting(
         False,
-        "Show the judge each item's references. This costs prompt tokens, and items without references stay unscored.",
+        "Show the judge the references of each item. References cost prompt tokens, and items without references "
+        "stay unscored.",
     )
-    persona: Literal["none", "helpful", "annotator"] | None = setting(None, "Persona of the judge.")
+    persona: Literal["none", "helpful", "annotator"] | None = setting(None, "Persona that the prompt gives the judge.")
 
     def asked(self, judge: str, form: str | None, **more: Any) -> Asking:
         """How to ask `judge`.  UsageError for options that conflict."""
@@ -208,16 +213,20 @@ class AskingOptions(StyleOptions):
 
     definition: str = setting("", "What the aspect means, in one sentence.")
     level_text: tuple[str, ...] = setting(
-        (), "Meaning of a level of the scale, such as 1='Misses the point.' Repeat the option for each level."
+        (), "Description of one level of the scale, such as 1='Misses the point.' Repeat the option for each level."
     )
     form: Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "clauses"] | None = setting(
-        None, "Form of the reply. analyze_rate puts the analysis first; clauses rates each clause by itself."
+        None,
+        "Form of the reply. analyze_rate asks for the analysis before the rating. clauses rates each clause "
+        "separately.",
     )
     max_tokens: int | None = setting(
-        None, "Maximum tokens per reply (default: 20 for a score alone, else 512; more for reasoning).", low=1
+        None,
+        "Maximum number of tokens per reply (default: 20 for a score alone, otherwise 512; more for reasoning).",
+        low=1,
     )
-    effort: str = setting("", "How long the model reasons: low, medium, high, …")
-    extra_body: str = setting("", "Extra fields for each request, as a JSON object; saved in judge.yaml.")
+    effort: str = setting("", "Reasoning effort of the model: low, medium, high, …")
+    extra_body: str = setting("", "Extra fields for each request, as a JSON object. They are saved in judge.yaml.")
 
     def asking(self, judge: str) -> Asking:
         """How to ask `judge`.  UsageError for options that conflict."""
@@ -237,7 +246,7 @@ class AskingOptions(StyleOptions):
                 level = math.nan
             if not task.scale.holds(level) or not text.strip():
                 raise UsageError(
-                    f"--level-text needs a level of the scale {task.scale} and a text, such as 1='Misses the "
+                    f"--level-text must be a level on the scale {task.scale} and a text, such as 1='Misses the "
                     f"point.'; got {given[:80]!r}."
                 )
             levels[level] = text

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from core.progress import Stage
-from core.wording import duration, money, number, range_words
+from core.wording import counted, duration, money, number, range_words
 
 if TYPE_CHECKING:
     from core.findings import Finding
@@ -69,13 +69,16 @@ def cautions(texts: Sequence[str]) -> list[str]:
         return [f"Caution: {text}" for text in texts]
     short = [re.split(r"(?<=[a-z0-9)%]\.)\s+(?=[A-Z])", text, maxsplit=1)[0] for text in texts[:MOST_CAUTIONS]]
     more = len(texts) - MOST_CAUTIONS
-    return [*(f"Caution: {text}" for text in short), f"{more} more. Add --verbose to see them." if more > 0 else ""]
+    return [
+        *(f"Caution: {text}" for text in short),
+        f"{counted(more, 'more caution')}. To see all cautions, add --verbose." if more > 0 else "",
+    ]
 
 
 def alignment_words(alignment: Alignment) -> str:
     """Format an alignment on one line: statistic, level, value, interval, n and every caveat."""
     a = alignment
-    groups = f" in {a.n_groups} groups, {a.n_left_out} left out" if a.level == "sample" else ""
+    groups = f" in {a.n_groups} groups ({a.n_left_out} left out)" if a.level == "sample" else ""
     unread = f", {a.n_unscored} unscored" if a.n_unscored else ""
     reason = because(a.reason if a.value is None else f"no interval: {a.no_interval}" if a.no_interval else "")
     method = f"; interval: {a.interval.method}" if a.interval and a.level == "system" else ""
@@ -117,11 +120,13 @@ def seen_words(*results: Any) -> list[str]:
     counts = seen_counts(*results)
     if n := counts["n_calibration_kept"]:
         return [
-            f"Optimistic: {n:,} of the items were used to choose or fit the judge. Remove --all-items to get a "
-            "figure that you can report."
+            f"Optimistic: {n:,} of the items were used to choose or fit the judge. To get a figure that you can "
+            "report, remove --all-items."
         ]
     if n := counts["n_calibration_left_out"]:
-        return [f"Left out: {n:,} labelled items that the judge was calibrated on. Add --all-items to keep them."]
+        return [
+            f"Left out: {n:,} labelled items that the judge was calibrated on. To keep these items, add --all-items."
+        ]
     return []
 
 

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from core.records import GoldenSet, JudgeScores
 
 
-FORMS = "score_only, free_text, stars, rate_explain or analyze_rate. You can repeat this option."
+FORMS = "Form of the reply: score_only, free_text, stars, rate_explain or analyze_rate. You can repeat this option."
 
 
 @dataclass(frozen=True)
 class GridOptions:
     """Options of `styles`: forms, size and output."""
 
-    pilot: int | None = setting(None, "Approximate number of items, in whole sources (default: all).")
+    pilot: int | None = setting(None, "Approximate number of items to use (default: all). Sources are never split.")
     budget_usd: float | None = setting(None, "Maximum cost of the run in dollars.", low=0)
     forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the verdicts, one file per style.")] = None
@@ -49,7 +49,7 @@ def styles(
     sampled: GridOptions,
     measured: MeasureSettings,
 ) -> None:
-    """Ask a language model in several styles, and compare how well each agrees with the raters."""
+    """Ask a language model in several styles, and compare how well each style agrees with the raters."""
     from core.comparison.style_grid import StylesSettings, estimate_of_styles
     from core.comparison.style_grid import styles as compared_styles
     from core.judging.judge_specs import NAMED, language_model
@@ -89,7 +89,7 @@ def _words(view: StylesView, aspect: str) -> list[str]:
 def _styles_of(judge: str, forms: Sequence[str], how: StyleOptions) -> tuple[Style, ...]:
     """A style for each form; only score_only is weighted."""
     if how.weighted and "score_only" not in forms:
-        raise UsageError("--weighted needs --form score_only: the other forms don't return a bare number.")
+        raise UsageError("--weighted requires --form score_only, because the other forms don't return a bare number.")
     how = replace(how, samples=how.samples or 1, steps=False)
     return tuple(replace(how, weighted=how.weighted and form == "score_only").style(judge, form) for form in forms)
 

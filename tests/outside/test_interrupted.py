@@ -56,7 +56,7 @@ def test_an_interrupted_score_is_told_and_goes_on(
         assert "Traceback" not in err
         said = json.loads(out)["error"] if as_json else {"type": "Interrupted", "message": err}
         assert said["type"] == "Interrupted"
-        assert "Run the same command to resume" in said["message"]
+        assert "run the same command again" in said["message"]
         answered = {request for request in endpoint.times_answered if not fault_of(request)}  # unread: asked again
         endpoint.lose_waiting()
         assert concord(*(part for part in score if part != "--json")).code == 0

@@ -79,4 +79,4 @@ def test_agreement_comes_first_in_words(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["align", str(golden), str(one), "--aspect", "quality"]) == 0
     assert capsys.readouterr().out.startswith("Agreement with raters: 1.00.\n")
     assert main(["compare", str(golden), str(one), str(other), "--aspect", "quality"]) == 0
-    assert capsys.readouterr().out.startswith("Judge a agrees better with the raters than judge b.\n")
+    assert capsys.readouterr().out.startswith("Judge a agrees with the raters better than judge b does.\n")

@@ -40,7 +40,7 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"{REPEVAL} --aspect flat", ASPECT, "are 3"),
     (f"styles {ON} --judge offline", USAGE, "not a language model"),
     (f"{STYLES} --form poem", USAGE, "analyze_rate"),
-    (f"{STYLES} --weighted", USAGE, "--weighted needs --form score_only"),
+    (f"{STYLES} --weighted", USAGE, "--weighted requires --form score_only"),
     (f"{STYLES} --aspect charm", ASPECT, "coherence"),
     ("fetch sumeval", USAGE, "Unknown public set 'sumeval'. Choose one of: summeval,"),
 ]
