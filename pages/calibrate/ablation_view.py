@@ -14,7 +14,7 @@ from core.project_records import Run
 from core.projects.method_runs import AblationRequest
 from core.report.figures import describe, measure_name
 from core.stats import claim
-from core.wording import counted, difference_figures, signed_range
+from core.wording import counted, signed_range
 from pages.ui import forms, grid, run_panel, state
 from pages.ui.cached import cached
 from pages.ui.grid import Column
@@ -70,13 +70,13 @@ def _draw_table(page: Opened, run: Run, ablation: Ablation) -> None:
     """Draw which variants differ from the final judge, a table of all, and the openings of held-out items."""
     held = ablation.rows[0].held_out
     measure = measure_name(held.statistic, held.level)
-    differ = [
-        f"{row.key} {difference_figures(row.difference, row.interval, row.p_holm)}"
-        for row in ablation.rows[1:]
-        if claim(row.difference, row.interval, row.p_holm) in ("higher", "lower")
-    ]
-    words = "; ".join(differ)
-    words = f"Compared with the final judge: {words}" if differ else "No part makes a significant difference"
+    found = {row.key: claim(row.difference, row.interval, row.p_holm) for row in ablation.rows[1:]}
+    words = " ".join(
+        f"Significantly {way} than the final judge: {', '.join(keys)}."
+        for way in ("lower", "higher")
+        if (keys := [key for key, claimed in found.items() if claimed == way])
+    )
+    words = words or "No part makes a significant difference."
     st.subheader(plain(words), anchor=False)
     method = f" by {held.interval.method}" if held.interval else ""
     st.caption(

@@ -15,8 +15,8 @@ from core.comparison.style_grid import StyleCell, StylesEstimate, StylesView
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.projects.start_and_resume import RunDetail
-from core.report.figures import describe, measure_name
-from core.wording import counted, money
+from core.report.figures import measure_name
+from core.wording import counted, money, number
 from pages.compare.styles_form import choose_styles
 from pages.ui import grid, run_panel, state, tables
 from pages.ui.cached import cached
@@ -85,12 +85,12 @@ def highest_words(cells: Sequence[StyleCell]) -> str:
     """Name the style with the highest agreement, and the cheapest."""
     measured = [cell for cell in cells if cell.alignment.value is not None]
     if not measured:
-        return "Agreement with raters is undefined for every style"
+        return "Agreement with raters is undefined for every style."
     highest = max(measured, key=lambda cell: cell.alignment.value or 0.0)
     cheapest = min(measured, key=lambda cell: cell.n_replies)
-    words = f"“{highest.name}” agrees best, at {describe(highest.alignment)}, with {highest.n_replies:,} calls"
+    words = f"“{highest.name}” has the highest agreement: {number(highest.alignment.value)}."
     if cheapest.n_replies < highest.n_replies:
-        words += f"; “{cheapest.name}” reaches {describe(cheapest.alignment)} with {cheapest.n_replies:,}"
+        words += f" “{cheapest.name}” makes the fewest calls: {number(cheapest.alignment.value)}."
     return words
 
 
