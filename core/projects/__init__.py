@@ -1,9 +1,9 @@
-"""Projects: all tasks of screens, notebooks and commands on stored data.
+"""Functions on stored projects, for screens, notebooks and commands.
 
-Importing this is cheap: algorithms are imported inside the functions that need them.
+Importing this package is cheap, because functions import algorithms when they need them.
 
-A task needs a role of the user (`Store.acting`), else AccessError.  Unknown ids raise NotFoundError; every error raised
-on purpose is a ConcordError.
+A function raises AccessError unless the user has the required role (`Store.acting`), and NotFoundError for unknown ids.
+Every deliberate error is a ConcordError.
 """
 
 from core.jobs.queue import ensure_worker

@@ -1,7 +1,7 @@
-"""Calibrations and judge versions: request, estimate, run and result.
+"""Calibrate judges and measure judge versions: requests, estimates, runs and results.
 
-A *judge run* is a calibration or the measurement of a version; both make a judge.  Known sources stay in their part of
-the split as labels grow.
+A *judge run* is a calibration or the measurement of a version. Both produce a judge. When labels are added, known
+sources stay in the same part of the split.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ from core.wording import judge_words
 
 @dataclass(frozen=True, slots=True)
 class CalibrationRequest:
-    """Calibrate a judge on an aspect of a golden set.
+    """A request to calibrate a judge on an aspect of a golden set.
 
-    `scale` None takes that of the aspect.  `levels` are the meanings of its levels when the run started.  `split_from`
-    names a judge run, on an earlier golden set, whose split is kept for known sources.
+    `scale` None takes the scale of the aspect. `levels` are the level descriptions when the run started. `split_from`
+    is the id of a judge run on an earlier golden set; known sources keep their part of its split.
     """
 
     project_id: str
@@ -69,7 +69,7 @@ class CalibrationRequest:
     levels: tuple[Anchor, ...] = ()
 
     def task(self, golden: GoldenSet) -> Task:
-        """Describe the task of the judge.  AspectError for labels that cannot rank anything."""
+        """Return the judging task. Raises AspectError if the labels cannot rank anything."""
         from core.data.split import task_of
 
         task = task_of(golden, self.aspect, self.definition, self.scale)
@@ -78,11 +78,12 @@ class CalibrationRequest:
 
 @dataclass(frozen=True, slots=True)
 class VersionRequest:
-    """Measure version `version` (0: the next one) of the judge of `aspect`, which follows `criteria_ids`, best first.
+    """A request to measure a version of the judge of an aspect.
 
-    It has the model, prompt and sampling of calibration `run_id`, or the model `judge_spec` in place of its model.
-    Empty, `run_id`, `judge_spec` and `golden_id` are those of the default version.  Without `held_out` only calibration
-    items are scored.  `split_from` is a run with another split.
+    `version` 0 is the next one. It follows `criteria_ids`, best first. It has the prompt and sampling of calibration
+    `run_id`, with its model or with `judge_spec`. If empty, `run_id`, `judge_spec` and `golden_id` are those of the
+    default version. Without `held_out` only calibration items are scored. `split_from` is the id of a run whose split
+    is used instead.
     """
 
     project_id: str
@@ -99,8 +100,8 @@ class VersionRequest:
 def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> Estimate:
     """Estimate calls, tokens and price of a calibration.
 
-    AspectError for labels that cannot rank anything, JudgeError for a judge that cannot be made, NotFoundError for an
-    unknown golden set.
+    Raises AspectError if the labels cannot rank anything, JudgeError if the judge cannot be created, and NotFoundError
+    for an unknown golden set.
     """
     from core.calibration.loop import estimate as estimate_of
     from core.judging.judge_specs import make_judge
@@ -114,9 +115,9 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
 
 
 def key_named(settings: Settings, base_url: str) -> str:
-    """Name the environment variable whose key is sent to `base_url` ("": the usual endpoint); "" for none.
+    """Return the name of the environment variable whose key is sent to `base_url`, or "" for none.
 
-    UsageError for a bad URL, or a faulty endpoint file.
+    `base_url` "" is the default endpoint. Raises UsageError for a bad URL or an invalid endpoint file.
     """
     from core.judging.judge_specs import JudgeSpec, endpoint_of
     from core.providers.endpoints import Installation
@@ -126,7 +127,7 @@ def key_named(settings: Settings, base_url: str) -> str:
 
 @requires("reviewer", reads=True)
 def check_connection(store: Store, settings: Settings, judge: str) -> str:
-    """Test the connection: ask a model for one short reply (`core.judging.judge_specs.check_connection`)."""
+    """Test the connection to a model with one short request (see `core.judging.judge_specs.check_connection`)."""
     from core.judging import judge_specs
 
     return judge_specs.check_connection(judge, settings)
@@ -141,14 +142,14 @@ def _check_calibration(
 
 
 def _with_levels(store: Store, request: CalibrationRequest) -> CalibrationRequest:
-    """Add the meanings of the levels to a request, so that later edits do not change the run."""
+    """Copy the level descriptions into a request, so that later edits do not change the run."""
     if request.levels or not request.settings.levels or request.judge_spec == "offline":
         return request
     return replace(request, levels=get_anchors(store, request.project_id, request.golden_id, request.aspect).anchors)
 
 
 def run_calibration(work: RunWork) -> Calibration:
-    """Calibrate a judge for a run, with the reasons of raters."""
+    """Run a calibration, with raters' reasons in the prompts."""
     from core.calibration.loop import calibrate
     from core.judging.judge_specs import NAMED, make_judge
 
@@ -165,21 +166,22 @@ def run_calibration(work: RunWork) -> Calibration:
             split=_asked_split(work.store, request, golden),
             keeper=work,
         )
-    return replace(result, golden_digest=golden.digest)  # without reasons, as it is stored
+    return replace(result, golden_digest=golden.digest)  # the digest of the stored golden set, which has no reasons
 
 
 # ── requests and splits of judge runs ──────────────────────────────────────────────────────────────────────────
 
 
 def version_asked(run: Run) -> VersionRequest:
-    """Read the request of a run that measures a version."""
+    """Return the request of a run that measures a version."""
     return unpack(VersionRequest, run.request_json)
 
 
 def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
     """Return the request of the calibration behind a judge run, a re-scoring or a round.
 
-    It has the golden set of the run, and the definition that the judge wrote.  JobError for another kind of run.
+    The request has the golden set of the run, and the definition if a model wrote it. Raises JobError for another kind
+    of run.
     """
     run = store.runs.get(judge_run(store, run_id))
     if run.kind == "version":
@@ -189,12 +191,12 @@ def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
     request = unpack(CalibrationRequest, run.request_json)
     if request.definition:
         return request
-    made = store.results.read(run.run_id, JUDGE, JudgeState)  # of older runs the model wrote the definition
+    made = store.results.read(run.run_id, JUDGE, JudgeState)  # in older runs the model wrote the definition
     return request if made is None else replace(request, definition=made.prepared.definition)
 
 
 def sides_of(store: Store, run_id: str, golden: GoldenSet) -> Split:
-    """Return the split on which a run scored; `golden` is its golden set."""
+    """Return the split that a run used; `golden` is its golden set."""
     run = store.runs.get(judge_run(store, run_id))
     if run.kind != "version":
         return _asked_split(store, calibration_asked(store, run.run_id), golden)
@@ -209,7 +211,7 @@ def _asked_split(store: Store, request: CalibrationRequest, golden: GoldenSet) -
 
 
 def carried_split(store: Store, earlier_id: str, golden: GoldenSet) -> Split:
-    """Carry the split of an earlier run over to `golden`, whose known sources stay in their part."""
+    """Split `golden` like an earlier run: known sources stay in the same part."""
     from core.data.split import grown_split
 
     earlier = store.runs.get(earlier_id)
@@ -222,7 +224,7 @@ def carried_split(store: Store, earlier_id: str, golden: GoldenSet) -> Split:
 
 
 def keeping_sides(store: Store, request: CalibrationRequest) -> CalibrationRequest:
-    """Set `split_from` of a request whose golden set has grown since the first version was measured."""
+    """Set `split_from` of a request if the golden set has grown since the first version was measured."""
     line = judge_line(store, request.project_id, request.aspect)
     measured = [entry for version in line.versions for entry in version.measured]
     if request.split_from or line.default is None or request.golden_id == measured[0].golden_id:
@@ -237,7 +239,7 @@ def keeping_sides(store: Store, request: CalibrationRequest) -> CalibrationReque
 
 
 def judge_runs(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Run]:
-    """List the finished judge runs of an aspect: that of the default version first, the others newest first."""
+    """List the finished judge runs of an aspect: the run of the default version first, then the newest first."""
     about = (golden_id, aspect)
     runs = [run for run in store.runs.all(project_id) if run.kind in JUDGES and (run.golden_id, run.aspect) == about]
     version = judge_line(store, project_id, aspect).default
@@ -258,10 +260,10 @@ def make_version(
     origin: VersionOrigin = "criteria",
     note: str = "",
 ) -> str:
-    """Make the next version of the judge from criteria, and start to measure it; return the id of the run.
+    """Create the next version of the judge from criteria and start measuring it; return the run id.
 
-    `note` says what changed.  UsageError if the criteria are a version already, or more than 25; CriteriaError for
-    criteria of another aspect or without a text; JobError without a judge.
+    `note` says what changed. Raises UsageError if a version with these criteria exists, or for more than 25 criteria.
+    Raises CriteriaError for criteria of another aspect or without a text, and JobError if there is no judge.
     """
     project_id, aspect = request.project_id, request.aspect
     line, ids = judge_line(store, project_id, aspect), tuple(dict.fromkeys(request.criteria_ids))
@@ -300,9 +302,9 @@ def measure_version(
     golden_id: str = "",
     held_out: bool = True,
 ) -> str:
-    """Start to measure a version again, for example on a newer golden set; return the id of the run.
+    """Start measuring a version again, for example on a newer golden set; return the run id.
 
-    NotFoundError for an unknown version or golden set, JobError when its judge is gone.
+    Raises NotFoundError for an unknown version or golden set, and JobError if its judge was deleted.
     """
     line = judge_line(store, project_id, aspect)
     made = line.get(number).made
@@ -318,7 +320,10 @@ def _check_version(store: Store, settings: Settings, request: VersionRequest) ->
 
 
 def estimate_version(store: Store, settings: Settings, request: VersionRequest) -> CallEstimate:
-    """Estimate the highest cost of measuring a version.  Errors as `make_version`; JudgeError for an unusable judge."""
+    """Estimate the maximum cost of measuring a version.
+
+    Raises the same errors as `make_version`, and JudgeError for an unusable judge.
+    """
     from core.calibration.loop import CRITERIA_WORDS, crossing_calls
     from core.stats import LabelledItems
 
@@ -335,9 +340,9 @@ def estimate_version(store: Store, settings: Settings, request: VersionRequest) 
 
 
 def with_model(store: Store, settings: Settings, run_id: str, spec: str, replies: ReplyStore | None = None) -> Judge:
-    """Make the judge of calibration or version `run_id` with the model `spec`, or for "" with its own.
+    """Restore the judge of judge run `run_id`, with the model `spec` ("": its own model).
 
-    Another model is made ready on the items of the calibration, so it is the same judge for every golden set.
+    Another model is prepared on the items of the calibration, so the judge is the same for every golden set.
     """
     from core.judging.judge_specs import NAMED, other_judge, restore_judge
 
@@ -352,7 +357,7 @@ def with_model(store: Store, settings: Settings, run_id: str, spec: str, replies
 
 
 def _completed(store: Store, line: JudgeLine, request: VersionRequest) -> VersionRequest:
-    """Fill in the judge, the golden set and the split of a request.  JobError without a judge."""
+    """Fill in the judge, golden set and split of a request. Raises JobError if there is no judge."""
     default, base, spec = line.default, request.run_id, request.judge_spec
     if not base and default is not None and not is_imported(store, default.made.base_run):
         base, spec = default.made.base_run, spec or default.made.judge_spec
@@ -377,9 +382,9 @@ def _completed(store: Store, line: JudgeLine, request: VersionRequest) -> Versio
 
 
 def in_place_of_parent(store: Store, project_id: str, aspect: str, criteria_id: str) -> tuple[str, ...]:
-    """Replace the nearest ancestors of criteria in the default version of several criteria; () if that changes nothing.
+    """Replace the closest ancestor of `criteria_id` in the default version; return the new criteria ids.
 
-    Returns the ids of the criteria of a new version.
+    Returns () if the default version has only one criteria text or nothing would change.
     """
     version = judge_line(store, project_id, aspect).default
     ids = version.criteria_ids if version is not None else ()
@@ -396,7 +401,7 @@ def in_place_of_parent(store: Store, project_id: str, aspect: str, criteria_id: 
 
 
 def version_run(store: Store, project_id: str, aspect: str, number: int) -> Run | None:
-    """Return the newest run that measures a version, whatever its status; None before the first."""
+    """Return the newest run that measures a version, in any status; None if there is none."""
     runs = (run for run in store.runs.all(project_id) if run.kind == "version" and run.aspect == aspect)
     return next((run for run in runs if version_asked(run).version == number), None)
 
@@ -405,7 +410,7 @@ def version_run(store: Store, project_id: str, aspect: str, number: int) -> Run 
 
 
 def run_version_measurement(work: RunWork) -> Calibration:
-    """Score the missing items, and measure the version."""
+    """Score the items that have no scores yet, and measure the version."""
     from core.calibration.loop import measure
 
     request, golden = work.request(VersionRequest), work.golden
@@ -421,9 +426,9 @@ def run_version_measurement(work: RunWork) -> Calibration:
 
 
 def enter_judge(work: RunWork, result: Calibration) -> None:
-    """Enter the results of a judge run in the project: criteria, alignments, judge, baseline, and measured version.
+    """Save the results of a judge run in the project: criteria, alignments, judge, baseline, and measured version.
 
-    A second call changes nothing.  A calibration without criteria proposes no version.
+    Calling it again changes nothing. A calibration without criteria proposes no version.
     """
     run, store = work.run, work.store
     version = work.request(VersionRequest) if run.kind == "version" else None
@@ -475,7 +480,10 @@ def enter_judge(work: RunWork, result: Calibration) -> None:
 
 
 def _alignments(work: RunWork, result: Calibration) -> list[CriteriaAlignment]:
-    """Alignments of all candidates on calibration items, of the best one and the baseline on held-out items too."""
+    """Return the alignments of a judge run for the project.
+
+    All candidates are measured on calibration items, and the best one and the baseline also on held-out items.
+    """
     alignments = [
         work.alignment(candidate.criteria.criteria_id, "calibration", candidate.alignment, candidate.status)
         for candidate in result.candidates
@@ -490,7 +498,7 @@ def _alignments(work: RunWork, result: Calibration) -> list[CriteriaAlignment]:
 
 
 def _enter_measurement(work: RunWork, number: int, result: Calibration) -> None:
-    """Log the measurement of a version, compared with the default version on items in the same part of both splits."""
+    """Log the measurement of a version, and compare it with the default version on common items."""
     from core.stats import LabelledItems, paired_difference
 
     run, store, golden, chosen = work.run, work.store, work.golden, result.settings
@@ -530,7 +538,7 @@ def _enter_measurement(work: RunWork, number: int, result: Calibration) -> None:
 
 
 def _over_all(scores: FloatArray, result: Calibration, golden: GoldenSet) -> FloatArray:
-    """(n_items,) scores of a judge run over all items of `golden`, NaN without a score."""
+    """Return the scores of a judge run as (n_items,) in the order of `golden`, NaN for unscored items."""
     known = dict(zip(result.scores.item_ids, scores.tolist(), strict=True))
     return np.array([known.get(item_id, np.nan) for item_id in golden.item_ids], dtype=np.float64)
 

@@ -1,6 +1,6 @@
-"""Criteria of a project: names, edits and drafts; runs that score an edit or refine criteria.
+"""Edit, name, score and refine the criteria of a project.
 
-People approve versions of the judge (`core.projects.judge_line`), not texts.
+Approvals apply to versions of the judge (`core.projects.judge_line`), not to criteria.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from core.store.store import Store, requires
 from core.wording import judge_words
 
 LONGEST_TEXT = 20_000
-"""Characters of criteria at most."""
+"""Maximum length of criteria in characters."""
 
 
 # ── names ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -41,13 +41,13 @@ _LEAD = re.compile(
     r"(?:(?:are|have|hold|use)\s+)?)?",
     re.IGNORECASE,
 )
-"""Bullets, levels and words of emphasis at the start of a point, then the start of an offline judge's line."""
+"""Bullets, levels and emphasis at the start of a point, then the fixed start of an offline judge's line."""
 _FRAME = re.compile(r"(?:judge|rate|score|assess|evaluate|with these points)\b", re.IGNORECASE)
 
 
 @lru_cache(maxsize=2_000)
 def _points(text: str) -> tuple[str, ...]:
-    """The points of a text, each short enough for a name; points that only frame the task come last."""
+    """Split criteria into points, each short enough for a name. Points that only frame the task come last."""
     points = []
     for clause in _END.split(text[:8_000]):
         words = "".join(sign if sign.isprintable() else " " for sign in clause)
@@ -55,16 +55,16 @@ def _points(text: str) -> tuple[str, ...]:
         rest = " ".join(words[lead.end() if lead else 0 :].split()).strip(" ,–—-")
         if len(rest) > 1:
             short = shorten(rest, _LONGEST_POINT, placeholder="…")
-            short = f"{rest[: _LONGEST_POINT - 1]}…" if short == "…" else short  # one endless word
+            short = f"{rest[: _LONGEST_POINT - 1]}…" if short == "…" else short  # a single very long word
             points.append(f"Penalise: {short}" if lead and lead[1] else short[:1].upper() + short[1:])
     return tuple(dict.fromkeys(sorted(points, key=lambda point: bool(_FRAME.match(point)))))
 
 
 def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[Criteria] = ()) -> Mapping[str, str]:
-    """Name all criteria of an aspect: id → a point of the text, or two, that no earlier criteria are named after.
+    """Name all criteria of an aspect: id → one or two points of the text that no earlier name uses.
 
-    Points that the parents lack come first, alone or with another.  Later criteria rename nothing.
-    `beside` are criteria of an unfinished run, which the project does not have yet.
+    Points that the parents lack come first. Names don't change when criteria are added. `beside` are criteria of an
+    unfinished run that are not in the project yet.
     """
     kept = sorted(store.criteria.texts(project_id, aspect), key=lambda pair: (pair[1], pair[0].criteria_id))
     texts = {criteria.criteria_id: criteria for criteria, _ in kept}
@@ -78,7 +78,7 @@ def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[
         telling = [point for point in points if not _FRAME.match(point)][:20]
         pairs = [(one, f"{one} + {other[0].lower()}{other[1:]}") for one, other in combinations(telling, 2)]
         named = [(point, point) for point in points] + [pair for pair in pairs if len(pair[1]) <= _LONGEST_NAME]
-        # what the parents had too would name an edit after what it has not changed
+        # otherwise an edit could be named after a point that it did not change
         points = [name for _, name in sorted(named, key=lambda each: each[0] in before)]
         points = points or ["Criteria" if criteria.text.strip() else "Baseline"]
         numbered = (f"{points[0]} ({number})" for number in count(2))
@@ -102,11 +102,11 @@ def save_edit(
     note: str = "",
     expected_head: str | None = None,
 ) -> str:
-    """Save an edit of the criteria `parent_id`, and return its id, or that of the parent if the text is the same.
+    """Save an edit of the criteria `parent_id` and return its id, or the parent's id if the text is the same.
 
-    `expected_head` is `CriteriaEntry.head` as the author saw it: ConflictError, with both texts, if somebody else saved
-    an edit since.  CriteriaError for an empty text or one of over 20,000 characters, NotFoundError for an unknown
-    parent.  The author is the user, or `author` for a user who is not signed in.
+    `expected_head` is the `CriteriaEntry.head` that the author saw. The author is the user, or `author` if the user is
+    not signed in. Raises ConflictError, with both texts, if somebody else has saved an edit since. Raises CriteriaError
+    for an empty text or one of over 20,000 characters, and NotFoundError for an unknown parent.
     """
     parent = store.criteria.get(project_id, parent_id).criteria
     trimmed = _storable(text).strip()
@@ -129,23 +129,23 @@ def save_edit(
 
 @requires("reviewer")
 def keep_draft(store: Store, project_id: str, subject: str, text: str, *, base: str = "") -> Draft:
-    """Save the unfinished text of the user on `subject`, in place of their earlier draft."""
+    """Save the user's unfinished text about `subject`, and replace the earlier draft."""
     return store.drafts.keep(project_id, subject, store.actor.name, _storable(text), base)
 
 
 def _storable(text: str) -> str:
-    """Replace halves of surrogate pairs, which no store can hold."""
+    """Replace lone surrogates, which the store cannot hold."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def draft_of(store: Store, project_id: str, subject: str) -> Draft | None:
-    """Return the draft of the user on `subject`, or None."""
+    """Return the user's draft about `subject`, or None."""
     return store.drafts.get(project_id, subject, store.actor.name)
 
 
 @requires("reviewer")
 def drop_draft(store: Store, project_id: str, subject: str) -> None:
-    """Delete the draft of the user on `subject`."""
+    """Delete the user's draft about `subject`."""
     store.drafts.drop(project_id, subject, store.actor.name)
 
 
@@ -154,7 +154,7 @@ def drop_draft(store: Store, project_id: str, subject: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RescoreRequest:
-    """Score edited criteria and their parent with the judge of `run_id`, on its calibration items."""
+    """A request to score edited criteria and their parent with the judge of run `run_id`, on its calibration items."""
 
     project_id: str
     golden_id: str
@@ -166,9 +166,9 @@ class RescoreRequest:
 
 @dataclass(frozen=True, slots=True)
 class RoundRequest:
-    """Refine criteria `parent_ids` with the judge of calibration `run_id`.
+    """A request to refine the criteria `parent_ids` with the judge of calibration `run_id`.
 
-    `item_ids` are the calibration items to learn from; without any, the most misaligned ones are sampled.
+    `item_ids` are the calibration items to learn from. If it is empty, the most misaligned items are sampled.
     """
 
     project_id: str
@@ -182,7 +182,7 @@ class RoundRequest:
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """Alignment of new criteria minus that of their parent on `n` common items; None where it is undefined."""
+    """The alignment of new criteria minus the alignment of their parent, on `n` common items; None if undefined."""
 
     value: float | None
     interval: Interval | None
@@ -199,7 +199,7 @@ class PairedDifference:
 
 @dataclass(frozen=True, slots=True)
 class RescoreResult:
-    """Alignments of an edit and its parent on calibration items, and their difference."""
+    """The alignments of an edit and its parent on calibration items, and their difference."""
 
     parent: Alignment
     new: Alignment
@@ -207,7 +207,7 @@ class RescoreResult:
 
     @property
     def claim(self) -> Claim:
-        """Whether the edit agrees better with the raters than its parent, beyond chance."""
+        """Whether the edit agrees significantly better with the raters than its parent."""
         return claim(self.difference.value, self.difference.interval, self.difference.p)
 
 
@@ -221,7 +221,7 @@ def _check_rescore(store: Store, settings: Settings, request: RescoreRequest) ->
 
 
 def run_rescore(work: RunWork) -> RescoreResult:
-    """Score an edit and its parent on calibration items, compare them, and enter their alignments."""
+    """Score an edit and its parent on calibration items, compare them, and save their alignments."""
     from core.stats import LabelledItems, paired_difference
 
     request, golden = work.request(RescoreRequest), work.golden
@@ -247,7 +247,7 @@ def run_rescore(work: RunWork) -> RescoreResult:
 
 
 def round_cost(store: Store, run_id: str, n_parents: int, settings: RoundSettings) -> int:
-    """Estimate the most calls of a refinement round."""
+    """Estimate the maximum number of calls of a refinement round."""
     from core.calibration.proposals import round_calls
 
     golden = store.goldens.load(calibration_asked(store, run_id).golden_id)
@@ -279,7 +279,7 @@ def _check_round(store: Store, settings: Settings, request: RoundRequest) -> tup
 
 
 def run_round(work: RunWork) -> RoundResult:
-    """Propose refined criteria, and enter them with their alignments."""
+    """Propose refined criteria, and save them with their alignments."""
     from core.calibration.proposals import refinement_round
 
     request, golden = work.request(RoundRequest), work.golden

@@ -1,11 +1,11 @@
-"""The versions of the judge of each aspect: criteria, measurements and approvals.
+"""Versions of the judge of an aspect, with their measurements, approvals and states.
 
-A version is the model, prompt and sampling of a calibration, with the criteria that it follows.  A finished
-calibration proposes one; edits, accepted proposals and merges make the next.  Its state follows from the log: draft
-(not measured), proposed (measured), approved, current (at most one), retired.  Versions are numbered from 1.
+A version is the model, prompt and sampling of a calibration, with the criteria that it follows. A finished calibration
+proposes a version. Edits, accepted proposals and merges create further ones. The log determines the state: draft (not
+measured), proposed (measured), approved, current (at most one), retired. Versions are numbered from 1.
 
-People approve a version on the evidence of a measurement.  The same text with another model, prompt or sampling is
-another version.  An approval in an imported project does not count here.
+An approval rests on a measurement of the version. The same criteria with another model, prompt or sampling are another
+version. Approvals in an imported project don't count.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DECISIONS: dict[VersionState, tuple[VersionState, ...]] = {
     "current": ("proposed", "retired"),
     "retired": ("proposed",),
 }
-"""State → possible next states.  Back to proposed withdraws an approval."""
+"""State → possible next states. Going back to proposed withdraws an approval."""
 MOST_CRITERIA = 25
 _DID = {
     "approved": "approved version {}",
@@ -50,7 +50,7 @@ _DID = {
 
 
 class VersionEntry(Entry):
-    """A log entry about the judge of an aspect, its subject."""
+    """A log entry about the judge of an aspect. The subject is the aspect."""
 
     @property
     def aspect(self) -> str:
@@ -59,10 +59,10 @@ class VersionEntry(Entry):
 
 @dataclass(frozen=True)
 class VersionMade(VersionEntry):
-    """A new version: the judge of calibration `base_run` with `criteria_ids`, best first, whose scores are averaged.
+    """A new version: the judge of calibration `base_run`, averaging its scores over `criteria_ids` (best first).
 
-    `parent` is the version it comes from, 0 for none; `note` says what changed.  `judge_spec` names another model than
-    that of the calibration, asked in the same way; "" for the same.
+    `parent` is the number of the version it was made from, 0 for none. `note` says what changed. `judge_spec` is a
+    model to use instead of the calibration's, or "".
     """
 
     kind = "judge version"
@@ -83,11 +83,11 @@ class VersionMade(VersionEntry):
 
 @dataclass(frozen=True)
 class VersionMeasured(VersionEntry):
-    """A measurement of a version by `run_id` on a golden set.
+    """A measurement of a version on a golden set, by run `run_id`.
 
-    `held_out` is None if only calibration items were scored.  `gain` and `held_out_gain` are this version minus version
-    `beside` (0: none) on the same items.  `looks` counts the looks at held-out items so far; only the first comparison
-    carries a p value, because a choice may rest on it.
+    `held_out` is None if only calibration items were scored. `gain` and `held_out_gain` are this version minus version
+    `beside` (0: none) on the same items. `looks` is the number of looks at held-out items so far. Only the first
+    comparison has a p value, because later choices may depend on it.
     """
 
     kind = "judge version measured"
@@ -104,13 +104,13 @@ class VersionMeasured(VersionEntry):
 
     @property
     def evidence(self) -> tuple[Side, Alignment]:
-        """The alignment on held-out items, else on calibration items (optimistic)."""
+        """The alignment on held-out items, or else on calibration items (optimistic)."""
         return ("held-out", self.held_out) if self.held_out is not None else ("calibration", self.calibration)
 
 
 @dataclass(frozen=True)
 class VersionDecided(VersionEntry):
-    """A decision on a version: its new state, with a reason."""
+    """A decision that changes the state of a version, with a reason."""
 
     kind = "judge version decided"
     version: int
@@ -127,7 +127,7 @@ class VersionDecided(VersionEntry):
 
 @dataclass(frozen=True)
 class JudgeVersion:
-    """A version of a judge, with its measurements and decisions, oldest first."""
+    """A version of a judge, with measurements and decisions (oldest first)."""
 
     number: int
     state: VersionState
@@ -149,22 +149,22 @@ class JudgeVersion:
 
     @property
     def label(self) -> str:
-        """Name with state, e.g. "version 2 (current)"."""
+        """The name with the state, such as "version 2 (current)"."""
         return f"{self.name} ({VERSION_STATES[self.state]})"
 
     @property
     def in_force(self) -> bool:
-        """Whether it is approved."""
+        """Whether the version is approved."""
         return self.state in ("approved", "current")
 
     @property
     def approval(self) -> VersionDecided | None:
-        """The approval in force, or None."""
+        """The approval that is in force, or None."""
         approvals = [decision for decision in self.decisions if decision.state == "approved"]
         return approvals[-1] if self.in_force and approvals else None
 
     def evidence_of(self, decision: VersionDecided) -> VersionMeasured | None:
-        """The last measurement before an approval; None for other decisions."""
+        """Return the last measurement before an approval; None for other decisions."""
         earlier = [entry for entry in self.measured if entry.number < decision.number]
         return earlier[-1] if earlier and decision.state == "approved" else None
 
@@ -174,7 +174,7 @@ class JudgeVersion:
         return self.measured[-1] if self.measured else None
 
     def on(self, golden_id: str) -> VersionMeasured | None:
-        """The last measurement on that golden set, or None."""
+        """Return the last measurement on a golden set, or None."""
         return next((entry for entry in reversed(self.measured) if entry.golden_id == golden_id), None)
 
 
@@ -182,8 +182,8 @@ class JudgeVersion:
 class JudgeLine:
     """The versions of the judge of an aspect, oldest first.
 
-    `decided` is the number of the last log entry that decided on a version.  Pass it back with a decision, so that it
-    fails if somebody else was faster.
+    `decided` is the number of the last log entry with a decision. Pass it with a new decision, so that the decision
+    fails if somebody else has decided in the meantime.
     """
 
     aspect: str
@@ -191,7 +191,7 @@ class JudgeLine:
     decided: int = 0
 
     def get(self, number: int) -> JudgeVersion:
-        """Return a version by its number; NotFoundError for an unknown one."""
+        """Return a version by its number. Raises NotFoundError if it is unknown."""
         if not 0 < number <= len(self.versions):
             raise NotFoundError(
                 f"Version {number} not found: the judge of {self.aspect} has {len(self.versions)} versions."
@@ -199,7 +199,7 @@ class JudgeLine:
         return self.versions[number - 1]
 
     def made_by(self, entered: int) -> JudgeVersion:
-        """Return the version that log entry `entered` made."""
+        """Return the version that log entry number `entered` created."""
         return next(version for version in self.versions if version.made.number == entered)
 
     @property
@@ -209,30 +209,30 @@ class JudgeLine:
 
     @property
     def default(self) -> JudgeVersion | None:
-        """The version to show and export by default: the current, else the newest approved, else proposed."""
+        """The version to show and export by default: the current one, else the newest approved or proposed."""
         places = {"current": 0, "approved": 1, "proposed": 2}
         ranked = [version for version in reversed(self.versions) if version.state in places]
         return min(ranked, key=lambda version: places[version.state], default=None)
 
     @property
     def waiting(self) -> tuple[JudgeVersion, ...]:
-        """Measured versions newer than the current one that wait for approval, newest first."""
+        """The measured versions that wait for approval and are newer than the current one, newest first."""
         since = 0 if self.current is None else self.current.number
         newer = (version for version in reversed(self.versions) if version.number > since)
         return tuple(version for version in newer if version.state == "proposed")
 
     @property
     def followed(self) -> dict[str, JudgeVersion]:
-        """Map criteria id to the newest version that follows them."""
+        """Criteria id → the newest version that follows the criteria."""
         return {criteria_id: version for version in self.versions for criteria_id in version.criteria_ids}
 
     def of_run(self, run_id: str) -> JudgeVersion | None:
-        """Return the version that a run proposed or measured, or None."""
+        """Return the version that a run proposed or measured; None for other runs."""
         return next((each for each in self.versions if any(entry.run_id == run_id for entry in each.measured)), None)
 
 
 def judge_line(store: Store, project_id: str, aspect: str) -> JudgeLine:
-    """Load the versions of the judge of an aspect; empty before the first calibration has finished."""
+    """Load the versions of the judge of an aspect. There are none until a calibration has finished."""
     imported, decided = store.projects.get(project_id).imported, 0
     versions: list[JudgeVersion] = []
     for entry in store.events.all(project_id, VersionEntry, aspect):
@@ -241,14 +241,14 @@ def judge_line(store: Store, project_id: str, aspect: str) -> JudgeLine:
             continue
         assert isinstance(entry, VersionMeasured | VersionDecided)
         decided = entry.number if isinstance(entry, VersionDecided) else decided
-        if not 0 < entry.version <= len(versions):  # an imported log may not fit
+        if not 0 < entry.version <= len(versions):  # an imported log may be inconsistent
             continue
         version = versions[entry.version - 1]
         if isinstance(entry, VersionMeasured):
             state = "proposed" if version.state == "draft" else version.state
             version = replace(version, state=state, measured=(*version.measured, entry))
         elif imported and entry.role.endswith(IMPORTED) and entry.state in ("approved", "current"):
-            continue  # an approval from elsewhere counts for nobody here
+            continue  # approvals in an imported project don't count
         else:
             if entry.state == "current":
                 versions = [replace(old, state="approved") if old.state == "current" else old for old in versions]
@@ -258,13 +258,13 @@ def judge_line(store: Store, project_id: str, aspect: str) -> JudgeLine:
 
 
 def judge_lines(store: Store, project_id: str) -> dict[str, JudgeLine]:
-    """Load the versions of all judges by aspect."""
+    """Load the judge versions of all aspects: aspect → versions."""
     aspects = sorted({entry.subject for entry in store.events.all(project_id, VersionMade)})
     return {aspect: judge_line(store, project_id, aspect) for aspect in aspects}
 
 
 def usual_measure(store: Store, project_id: str, golden: GoldenSet, aspect: str) -> Measure:
-    """Return the statistic and level for an aspect: those of the default version, else the usual ones."""
+    """Return the statistic and level for an aspect, from the default version if there is one."""
     from core.comparison import usual_level
 
     version = judge_line(store, project_id, aspect).default
@@ -280,15 +280,15 @@ def usual_measure(store: Store, project_id: str, golden: GoldenSet, aspect: str)
 def decide_version(
     store: Store, project_id: str, aspect: str, number: int, state: VersionState, *, reason: str = "", decided: int
 ) -> None:
-    """Approve a version, make it current (and approved), return it for approval, or retire it.
+    """Change the state of a version: approve it, make it current, withdraw its approval, or retire it.
 
-    Compare, Report and the judge file use the current version.  An approval rests on the last measurement.  `decided`
-    is `JudgeLine.decided` as the user saw it.
+    Compare, Report and the judge file use the current version, which counts as approved. An approval rests on the last
+    measurement. `decided` is the `JudgeLine.decided` that the user saw.
 
     Raises:
-        ConflictError: somebody was faster.
-        UsageError: a step that a version cannot take, or no reason to return or retire it.
-        NotFoundError: an unknown version.
+        ConflictError: Somebody else has decided in the meantime.
+        UsageError: The version cannot change to this state, or there is no reason for a withdrawal or retirement.
+        NotFoundError: The version is unknown.
     """
     version = judge_line(store, project_id, aspect).get(number)
     if state not in DECISIONS[version.state]:
@@ -316,9 +316,9 @@ def decide_version(
 def compared_before(
     line: JudgeLine, golden_id: str, accesses: Sequence[HeldOutAccess], *, before: int | None = None
 ) -> str:
-    """Explain why a comparison on held-out items carries no p value; "" if it is the first and may carry one.
+    """Explain why a comparison on held-out items has no p value; "" if it is the first one and may have one.
 
-    The comparison is entry `before` of the log, None for the next one.
+    `before` is the number of the comparison's log entry; None for a new comparison.
     """
     measured = [entry for version in line.versions for entry in version.measured if entry.golden_id == golden_id]
     numbers = [access.number for access in accesses if access.why in (EDIT_SCORED, MODELS_TRIED)]
@@ -329,14 +329,14 @@ def compared_before(
 
 
 def used_before(line: JudgeLine, run: Run, accesses: Sequence[HeldOutAccess]) -> str:
-    """Explain why the held-out result of a run supports no claim; "" if no comparison on these items came before it."""
+    """Explain why the held-out result of a run has no p value; "" if nothing was compared on these items before."""
     measured = (entry for version in line.versions for entry in version.measured if entry.run_id == run.run_id)
     own = next(measured, None)
     return "" if own is None else compared_before(line, run.golden_id, accesses, before=own.number)
 
 
 def as_claimed(store: Store, run_id: str, result: Calibration) -> Calibration:
-    """Remove the p value of the gain of a run if judges were compared on its held-out items before."""
+    """Remove the p value of a run's gain if judges were compared on its held-out items before."""
     from core.findings.agreement import gain_warning
 
     run = store.runs.get(run_id)
@@ -353,9 +353,9 @@ def as_claimed(store: Store, run_id: str, result: Calibration) -> Calibration:
 
 
 def seen_labels(store: Store, project_id: str, golden_id: str, judge: JudgeScores) -> tuple[int, ...]:
-    """Find the labels that may have chosen or fitted the scores of a judge: positions in a golden set.
+    """Return the positions of items whose labels may have been used to choose or fit a judge.
 
-    They are `judge.seen`.  A version older than the golden set has seen only texts that earlier golden sets had.
+    These are `judge.seen`, without items that were added to the golden set after the version was created.
     """
     version = judge_line(store, project_id, judge.aspect).of_run(judge.run_id)
     return judge.seen if version is None else learnt_from(store, project_id, golden_id, version, judge.seen)
@@ -364,7 +364,7 @@ def seen_labels(store: Store, project_id: str, golden_id: str, judge: JudgeScore
 def learnt_from(
     store: Store, project_id: str, golden_id: str, version: JudgeVersion, calibration: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Select the `calibration` positions whose labels a version may have learnt from."""
+    """Filter `calibration` positions to those whose labels a version may have learnt from."""
     if version.made.at >= store.goldens.get(golden_id).created_at:
         return calibration
     known: set[str] = set()

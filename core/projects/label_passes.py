@@ -1,4 +1,4 @@
-"""Labelling passes for reviewers: start, progress, decisions on disagreements, freezing into a golden set."""
+"""Manage labelling passes: start, progress, decisions on disagreements, and the resulting golden set."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _LONGEST_NAME = 120
 def start_pass(
     store: Store, project_id: str, golden_id: str, name: str, plan: LabelPlan, *, limit: int | None = None
 ) -> str:
-    """Start a labelling pass over the first `limit` items (None: all) in `plan.order`, and return its id.
+    """Start a labelling pass over the first `limit` items (None: all) in `plan.order`; return its id.
 
-    UsageError for a bad name; NotFoundError for an unknown project or golden set.
+    Raises UsageError for an invalid name, and NotFoundError for an unknown project or golden set.
     """
     store.projects.get(project_id)
     golden = store.goldens.load(golden_id)
@@ -69,7 +69,7 @@ def label_planning(
     n_items: int,
     n_ratings: int,
 ) -> LabelPlanning:
-    """Plan what `n_items` random labels from `n_ratings` ratings show, given the judge measured on this golden set."""
+    """Predict how precise the results of `n_items` random items with `n_ratings` ratings will be."""
     n_raters, n_items = max(1, round(n_ratings / max(1, n_items))), max(1, min(n_items, golden.n_items))
     per_source = golden.n_items / max(1, golden.n_sources)
     n_sources = round(golden.n_sources * (1.0 - (1.0 - n_items / golden.n_items) ** per_source))
@@ -85,9 +85,9 @@ def label_planning(
 
 
 def ratings_of(golden: GoldenSet, labels: Sequence[Label], aspect: str) -> RaterTable:
-    """Tabulate the labels of an aspect: raters in the order of their first label × items of the golden set.
+    """Return the labels of an aspect as a table: raters (in the order of their first label) × items of the golden set.
 
-    Labels of items that the golden set does not have are left out.
+    Labels of items that are not in the golden set are left out.
     """
     position = {item_id: k for k, item_id in enumerate(golden.item_ids)}
     own = [each for each in labels if each.aspect == aspect and each.item_id in position and each.value is not None]
@@ -100,9 +100,9 @@ def ratings_of(golden: GoldenSet, labels: Sequence[Label], aspect: str) -> Rater
 
 @dataclass(frozen=True)
 class AspectAgreement:
-    """Agreement of raters on an aspect: Krippendorff's alpha, None where it is undefined.
+    """The agreement of raters on an aspect: Krippendorff's alpha, None if undefined.
 
-    `n_double` items have two labels or more.
+    `n_double` is the number of items with at least two labels.
     """
 
     aspect: str
@@ -113,7 +113,7 @@ class AspectAgreement:
 
 
 def agreement(golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect) -> AspectAgreement:
-    """Measure the agreement of raters on an aspect."""
+    """Compute the agreement of raters on an aspect."""
     ratings, metric = ratings_of(golden, labels, aspect.aspect), alpha_metric(aspect.scale)
     return AspectAgreement(
         aspect=aspect.aspect,
@@ -125,7 +125,7 @@ def agreement(golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect) -
 
 
 def _by_item(labels: Sequence[Label]) -> dict[Which, list[Label]]:
-    """Group labels by aspect and item, without those that have no value."""
+    """Group labels by aspect and item, and skip labels without a value."""
     by_item: dict[Which, list[Label]] = {}
     for label in labels:
         if label.value is not None:
@@ -136,9 +136,10 @@ def _by_item(labels: Sequence[Label]) -> dict[Which, list[Label]]:
 def disagreements(
     golden: GoldenSet, labels: Sequence[Label], aspects: Sequence[LabelAspect]
 ) -> dict[Which, list[Label]]:
-    """Find the items whose raters are more than a step apart, or a tenth of the range on a scale without steps.
+    """Find the items on which raters disagree by more than a step, or a tenth of the range if there are no steps.
 
-    Returns their labels, furthest apart first relative to the scale.  On a scale of two steps any difference counts.
+    Returns the labels of these items, largest disagreement first (relative to the scale). On a scale with two steps any
+    difference counts.
     """
     by_item, apart_by = _by_item(labels), dict[Which, float]()
     for aspect in aspects:
@@ -154,10 +155,10 @@ def disagreements(
 
 @dataclass(frozen=True)
 class PassSummary:
-    """Progress of a pass: rater → (items done, items to rate), agreement by aspect, and the items to decide.
+    """The progress of a pass: rater → (items done, items to rate), agreement by aspect, and items to decide.
 
-    `n_touched` items have a label.  `queue` maps the items to decide to their labels: first
-    where raters disagree, then the wrong labels that triage found (`flagged`).  `decided` are the decided values.
+    `n_touched` is the number of items with a label. `queue` maps the items to decide to their labels. Disagreements
+    come first, then labels that triage called wrong (`flagged`). `decided` has the decided values.
     """
 
     done: Mapping[str, tuple[int, int]]
@@ -170,7 +171,7 @@ class PassSummary:
 
 @requires("reviewer")
 def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
-    """Summarise a pass: progress of each rater, agreement, and the items to decide."""
+    """Summarise a pass: progress by rater, agreement, and items to decide."""
     labelling = get_pass(store, project_id, pass_id)
     golden, plan = store.goldens.load(labelling.golden_id), labelling.plan
     labels, decided = _labels(store, labelling, golden), decisions(store, project_id, pass_id)
@@ -202,7 +203,7 @@ def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
 
 
 def _labels(store: Store, labelling: LabelPass, golden: GoldenSet) -> list[Label]:
-    """The newest labels of all raters of a pass, each with the rater's newest comment."""
+    """Return the newest labels of all raters of a pass, each with the rater's newest comment."""
     now = store.labels.current(labelling.project_id, labelling.pass_id)
     items = {golden.items[k].item_id for k in labelling.plan.positions}
     comments = {(label.rater, label.item_id): label.comment for label in now}
@@ -217,10 +218,9 @@ def _labels(store: Store, labelling: LabelPass, golden: GoldenSet) -> list[Label
 def adjudicate(
     store: Store, project_id: str, pass_id: str, item_id: str, *, aspect: str, value: float, reason: str, form: str
 ) -> None:
-    """Decide the label of an item; the raters' own labels stay as they are.
+    """Decide the label of an item. The labels of the raters don't change.
 
-    UsageError for a value outside the scale or an empty reason.  AccessError for somebody who has
-    items left to rate.
+    Raises UsageError for a value off the scale or an empty reason, and AccessError if the user still has items to rate.
     """
     labelling = get_pass(store, project_id, pass_id)
     if rating := still_rating(store, project_id, labelling.golden_id, labelling.aspects):
@@ -237,7 +237,7 @@ def adjudicate(
 
 
 def decisions(store: Store, project_id: str, pass_id: str) -> dict[Which, float]:
-    """Map (aspect, item id) to the decided value; the last decision counts."""
+    """Return (aspect, item id) → decided value. The last decision counts."""
     made = store.events.all(project_id, Adjudicated, pass_id)
     return {(decision.aspect, decision.item_id): decision.value for decision in made}
 
@@ -254,10 +254,10 @@ def labelled_golden(
     combine: Combine = "fill",
     decided: Mapping[Which, float] | None = None,
 ) -> GoldenSet:
-    """Make a golden set with new labels: an item gets the decided value, else the mean of its ratings.
+    """Create a golden set with new labels: the decided value of an item, else the mean of its ratings.
 
-    "fill" keeps old labels and fills gaps; "replace" prefers the new ones.  Old single ratings of an aspect go where
-    new ones count.
+    `combine` "fill" keeps old labels and fills gaps, "replace" prefers new ones. Where new labels count, the old
+    individual ratings of the aspect are dropped.
     """
     gold, ratings = dict(golden.aspects), list(golden.ratings)
     for scale, aspect in ((each.scale, each.aspect) for each in aspects):
@@ -286,9 +286,9 @@ def labelled_golden(
 
 @requires("reviewer")
 def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, combine: Combine = "fill") -> str:
-    """Store a new golden set with the labels and decisions of a pass (`labelled_golden`), and return its id.
+    """Save the labels and decisions of a pass as a new golden set (see `labelled_golden`); return its id.
 
-    UsageError if nothing would change.
+    Raises UsageError if nothing would change.
     """
     labelling = get_pass(store, project_id, pass_id)
     golden = store.goldens.load(labelling.golden_id)

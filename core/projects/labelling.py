@@ -1,7 +1,7 @@
-"""Labelling passes for raters: assigned items, meanings of levels, labels, and reasons for them.
+"""Rate items in a labelling pass: assigned items, level descriptions, labels, and reasons.
 
-Every rater gets the first `shared` items, so that their agreement shows early.  Each further item goes to `overlap`
-raters in turn.  The plan is fixed when the pass begins, so that nobody's work changes while they do it.
+All raters get the first `shared` items, so that agreement can be measured early. Each further item goes to `overlap`
+raters in turn. The plan is fixed when the pass starts, so that assignments never change.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from core.store.store import Store, requires
 
 MOST_RATERS = 100
 MOST_KEYS = 11
-"""A scale of up to this many steps is labelled with single keys."""
+"""Maximum number of steps of a scale that is labelled with single keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelAspect:
-    """An aspect to rate, its scale, and its definition in a sentence."""
+    """An aspect to rate, with its scale and a one-sentence definition."""
 
     aspect: str
     scale: Scale
     definition: str = ""
 
     def takes(self, value: float) -> bool:
-        """Check that a label is within the scale and, on a scale with steps, on one of them."""
+        """Whether a label is on the scale (and on a step, if the scale has steps)."""
         low, step = self.scale.low, self.scale.step
         return self.scale.holds(value) and (not step or abs(math.remainder(value - low, step)) < 1e-9 * step)
 
     def choices(self) -> tuple[float, ...]:
-        """The labels to choose from, lowest first; empty for a scale on which raters type a number."""
+        """The labels to choose from, lowest first; empty if raters type a number."""
         low, high, step = self.scale.low, self.scale.high, self.scale.step
         count = round((high - low) / step) + 1 if step else 0
         return tuple(low + k * step for k in range(count)) if step and count <= MOST_KEYS else ()
@@ -48,9 +48,9 @@ class LabelAspect:
 
 @dataclass(frozen=True, slots=True)
 class LabelPlan:
-    """Plan of a labelling pass: aspects, and the `positions` in the golden set in the order of rating.
+    """The plan of a labelling pass: aspects, and `positions` of the items in the order of rating.
 
-    `start_pass` fills in the positions: in the `order` "file" as in the golden set, else at random.
+    `start_pass` fills in the positions. `order` "file" keeps the order of the golden set; otherwise it is random.
     """
 
     aspects: tuple[LabelAspect, ...]
@@ -74,9 +74,9 @@ class LabelPlan:
             )
 
     def assigned(self, rater: int) -> tuple[int, ...]:
-        """The positions that a rater (numbered from 0 in the order of joining) rates, in order.
+        """Return the positions that a rater rates, in order. Raters are numbered from 0 in the order of joining.
 
-        A rater beyond `n_raters` gets the items of an earlier one.
+        Raters beyond `n_raters` get the items of an earlier rater.
         """
         head, tail = self.positions[: self.shared], self.positions[self.shared :]
         turn = (rater - k * self.overlap for k in range(len(tail)))
@@ -84,14 +84,14 @@ class LabelPlan:
 
 
 LONGEST_ANCHOR = 200
-"""Characters of a level's meaning at most, on screens."""
+"""Maximum length of a level description on screens, in characters."""
 
 
 # ── log entries of a pass ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class PassEntry(Entry):
-    """A log entry about a labelling pass, which is its subject."""
+    """A log entry about a labelling pass. The subject is the pass."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class RaterStopped(RaterJoined):
 
 @dataclass(frozen=True)
 class Adjudicated(Entry):
-    """A decided label of an item in a labelling pass, which is the subject."""
+    """A log entry: a decided label of an item. The subject is the labelling pass."""
 
     kind = "adjudicated"
     does = "decided a label"
@@ -120,7 +120,7 @@ class Adjudicated(Entry):
 
 @dataclass(frozen=True)
 class LabelsFrozen(Entry):
-    """A golden set, the subject, was made with the labels of a pass."""
+    """A log entry: the labels of a pass became a golden set. The subject is the golden set."""
 
     kind = "labels frozen"
     does = "froze the labels of {0.name}"
@@ -133,7 +133,7 @@ class LabelsFrozen(Entry):
 
 @dataclass(frozen=True)
 class LabelPass(PassEntry):
-    """A labelling pass over a golden set; `raters` are in the order of joining, `stopped` are those who left."""
+    """A labelling pass over a golden set. `raters` are in the order of joining, and `stopped` are those who left."""
 
     kind = "labelling pass"
     does = "started the labelling pass {0.name}"
@@ -153,16 +153,16 @@ class LabelPass(PassEntry):
         return tuple(planned.aspect for planned in self.plan.aspects)
 
     def assigned(self, rater: str) -> tuple[int, ...]:
-        """The positions in the golden set that a rater of the pass rates, in order."""
+        """Return the positions in the golden set that a rater rates, in order."""
         return self.plan.assigned(self.raters.index(rater))
 
 
 @dataclass(frozen=True)
 class AnnotationSession:
-    """The work of a rater in a pass: `assigned` item ids in order, labels and comments.
+    """The work of a rater in a pass: `assigned` item ids (in order), labels and comments.
 
-    `labels` maps (item id, aspect) to the newest label, whose value None means "cannot tell".  `comments` maps item id
-    to the comment.
+    `labels` maps (item id, aspect) to the newest label. Its value None means "cannot tell". `comments` maps item id to
+    the comment.
     """
 
     pass_id: str
@@ -174,7 +174,7 @@ class AnnotationSession:
 
     @cached_property
     def done(self) -> frozenset[str]:
-        """The ids of items with a label on every aspect."""
+        """The ids of items that have a label on every aspect."""
         n_given = Counter(item_id for item_id, _ in self.labels)
         return frozenset(item_id for item_id, n in n_given.items() if n == len(self.aspects))
 
@@ -184,13 +184,13 @@ class AnnotationSession:
         return next((item_id for item_id in self.assigned if item_id not in self.done), None)
 
     def values(self, item_id: str) -> dict[str, float | None]:
-        """Map aspect to the label of an item, for the aspects that have one."""
+        """Return aspect → label of an item, for the aspects with a label."""
         keys = ((item_id, aspect) for aspect in self.aspects)
         return {key[1]: self.labels[key].value for key in keys if key in self.labels}
 
 
 def list_passes(store: Store, project_id: str, golden_id: str | None = None) -> list[LabelPass]:
-    """List the labelling passes of a project (over one golden set), newest first."""
+    """List the labelling passes of a project, or of one golden set, newest first."""
     passes: dict[str, LabelPass] = {}
     for entry in store.events.all(project_id, PassEntry):
         labelling = passes.get(entry.subject)
@@ -204,7 +204,7 @@ def list_passes(store: Store, project_id: str, golden_id: str | None = None) -> 
 
 
 def get_pass(store: Store, project_id: str, pass_id: str) -> LabelPass:
-    """Return a labelling pass by its id; NotFoundError for an unknown one."""
+    """Return a labelling pass by its id. Raises NotFoundError if it is unknown."""
     for labelling in list_passes(store, project_id):
         if labelling.pass_id == pass_id:
             return labelling
@@ -212,12 +212,12 @@ def get_pass(store: Store, project_id: str, pass_id: str) -> LabelPass:
 
 
 def frozen_from(store: Store, project_id: str, golden_id: str) -> Iterator[tuple[str, LabelPass]]:
-    """Follow a golden set back through the passes whose labels were frozen: (golden set, its pass), newest first."""
+    """Yield the passes that a golden set was made from, as (golden set id, pass), newest first."""
     passes: dict[str, LabelPass] | None = None
     while frozen := store.events.all(project_id, LabelsFrozen, golden_id):
         if passes is None:
             passes = {labelling.pass_id: labelling for labelling in list_passes(store, project_id)}
-        labelling = passes.pop(frozen[-1].pass_id, None)  # each once, for an imported log may run in a circle
+        labelling = passes.pop(frozen[-1].pass_id, None)  # each pass once, because an imported log may contain a cycle
         if labelling is None:
             return
         yield golden_id, labelling
@@ -229,7 +229,7 @@ def frozen_from(store: Store, project_id: str, golden_id: str) -> Iterator[tuple
 
 @requires("annotator")
 def join_pass(store: Store, project_id: str, pass_id: str) -> AnnotationSession:
-    """Return the user's items and labels in a pass; the first call makes them a rater.  UsageError without a name."""
+    """Return the user's items and labels in a pass, and join it at the first call. Raises UsageError without a name."""
     rater, labelling = named_user(store), get_pass(store, project_id, pass_id)
     if rater not in labelling.raters:
         store.events.add(project_id, RaterJoined(labelling.name, subject=pass_id), store.actor)
@@ -252,14 +252,14 @@ def _session(store: Store, labelling: LabelPass, rater: str) -> AnnotationSessio
 
 
 def named_user(store: Store) -> str:
-    """Return the name of the user.  UsageError without one."""
+    """Return the name of the user. Raises UsageError if there is none."""
     if not store.actor.name.strip():
         raise UsageError("Enter your name first. It is saved with your labels and votes.")
     return store.actor.name
 
 
 def _rater_of(store: Store, labelling: LabelPass, item_id: str) -> str:
-    """Return the user's name.  UsageError unless they rate in the pass, and for an item that is not in it."""
+    """Return the user's name. Raises UsageError if the user does not rate in the pass, or the item is not in it."""
     rater, item_ids = named_user(store), store.goldens.load(labelling.golden_id).item_ids
     if rater not in labelling.raters or rater in labelling.stopped:
         raise UsageError(
@@ -281,11 +281,11 @@ def save_label(
     comment: str = "",
     form: str,
 ) -> None:
-    """Save the user's labels of an item in a pass: aspect → label, None for "cannot tell".
+    """Save the user's labels of an item: aspect → label, None for "cannot tell".
 
-    The comment replaces the one before; without `values` only the comment is saved.  A second call with the same `form`
-    id changes nothing.  Earlier labels stay in the history.  UsageError for an unknown aspect or item, a label off the
-    scale, and somebody who does not rate in the pass.
+    The comment replaces the earlier one. If `values` is empty, only the comment is saved. A second call with the same
+    `form` id changes nothing. Earlier labels stay in the history. Raises UsageError for an unknown aspect or item, a
+    label off the scale, or a user who does not rate in the pass.
     """
     labelling = get_pass(store, project_id, pass_id)
     rater = _rater_of(store, labelling, item_id)
@@ -306,13 +306,13 @@ def save_label(
 
 @requires("annotator")
 def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str | None:
-    """Undo the user's newest label in a pass, so that its item is open again; return the item, None without a label.
+    """Undo the user's newest label in a pass; return its item, which is open again, or None if there is no label.
 
-    The next call undoes the label before.  The history keeps all of them.  `form` and errors as `save_label`.
+    Another call undoes the label before it. The history keeps all labels. For `form` and errors see `save_label`.
     """
     rater, labelling, undoing = store.actor.name, get_pass(store, project_id, pass_id), WITHDRAWN + form
     said = store.labels.history(project_id, pass_id, rater)
-    if sent := next((label for label in said if label.form == undoing), None):  # a second call of the same form
+    if sent := next((label for label in said if label.form == undoing), None):  # a repeated call with the same form
         return sent.item_id
     given = [label for label in store.labels.current(project_id, pass_id, rater) if label.aspect != REMARK]
     if not given:
@@ -326,9 +326,9 @@ def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str
 
 @requires("annotator")
 def stop_rating(store: Store, project_id: str, pass_id: str) -> None:
-    """Stop the user's rating in a pass for good, so that they may see the labels of others; their own labels count.
+    """End the user's rating in a pass for good. Their labels still count, and they may see those of others.
 
-    Nothing happens for somebody who does not rate in the pass.
+    Does nothing if the user does not rate in the pass.
     """
     rater, labelling = store.actor.name, get_pass(store, project_id, pass_id)
     if rater in labelling.raters and rater not in labelling.stopped:
@@ -338,9 +338,9 @@ def stop_rating(store: Store, project_id: str, pass_id: str) -> None:
 def still_rating(
     store: Store, project_id: str, golden_id: str, aspects: Sequence[str] | None = None
 ) -> list[tuple[LabelPass, int]]:
-    """List the passes over a golden set (on these aspects) with items left for the user, and how many.
+    """List the passes over a golden set with items left for the user, as (pass, number of items left).
 
-    Until then, hide golden labels and the labels of others from them.
+    Until the user has finished them, hide golden labels and the labels of others.
     """
     rater, rating = store.actor.name, []
     for labelling in list_passes(store, project_id, golden_id) if rater else []:
@@ -357,7 +357,7 @@ def still_rating(
 
 @dataclass(frozen=True)
 class AnchorsSet(Entry):
-    """The meanings of the levels of an aspect of a golden set, the subject; the newest entry counts."""
+    """A log entry: level descriptions of an aspect. The subject is the golden set, and the newest entry counts."""
 
     kind = "anchors"
     does = "described the levels of the scale"
@@ -366,15 +366,16 @@ class AnchorsSet(Entry):
 
     @property
     def texts(self) -> dict[float, str]:
-        """Map level to its meaning."""
+        """Level → description."""
         return {anchor.value: anchor.text for anchor in self.anchors if anchor.text}
 
 
 def get_anchors(store: Store, project_id: str, golden_id: str, aspect: str) -> AnchorsSet:
-    """Return the meanings of the levels of an aspect; empty if nobody has written any.
+    """Return the level descriptions of an aspect; empty if nobody has written any.
 
-    A golden set that was frozen from a labelling pass starts with those of the labelled one.  Pass the `number` of the
-    result to `set_anchors` as `expected`: it is that of the newest entry about the golden set, of any aspect.
+    A golden set that was made by a labelling pass starts with the descriptions of the original one. Pass the `number`
+    of the result to `set_anchors` as `expected`. It is the number of the newest entry about the golden set, for any
+    aspect.
     """
     entries = store.events.all(project_id, AnchorsSet, golden_id)
     number, passes = entries[-1].number if entries else 0, frozen_from(store, project_id, golden_id)
@@ -398,9 +399,10 @@ def set_anchors(
     *,
     expected: int | None = None,
 ) -> AnchorsSet:
-    """Replace the meanings of the levels of an aspect; an empty text removes one.
+    """Replace the level descriptions of an aspect. An empty text removes one.
 
-    `expected` is the `number` of the anchors that the user saw.  ConflictError if somebody else was faster.
+    `expected` is the `number` of the entry that the user saw. Raises ConflictError if somebody else has changed them
+    since.
     """
     written = tuple(Anchor(float(value), " ".join(text.split())) for value, text in sorted(texts.items()))
     entry = AnchorsSet(aspect, tuple(anchor for anchor in written if anchor.text), subject=golden_id)
@@ -426,7 +428,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Highlighted(Entry):
-    """All highlights of a rater, the actor, in an item of a pass, the subject; the newest entry counts."""
+    """A log entry: all highlights of a rater (actor) in an item of a pass (subject). The newest entry counts."""
 
     kind = "highlights"
     does = "highlighted words in an item"
@@ -435,7 +437,10 @@ class Highlighted(Entry):
 
 
 def find_span(text: str, words: str, near: int) -> Span:
-    """Find the occurrence of `words` in `text` that begins nearest to `near`.  UsageError if there is none."""
+    """Find the occurrence of `words` in `text` that starts closest to character `near`.
+
+    Raises UsageError if there is none.
+    """
     if not words.strip():
         raise UsageError("Select words of the text first, then highlight them.")
     starts = [found.start() for found in re.finditer(f"(?={re.escape(words)})", text)]
@@ -446,21 +451,21 @@ def find_span(text: str, words: str, near: int) -> Span:
 
 
 def highlights(store: Store, project_id: str, pass_id: str) -> dict[tuple[str, str], Highlighted]:
-    """Map (rater, item id) to the newest highlights in a pass."""
+    """Return (rater, item id) → newest highlights in a pass."""
     entries = store.events.all(project_id, Highlighted, pass_id)
     newest = {(entry.actor, entry.item_id): entry for entry in entries}
     return {which: entry for which, entry in newest.items() if entry.spans}
 
 
 def my_highlights(store: Store, project_id: str, pass_id: str) -> dict[str, tuple[Span, ...]]:
-    """Map item id to the user's highlights in a pass."""
+    """Return item id → the user's highlights in a pass."""
     marked = highlights(store, project_id, pass_id)
     return {item_id: entry.spans for (rater, item_id), entry in marked.items() if rater == store.actor.name}
 
 
 @requires("reviewer")
 def item_highlights(store: Store, project_id: str, pass_id: str, item_id: str) -> dict[str, tuple[Span, ...]]:
-    """Map rater to their highlights in an item."""
+    """Return rater → highlights in an item."""
     marked = highlights(store, project_id, pass_id)
     return {rater: entry.spans for (rater, other), entry in marked.items() if other == item_id}
 
@@ -469,17 +474,17 @@ def item_highlights(store: Store, project_id: str, pass_id: str, item_id: str) -
 def mark_words(
     store: Store, project_id: str, pass_id: str, item_id: str, words: str, *, near: int = 0, form: str
 ) -> tuple[Span, ...]:
-    """Highlight words of the judged text, at the occurrence nearest to character `near`; return all highlights.
+    """Highlight words of the judged text, at the occurrence closest to character `near`; return all highlights.
 
-    UsageError for words that are not in the text, an item that is not in the pass, or somebody who does not rate in it.
-    `form` as `save_label`.
+    For `form` see `save_label`. Raises UsageError if the words are not in the text, the item is not in the pass, or the
+    user does not rate in it.
     """
     labelling = get_pass(store, project_id, pass_id)
     _rater_of(store, labelling, item_id)
     golden = store.goldens.load(labelling.golden_id)
     new = find_span(golden.items[golden.item_ids.index(item_id)].target, words, near)
     before = my_highlights(store, project_id, pass_id).get(item_id, ())
-    kept = [span for span in before if not new.start <= span.start < span.end <= new.end]  # else marked twice
+    kept = [span for span in before if not new.start <= span.start < span.end <= new.end]  # covered ones go
     entry = Highlighted(item_id, tuple(sorted([*kept, new])), subject=pass_id)
     store.events.add(project_id, entry, store.actor, form=form)
     return entry.spans
@@ -489,7 +494,7 @@ def mark_words(
 def unmark_words(
     store: Store, project_id: str, pass_id: str, item_id: str, span: Span, *, form: str
 ) -> tuple[Span, ...]:
-    """Remove a highlight of the user, and return the others."""
+    """Remove one of the user's highlights, and return the others."""
     before = my_highlights(store, project_id, pass_id).get(item_id, ())
     entry = Highlighted(item_id, tuple(known for known in before if known != span), subject=pass_id)
     store.events.add(project_id, entry, store.actor, form=form)
@@ -504,9 +509,9 @@ TRIAGE_VERDICTS: tuple[TriageVerdict, ...] = ("judge wrong", "label wrong", "amb
 
 @dataclass(frozen=True)
 class Triage(Entry):
-    """A verdict on a misaligned item, the subject; the next round learns from `picked` items.
+    """A log entry: a verdict on a misaligned item (subject). The next round learns from `picked` items.
 
-    `subject_id` is the criteria or judge that scored the item.  `verdict` is "" while nobody has decided.
+    `subject_id` is the id of the criteria or judge that scored the item. `verdict` is "" until somebody decides.
     """
 
     kind = "triage"
@@ -524,7 +529,7 @@ class Triage(Entry):
 
     @property
     def is_blank(self) -> bool:
-        """Whether everything in it was undone."""
+        """Whether the entry undoes the triage and holds nothing."""
         return not (self.verdict or self.picked or self.note)
 
     @property
@@ -537,7 +542,7 @@ class Triage(Entry):
 
 
 def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:
-    """Map item id to its newest triage, by anybody, without those that were undone."""
+    """Return item id → newest triage by anybody, without undone ones."""
     said = store.events.all(project_id, Triage)
     found = {triage.item_id: triage for triage in said if (triage.golden_id, triage.aspect) == (golden_id, aspect)}
     return {item_id: triage for item_id, triage in found.items() if not triage.is_blank}
@@ -546,9 +551,9 @@ def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> d
 def with_reasons(
     store: Store, project_id: str, golden: GoldenSet, aspect: str, before: datetime | None = None
 ) -> GoldenSet:
-    """Add to a golden set all reasons for its labels of `aspect`: triage notes, and highlights of the passes behind it.
+    """Add the reasons for labels to a golden set: triage notes, and highlights of the passes that it was made from.
 
-    Reasons after `before` are left out, so that a resumed run reads what it read before.  The digest changes with them.
+    Reasons after `before` are left out, so that a resumed run gets the same reasons. They change the digest.
     """
     found: dict[str, list[str]] = {}
     for _, labelling in frozen_from(store, project_id, golden.digest):

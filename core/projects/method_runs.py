@@ -1,7 +1,7 @@
-"""Runs of methods other than calibration: styles, RepEval, ablations, rechecks, steadiness, controls, other models.
+"""Runs other than calibrations: styles, RepEval, ablations, rechecks, repeats, controls, other models.
 
-Each kind of run has a request, an estimate, a check before it starts, and a function that loads the inputs, calls its
-method and stores the result.
+Each kind of run has a request, an estimate, a check before it starts, and a run function. The run function loads the
+inputs, calls the method and stores the result.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StylesRequest:
-    """Ask the judge `judge_spec` about an aspect in several styles, without criteria."""
+    """A request to ask the judge `judge_spec` about an aspect in several styles, without criteria."""
 
     project_id: str
     golden_id: str
@@ -69,10 +69,10 @@ class StylesRequest:
 
 
 def estimate_styles(store: Store, settings: Settings, request: StylesRequest) -> StylesEstimate:
-    """Estimate calls, tokens and price of a grid of styles, in total and by cell.
+    """Estimate calls, tokens and price of a grid of styles, in total and for each cell.
 
-    UsageError for a judge that is not a language model, AuthError without a key, AspectError for too few labels to
-    measure on, NotFoundError for unknown ids.
+    Raises UsageError if the judge is not a language model, AuthError without a key, AspectError for too few labels, and
+    NotFoundError for unknown ids.
     """
     golden = store.goldens.load(request.golden_id)
     with closing(language_model(request.judge_spec, settings)) as judge:
@@ -92,7 +92,7 @@ def _check_styles(store: Store, settings: Settings, request: StylesRequest) -> t
 
 
 def run_styles(work: RunWork) -> StylesView:
-    """Ask in all styles, and enter every finished style as a judge."""
+    """Ask in all styles, and add each finished style as a judge."""
     request = work.request(StylesRequest)
 
     def enter(judge: JudgeScores, replies: Mapping[str, tuple[str, ...]]) -> None:
@@ -105,7 +105,7 @@ def run_styles(work: RunWork) -> StylesView:
 
 
 def styles_so_far(store: Store, run_id: str) -> StylesView | None:
-    """Return the results of a grid so far; None before the first.  NotFoundError for an unknown id."""
+    """Return the results of a grid of styles so far, or None. Raises NotFoundError for an unknown id."""
     store.runs.get(run_id)
     return store.results.read(run_id, RESULT, StylesView) or store.results.read(run_id, SNAPSHOT, StylesView)
 
@@ -122,9 +122,9 @@ METHOD_NAMES: dict[Method, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RepEvalRequest:
-    """Read the texts of a golden set with a model, and project its hidden states on one aspect.
+    """A request to fit RepEval: read hidden states of the texts, and project them on an aspect.
 
-    `split_of` names a calibration of the same golden set and aspect, whose split is used; "" draws one.
+    `split_of` is the id of a calibration of the same golden set and aspect, whose split is used. "" draws a new split.
     """
 
     project_id: str
@@ -136,9 +136,9 @@ class RepEvalRequest:
 
 @dataclass(frozen=True, slots=True)
 class RepEvalEstimate:
-    """Size of a RepEval run: distinct texts to read, their words, labels of the three parts, and pairs of texts.
+    """The size of a RepEval run: distinct texts, words, labels in each part of the split, and pairs.
 
-    `n_pairs` is 0 for a method without pairs.
+    `n_pairs` is 0 if the method uses no pairs.
     """
 
     n_texts: int
@@ -151,16 +151,17 @@ class RepEvalEstimate:
 
 @dataclass(frozen=True)
 class RepEvalOutcome:
-    """Result of a RepEval run, and the id of its judge."""
+    """The result of a RepEval run, and the id of its judge."""
 
     result: RepEvalResult
     judge_id: str = ""
 
 
 def estimate_repeval(store: Store, settings: Settings, request: RepEvalRequest) -> RepEvalEstimate:
-    """Estimate texts, words, labels and pairs of a RepEval run; no model is loaded.
+    """Estimate texts, words, labels and pairs of a RepEval run, without loading a model.
 
-    UsageError about the template, the texts or the split, AspectError about the labels, NotFoundError for unknown ids.
+    Raises UsageError for an invalid template, text mode or split, AspectError for unusable labels, and NotFoundError
+    for unknown ids.
     """
     golden, parts, training = _checked(store, request)
     texts = texts_to_read(golden.items, request.settings.read(request.aspect))
@@ -175,13 +176,13 @@ def estimate_repeval(store: Store, settings: Settings, request: RepEvalRequest) 
 
 
 def _check_repeval(store: Store, settings: Settings, request: RepEvalRequest) -> tuple[RepEvalRequest, str, str]:
-    _checked(store, request)  # what is wrong with the model shows in the run: only the worker opens it
+    _checked(store, request)  # only the worker opens the model, so its errors show up in the run
     model = request.settings.model.name
     return request, f"{request.aspect} · RepEval · {METHOD_NAMES[request.settings.method]} · {model}", model
 
 
 def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, RepEvalSplit, Training]:
-    """Load the golden set, its split and the training items; raises the errors of `estimate_repeval`."""
+    """Load the golden set, its split and the training items. Raises the same errors as `estimate_repeval`."""
     golden = store.goldens.load(request.golden_id)
     if request.aspect not in golden.aspects:
         raise NotFoundError(f"{golden.name} has no aspect {request.aspect!r}. Choose one of its aspects.")
@@ -196,9 +197,9 @@ def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, RepEvalS
 
 
 def split_of(store: Store, golden: GoldenSet, request: RepEvalRequest) -> Split | None:
-    """Return the split of the calibration `request.split_of`, None without one.
+    """Return the split of the calibration `request.split_of`, or None.
 
-    UsageError for a calibration of another golden set or aspect, JobError for another kind of run.
+    Raises UsageError for a calibration of another golden set or aspect, and JobError for another kind of run.
     """
     if not request.split_of:
         return None
@@ -212,7 +213,7 @@ def split_of(store: Store, golden: GoldenSet, request: RepEvalRequest) -> Split 
 
 
 def run_repeval(work: RunWork) -> RepEvalOutcome:
-    """Read the texts, search for layer and token, and enter a judge."""
+    """Read the hidden states, search for the best layers and tokens, and add the result as a judge."""
     request, golden = work.request(RepEvalRequest), work.golden
     split = split_of(work.store, golden, request)
     how, progress = request.settings, work.progress
@@ -221,7 +222,7 @@ def run_repeval(work: RunWork) -> RepEvalOutcome:
 
 
 def judge_of(result: RepEvalResult, golden: GoldenSet, run_id: str) -> JudgeScores:
-    """Make a judge of the RepEval scores; it has seen the labels of training and validation items."""
+    """Convert RepEval scores to a judge, which has seen the labels of training and validation items."""
     method, cells = METHOD_NAMES[result.settings.method], len(result.members)
     place = f"layer {result.chosen.layer}, token {result.chosen.token}"
     where = f"mean of the {cells} best cells, the best at {place}" if cells > 1 else place
@@ -245,7 +246,7 @@ def judge_of(result: RepEvalResult, golden: GoldenSet, run_id: str) -> JudgeScor
 
 @dataclass(frozen=True, slots=True)
 class AblationRequest:
-    """The ablation table of the finished calibration `run_id`."""
+    """A request for the ablation of the finished calibration `run_id`."""
 
     project_id: str
     golden_id: str
@@ -254,9 +255,9 @@ class AblationRequest:
 
 
 def estimate_ablation(store: Store, settings: Settings, request: AblationRequest) -> Estimate:
-    """Estimate calls, tokens and price of an ablation: of the scores that the calibration has not stored.
+    """Estimate calls, tokens and price of an ablation, for the scores that the calibration has not stored.
 
-    JobError without a finished calibration.
+    Raises JobError if the calibration has not finished.
     """
     from core.calibration.ablate import estimate_ablation as estimate
     from core.judging.judge_specs import SILENT, restore_judge
@@ -276,7 +277,7 @@ def _check_ablation(store: Store, settings: Settings, request: AblationRequest) 
 
 
 def run_ablation(work: RunWork) -> Ablation:
-    """Score the missing variants of a calibration, and compare them."""
+    """Score the variants of a calibration that have no scores yet, and compare all of them."""
     from core.calibration.ablate import ablate
 
     request = work.request(AblationRequest)
@@ -286,7 +287,7 @@ def run_ablation(work: RunWork) -> Ablation:
 
 
 def last_run_on(store: Store, kind: RunKind, run_id: str) -> Run | None:
-    """Return the newest run of a `kind` about run `run_id`; an unfinished or successful one before one that failed."""
+    """Return the newest run of a kind about run `run_id`. Runs that failed come last."""
     about = _runs_on(store, kind, run_id)
     usable = [run for run in about if not run.finished or run.status in WITH_RESULT]
     return next(iter(usable or about), None)
@@ -301,9 +302,12 @@ def _runs_on(store: Store, kind: RunKind, run_id: str) -> list[Run]:
 def _judged(
     store: Store, request: AblationRequest | RecheckRequest | RepeatRequest | ControlsRequest | SwitchRequest
 ) -> tuple[Run, Calibration]:
-    """The run that made the judge of a request, and its result.  UsageError for a judge of elsewhere."""
+    """Return the run that made the judge of a request, and its result.
+
+    Raises UsageError for a judge of another project, golden set or aspect.
+    """
     run, calibration = store.runs.get(request.run_id), load_calibration(store, request.run_id)
-    golden_id = run.golden_id if isinstance(request, RecheckRequest) else request.golden_id  # a recheck has a newer one
+    golden_id = run.golden_id if isinstance(request, RecheckRequest) else request.golden_id  # a recheck has its own
     if (run.project_id, run.golden_id, run.aspect) != (request.project_id, golden_id, request.aspect):
         raise UsageError(
             f"Run {run.run_id} belongs to another project, golden set or aspect. Choose a run of this one."
@@ -321,7 +325,7 @@ def _of_version(store: Store, run: Run) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RecheckRequest:
-    """Recheck the judge of run `run_id` (a calibration or a version) on the labels of the golden set `golden_id`."""
+    """A request to recheck the judge of judge run `run_id` on the labels of golden set `golden_id`."""
 
     project_id: str
     golden_id: str
@@ -331,7 +335,7 @@ class RecheckRequest:
 
 @dataclass(frozen=True, slots=True)
 class DatedRecheck:
-    """A finished recheck of the judge of run `judged_id`, which is version `version` (0: none)."""
+    """A finished recheck of the judge of run `judged_id`. `version` is the number of its version, 0 for none."""
 
     created_at: datetime
     judged_id: str
@@ -367,7 +371,7 @@ def _check_recheck(store: Store, settings: Settings, request: RecheckRequest) ->
 
 
 def run_recheck(work: RunWork) -> Recheck:
-    """Score newer labels with the judge as its file would, and compare; no judge is entered."""
+    """Score newer items as the judge file would, and compare with the labels. No judge is added."""
     request = work.request(RecheckRequest)
     with _restored(work.store, request.run_id, work.settings, work.replies) as judge:
         return recheck(judge, work.golden, request.aspect, progress=work.progress)
@@ -376,7 +380,7 @@ def run_recheck(work: RunWork) -> Recheck:
 def _restored(
     store: Store, run_id: str, settings: Settings, replies: ReplyStore | None = None
 ) -> AbstractContextManager[CalibratedJudge]:
-    """Open the judge of a calibration or version as its judge file would."""
+    """Open the judge of a judge run as its judge file would."""
     from core.judge_files import judge_card
     from core.judge_files.loaded import restored
 
@@ -388,7 +392,7 @@ def _restored(
 
 @dataclass(frozen=True, slots=True)
 class RepeatRequest:
-    """Ask the judge of run `run_id` (a calibration or a version) again about some of its calibration items."""
+    """A request to ask the judge of judge run `run_id` again about some of its calibration items."""
 
     project_id: str
     golden_id: str
@@ -398,7 +402,7 @@ class RepeatRequest:
 
 
 def estimate_repeat(store: Store, settings: Settings, request: RepeatRequest) -> CallEstimate:
-    """Estimate calls, tokens and price of asking a judge again; raises what the start would."""
+    """Estimate calls, tokens and price of asking a judge again. Raises the same errors as `start_run`."""
     _check_repeat(store, settings, request)
     with _restored(store, request.run_id, settings) as judge:
         items = items_to_repeat(judge, store.goldens.load(request.golden_id), request.settings)
@@ -407,7 +411,7 @@ def estimate_repeat(store: Store, settings: Settings, request: RepeatRequest) ->
 
 
 def steadiness_of(store: Store, run_id: str) -> Steadiness | None:
-    """Return the newest steadiness of the judge of calibration or version `run_id`; None before it was asked again."""
+    """Return the newest steadiness result for judge run `run_id`; None if the judge was never asked again."""
     found = (store.results.read(run.run_id, RESULT, Steadiness) for run in _runs_on(store, "repeat", run_id))
     return next(filter(None, found), None)
 
@@ -425,7 +429,7 @@ def _check_repeat(store: Store, settings: Settings, request: RepeatRequest) -> t
 
 
 def run_repeat(work: RunWork) -> Steadiness:
-    """Ask the judge again, with replies that serve this run alone."""
+    """Ask the judge again, and reuse no cached replies of other runs."""
     request, own = work.request(RepeatRequest), work.store.replies.of_run(work.run.run_id, alone=True)
     with _restored(work.store, request.run_id, work.settings, own) as judge:
         return repeat(judge, work.golden, request.settings, progress=work.progress)
@@ -436,7 +440,7 @@ def run_repeat(work: RunWork) -> Steadiness:
 
 @dataclass(frozen=True, slots=True)
 class ControlsRequest:
-    """Spoil the texts of `items` calibration items of the judge of run `run_id`, a calibration or a version."""
+    """A request to score `items` deliberately damaged calibration items with the judge of judge run `run_id`."""
 
     project_id: str
     golden_id: str
@@ -446,7 +450,7 @@ class ControlsRequest:
 
 
 def estimate_controls(store: Store, settings: Settings, request: ControlsRequest) -> CallEstimate:
-    """Estimate calls, tokens and price of judging spoiled texts; raises what the start would."""
+    """Estimate calls, tokens and price of scoring damaged texts. Raises the same errors as `start_run`."""
     _check_controls(store, settings, request)
     _, calibration = _judged(store, request)
     golden, positions = store.goldens.load(request.golden_id), calibration.split.calibration
@@ -455,7 +459,7 @@ def estimate_controls(store: Store, settings: Settings, request: ControlsRequest
 
 
 def controls_of(store: Store, run_id: str) -> tuple[Control, ...] | None:
-    """Return the newest controls of the judge of calibration or version `run_id`, one for each kind; None without."""
+    """Return the newest controls for judge run `run_id`, one per kind of damage; None if there are none."""
     found = (store.results.read(run.run_id, RESULT, tuple[Control, ...]) for run in _runs_on(store, "controls", run_id))
     return next(filter(None, found), None)
 
@@ -470,7 +474,7 @@ def _check_controls(store: Store, settings: Settings, request: ControlsRequest) 
 
 
 def run_controls(work: RunWork) -> tuple[Control, ...]:
-    """Judge the spoiled texts and their originals, and count which the judge prefers."""
+    """Score damaged texts and their originals, and count which ones the judge prefers."""
     request, golden = work.request(ControlsRequest), work.golden
     positions = load_calibration(work.store, request.run_id).split.calibration
     with _restored(work.store, request.run_id, work.settings, work.replies) as judge:
@@ -490,7 +494,7 @@ def run_controls(work: RunWork) -> tuple[Control, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SwitchRequest:
-    """Try the models `judges` (one to five SPECs) with the criteria of run `run_id`, a calibration or a version."""
+    """A request to try the models `judges` (one to five SPECs) with the criteria of judge run `run_id`."""
 
     project_id: str
     golden_id: str
@@ -500,9 +504,9 @@ class SwitchRequest:
 
 
 def estimate_switch(store: Store, settings: Settings, request: SwitchRequest) -> CallEstimate:
-    """Estimate calls, tokens and price of trying other models, without cached replies; raises what the start would.
+    """Estimate calls, tokens and price of trying other models. Raises the same errors as `start_run`.
 
-    The judge's own model counts too, because its replies may have been deleted.
+    Cached replies are ignored. The judge's own model is included, because its replies may have been deleted.
     """
     request, _, _ = _check_switch(store, settings, request)
     golden, split = store.goldens.load(request.golden_id), load_calibration(store, request.run_id).split
@@ -515,7 +519,7 @@ def estimate_switch(store: Store, settings: Settings, request: SwitchRequest) ->
 
 
 def models_tried(store: Store, run_id: str) -> tuple[TriedModel, ...] | None:
-    """Return the newest trial of other models for calibration or version `run_id`, its own first; None without."""
+    """Return the newest trial of other models for judge run `run_id`, own model first; None if there is none."""
     found = (
         store.results.read(run.run_id, RESULT, tuple[TriedModel, ...]) for run in _runs_on(store, "switch", run_id)
     )
@@ -525,7 +529,7 @@ def models_tried(store: Store, run_id: str) -> tuple[TriedModel, ...] | None:
 def _opening(
     store: Store, run_id: str, settings: Settings, replies: ReplyStore | None = None
 ) -> Callable[[str | None], CalibratedJudge]:
-    """Return a function that opens the judge of run `run_id` with another model, for None with its own."""
+    """Return a function that opens the judge of run `run_id` with a given model (None: its own)."""
     from core.judge_files import CalibratedJudge, judge_card
     from core.judge_files.loaded import restored
 
@@ -555,7 +559,10 @@ def _check_switch(store: Store, settings: Settings, request: SwitchRequest) -> t
 
 
 def run_switch(work: RunWork) -> tuple[TriedModel, ...]:
-    """Score the items of the judge's split with each model; without p values once judges were compared on them."""
+    """Score the items of the judge's split with each model.
+
+    There are no p values if judges were compared on them before.
+    """
     request, store, run = work.request(SwitchRequest), work.store, work.run
     split, opened = (
         load_calibration(store, request.run_id).split,

@@ -1,4 +1,4 @@
-"""Misaligned items: how criteria scored the calibration items of a run, the judge's reasons, and triage."""
+"""Find calibration items on which the judge disagrees with the raters, explain scores, and save triage."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ GapSide = Literal["too lenient", "too strict", "aligned", "unread"]
 
 @dataclass(frozen=True, slots=True)
 class ItemScore:
-    """The score of an item by criteria, next to its label.
+    """The score and the label of an item, for given criteria.
 
-    `gap` is standardised score minus standardised label: above 0 the judge is too lenient, below too strict.  `score`
-    and `gap` are None for an unread reply, with its `reason`.
+    `gap` is the standardised score minus the standardised label. Above 0 the judge is too lenient, below 0 too strict.
+    `score` and `gap` are None for an unreadable reply, and `reason` says why.
     """
 
     item: Item
@@ -44,7 +44,7 @@ class ItemScore:
 
     @property
     def side(self) -> GapSide:
-        """Whether the judge is too lenient, too strict, or (below `MISALIGNED_FROM`) aligned."""
+        """Whether the judge is too lenient, too strict, or aligned (|gap| below `MISALIGNED_FROM`)."""
         if self.gap is None:
             return "unread"
         if abs(self.gap) < MISALIGNED_FROM:
@@ -57,7 +57,7 @@ class ItemScore:
 
 
 class ScoredItems(tuple[ItemScore, ...]):
-    """Scored items, with counts by side."""
+    """Scored items, with counts of lenient, strict and aligned ones."""
 
     @cached_property
     def by_id(self) -> Mapping[str, ItemScore]:
@@ -65,7 +65,7 @@ class ScoredItems(tuple[ItemScore, ...]):
 
     @cached_property
     def counts(self) -> Mapping[GapSide, int]:
-        """Map side to its number of items."""
+        """Side → number of items."""
         return Counter(item.side for item in self)
 
     @cached_property
@@ -74,10 +74,10 @@ class ScoredItems(tuple[ItemScore, ...]):
 
 
 def item_scores(store: Store, run_id: str, criteria_id: str) -> ScoredItems:
-    """List the calibration items that a run scored with these criteria, largest |gap| first, unread ones last.
+    """List the calibration items that a run scored with these criteria, largest |gap| first, unreadable ones last.
 
-    Held-out items are left out, because looking at them ends their being held out.  NotFoundError for an unknown run,
-    or criteria that it did not score.
+    Held-out items are left out, because they must stay unseen. Raises NotFoundError for an unknown run, or criteria
+    that the run did not score.
     """
     from core.calibration.proposals import standardised_gap
 
@@ -91,7 +91,7 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> ScoredItems:
     rows = []
     for k in np.argsort(-np.nan_to_num(np.abs(gaps), nan=-1.0), kind="stable").tolist():
         item, scored = golden.items[at[k]], not np.isnan(scores[k])
-        if not scored and item.item_id not in reasons:  # the run left it out
+        if not scored and item.item_id not in reasons:  # the run did not score it
             continue
         score, gap = (float(values[k]) if scored else None for values in (scores, gaps))
         rows.append(ItemScore(item, float(labels[k]), score, gap, reasons.get(item.item_id, "")))
@@ -99,9 +99,9 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> ScoredItems:
 
 
 def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) -> dict[str, bool]:
-    """Find the calibration items whose |gap| crossed `MISALIGNED_FROM` between two criteria of a run.
+    """Find the calibration items that became misaligned or aligned between two criteria of a run.
 
-    Maps item id to True for an item that became misaligned under `criteria_id`, False for one that became aligned.
+    Returns item id → True if |gap| rose to `MISALIGNED_FROM` with `criteria_id`, False if it fell below. Raises
     NotFoundError for criteria that the run did not score.
     """
     request = calibration_asked(store, run_id)
@@ -113,7 +113,7 @@ def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) ->
 
 
 def crossed_items(scores: FloatArray, labels: FloatArray, min_gap: float) -> dict[int, bool]:
-    """Map place to whether its |standardised gap| rose to `min_gap` or (False) fell below it; scores are (2, n)."""
+    """Return position → True if the |standardised gap| rose to `min_gap`, False if it fell below. Scores are (2, n)."""
     from core.calibration.proposals import standardised_gap
 
     gaps = np.abs([standardised_gap(row, labels) for row in scores])
@@ -125,10 +125,10 @@ def crossed_items(scores: FloatArray, labels: FloatArray, min_gap: float) -> dic
 def explain_item(
     store: Store, settings: Settings, run_id: str, criteria_id: str, item_id: str
 ) -> tuple[str, tuple[str, ...]]:
-    """Explain the score of an item: the judge's reasons, or the clauses that moved the score, and its replies.
+    """Explain the score of an item; return the judge's reasons (or the effect of each clause) and its replies.
 
-    An embedded judge is asked again, which is free.  The reply of a remote judge comes from the store, and nothing is
-    sent: the explanation says so when it is missing.  JobError for an item that the run did not score.
+    An embedded judge is asked again, which is free. The reply of a remote judge comes from the store. Nothing is sent,
+    and the explanation says if the reply is missing. Raises JobError for an item that the run did not score.
     """
     from core.judging.judge_specs import IMPORTED, SILENT, restore_judge
 
@@ -143,13 +143,13 @@ def explain_item(
     task = request.task(store.goldens.load(request.golden_id))
     criteria = store.criteria.get(store.runs.get(run_id).project_id, criteria_id).criteria
     if of == run_id and (result := store.results.read(run_id, RESULT, Calibration)) is not None:
-        # the weights of clauses belong to the run that learnt them; rounds and re-scorings weigh clauses equally
+        # clause weights belong to the run that learnt them; rounds and re-scorings weight clauses equally
         criteria = next((each for each in result.chosen if each.criteria_id == criteria_id), criteria)
     gate = IMPORTED if is_imported(store, of) else SILENT
     try:
         with closing(restore_judge(state, settings, store.replies.of_run(run_id), gate=gate)) as judge:
             (verdict,) = judge.score(task, [score.item], [criteria], explain=True).explained
-    except JudgeError as error:  # a reply that is not stored, or a judge that may not be made
+    except JudgeError as error:  # the reply is not stored, or the judge is not allowed
         return str(error), ()
     if not isinstance(verdict, Scored):
         return verdict.detail, verdict.raw
@@ -157,7 +157,7 @@ def explain_item(
 
 
 def _scores(store: Store, run_id: str, item_ids: tuple[str, ...], *criteria_ids: str) -> ScoreMatrix:
-    """(n_criteria, n_items) scores.  NotFoundError for criteria that the run did not score."""
+    """Return the scores (n_criteria, n_items). Raises NotFoundError for criteria that the run did not score."""
     matrix = store.results.scores(run_id, item_ids, criteria_ids)
     for criteria_id in criteria_ids:
         if criteria_id not in matrix.criteria_ids:
@@ -172,7 +172,7 @@ def _scores(store: Store, run_id: str, item_ids: tuple[str, ...], *criteria_ids:
 
 @dataclass(frozen=True, slots=True)
 class TriageRequest:
-    """Triage of an item as `subject_id` scored it; None keeps the earlier value, and verdict "" undoes it."""
+    """A request to triage an item that `subject_id` scored. None keeps the earlier value, and verdict "" undoes it."""
 
     golden_id: str
     aspect: str
@@ -186,9 +186,10 @@ class TriageRequest:
 def save_triage(
     store: Store, project_id: str, item_id: str, request: TriageRequest, *, form: str = "", seen: int | None = None
 ) -> int:
-    """Save verdict, note or pick of a misaligned item, and return the number of the log entry.
+    """Save the verdict, note or pick of a misaligned item; return the number of the log entry.
 
-    `seen` is the number of the triage that the user saw (0: none); ConflictError when somebody else was faster.
+    `seen` is the number of the triage that the user saw (0: none). Raises ConflictError if somebody else has changed it
+    since.
     """
     verdict, note, about = request.verdict, request.note, (request.golden_id, request.aspect)
     said = store.events.all(project_id, Triage, item_id)
@@ -211,7 +212,7 @@ def save_triage(
             theirs=before.verdict,
             yours=triage.verdict,
         )
-    read = said[-1].number if said else 0  # so that nobody writes between this reading and the writing
+    read = said[-1].number if said else 0  # fails if somebody writes between this read and the write
     return store.events.add(project_id, triage, store.actor, form=form, expected=read)
 
 
@@ -219,10 +220,10 @@ def save_triage(
 def triage_items(
     store: Store, project_id: str, seen: Mapping[str, int], request: TriageRequest, *, form: str = ""
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Triage several items alike, and leave out those that somebody else changed meanwhile.
+    """Apply the same triage to several items, except those that somebody else has changed in the meantime.
 
-    `seen` maps item id to the number of the triage that the user saw (0: none).  Returns item id → number of the log
-    entry, and item id → why it was left out.
+    `seen` maps item id to the number of the triage that the user saw (0: none). Returns item id → number of the log
+    entry, and item id → reason for skipping it.
     """
     numbers, refused = {}, {}
     for item_id, number in seen.items():

@@ -1,4 +1,4 @@
-"""The state of a project on one aspect: its judge, open tasks, and the log."""
+"""Summarise a project for an aspect: the state of its judge, open tasks, and the log."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from core.wording import counted
 StageName = Literal["golden set", "labels", "calibration", "review", "approved", "current"]
 ToDo = Literal["label", "sign off", "decide", "vote", "triage", "grow"]
 NEEDS: dict[ToDo, Role] = {"label": "annotator", "vote": "annotator"}
-"""The role that a task needs; all others need a reviewer."""
+"""Task → required role. All other tasks require a reviewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An open task for the user: `n` items, described in `words`; `subject` is the id of what it is about."""
+    """An open task for the user, with `n` items and a description (`words`). `subject` is the id it concerns."""
 
     task: ToDo
     n: int
@@ -37,9 +37,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The state of the judge of an aspect ("" without labels): open tasks, most urgent first, and judge versions.
+    """The state of the judge of an aspect: open tasks (most urgent first) and judge versions.
 
-    `stages` map each step to whether it is done, and to a few words.  `calibrating` is an unfinished calibration.
+    `aspect` is "" without labels. `stages` map each step to whether it is done and a short text. `calibrating` is an
+    unfinished calibration.
     """
 
     golden: GoldenSummary
@@ -50,11 +51,11 @@ class Overview:
 
 
 def overview(store: Store, project_id: str, golden_id: str, aspect: str) -> Overview:
-    """Summarise a project on an aspect of a golden set ("": without labels), with the open tasks of the user.
+    """Summarise a project for an aspect of a golden set ("" without labels), with the user's open tasks.
 
-    NotFoundError for unknown ids.
+    Raises NotFoundError for unknown ids.
     """
-    listed = {golden.golden_id: golden for golden in store.goldens.all(project_id)}  # as it is called in this project
+    listed = {golden.golden_id: golden for golden in store.goldens.all(project_id)}  # with its name in this project
     golden, line = listed.get(golden_id) or store.goldens.get(golden_id), judge_line(store, project_id, aspect)
     ours = [run for run in store.runs.all(project_id) if (run.golden_id, run.aspect) == (golden_id, aspect)]
     measuring = {version_asked(run).version for run in ours if run.kind == "version" and not run.finished}
@@ -92,7 +93,7 @@ def _waiting(
     review: OpenReview,
     measuring: set[int],
 ) -> Iterator[Waiting]:
-    """The open tasks of a project; items to label are those of the user."""
+    """Yield the open tasks of a project. Items to label are the user's own."""
     where = (store, project_id, golden.golden_id, line.aspect)
     for labelling, n_open in still_rating(store, project_id, golden.golden_id):
         yield Waiting("label", n_open, f"{counted(n_open, 'item')} to label in {labelling.name}", labelling.pass_id)
@@ -123,15 +124,15 @@ _RUN_WORDS: Mapping[str, str] = {
     "recheck": "drift check",
     "version": "judge version",
 }
-"""Kind of run → its name for users, if it differs."""
+"""Kind of run → display name, if it differs."""
 _NAMED = ("criteria_id", "judge_id", "golden_id", "run_id", "parent_id")
-"""Arguments of an action that name its subject, most specific first."""
+"""Arguments of an action that may be its subject, most specific first."""
 
 
 def log_lines(store: Store, project_id: str, entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    """Describe log entries: action and subject, in words without ids ("" for a deleted subject).
+    """Describe log entries as (action, subject) in words without ids. A deleted subject is "".
 
-    A hidden vote only says that somebody voted.
+    For a hidden vote the description only says that somebody voted.
     """
     hidden = hidden_votes(store, project_id) if any(isinstance(entry, Vote) for entry in entries) else set()
     begun = store.events.all(project_id, LabelPass)
@@ -145,7 +146,7 @@ def log_lines(store: Store, project_id: str, entries: Sequence[Entry]) -> list[t
         match entry:
             case Vote() | PointDecided():
                 return _quoted(entry.title)
-            case Action():  # what was made, else what was changed; a deleted thing by the name that it had
+            case Action():  # what was created, else what was changed; a deleted one by its last name
                 keys = (entry.subject, *(str(entry.about.get(name) or "") for name in _NAMED))
                 name = str(entry.about.get("name") or "")
                 return next((words[key] for key in keys if key in words), name and _quoted(name))
@@ -157,7 +158,7 @@ def log_lines(store: Store, project_id: str, entries: Sequence[Entry]) -> list[t
 
 @requires("admin", reads=True)
 def log_csv(store: Store, project_id: str) -> str:
-    """Write the whole log as CSV, a row per entry; no cell can be read as a formula."""
+    """Write the whole log as CSV, a row per entry. Cells are escaped so that no spreadsheet runs them as a formula."""
     rows = []
     for entry in reversed(store.events.page(project_id)):
         at, details = entry.at.isoformat(timespec="seconds"), json.dumps(entry.body, ensure_ascii=False, sort_keys=True)
@@ -166,7 +167,7 @@ def log_csv(store: Store, project_id: str) -> str:
 
 
 def run_words(run: Run) -> str:
-    """Name a run, e.g. "calibration of consistency"."""
+    """Return the display name of a run, such as "calibration of consistency"."""
     return f"{_RUN_WORDS.get(run.kind, run.kind)} of {run.aspect}"
 
 

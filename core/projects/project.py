@@ -1,4 +1,4 @@
-"""A stored project in a notebook, with the runs, judges and criteria that the screens show; its report as files.
+"""Work with a stored project from a notebook, and write its report to files.
 
 ::
 
@@ -8,8 +8,8 @@
     result = project.wait(run_id)            # a Calibration
     project.report(golden_id, "coherence")   # all facts on the calibrated judge
 
-Projects are in `CONCORD_HOME` (or the database of `CONCORD_DATABASE_URL`).  This process has the role admin.  Functions
-of `core.projects` do the rest: ``projects.judge_file(project.store, run_id)``.
+Projects are stored in `CONCORD_HOME`, or in the database of `CONCORD_DATABASE_URL`. The process has the admin role. For
+everything else call functions of `core.projects`, such as ``projects.judge_file(project.store, run_id)``.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ REPORT_FILES = ("report.html", "appendix.html", "figures.csv")
 
 
 class Project:
-    """A project of the store, opened by `core.open_project`."""
+    """A stored project, opened with `core.open_project`."""
 
     def __init__(self, store: Store, settings: Settings, project_id: str) -> None:
         self.store, self.settings, self.project_id = store, settings, project_id
 
     def add(self, golden: GoldenSet | Path | str, **columns: Any) -> str:
-        """Add a golden set, or the one in a file (`columns` as for `core.load_golden`); returns its id."""
+        """Add a golden set, or the path of its file (`columns` as for `core.load_golden`); return its id."""
         if not isinstance(golden, GoldenSet):
             golden = load_golden(golden, **columns)
         return projects.add_golden(self.store, self.project_id, golden)
@@ -65,9 +65,9 @@ class Project:
         asking: Asking | None = None,
         **choices: Any,
     ) -> str:
-        """Enqueue a calibration and return the id of its run; arguments as `core.calibrate`.
+        """Enqueue a calibration and return the run id. Arguments are those of `core.calibrate`.
 
-        `golden` is the id of a golden set of the project, or a name that only one has.
+        `golden` is the id of a golden set of the project, or a unique name.
         """
         chosen = replace(settings or CalibrationSettings(), **choices)
         request = CalibrationRequest(
@@ -82,9 +82,10 @@ class Project:
         return projects.start_run(self.store, self.settings, request)
 
     def wait(self, run_id: str, seconds: float | None = None) -> Any:
-        """Wait for a run and return its result: a `Calibration`, or the record of its kind.
+        """Wait for a run and return its result, such as a `Calibration`.
 
-        JobError for a failed or cancelled run, and after so many `seconds`; the run itself continues.
+        Raises JobError if the run fails or is cancelled, or if it takes longer than `seconds`. It then continues to
+        run.
         """
         end = None if seconds is None else time.monotonic() + seconds
         while not (run := self.store.runs.get(run_id)).finished:
@@ -100,19 +101,19 @@ class Project:
         return outcome
 
     def report(self, golden: str, aspect: str, run_id: str | None = None) -> Report:
-        """Gather all facts on the judge of an aspect, or on that of judge run `run_id`."""
+        """Return the report on the judge of an aspect, or on the judge of judge run `run_id`."""
         return projects.report(self.store, self.project_id, self._golden_id(golden), aspect, run_id)
 
     def export(self, path: Path | str) -> ProjectFile:
-        """Export the whole project to a zip file, which `import-project` reads."""
+        """Export the whole project to a zip file for `import-project`."""
         return projects.export_project(self.store, self.settings, self.project_id, Path(path))
 
 
 def open_project(name_or_id: str, home: Path | str | None = None, *, create: bool = False) -> Project:
-    """Open a stored project by its id, or by a name that only one has; with `create` make it if it is missing.
+    """Open a stored project by its id or unique name. With `create`, create it if it does not exist.
 
-    `home` is the folder of the store; None takes it from the environment.  NotFoundError lists the projects; UsageError
-    if several have the name.
+    `home` is the folder of the store; None takes it from the environment. Raises NotFoundError, which lists the
+    projects, for an unknown name, and UsageError if several projects have the name.
     """
     settings = Settings.from_environment()
     if home is not None:
@@ -129,7 +130,7 @@ def open_project(name_or_id: str, home: Path | str | None = None, *, create: boo
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """A written report: its facts and its files."""
+    """A report that was written to files, with the paths."""
 
     report: Report
     html: Path
@@ -145,11 +146,11 @@ def write_report(
     golden: str = "",
     run: str = "",
 ) -> WrittenReport:
-    """Write the report on a calibrated judge into the folder `out`: `report.html`, `appendix.html`, `figures.csv`.
+    """Write the report on a calibrated judge to the folder `out`: `report.html`, `appendix.html`, `figures.csv`.
 
-    `project` and `golden` are names or ids ("": the newest golden set with a result), `run` is the id of a judge run
-    ("": that of the default version).  NotFoundError for unknown names, UsageError for a name that several have,
-    JobError without a result.
+    `project` and `golden` are names or ids ("": the newest golden set with a result). `run` is the id of a judge run
+    ("": that of the default version). Raises NotFoundError for an unknown name, UsageError for an ambiguous one, and
+    JobError if there is no result.
     """
     opened, folder = open_project(project), Path(out)
     if not golden:

@@ -1,16 +1,16 @@
-"""Project files: export a project to a zip, import one after checking the whole file, and the demo project.
+"""Export and import projects as zip files, and manage the demo project.
 
-``concord-project`` version 1 is a zip of ``manifest.json`` and one ``tables/NAME.jsonl`` for each table of
-`core.store.transfer.LAYOUT`, in that order.  JSON lines can be read by any language, a line at a time, and no native
-decoder sees bytes of unknown origin.
+A ``concord-project`` file (version 1) is a zip of ``manifest.json`` and one ``tables/NAME.jsonl`` per table of
+`core.store.transfer.LAYOUT`, in that order. Any language can read JSON Lines one line at a time. No native decoder gets
+bytes of unknown origin.
 
-A file may be hostile.  Nothing is unpacked to disk.  Limits hold before a byte is read, and content is counted and
-hashed.  Rows are stored in one transaction and read back with the code of the screens; an error undoes it.  A version
-that changes a column raises `VERSION` and converts the rows of earlier ones.
+A file may be hostile. Nothing is unpacked to disk. Sizes are checked before anything is read, and content is counted
+and hashed. Rows are stored in one transaction and read back with the code of the screens. An error rolls the
+transaction back. If a release changes a column, it raises `VERSION` and converts older rows.
 
-An import changes nothing that is there.  The project gets a new id and a free name; golden sets are shared by hash.
-Golden sets, labels and criteria can be used.  Imported runs are read-only (`start_and_resume.require_made_here`), and
-imported log entries are marked by their role.
+An import changes no existing data. The project gets a new id and a free name. Golden sets are shared by hash. Golden
+sets, labels and criteria can be used. Imported runs are read-only (`start_and_resume.require_made_here`), and imported
+log entries are marked by their role.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ from core.store.transfer import LAYOUT, Row, json_text
 from core.wording import counted
 
 FORMAT, VERSION = "concord-project", 1
-"""2 and 3 were used in development, so the next version is 4."""
+"""The next version is 4, because 2 and 3 were used in development."""
 MANIFEST = "manifest.json"
 _MB = 1_000_000
 _LONGEST_LINE = 64 * _MB
 _MOST_FILES = 64
 _DIRECTORY = 65_536
-"""Bytes of the zip's directory; ours have about 1,100."""
+"""Maximum bytes of the zip's directory. Exported files need about 1,100."""
 _RATIO, _RATIO_FROM = 300, 50 * _MB
 _MOST_VALUES = 2_000_000
-"""Lists and objects in one line: each takes some fifty times the memory of its two letters."""
-_LAST_SECOND = 253_402_300_799  # dates end with the year 9999
+"""Maximum number of lists and objects in a line. Each takes about 50 times the memory of its two characters."""
+_LAST_SECOND = 253_402_300_799  # end of the year 9999, the last year that datetime supports
 _HELD = {
     "goldens": ("project_goldens", "golden set", "golden sets"),
     "items": ("golden_items", "item", "items"),
@@ -80,14 +80,14 @@ _HELD = {
     "log": ("events", "log entry", "log entries"),
     "replies": ("run_replies", "reply", "replies"),
 }
-"""Kind of content → its table, and words for one and for several."""
+"""Kind of content → table, singular and plural."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectFile:
-    """The file of a project: its name in it, size in bytes, and digest of the content.
+    """A project file: name of the project, size in bytes, and digest of the content.
 
-    `holds` counts its rows by kind.
+    `holds` is the number of rows by kind.
     """
 
     project: str
@@ -103,13 +103,13 @@ class ProjectFile:
 
     @property
     def words(self) -> str:
-        """Its content in a line."""
+        """The content of the file in one line."""
         return ", ".join(counted(self.holds[name], one, several) for name, (_, one, several) in _HELD.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """An imported project and its file; `renamed` if its name was taken."""
+    """An imported project and its file. `renamed` is true if the name was taken."""
 
     project: ProjectSummary
     file: ProjectFile
@@ -122,9 +122,10 @@ class Imported:
 
 @requires("admin", "exported the project")
 def export_project(store: Store, settings: Settings, project_id: str, path: Path) -> ProjectFile:
-    """Export a project to the file `path`, never with keys or settings.
+    """Export a project to the file `path`, without keys or settings.
 
-    NotFoundError for an unknown project, ArchiveError if the file cannot be written or the project is too large.
+    Raises NotFoundError for an unknown project, and ArchiveError if the file cannot be written or the project is too
+    large.
     """
     project = store.projects.get(project_id)
     files: list[dict[str, Any]] = []
@@ -150,7 +151,7 @@ def export_project(store: Store, settings: Settings, project_id: str, path: Path
 
 
 def _write(zipped: zipfile.ZipFile, table: str, rows: Iterable[Row]) -> dict[str, Any]:
-    """Write the rows of a table, and return its manifest entry.  ArchiveError for a row that is too long to import."""
+    """Write the rows of a table and return its manifest entry. Raises ArchiveError if a row is too long to import."""
     name, n, size, digest = _file_name(table), 0, 0, hashlib.sha256()
     with zipped.open(name, "w", force_zip64=True) as file:
         for row in rows:
@@ -171,7 +172,7 @@ def _file_name(table: str) -> str:
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:
-    """SHA-256 over the names and hashes of all files, which does not depend on compression."""
+    """Return the SHA-256 of the names and hashes of all files, which does not depend on compression."""
     lines = "".join(f"{file['sha256']}  {file['name']}\n" for file in manifest["files"])
     return hashlib.sha256(lines.encode()).hexdigest()
 
@@ -180,10 +181,11 @@ def _digest(manifest: Mapping[str, Any]) -> str:
 def import_project(
     store: Store, settings: Settings, file: Path | IO[bytes], *, name: str = "", project_id: str = ""
 ) -> Imported:
-    """Make a new project of a file, under `name` or the name in the file; all of it or nothing.
+    """Import a project from a file, under `name` or the name in the file. A failed import leaves nothing behind.
 
-    `project_id` is for projects that ship with Concord; others get a new id.  ArchiveError for a file that is damaged,
-    too large, of a newer Concord, or hostile; UsageError for a long name; StoreError if the store cannot keep it.
+    `project_id` is for projects that ship with Concord; others get a new id. Raises ArchiveError if the file is
+    damaged, too large, hostile, or from a newer version. Raises UsageError if the name is too long, and StoreError if
+    the store cannot save the project.
     """
     wanted = " ".join(visible_name(name).split())
     if len(wanted) > LONGEST_NAME:
@@ -204,7 +206,7 @@ def import_project(
 
 
 def _bring_in(store: Store, archive: Archive, name: str, project_id: str) -> Imported:
-    """Store the rows of a file, and read them back in the same transaction."""
+    """Store the rows of a file, and read them back within the same transaction."""
     manifest = archive.manifest
     wanted = name or " ".join(manifest["project"].split())[:LONGEST_NAME] or "Imported project"
     others = {row.name for row in store.projects.all()}
@@ -238,12 +240,12 @@ def _bring_in(store: Store, archive: Archive, name: str, project_id: str) -> Imp
 
 
 class Archive:
-    """An opened zip whose directory and manifest have been checked."""
+    """An open zip file with a validated directory and manifest."""
 
     def __init__(self, file: IO[bytes], max_mb: int = 200) -> None:
-        """Open a zip of at most `max_mb` MB, which may unpack to twenty times as much.
+        """Open a zip file of at most `max_mb` MB, which may unpack to 20 times that size.
 
-        ArchiveError for another kind of file, one that is too large, or a hostile one.
+        Raises ArchiveError if the file is not a project file, too large or hostile.
         """
         self.size = _checked_end(file, max_mb)
         try:
@@ -276,7 +278,7 @@ class Archive:
             raise ArchiveError("The files in this zip don't match its manifest. Export the project again.")
 
     def rows(self, table: str) -> Iterator[tuple[str, Any]]:
-        """Yield (place, parsed JSON) of each row of a table; ArchiveError if count or hash are wrong."""
+        """Yield (position, parsed JSON) for each row of a table. Raises ArchiveError if the count or hash is wrong."""
         entry = next(file for file in self.manifest["files"] if file["table"] == table)
         name, digest, n = entry["name"], hashlib.sha256(), 0
         with _as_refusal(name), self._zip.open(name) as member:
@@ -322,7 +324,7 @@ def _finite(text: str) -> float:
 
 
 def _checked_end(file: IO[bytes], max_mb: int) -> int:
-    """Check the end of the zip before a library reads its directory, and return the size."""
+    """Validate the end of the zip before a library reads its directory; return the size in bytes."""
     size = file.seek(0, io.SEEK_END)
     if size > max_mb * _MB:
         raise ArchiveError(
@@ -349,7 +351,7 @@ def _checked_end(file: IO[bytes], max_mb: int) -> int:
 
 
 def _read_manifest(data: bytes) -> dict[str, Any]:
-    """Parse the manifest.  ArchiveError for another format or version."""
+    """Parse the manifest. Raises ArchiveError for another format or version."""
     try:
         manifest = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -387,10 +389,10 @@ _NAMED = re.compile(r'(?<!\\)"(r[0-9a-f]{12}|golden:[0-9a-f]{64})(?::[^"\\]*)?"'
 
 
 def _checked_tables(archive: Archive, goldens: dict[str, str]) -> Iterator[tuple[str, Iterator[Row]]]:
-    """Yield the rows of each table after checking their columns and references.
+    """Yield (table, rows) with columns and references validated.
 
-    A reference must be to a row of the file, because ids are looked up in the whole store.  `goldens` collects golden
-    sets and names.  ArchiveError for the first wrong row.
+    A reference must point to a row in the file, because ids are looked up in the whole store. `goldens` collects golden
+    set ids and names. Raises ArchiveError at the first invalid row.
     """
     runs, items = set[str](), set[str]()
     named: dict[str, str] = {}
@@ -426,14 +428,14 @@ def _checked_tables(archive: Archive, goldens: dict[str, str]) -> Iterator[tuple
 
 
 def _fault(table: str, row: Any) -> str:
-    """Describe what is wrong with the columns of a row; "" for nothing."""
+    """Describe what is wrong with the columns of a row; "" if they are valid."""
     kinds, columns = LAYOUT[table], metadata.tables[table].c
     if not isinstance(row, dict) or (odd := set(row) ^ set(kinds)):
         return f"{min(odd) if isinstance(row, dict) else 'the row'} is missing or unexpected"
     for name, value in row.items():
         if not _fits(kinds[name], columns[name], value) and not (value is None and columns[name].nullable):
             return f"{name} has a value of the wrong type, {str(value)[:60]!r}"
-    if table == "runs" and row["status"] not in FINISHED:  # a run that leaves is over
+    if table == "runs" and row["status"] not in FINISHED:  # only finished runs are exported
         return f"status {row['status']!r} isn't final"
     if table == "events" and (
         row["kind"] not in {*ENTRY_KINDS, *RETIRED} or row["role"].removesuffix(IMPORTED) not in ROLES
@@ -445,17 +447,17 @@ def _fault(table: str, row: Any) -> str:
 
 
 def _fits(kind: str, column: Any, value: Any) -> bool:
-    """Whether a value fits a column of a kind of `LAYOUT`."""
+    """Whether a value is valid in a column of a given kind (see `LAYOUT`)."""
     match kind:
         case "key":
             return isinstance(value, str) and len(value) <= column.type.length and value.isprintable()
-        case "int":  # an integer column of Postgres holds no more
+        case "int":  # the range of a Postgres integer column
             return type(value) is int and 0 <= value < 2**31
         case "real":
             return type(value) in (int, float) and (column.name == "value" or 0 <= value <= _LAST_SECOND)
         case "bool":
             return isinstance(value, bool)
-        case "json":  # text in place of an object is stored as it comes (with NaN, which JSON has no word for)
+        case "json":  # a string would be stored unparsed (and might hold NaN, which JSON does not allow)
             try:
                 value = json.loads(value) if isinstance(value, str) else value
             except (ValueError, RecursionError):
@@ -467,16 +469,16 @@ def _fits(kind: str, column: Any, value: Any) -> bool:
 
 
 def _read_back(store: Store, project_id: str, goldens: Iterable[str]) -> None:
-    """Read an imported project as the screens do; any error means that the file is bad."""
+    """Read an imported project as the screens do. Any error means that the file is invalid."""
     items = {golden_id: store.goldens.verified(golden_id).item_ids for golden_id in goldens}
     for run in store.runs.all(project_id):
         store.results.scores(run.run_id, items[run.golden_id])
-        if kind := KINDS.get(run.kind):  # else of a kind that this version does not know, which nobody opens
+        if kind := KINDS.get(run.kind):  # runs of an unknown kind can't be opened
             unpack(kind.request, run.request_json)
             for name, record in {RESULT: kind.result, JUDGE: JudgeState, **kind.documents}.items():
                 store.results.read(run.run_id, name, record)
     for criteria in store.criteria.all(project_id):
-        store.criteria.get(project_id, criteria.criteria_id)  # its id is the hash of its text
+        store.criteria.get(project_id, criteria.criteria_id)  # checks that the id is the hash of the text
     for entry in store.judges.all(project_id):
         store.judges.replies(project_id, entry.judge_id)
         n_items = len(items[entry.golden_id])
@@ -494,31 +496,32 @@ _SAMPLES = Path(__file__).parents[2] / "sample_data"
 DEMO_FILE = _SAMPLES / "demo_project.zip"
 REPLAY_SPEC = "recorded:sample_data/recorded/newsroom_session.jsonl"
 REPLAYED_ON = "notifications"
-"""The golden set that the recorded calibration asked about."""
+"""Name of the golden set of the recorded calibration."""
 ASPECT = "house_style"
 DEFINITION = "The notification keeps to the house style of the newsroom."
 CHOSEN = CalibrationSettings(preset="quick", rounds=1, keep=2, ensemble=1, reasons=False)
-"""Settings of the recorded calibration; others would ask for replies that nobody has written."""
+"""Settings of the recorded calibration. Others would need replies that are not in the recording."""
 
 
 def ensure_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> ProjectSummary:
-    """Import the demo project unless it is there.  ArchiveError for a missing or damaged file."""
+    """Import the demo project if it does not exist. Raises ArchiveError if the file is missing or damaged."""
     if any(row.project_id == DEMO_PROJECT for row in store.projects.all()):
         return store.projects.get(DEMO_PROJECT)
     return import_project(store, settings, file, name=DEMO_NAME, project_id=DEMO_PROJECT).project
 
 
 def welcome(store: Store, settings: Settings) -> None:
-    """Import the demo project into a new store, unless `CONCORD_DEMO` is off."""
+    """Import the demo project into an empty store, unless `CONCORD_DEMO` is off."""
     if settings.demo and not store.projects.all():
         ensure_demo(store, settings)
 
 
 @requires("admin", "reset the demo project")
 def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> ProjectSummary:
-    """Reset the demo project to its file.
+    """Reset the demo project to the content of its file.
 
-    JobError while a run of it has not finished, which is cancelled; ArchiveError for a missing or damaged file.
+    Raises JobError if a run has not finished; the run is then cancelled. Raises ArchiveError if the file is missing or
+    damaged.
     """
     unfinished = [run.run_id for run in store.runs.all(DEMO_PROJECT) if not run.finished]
     for run_id in unfinished:
@@ -535,9 +538,9 @@ def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> Proj
 
 @requires("reviewer")
 def start_replay(store: Store, settings: Settings) -> str:
-    """Start the recorded calibration in the demo project, and return the id of its run.
+    """Replay the recorded calibration in the demo project; return the run id.
 
-    It takes less than a minute, without key or network.  NotFoundError without a demo project.
+    It takes less than a minute and needs no key and no network. Raises NotFoundError if there is no demo project.
     """
     golden_id = next((each.golden_id for each in store.goldens.all(DEMO_PROJECT) if each.name == REPLAYED_ON), None)
     if golden_id is None:

@@ -1,4 +1,4 @@
-"""Judges of a project: for comparison, from uploaded files, from metrics, and fusions of other judges."""
+"""Manage the judges of a project: calibrated, uploaded, computed by metrics, or fused from others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from core.fusion.stack import Fusion
 
 LEAST_ALIKE = 10
-"""Texts on which verdicts have to equal those of a judge before they count as its own."""
+"""Minimum number of equal verdicts before an uploaded file counts as the same judge."""
 
 
 @requires("reviewer", "added a judge")
@@ -43,9 +43,9 @@ def add_judge(
     judge: JudgeScores,
     replies: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """Add a judge with its scores, and its replies by item id, and return its id; a second call changes nothing.
+    """Add a judge with its scores and its replies (by item id); return its id. Calling it again changes nothing.
 
-    NotFoundError for an unknown golden set or aspect, UsageError without a name.
+    Raises NotFoundError for an unknown golden set or aspect, and UsageError for an empty name.
     """
     require_aspect(store, golden_id, judge.aspect)
     if not judge.name.strip():
@@ -55,7 +55,7 @@ def add_judge(
 
 @requires("reviewer", "removed a judge")
 def remove_judge(store: Store, project_id: str, judge_id: str) -> None:
-    """Delete a judge; the run that made it stays."""
+    """Delete a judge. The run that made it stays."""
     store.judges.remove(project_id, judge_id)
 
 
@@ -64,11 +64,11 @@ def remove_judge(store: Store, project_id: str, judge_id: str) -> None:
 
 @dataclass(frozen=True)
 class JudgesShown:
-    """Judges of an aspect for comparison: `entries` have one version of the judge, named so; `aside` are the others.
+    """The judges of an aspect for comparison. `entries` have one version of the judge; `aside` has its other versions.
 
-    `own` is the id of the judge of `version` (None: none was measured on this golden set), and `baseline` that of the
-    same judge without criteria, "" without one.  `looks` counts the looks at held-out items.  `no_p` says why
-    comparisons with `own` carry no p value.
+    `version` is None if no version was measured on this golden set. `own` is the id of its judge, and `baseline` the id
+    of the same judge without criteria, or "". `looks` is the number of looks at held-out items. `no_p` says why
+    comparisons with `own` have no p value.
     """
 
     line: JudgeLine
@@ -82,16 +82,17 @@ class JudgesShown:
 
     @property
     def measure(self) -> Measure | None:
-        """The measure of the default version; None without one."""
+        """The statistic and level of the default version, or None."""
         version = self.line.default or self.version
         newest = None if version is None else version.newest
         return None if newest is None else Measure(newest.calibration.statistic, newest.calibration.level)
 
 
 def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> JudgesShown:
-    """List the judges of an aspect of a golden set, with the default version in place of all versions.
+    """List the judges of an aspect of a golden set, with only one version of the judge.
 
-    If it was not measured on this golden set, the newest version that was takes its place, retired ones last.
+    This is the default version if it was measured on this golden set. Otherwise it is the newest one that was, retired
+    versions last.
     """
     line = judge_line(store, project_id, aspect)
     of_version: dict[str, JudgeVersion] = {}
@@ -109,7 +110,7 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
         shown = line.default
     measured = shown.on(golden_id)
     own = next(entry.judge_id for entry in reversed(entries) if of_version.get(entry.judge_id) == shown)
-    # of the baselines that runs of the line left, that of the measurement (another model), else of the calibration
+    # the baseline of the measurement (which may use another model), else that of the calibration
     runs = {entry.run_id for version in line.versions for entry in version.measured}
     runs |= {version.made.base_run for version in line.versions}
     bare = {entry.judge.run_id: entry.judge_id for entry in entries if entry.judge.kind == "no criteria"}
@@ -130,9 +131,9 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
 
 
 def as_compared(store: Store, project_id: str, entries: Sequence[JudgeEntry]) -> list[JudgeScores]:
-    """Return the scores of judges, with those of calibrated judges mapped to the scale of the raters.
+    """Return the scores of judges. Scores of calibrated judges are mapped to the raters' scale.
 
-    A judge costs no call if its run asked no model.
+    Judges whose run asked no model count as free.
     """
     free = {run.run_id for run in store.runs.all(project_id) if not (run.usage.requests or run.usage.cached)}
     judges = []
@@ -147,7 +148,7 @@ def as_compared(store: Store, project_id: str, entries: Sequence[JudgeEntry]) ->
 
 
 def calibration_behind(store: Store, project_id: str, judge_id: str) -> Calibration | None:
-    """Load the calibration that made a judge; None for other judges."""
+    """Load the calibration that made a judge; None for any other judge."""
     judge = store.judges.get(project_id, judge_id).judge
     if judge.kind != "calibrated" or not judge.run_id or store.runs.get(judge.run_id).kind not in JUDGES:
         return None
@@ -159,10 +160,10 @@ def calibration_behind(store: Store, project_id: str, judge_id: str) -> Calibrat
 
 @requires("reviewer")
 def import_judge(store: Store, project_id: str, preview: ImportPreview, name: str) -> str:
-    """Add a previewed file as a judge called `name`, with its replies, and return the id of the judge.
+    """Add a previewed file as a judge called `name`, with its replies; return the id of the judge.
 
-    The same file makes the same judge again, whatever the name.  Verdicts that equal those of a judge of this project
-    have seen the labels that it has.  UsageError for a preview with problems or an empty name.
+    The same file always becomes the same judge, whatever the name. If the verdicts equal those of a judge of this
+    project, they count as having seen the same labels. Raises UsageError for a preview with problems or an empty name.
     """
     judge = preview.as_judge(name)
     digests = [text_digest(item) for item in store.goldens.load(preview.golden_id).items]
@@ -189,7 +190,7 @@ def import_judge(store: Store, project_id: str, preview: ImportPreview, name: st
 
 @dataclass(frozen=True, slots=True)
 class MetricsRequest:
-    """Compute metrics (see `core.metrics`) for all items of a golden set, and add a judge for each labelled aspect."""
+    """A request to compute metrics (`core.metrics`) for a golden set and add them as judges of each labelled aspect."""
 
     project_id: str
     golden_id: str
@@ -199,7 +200,7 @@ class MetricsRequest:
 
 @dataclass(frozen=True)
 class MetricsResult:
-    """Metric → its judge for the aspect of the request, and metric → why it was left out."""
+    """The results of a metrics run: metric → id of its judge, and metric → reason why it was left out."""
 
     judges: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -219,9 +220,9 @@ def _check_metrics(store: Store, settings: Settings, request: MetricsRequest) ->
 
 
 def run_metrics(work: RunWork) -> MetricsResult:
-    """Compute metric by metric; leave out one that fails, with the reason.
+    """Compute the metrics one by one, and record the reason if one fails.
 
-    Scores are cached by the content of the items, so that a resumed run finds them.
+    Scores are cached by the content of the items, so a resumed run does not compute them again.
     """
     request, golden = work.request(MetricsRequest), work.golden
     expected = len(golden.items) * len(request.names)
@@ -249,7 +250,7 @@ KINDS["metrics"] = Kind(MetricsRequest, MetricsResult, "computed metrics", _chec
 
 @dataclass(frozen=True)
 class FusionKept(Entry):
-    """A fusion saved as a judge, the subject: parts, state of the estimator, and result as JSON."""
+    """A log entry: a fusion saved as a judge (subject), with parts, estimator state and result as JSON."""
 
     kind = "fusion kept"
     does = "fusion kept"
@@ -263,10 +264,10 @@ class FusionKept(Entry):
 def fuse_judges(
     store: Store, project_id: str, golden_id: str, aspect: str, *, judge_ids: Sequence[str], settings: FusionSettings
 ) -> Fusion:
-    """Fuse judges without calls to a model; nothing is stored.
+    """Fuse judges without model calls. Nothing is stored.
 
-    NotFoundError for an unknown judge, UsageError for fewer than two usable parts or a judge of another golden set or
-    aspect, AspectError for too few items that no part has seen.
+    Raises NotFoundError for an unknown judge. Raises UsageError for fewer than two usable parts, or a judge of another
+    golden set or aspect. Raises AspectError if too few items are unseen by all parts.
     """
     from core.fusion.stack import fuse
 
@@ -284,14 +285,14 @@ def keep_fusion(
     settings: FusionSettings,
     name: str = "",
 ) -> str:
-    """Save a fusion as a judge, for comparison and export, and return its id.  Errors as `fuse_judges`."""
+    """Save a fusion as a judge for comparison and export; return its id. Raises the same errors as `fuse_judges`."""
     from core.fusion.stack import fuse
 
     golden, aspect, judges = _judges(store, project_id, golden_id, aspect, judge_ids)
     fusion = fuse(golden, aspect, judges, settings)
     judge = replace(fusion.judge, name=name.strip()[:120] or fusion.judge.name)
     ids = dict(zip((part.name for part in judges), judge_ids, strict=True))
-    # with what is needed to compute the part on other items
+    # everything that is needed to compute the part on other items
     parts = tuple(
         part_facts(part, store.judges.get(project_id, ids[part]).judge, ids[part]) for part in fusion.state["parts"]
     )
@@ -306,7 +307,7 @@ def keep_fusion(
 
 
 def kept_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
-    """Return the parts and state of a saved fusion.  NotFoundError for another judge."""
+    """Return the parts and state of a saved fusion. Raises NotFoundError for any other judge."""
     logged = store.events.all(project_id, FusionKept, judge_id)
     if not logged:
         raise NotFoundError(
@@ -316,7 +317,7 @@ def kept_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
 
 
 def part_facts(name: str, judge: JudgeScores, judge_id: str) -> dict[str, Any]:
-    """Describe the judge that is part `name` of a fusion."""
+    """Describe a judge that is part `name` of a fusion, as JSON."""
     about = {key: getattr(judge, key) for key in ("kind", "run_id", "higher_is_better")}
     return about | {"name": name, "judge_id": judge_id, "metric": judge.name if judge.kind == "metric" else ""}
 
@@ -324,7 +325,10 @@ def part_facts(name: str, judge: JudgeScores, judge_id: str) -> dict[str, Any]:
 def _judges(
     store: Store, project_id: str, golden_id: str, aspect: str, judge_ids: Sequence[str]
 ) -> tuple[GoldenSet, str, list[JudgeScores]]:
-    """Load golden set, aspect, and judges with readable names.  UsageError for a judge of another one."""
+    """Load a golden set and judges with readable names.
+
+    Raises UsageError if a judge belongs to another set or aspect.
+    """
     rows = [store.judges.get(project_id, judge_id) for judge_id in judge_ids]
     for row in rows:
         if row.golden_id != golden_id or row.judge.aspect != aspect:
@@ -336,7 +340,7 @@ def _judges(
 
 
 def readable_judges(store: Store, project_id: str, entries: Sequence[JudgeEntry]) -> list[JudgeScores]:
-    """Give judges readable, unique names: "Version 2" for a version, "ROUGE-2" for ``rouge2``."""
+    """Return the scores of judges under readable, unique names, such as "Version 2" or "ROUGE-2" (for ``rouge2``)."""
     from core.comparison import unique_names
 
     lines = {aspect: judge_line(store, project_id, aspect) for aspect in {entry.judge.aspect for entry in entries}}
@@ -351,9 +355,9 @@ def readable_judges(store: Store, project_id: str, entries: Sequence[JudgeEntry]
 
 
 def asked_fusion(store: Store, request: FusionRequest) -> tuple[GoldenSet, FusionJudge, tuple[int, ...]]:
-    """Load golden set, parts, and positions of the items to rate for a fusion by a model.
+    """Load the golden set, the parts, and the positions of the items to rate for a fusion by a language model.
 
-    NotFoundError for an unknown aspect or judge, UsageError for no judge at all.
+    Raises NotFoundError for an unknown aspect or judge, and UsageError if there are no judges.
     """
     from core.data.split import task_of, whole_sources
     from core.fusion.model_rating import FusionJudge
@@ -374,9 +378,9 @@ def asked_fusion(store: Store, request: FusionRequest) -> tuple[GoldenSet, Fusio
 
 
 def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) -> FusionEstimate:
-    """Estimate calls, tokens and price of a fusion by a model.
+    """Estimate calls, tokens and price of a fusion by a language model.
 
-    UsageError for a judge that is not a language model; AuthError without a key.
+    Raises UsageError if the judge is not a language model, and AuthError without a key.
     """
     from core.fusion.model_rating import estimate_rating
     from core.judging.judge_specs import language_model
@@ -392,7 +396,7 @@ def _check_fusion(store: Store, settings: Settings, request: FusionRequest) -> t
 
 
 def run_fusion(work: RunWork) -> FusionRunView:
-    """Rate item by item, as far as the budget reaches, and enter the scores as a judge."""
+    """Rate the items with a language model until the budget is spent, and add the scores as a judge."""
     from core.fusion.model_rating import rate_by_model
     from core.judging.judge_specs import NAMED, language_model
 
@@ -430,15 +434,15 @@ def run_fusion(work: RunWork) -> FusionRunView:
 
 
 def unseen_and_asked(golden: GoldenSet, judge: JudgeScores) -> IntArray:
-    """Find the items that a judge was asked about, of sources whose labels it has not seen."""
+    """Return the positions of items that a judge was asked about, without sources whose labels it has seen."""
     asked = ~np.isnan(judge.values) | np.isin(golden.item_ids, [verdict.item_id for verdict in judge.unscored])
     return np.flatnonzero(asked & ~seen_sources(golden, [judge]))
 
 
 def fusion_result(store: Store, run_id: str, settings: FusionSettings) -> Alignment | None:
-    """Measure a finished fusion by a model, at the statistic and level of `settings`.
+    """Measure a finished fusion by a language model, with the statistic and level of `settings`.
 
-    On labelled items of sources that no part has seen; None if its judge was deleted.
+    It uses labelled items of sources that no part has seen. Returns None if the judge was deleted.
     """
     from core.fusion.stack import Agreement, require_systems
 

@@ -1,7 +1,7 @@
-"""Projects and golden sets of a store, and disk usage.
+"""Manage projects and golden sets of a store, and show and free disk space.
 
-Everybody may read.  `requires` says the role that any other task needs, and logs every change.  Roles are checked here
-and not only on the screens.
+Everybody may read. For all other functions `requires` checks the role and logs the change, so the checks don't depend
+on the screens.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from core.store.store import Store, requires
 
 
 def given_reason(reason: str) -> str:
-    """Return the trimmed reason for a decision.  UsageError without one."""
+    """Return the trimmed reason for a decision. Raises UsageError if it is empty."""
     if not (trimmed := reason.strip()):
         raise UsageError("This decision has no reason. Enter one for people who read it later.")
     return trimmed
@@ -43,7 +43,10 @@ _stores: dict[str, Store] = {}
 
 
 def open_store(settings: Settings) -> Store:
-    """Open the store of `settings`, once per process.  StoreError if it cannot be opened or is of a newer Concord."""
+    """Open the store of `settings`, once per process.
+
+    Raises StoreError if it cannot be opened or was written by a newer version.
+    """
     url = settings.database_url or f"sqlite:///{settings.home.absolute() / 'concord.sqlite'}"
     with _lock:
         if url not in _stores:
@@ -53,7 +56,7 @@ def open_store(settings: Settings) -> Store:
 
 @requires("admin", "made the project")
 def create_project(store: Store, name: str) -> ProjectSummary:
-    """Create an empty project.  UsageError for a name that is empty or too long."""
+    """Create an empty project. Raises UsageError if the name is empty or too long."""
     trimmed = " ".join(visible_name(name).split())
     if not trimmed:
         raise UsageError("Enter a name for the project.")
@@ -66,16 +69,17 @@ def create_project(store: Store, name: str) -> ProjectSummary:
 
 
 def find_project(store: Store, name_or_id: str) -> ProjectSummary:
-    """Find a project by its id, or by a name that only one has.  NotFoundError lists the projects."""
+    """Find a project by its id or unique name. Raises NotFoundError, which lists the projects, if there is none."""
     projects = store.projects.all()
     project_id = named(name_or_id, [(row.project_id, row.name) for row in projects], "project", "here")
     return next(row for row in projects if row.project_id == project_id)
 
 
 def named(name_or_id: str, known: Sequence[tuple[str, str]], what: str, where: str) -> str:
-    """Find an id among `known` (id, name) pairs by itself, or by a name that only one has.
+    """Return the id that matches an id or a unique name among `known` (id, name) pairs.
 
-    NotFoundError lists the names, UsageError the ids that have the name.
+    Raises NotFoundError, which lists the names, for an unknown one. Raises UsageError, which lists the ids, if several
+    have the name.
     """
     matching = [key for key, _ in known if key == name_or_id] or [key for key, name in known if name == name_or_id]
     if not matching:
@@ -88,7 +92,7 @@ def named(name_or_id: str, known: Sequence[tuple[str, str]], what: str, where: s
 
 
 def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> ProjectSummary:
-    """Create the project "Sample project" with the golden sets of sample_data/; a second call changes nothing."""
+    """Create the project "Sample project" with the golden sets of sample_data/, unless it exists."""
     known = {row.project_id: row for row in store.projects.all()}
     files = sorted(file for file in folder.iterdir() if file.suffix in (".jsonl", ".csv"))
     if SAMPLE_PROJECT not in known or known[SAMPLE_PROJECT].n_goldens < len(files):
@@ -105,9 +109,9 @@ def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> Projec
 
 @requires("reviewer", "added a golden set")
 def add_golden(store: Store, project_id: str, golden: GoldenSet) -> str:
-    """Add a golden set to a project, and return its id, the digest of its content; a second call changes nothing.
+    """Add a golden set to a project; return its id, which is the digest of its content.
 
-    NotFoundError for an unknown project.
+    Calling it again changes nothing. Raises NotFoundError for an unknown project.
     """
     store.projects.get(project_id)
     return store.goldens.add(project_id, golden)
@@ -115,7 +119,7 @@ def add_golden(store: Store, project_id: str, golden: GoldenSet) -> str:
 
 @requires("reviewer", "added the sample summaries")
 def add_sample(store: Store, project_id: str) -> str:
-    """Add the summaries of sample_data/ (made-up texts, simulated labels) to a project, and return their id."""
+    """Add the summaries of sample_data/ (made-up texts, simulated labels) to a project; return the golden set's id."""
     from core.data import load_golden
 
     store.projects.get(project_id)
@@ -124,12 +128,12 @@ def add_sample(store: Store, project_id: str) -> str:
 
 @requires("reviewer", reads=True)
 def read_upload(store: Store, data: bytes, name: str, *, max_mb: float) -> Table:
-    """Read the table of an uploaded file (`core.data.read_upload`).  GoldenError for a file that cannot be read."""
+    """Read the table of an uploaded file (see `core.data.read_upload`). Raises GoldenError if it cannot be read."""
     return golden_table(read_table_sent(data, name, max_mb=max_mb, max_rows=LIMITS.items))
 
 
 def require_aspect(store: Store, golden_id: str, aspect: str) -> tuple[GoldenSummary, AspectSummary]:
-    """Return a golden set and an aspect of it.  NotFoundError if either is unknown."""
+    """Return the summaries of a golden set and an aspect of it. Raises NotFoundError if either is unknown."""
     golden = store.goldens.get(golden_id)
     summary = golden.aspect(aspect)
     if summary is None:
@@ -142,7 +146,7 @@ def require_aspect(store: Store, golden_id: str, aspect: str) -> tuple[GoldenSum
 
 
 def storage(store: Store, settings: Settings) -> tuple[StoredSize, ...]:
-    """Measure the disk usage of the tables of the store and of hidden states, largest first."""
+    """Return the disk usage of the store's tables and of hidden states, largest first."""
     states = list(_states(settings))
     files = StoredSize("hidden states", len(states), sum(size for _, size, _ in states))
     return tuple(sorted((*store.upkeep.held(), files), key=lambda held: -held.n_bytes))
@@ -150,10 +154,10 @@ def storage(store: Store, settings: Settings) -> tuple[StoredSize, ...]:
 
 @requires("admin")
 def prune(store: Store, settings: Settings, days: float, *, delete: bool = False) -> tuple[StoredSize, int, int]:
-    """Delete cached replies and hidden states that are older than `days`; without `delete` only count them.
+    """Delete cached replies and hidden states older than `days`; without `delete`, only count them.
 
-    Returns the size of the replies, then number and bytes of the files of hidden states.  Replies of unfinished and
-    resumable runs stay.  UsageError for days below 0.
+    Returns the size of the replies, and the number and total bytes of the files of hidden states. Replies of unfinished
+    and resumable runs stay. Raises UsageError for negative days.
     """
     if not days >= 0:
         raise UsageError(f"The number of days must be at least 0; got {days:g}.")
@@ -169,7 +173,7 @@ def prune(store: Store, settings: Settings, days: float, *, delete: bool = False
 
 
 def _states(settings: Settings) -> Iterator[tuple[Path, int, float]]:
-    """Yield (path, bytes, time in seconds since 1970) of every file of hidden states."""
+    """Yield (path, bytes, Unix time) for each file of hidden states."""
     for path in (settings.home / "states").rglob("*.npy"):
         with suppress(FileNotFoundError):
             facts = path.stat()

@@ -1,4 +1,4 @@
-"""Export a project's results: the report, `judge.yaml` with adapters, `repeval.yaml`, `fused.yaml`."""
+"""Export the results of a project: report, `judge.yaml`, adapters, `repeval.yaml` and `fused.yaml`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredJudge:
-    """A judge measured on a golden set by a run; `version` is None for a calibration without one."""
+    """A judge that a run measured on a golden set. `version` is None for a calibration that made no version."""
 
     run: Run
     version: JudgeVersion | None
@@ -49,7 +49,7 @@ class MeasuredJudge:
 
     @property
     def words(self) -> str:
-        """Its name, e.g. "version 3 (current)" or "calibration of 22 November 2026"."""
+        """The display name, such as "version 3 (current)" or "calibration of 22 November 2026"."""
         missing = "" if self.held_out else ", not measured on held-out items"
         if self.version is None:
             return f"calibration of {day(self.run.created_at)}{missing}"
@@ -57,7 +57,7 @@ class MeasuredJudge:
 
 
 def measured_judges(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[MeasuredJudge, ...]:
-    """List the measured judges of a golden set, each version once: the default first, then newest runs first."""
+    """List the judges measured on a golden set, each version once: the default version, then newest runs first."""
     line, judges = judge_line(store, project_id, aspect), []
     for run in judge_runs(store, project_id, golden_id, aspect):
         version = line.of_run(run.run_id)
@@ -68,9 +68,9 @@ def measured_judges(store: Store, project_id: str, golden_id: str, aspect: str) 
 
 
 def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None) -> Report:
-    """Gather all facts on the judge of a judge run (None: that of the default version, else the newest).
+    """Return the report on the judge of a judge run (None: that of the default version, else the newest).
 
-    Asks no judge.  NotFoundError for unknown ids, JobError without a result or a measurement on held-out items.
+    No judge is asked. Raises NotFoundError for unknown ids, and JobError without a result or a held-out measurement.
     """
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)
     calibration = as_claimed(store, run.run_id, load_calibration(store, run.run_id))
@@ -82,7 +82,7 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
     line, openings = judge_line(store, project_id, aspect), list_held_out_accesses(store, project_id, golden_id, aspect)
     used = used_before(line, run, openings)
     judged = ReportedJudge(store.goldens.load(golden_id), calibration, run.run_id)
-    # as on Compare, other versions are left out: each judge more is a comparison more to correct for
+    # as on Compare, other versions are left out: each extra judge is an extra comparison to correct for
     shown = judges_shown(store, project_id, golden_id, aspect)
     entries = [*shown.entries, *(each for each in shown.aside if each.judge.run_id == run.run_id)]
     board, aside = judged.board(as_compared(store, project_id, entries))
@@ -113,7 +113,10 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
 
 
 def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None) -> Run:
-    """Find the judge run `run_id`, or (None) that of the default version, else the newest.  JobError without any."""
+    """Return the judge run `run_id` (None: that of the default version, else the newest).
+
+    Raises JobError if there is none.
+    """
     name = store.goldens.get(golden_id).name
     complete = judge_runs(store, project_id, golden_id, aspect)
     if run_id is not None and all(run.run_id != run_id for run in complete):
@@ -131,9 +134,9 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
 
 
 def judge_file(store: Store, run_id: str) -> str:
-    """Write `judge.yaml` of a judge run, with all that the project knows: version, approvals, ceiling, looks, people.
+    """Return `judge.yaml` of a judge run, including version, approvals, ceiling, held-out looks and counts of users.
 
-    The file of a judge that nobody approved says so among its warnings.  Errors as `load_calibration`.
+    If nobody approved the judge, a warning in the file says so. Raises the same errors as `load_calibration`.
     """
     from core.judge_files.judge_writing import judge_yaml, known_of
 
@@ -157,7 +160,7 @@ def judge_file(store: Store, run_id: str) -> str:
 
 
 def judge_adapters(store: Store, run_id: str) -> tuple[Adapter, ...]:
-    """Write the judge of a judge run as files for other tools.  JudgeError for a judge that cannot be exported."""
+    """Export the judge of a judge run to other tools. Raises JudgeError if the judge cannot be exported."""
     import yaml
 
     from core.judge_files.adapters import adapters
@@ -166,9 +169,9 @@ def judge_adapters(store: Store, run_id: str) -> tuple[Adapter, ...]:
 
 
 def repeval_file(store: Store, run_id: str) -> str:
-    """Write `repeval.yaml` of a finished RepEval run, for `score --judge-file`.
+    """Return `repeval.yaml` of a finished RepEval run, for `score --judge-file`.
 
-    NotFoundError for an unknown run, and for one without a score for other items.
+    Raises NotFoundError if the run is unknown, or if its score cannot be applied to other items.
     """
     from core.judge_files.judge_writing import yaml_text
     from core.repeval.fitted import repeval_card
@@ -181,10 +184,11 @@ def repeval_file(store: Store, run_id: str) -> str:
 
 
 def fused_file(store: Store, project_id: str, judge_id: str) -> str:
-    """Write `fused.yaml` of a saved fusion, for `score --judge-file`.
+    """Return `fused.yaml` of a saved fusion, for `score --judge-file`.
 
-    The file holds metrics, calibrated judges and RepEval directions of its parts, and the plan of a model.  Scores of
-    other parts are read from a column that it names.  NotFoundError for another judge, or if a part was removed.
+    The file holds the metrics, calibrated judges and RepEval directions of its parts, and a language model's plan.
+    Scores of other parts are read from a column that the file names. Raises NotFoundError for any other judge, or if a
+    part was deleted.
     """
     from core.data.split import KnownTexts
     from core.fusion.fused_run import fused_card
@@ -209,7 +213,7 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
 
 
 def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
-    """Make the file of a fusion by a model, measured on labelled items that no part has seen."""
+    """Return the content of the file of a fusion by a language model, measured on items that no part has seen."""
     from core.comparison import usual_level
     from core.data.split import KnownTexts
     from core.fusion.fused_run import fused_card
@@ -248,20 +252,20 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
 
 
 def _recipe(store: Store, part: Mapping[str, Any]) -> FusedPart:
-    """Describe how a part is computed elsewhere; without a recipe its scores are read from a column."""
+    """Describe how to compute a part on other items. If that is impossible, its scores are read from a column."""
     from core.judge_files import judge_card
     from core.judge_files.documents import FusedPart
     from core.metrics import make_metric
 
     name, kind, run_id = str(part["name"]), part["kind"], part["run_id"]
     found: dict[str, Any] = {}
-    # a run of another kind, one that is gone, a damaged file of an import; a metric renamed among the judges
+    # the run has another kind or was deleted, an imported file is damaged, or a metric was renamed
     with suppress(JobError, JudgeError, NotFoundError, UsageError):
         if kind == "calibrated" and run_id:
             found["judge"] = judge_card(load_calibration(store, run_id))
         elif kind == "repeval" and run_id and store.runs.get(run_id).kind == "repeval":
             outcome = store.results.read(run_id, RESULT, RepEvalOutcome)
-            scorer = None if outcome is None else outcome.result.scorer  # an SVM or an older run has none
+            scorer = None if outcome is None else outcome.result.scorer  # None for an SVM or an older run
             found["repeval"] = None if scorer is None else scorer.as_json()
         elif kind == "metric":
             metric = str(part.get("metric") or name)

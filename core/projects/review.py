@@ -1,8 +1,8 @@
-"""Review: the open points of an aspect, one at a time, with votes and decisions.
+"""Review the open points of an aspect, with votes and decisions.
 
-Open points are proposals of refinement rounds, edits that no version of the judge follows yet, and triaged items that
-somebody picked or called ambiguous or wrongly labelled.  Everybody sees the first point.  Its votes stay hidden until
-everybody who joined has voted.  A reviewer decides, and the log keeps decision and reason.
+Open points are proposals of refinement rounds, edits that no judge version follows yet, and triaged items. Items count
+if somebody picked them or called them ambiguous or wrongly labelled. All participants see the first point. Votes stay
+hidden until everybody who joined has voted. A reviewer decides, and the log records the decision with its reason.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Choice = Literal["for", "against", "abstain"]
 CHOICES: tuple[Choice, ...] = ("for", "against", "abstain")
 Verdict = Literal["accepted", "rejected", "postponed"]
 JOINED_FOR = timedelta(hours=12)
-"""Nobody waits for somebody who joined longer ago than this."""
-_CLAIMS = {  # one can vote for or against each
+"""Time after which the review no longer waits for the vote of somebody who joined."""
+_CLAIMS = {  # points to vote for or against
     "ambiguous": "The criteria need a rule for this text.",
     "judge wrong": "The judge is wrong on this text.",
     "label wrong": "The label of this text is wrong.",
@@ -39,7 +39,7 @@ _CLAIMS = {  # one can vote for or against each
 
 @dataclass(frozen=True)
 class ReviewEntry(Entry):
-    """A log entry about the review of an aspect of a golden set."""
+    """A log entry about a review of an aspect of a golden set."""
 
     golden_id: str
     aspect: str
@@ -57,7 +57,7 @@ class ReviewLeft(ReviewEntry):
 
 @dataclass(frozen=True)
 class Vote(ReviewEntry):
-    """A vote on a point, whose key is the subject; the newest vote of a user counts."""
+    """A log entry: a vote on a point. The subject is the point's key, and a user's newest vote counts."""
 
     kind = "vote"
     does = "voted {0.choice}"
@@ -67,7 +67,7 @@ class Vote(ReviewEntry):
 
 @dataclass(frozen=True)
 class PointDecided(ReviewEntry):
-    """A decision on a point, whose key is the subject; `tally` counts the votes, "" without any."""
+    """A log entry: a decision on a point. The subject is the point's key, and `tally` sums up the votes."""
 
     kind = "decision"
     does = "decided: {0.verdict}"
@@ -81,11 +81,11 @@ class PointDecided(ReviewEntry):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """An open point: a change of criteria, or a disagreement about item `item_id`.
+    """An open point of a review: a change of criteria, or a disagreement about item `item_id`.
 
-    A change proposes criteria `subject_id` in place of `parent_id`, by the round `run_id` or ("") by an edit.  A
-    disagreement is about an item as the criteria or judge `subject_id` scored it.  `seen` is the number of the decision
-    that postponed the point, 0 for none.  `waiting` are the users who have yet to vote.
+    A change proposes to replace criteria `parent_id` by `subject_id`. It comes from the round `run_id`, or from an edit
+    (""). In a disagreement `subject_id` is the criteria or judge that scored the item. `seen` is the number of the
+    decision that postponed the point, 0 for none. `waiting` has the users who have not voted yet.
     """
 
     key: str
@@ -101,7 +101,7 @@ class Point:
 
     @property
     def revealed(self) -> bool:
-        """Whether the votes may be shown with their names."""
+        """Whether votes and names may be shown."""
         return bool(self.votes) and not self.waiting
 
     def voters(self, choice: Choice) -> list[str]:
@@ -109,26 +109,26 @@ class Point:
 
     @property
     def tally(self) -> str:
-        """E.g. "2 for, 1 against, 0 abstained"; "" without votes."""
+        """The votes in words, such as "2 for, 1 against, 0 abstained"; "" without votes."""
         n_for, n_against, n_abstained = (len(self.voters(choice)) for choice in CHOICES)
         return f"{n_for} for, {n_against} against, {n_abstained} abstained" if self.votes else ""
 
     def needs_reason(self, verdict: Verdict) -> bool:
-        """Whether the votes are not reason enough for this decision."""
+        """Return whether this decision requires a reason, because the votes don't support it."""
         lead = len(self.voters("for")) - len(self.voters("against"))
         return verdict != "postponed" and (bool(self.waiting) or lead == 0 or (lead > 0) != (verdict == "accepted"))
 
 
 @dataclass(frozen=True)
 class OpenReview:
-    """The review of an aspect of a golden set: open points, users to wait for, and decisions, newest first."""
+    """The review of an aspect of a golden set: open points, participants, and decisions (newest first)."""
 
     points: tuple[Point, ...]
     joined: tuple[str, ...]
     decided: tuple[PointDecided, ...]
 
     def find(self, key: str) -> Point:
-        """Return an open point by its key.  ConflictError for a decided one, UsageError for an unknown one."""
+        """Return an open point by its key. Raises ConflictError if it was decided, UsageError if it is unknown."""
         for point in self.points:
             if point.key == key:
                 return point
@@ -144,9 +144,9 @@ class OpenReview:
 
 
 def open_review(store: Store, project_id: str, golden_id: str, aspect: str) -> OpenReview:
-    """Open the review of an aspect: open points, reviewers and decisions.
+    """Load the review of an aspect: open points, participants and decisions.
 
-    Changes come first, then disagreements, then what was postponed.
+    Changes come first, then disagreements, then postponed points.
     """
     entries = [
         entry
@@ -179,7 +179,7 @@ def open_review(store: Store, project_id: str, golden_id: str, aspect: str) -> O
 def _changes(
     store: Store, project_id: str, golden_id: str, aspect: str, decided: Mapping[str, PointDecided]
 ) -> Iterator[Point]:
-    """Proposals and edits that are not decided, as points without votes."""
+    """Yield proposals and edits without a decision, as points without votes."""
     names = criteria_names(store, project_id, aspect)
     for run in store.runs.all(project_id):  # newest first
         if (run.kind, run.golden_id, run.aspect) != ("round", golden_id, aspect):
@@ -204,7 +204,7 @@ def _changes(
 def _items(
     store: Store, project_id: str, golden_id: str, aspect: str, decided: Mapping[str, PointDecided]
 ) -> Iterator[Point]:
-    """Triaged items to talk about, unless they were decided since, as points without votes."""
+    """Yield triaged items without a later decision, as points without votes."""
     for item_id, triage in list_triage(store, project_id, golden_id, aspect).items():
         key = f"item:{golden_id}:{aspect}:{item_id}"
         decision = decided.get(key)
@@ -222,10 +222,10 @@ ProposalState = Literal["open", "accepted", "rejected"]
 
 @dataclass(frozen=True)
 class ListedProposal:
-    """A proposal next to its parent, with the decision on it.
+    """A refinement proposal, its difference from its parent, and the decision on it.
 
-    Differences are proposal minus parent, on calibration items and on the inner fold.  Their p values are corrected
-    (Holm) over the proposals of the round.
+    Differences are proposal minus parent, on calibration items and on the inner fold. Their p values are corrected
+    (Holm) for the number of proposals in the round.
     """
 
     criteria: Criteria
@@ -240,7 +240,7 @@ class ListedProposal:
 
 
 def list_proposals(store: Store, run_id: str) -> list[ListedProposal]:
-    """List the proposals of a refinement round, largest difference on the inner fold first; empty until it finishes."""
+    """List the proposals of a finished refinement round, largest difference on the inner fold first."""
     run = store.runs.get(run_id)
     if run.kind != "round":
         raise JobError(f"Run {run_id} isn't a refinement round. Choose a refinement round.")
@@ -266,7 +266,7 @@ def list_proposals(store: Store, run_id: str) -> list[ListedProposal]:
 
 
 def hidden_votes(store: Store, project_id: str) -> set[int]:
-    """Find the votes that nobody may see yet: the log numbers of votes on a point that waits for others."""
+    """Return the log numbers of votes that must stay hidden, because others have not voted on the point yet."""
     entries = store.events.all(project_id, ReviewEntry)
     reviews = {(entry.golden_id, entry.aspect) for entry in entries}
     points = [point for where in reviews for point in open_review(store, project_id, *where).points]
@@ -279,7 +279,7 @@ def hidden_votes(store: Store, project_id: str) -> set[int]:
 
 
 def review_moved(store: Store, project_id: str) -> int:
-    """Return a number that grows with every change in a review of the project."""
+    """Return a number that increases with each change in a review of the project."""
     return max((entry.number for entry in store.events.all(project_id, ReviewEntry)), default=0)
 
 
@@ -288,23 +288,23 @@ def review_moved(store: Store, project_id: str) -> int:
 
 @requires("annotator")
 def join_review(store: Store, project_id: str, golden_id: str, aspect: str) -> None:
-    """Join the review: votes are shown only once this user has voted.  UsageError without a name."""
+    """Join the review, so that votes stay hidden until this user has voted. Raises UsageError without a name."""
     if named_user(store) not in open_review(store, project_id, golden_id, aspect).joined:
         store.events.add(project_id, ReviewJoined(golden_id, aspect, subject=golden_id), store.actor)
 
 
 @requires("annotator")
 def leave_review(store: Store, project_id: str, golden_id: str, aspect: str) -> None:
-    """Leave the review: nobody waits for this user any more, and their votes count."""
+    """Leave the review, so that nobody waits for this user. Their votes still count."""
     if store.actor.name in open_review(store, project_id, golden_id, aspect).joined:
         store.events.add(project_id, ReviewLeft(golden_id, aspect, subject=golden_id), store.actor)
 
 
 @requires("annotator")
 def cast_vote(store: Store, project_id: str, golden_id: str, aspect: str, key: str, *, choice: Choice) -> None:
-    """Vote on an open point, and join the review; a second vote replaces the first.
+    """Vote on an open point, and join the review. A second vote replaces the first.
 
-    UsageError without a name, ConflictError for a point that was decided meanwhile.
+    Raises UsageError without a name, and ConflictError if the point was decided in the meantime.
     """
     named_user(store)
     point = open_review(store, project_id, golden_id, aspect).find(key)
@@ -323,10 +323,10 @@ def decide_point(
     reason: str = "",
     seen: int = 0,
 ) -> None:
-    """Decide an open point; `seen` is `Point.seen` as the user saw it.
+    """Decide an open point. `seen` is the `Point.seen` that the user saw.
 
-    A postponed point comes last, without its votes.  UsageError without a reason where `Point.needs_reason`,
-    ConflictError when somebody else decided meanwhile.
+    A postponed point moves to the end and loses its votes. Raises UsageError if a required reason is missing
+    (`Point.needs_reason`), and ConflictError if somebody else has decided in the meantime.
     """
     point = open_review(store, project_id, golden_id, aspect).find(key)
     if point.needs_reason(verdict) and not reason.strip():

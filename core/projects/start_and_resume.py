@@ -1,11 +1,10 @@
-"""Start, run, cancel, resume and view the runs of a project; `KINDS` lists what a run can do.
+"""Start, execute, cancel, resume and view runs. `KINDS` lists all kinds of runs.
 
-What happens when Start is pressed: `start_run` looks the kind of the request up in `KINDS`, checks the request, writes
-a row in `runs` and makes sure that a worker is running.  The worker's queue (`core.jobs.queue`) takes the row and calls
-`do_run`, which calls the function of the kind with a `RunWork`.  A run that is resumed, or taken over from a lost
-worker, is called again.  It finds what was paid for: its replies, criteria, judges, scores and documents, hidden states
-on disk.  What it does again is arithmetic, so its inputs are pinned, and requests, seeds and tie-breaks come in a fixed
-order.
+To start a run, `start_run` looks up the kind of the request in `KINDS` and checks the request. It writes a row in
+`runs` and makes sure that a worker is running. The worker's queue (`core.jobs.queue`) takes the row and calls `do_run`,
+which calls the function of the kind with a `RunWork`. To resume a run, or take it over from a lost worker, the function
+is called again. It finds its earlier replies, criteria, judges, scores and documents in the store, and hidden states on
+disk. Only arithmetic is repeated. So inputs are pinned, and requests, seeds and tie-breaks have a fixed order.
 """
 
 from __future__ import annotations
@@ -36,14 +35,17 @@ from core.store.store import Store, requires
 T = TypeVar("T")
 
 EDIT_SCORED = "an edit was scored on them"
-"""Why held-out items were opened: edited criteria were compared with their parent."""
+"""Reason for opening held-out items: an edit was compared with its parent."""
 MODELS_TRIED = "other models were tried on them"
-"""Why held-out items were opened: models were compared with that of the judge."""
+"""Reason for opening held-out items: other models were compared with the judge's model."""
 
 
 @dataclass(frozen=True)
 class HeldOutAccess(Entry):
-    """A look at the held-out items of a golden set, the subject.  Items looked at often are no longer held out."""
+    """A log entry: results on the held-out items of a golden set (subject) were seen.
+
+    Frequent looks make them optimistic.
+    """
 
     kind = "held-out opened"
     does = "opened the held-out items: {0.why}"
@@ -53,7 +55,10 @@ class HeldOutAccess(Entry):
 
 @dataclass(frozen=True)
 class JudgeState:
-    """State of a prepared judge, from which `restore_judge` makes it again; `prepared` is the text of its model."""
+    """The state of a prepared judge for `restore_judge`.
+
+    `prepared` has the calls and cost of preparing it.
+    """
 
     state: Mapping[str, Any]
     prepared: Prepared = field(default_factory=Prepared)
@@ -64,11 +69,12 @@ class JudgeState:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of run.
+    """A kind of run, with its functions and record types.
 
-    `does` is the action in the log.  `check` validates a request, completes it, and adds title and SPEC of the judge.
-    `opens` says why a run looks at held-out items, "" if it does not.  `documents` are its intermediate records by
-    name.  `enter` adds the results to the project, after the result is stored, because screens then open it.
+    `does` is the action in the log. `check` validates and completes a request, and returns it with the title and the
+    SPEC of the judge. `opens` is the reason for opening held-out items, "" if they stay closed. `documents` are
+    intermediate records by name. `enter` adds the results to the project. It runs after the result is stored, because
+    screens then open the result.
     """
 
     request: type[RunRequest]
@@ -87,14 +93,14 @@ KINDS: dict[RunKind, Kind] = {}
 
 @requires("reviewer")
 def start_run(store: Store, settings: Settings, request: RunRequest) -> str:
-    """Enqueue a run and make sure that a worker is running; return its id.
+    """Enqueue a run, make sure that a worker is running, and return the run id.
 
     Looks at held-out items are logged (`list_held_out_accesses`).
 
     Raises:
-        NotFoundError: an unknown project, golden set, aspect, run, judge or criteria.
-        UsageError: a bad request, or a judge whose URL holds a password, for specs are stored and shown.
-        JobError: a request about an imported run, or one without a result.
+        NotFoundError: The project, golden set, aspect, run, judge or criteria is unknown.
+        UsageError: The request is invalid, or the URL of the judge holds a password (specs are stored and shown).
+        JobError: The request needs a run that is imported or has no result.
     """
     name, kind = next((name, kind) for name, kind in KINDS.items() if kind.request is type(request))
     request, title, judge_spec = kind.check(store, settings, request)
@@ -124,9 +130,9 @@ def start_run(store: Store, settings: Settings, request: RunRequest) -> str:
 
 
 def do_run(store: Store, settings: Settings, run: Run, progress: RunProgress) -> str:
-    """Do a run and store its result; return "done", or "budget" if the budget ended it.
+    """Execute a run and store its result; return "done", or "budget" if the budget was spent.
 
-    JobError for an unknown kind, NotFoundError or AspectError for a request that no longer fits the stored data.
+    Raises JobError for an unknown kind, and NotFoundError or AspectError if the request no longer fits the stored data.
     """
     kind = _kind_of(run)
     work = RunWork(store, settings, run, progress)
@@ -146,13 +152,13 @@ def _kind_of(run: Run) -> Kind:
 
 
 def lane_of(run: Run) -> Lane:
-    """Return the lane of a run; the usual one for an unknown kind."""
+    """Return the queue lane of a run; the default lane for an unknown kind."""
     kind = KINDS.get(run.kind)
     return "usual" if kind is None else kind.lane
 
 
 def do_here(store: Store, settings: Settings, run_id: str) -> str:
-    """Do a queued run in this process, and return its final status."""
+    """Execute a queued run in this process, and return its final status."""
     attempt = store.runs.get(run_id).attempt
     if not store.runs.claim(run_id, attempt, "here"):
         raise JobError(f"Run {run_id} isn't waiting for a worker. Reload to see its status.")
@@ -165,15 +171,15 @@ def do_here(store: Store, settings: Settings, run_id: str) -> str:
 
 @requires("reviewer", "cancelled a run")
 def cancel_run(store: Store, run_id: str) -> None:
-    """Cancel a run; replies that were paid for stay cached.  NotFoundError for an unknown id."""
+    """Cancel a run. Paid replies stay cached. Raises NotFoundError for an unknown id."""
     store.runs.request_cancel(run_id)
 
 
 @requires("reviewer", "resumed a run")
 def resume_run(store: Store, settings: Settings, run_id: str) -> None:
-    """Resume a failed or cancelled run from where it stopped; a failed one asks again for missing and unread replies.
+    """Resume a failed or cancelled run. A failed run requests missing and unreadable replies again.
 
-    JobError for any other run, and for an imported one.
+    Raises JobError for any other run, and for imported runs.
     """
     require_made_here(store, run_id)
     run = store.runs.get(run_id)
@@ -190,7 +196,7 @@ def is_imported(store: Store, run_id: str) -> bool:
 
 
 def require_made_here(store: Store, run_id: str) -> None:
-    """Raise JobError for an imported run: its endpoints, files and models are never used."""
+    """Raise JobError for an imported run, whose endpoints, files and models must never be used."""
     if is_imported(store, run_id):
         raise JobError(
             f"Run {run_id} was imported and is read-only. To run anything in this project, start a calibration with "
@@ -199,7 +205,7 @@ def require_made_here(store: Store, run_id: str) -> None:
 
 
 def unread_replies(store: Store, run_id: str) -> int:
-    """Count the replies of a run that could not be read."""
+    """Return the number of unreadable replies of a run."""
     return len(store.replies.of_run(run_id).unread())
 
 
@@ -208,9 +214,9 @@ def unread_replies(store: Store, run_id: str) -> int:
 
 @dataclass(frozen=True)
 class RunDetail(Run):
-    """A run with its request, its latest leaderboard `standing` (judge runs), and its result `outcome`.
+    """A run with its request, the latest leaderboard (`standing`, for judge runs), and its result (`outcome`).
 
-    `KINDS` has the record types.
+    The record types are in `KINDS`.
     """
 
     request: RunRequest = field(kw_only=True)
@@ -224,7 +230,7 @@ class RunDetail(Run):
 
 
 def run_view(store: Store, run_id: str) -> RunDetail:
-    """Load a run with its results so far.  NotFoundError for an unknown id, JobError for an unknown kind."""
+    """Load a run with its results so far. Raises NotFoundError for an unknown id, JobError for an unknown kind."""
     run = store.runs.get(run_id)
     kind = _kind_of(run)
     return RunDetail(
@@ -236,7 +242,7 @@ def run_view(store: Store, run_id: str) -> RunDetail:
 
 
 def load_calibration(store: Store, run_id: str) -> Calibration:
-    """Load the result of a judge run.  NotFoundError for an unknown id, JobError without a result."""
+    """Load the result of a judge run. Raises NotFoundError for an unknown id, JobError without a result."""
     run = store.runs.get(run_id)
     result = store.results.read(run_id, RESULT, Calibration) if run.kind in JUDGES else None
     if result is None:
@@ -245,25 +251,28 @@ def load_calibration(store: Store, run_id: str) -> Calibration:
 
 
 def load_scores(store: Store, run_id: str) -> ScoreMatrix:
-    """Load the scores of a run so far: (n_criteria, n_items) over all items of its golden set."""
+    """Load the scores of a run so far, as (n_criteria, n_items) for all items of its golden set."""
     golden = store.goldens.load(store.runs.get(run_id).golden_id)
     return store.results.scores(run_id, golden.item_ids)
 
 
 def judge_run(store: Store, run_id: str) -> str:
-    """Return the judge run whose judge scored in a run: itself, or that of a re-scoring or a round."""
+    """Return the id of the judge run whose judge a run used; for a judge run, its own id."""
     run = store.runs.get(run_id)
     return str(json.loads(run.request_json)["run_id"]) if run.kind in ("rescore", "round") else run_id
 
 
 def kept_judge(store: Store, run_id: str) -> Mapping[str, Any] | None:
-    """Return the state of the judge that a run prepared; None without one."""
+    """Return the state of the judge that a run prepared, or None."""
     kept = store.results.read(run_id, JUDGE, JudgeState)
     return None if kept is None else kept.state
 
 
 def require_judge(store: Store, run_id: str) -> Mapping[str, Any]:
-    """Return the state of the judge that a calibration prepared.  JobError without one, and for an imported run."""
+    """Return the state of the judge that a calibration prepared.
+
+    Raises JobError if there is none, or for an imported run.
+    """
     require_made_here(store, run_id)
     state = kept_judge(store, run_id)
     if state is None:
@@ -272,7 +281,7 @@ def require_judge(store: Store, run_id: str) -> Mapping[str, Any]:
 
 
 def list_held_out_accesses(store: Store, project_id: str, golden_id: str, aspect: str) -> list[HeldOutAccess]:
-    """List the looks at the held-out items of an aspect, oldest first."""
+    """List the log entries of looks at the held-out items of an aspect, oldest first."""
     return [access for access in store.events.all(project_id, HeldOutAccess, golden_id) if access.aspect == aspect]
 
 
@@ -281,7 +290,7 @@ def list_held_out_accesses(store: Store, project_id: str, golden_id: str, aspect
 
 @dataclass(frozen=True)
 class RunWork(Keeper):
-    """A running run. The store refuses its writes once another attempt has started."""
+    """The inputs and outputs of a run in progress. The store refuses writes once another attempt has started."""
 
     store: Store
     settings: Settings
@@ -297,7 +306,7 @@ class RunWork(Keeper):
 
     @cached_property
     def replies(self) -> RunReplies:
-        """The cache of the replies of the run."""
+        """The run's reply cache."""
         return self.store.replies.of_run(self.run.run_id)
 
     # ── stored results ─────────────────────────────────────────────────────────────────────────────────────────
@@ -311,7 +320,7 @@ class RunWork(Keeper):
         self.store.criteria.add(self.run.project_id, self.run.golden_id, criteria)
 
     def alignment(self, criteria_id: str, side: Side, alignment: Alignment, status: str = "") -> CriteriaAlignment:
-        """Make the record of an alignment of criteria in this run, for `add_alignments`."""
+        """Return an alignment of criteria in this run as a record for `add_alignments`."""
         return CriteriaAlignment(criteria_id, self.run.run_id, side, alignment, status)
 
     def add_alignments(self, alignments: Sequence[CriteriaAlignment]) -> None:
@@ -319,7 +328,7 @@ class RunWork(Keeper):
         self.store.criteria.record(self.run.project_id, alignments)
 
     def add_judge(self, judge: JudgeScores, replies: Mapping[str, tuple[str, ...]] | None = None) -> str:
-        """Add a judge to the project, once, and return its id."""
+        """Add a judge to the project, unless it exists, and return its id."""
         self.progress.check()
         return self.store.judges.add(self.run.project_id, self.run.golden_id, judge, replies)
 
@@ -327,7 +336,7 @@ class RunWork(Keeper):
 
     @contextmanager
     def asking(self, state: Mapping[str, Any], task: Task) -> Iterator[AskedJudge]:
-        """Restore the judge of `state`; the run stores its criteria and scores as they come."""
+        """Restore the judge from `state`. Its criteria and scores are stored in the run as they arrive."""
         with closing(restore_judge(state, self.settings, self.replies, gate=NAMED)) as judge:
             self.progress.remarks = lambda: judge.remarks
             yield AskedJudge(judge, self.golden, task, self.progress, keeper=self)
