@@ -1,10 +1,10 @@
-"""Router: passes the list of screens to Streamlit. Each screen draws itself completely.
+"""Router: pass the list of screens to Streamlit. Each screen draws itself completely.
 
-`streamlit run app.py` finds `app` here, and opens the address once what the first screen needs is in memory
-(`pages.ui.serving`); each visitor's session then runs this file as a script.
+`streamlit run app.py` imports `app` from here, and the server starts to listen once the first screen's imports are
+loaded (`pages.ui.serving`). Each session then runs this file as a script.
 
-The start-up hook and the menu stand in `pages.ui.page`, where every screen calls them: until somebody has
-opened the root, Streamlit serves a deep link by running the screen's file without this one.
+Every screen calls the start-up hook and the menu in `pages.ui.page` itself. Streamlit serves a deep link by running the
+screen's file without this one until someone opens the root.
 """
 
 import streamlit as st
@@ -16,7 +16,7 @@ if __name__ == "__main__":
         [
             st.Page(
                 screen.file, title=screen.title, default=place == 0
-            )  # an icon here would be fetched from the network
+            )  # an icon here would be loaded from the network
             for place, screen in enumerate(SCREENS.values())
         ],
         position="hidden",

@@ -24,7 +24,7 @@ def draw(page: Opened, runs: list[Run]) -> None:
         return
     finding(runs_table.finding(runs))
     draw_worker(page)
-    # the page of runs that the URL names, else the one with the run that it names
+    # the page in the URL, else the page with the run in the URL
     place = next((k // ROWS + 1 for k, run in enumerate(runs) if run.run_id == state.url_id("run")), 1)
     number = pages_of(max(1, -(-len(runs) // ROWS)), default=place)
     shown = runs[(number - 1) * ROWS : number * ROWS]
@@ -32,7 +32,7 @@ def draw(page: Opened, runs: list[Run]) -> None:
     wanted = state.url_id("run") or grid.picked(state.RUNS)
     picked = wanted if wanted in ids else runs_table.foremost(shown).run_id
     draw_picked(page, shown[ids.index(picked)])
-    begun = reversed(page.store.events.all(page.project.project_id, Action))  # the oldest entry of each run counts
+    begun = reversed(page.store.events.all(page.project.project_id, Action))  # the oldest entry of a run wins
     starters = {entry.subject: entry.actor for entry in begun}
     goldens = {golden.golden_id: golden.name for golden in page.store.goldens.all(page.project.project_id)}
     grid.draw(
@@ -72,7 +72,7 @@ def draw_picked(page: Opened, run: Run) -> None:
         if run.status in ("done", "budget"):
             run_panel.draw_unread(page, run)
         if run.kind == "recheck":
-            # the history of a judge stands with the golden set that it was calibrated on
+            # a judge's history belongs to the golden set that it was calibrated on
             request = run_panel.read_run(page, run.run_id).request
             if isinstance(request, RecheckRequest):
                 home = run_panel.read_run(page, request.run_id)

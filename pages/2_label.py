@@ -21,7 +21,7 @@ ELSEWHERE = "This link points to a labelling pass that isn't in this project."
 
 def show(page: Opened) -> None:
     passes = projects.list_passes(page.store, page.project.project_id)
-    if state.is_task():  # a rater followed the link of a pass: no menu, no views
+    if state.is_task():  # a rater opened the link of a pass: draw neither menu nor views
         passed = next((passed for passed in passes if passed.pass_id == state.url_id("labelling")), None)
         if passed is None:
             st.warning(f"{ELSEWHERE} Ask the sender for a new link.", icon=":material/link_off:")
@@ -84,7 +84,7 @@ def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
 
 
 def draw_session(page: Opened, passed: LabelPass) -> None:
-    """Draw the labelling session of a rater of the pass; for anyone else, its first item and a button to join."""
+    """Draw a rater's labelling session; for anyone else, the first item and a button to join."""
     if page.actor.name in passed.stopped:
         st.info(
             "You have stopped rating in this pass. The labels that you gave still count.", icon=":material/task_alt:"
@@ -107,7 +107,7 @@ def draw_session(page: Opened, passed: LabelPass) -> None:
         label_item.draw_target(item, golden.kind)
         label_item.draw_beside(item, golden.kind)
     with right, st.container(key="way_in", border=True):
-        if not state.is_task():  # a task shows it at the top
+        if not state.is_task():  # a task has it at the top
             st.markdown(f"**{plain(passed.name)}**")
         if plan.instructions:
             label_item.draw_text(plan.instructions)

@@ -46,7 +46,7 @@ def show(page: Opened) -> None:
     if section == review.SECTION:
         review.draw(page)
         return
-    if (run_id := state.url_id("rescore")) and state.url_id("criteria") is None:  # a link to a run alone
+    if (run_id := state.url_id("rescore")) and state.url_id("criteria") is None:  # a link with a run but no criteria
         try:
             linked = getattr(run_panel.read_run(page, run_id).request, "criteria_id", None)
         except ConcordError as error:

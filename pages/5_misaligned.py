@@ -18,7 +18,7 @@ ITEMS, LIST, ROUNDS = SECTIONS = ("Items", "List", "Rounds")
 
 
 def choose_section() -> str:
-    """Return the section in the URL (rounds, if it links to a round); choosing another one writes it to the URL."""
+    """Return the section in the URL (rounds if it has a round); write a newly chosen one to the URL."""
     linked = (state.url_id("section") or "").capitalize()
     section = ROUNDS if state.url_id("round") else linked if linked in SECTIONS else ITEMS
     key = state.MISALIGNED_VIEW
@@ -35,7 +35,7 @@ def choose_section() -> str:
 
 def show(page: Opened) -> None:
     sentence = st.empty()
-    sentence.container(height=78, border=False)  # room for the finding, so that nothing moves when it comes
+    sentence.container(height=78, border=False)  # reserve space for the finding, so that nothing moves when it appears
     row = st.container(horizontal=True, vertical_alignment="center")
     sections = row.container(width="content")
     try:
@@ -49,7 +49,7 @@ def show(page: Opened) -> None:
             with row:
                 misaligned_filters.draw(selection)
         if section == ITEMS:
-            misaligned_view.draw(selection, sentence)  # draws the finding itself, anew with each press
+            misaligned_view.draw(selection, sentence)  # also redraws the finding after each press
         else:
             misaligned_selection.draw_finding(selection, sentence)
             (rounds_view.draw if section == ROUNDS else misaligned_list.draw_list)(selection)

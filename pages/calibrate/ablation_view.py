@@ -46,7 +46,7 @@ def draw(page: Opened, run: Run) -> None:
         run_panel.draw_status(page, last)
     request = AblationRequest(run.project_id, run.golden_id, run.aspect, run.run_id)
     try:
-        # every prompt is rendered for it, and a finished calibration does not change
+        # cached, because the estimate renders every prompt and a finished calibration doesn't change
         estimate = cached(
             ("ablation", run.run_id), lambda: projects.estimate_ablation(page.store, page.settings, request)
         )
@@ -67,7 +67,7 @@ def draw(page: Opened, run: Run) -> None:
 
 
 def _draw_table(page: Opened, run: Run, ablation: Ablation) -> None:
-    """Draw which variants differ from the final judge, a table of all, and the openings of held-out items."""
+    """Draw a table of all variants, which of them differ significantly, and the note on held-out items."""
     held = ablation.rows[0].held_out
     measure = measure_name(held.statistic, held.level)
     found = {row.key: claim(row.difference, row.interval, row.p_holm) for row in ablation.rows[1:]}

@@ -29,7 +29,7 @@ DIFFER = "Where judge and raters disagree"
 
 
 def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
-    """Draw the finding, its chart and the next step, then everything else in sections."""
+    """Draw the finding, its chart and the next step, then the other results in sections."""
     version = judge_view.line_of(page, view.aspect).of_run(view.run_id)
     result = projects.as_claimed(page.store, view.run_id, result)
     finding(sentence(result), step=lambda: _draw_next(view, version))
@@ -37,7 +37,7 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
         run_panel.draw_status(page, view)
     st.caption(plain(_measured(view, result, version)))
     for warning in result.warnings:
-        if warning != gain_warning(result.gain):  # which stands above already
+        if warning != gain_warning(result.gain):  # already shown above
             st.caption(f":material/warning: {plain(warning)}")
     if isinstance(view.request, CalibrationRequest) and view.request.split_from:
         st.caption(f":material/call_split: {plain(kept_words(page, view.request.split_from))}")
@@ -69,7 +69,7 @@ def sentence(result: Calibration) -> str:
 
 
 def kept_words(page: Opened, split_from: str) -> str:
-    """Explain in a sentence that the sources of an earlier golden set keep their set."""
+    """Explain in a sentence that the sources of an earlier golden set stay in their set."""
     earlier = run_panel.read_run(page, split_from)
     old = page.store.goldens.get(earlier.golden_id).name
     return f"Sources of {old} keep their set, so held-out sources stay held out. Only new sources are split."
@@ -113,7 +113,7 @@ def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: 
     _draw_shown(result)
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
         link_to("criteria", "Read and edit the criteria", icon=":material/edit:", run=view.run_id, criteria=best)
-        if version is not None:  # else it is the next step above
+        if version is not None:  # otherwise it is the next step above
             link_to("misaligned", DIFFER, icon=":material/difference:", run=view.run_id, criteria=best)
         beside = {"golden": view.golden_id, "aspect": view.aspect}
         link_to("compare", "Compare it with other judges", icon=":material/leaderboard:", **beside)
@@ -128,7 +128,7 @@ def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: 
 
 
 def _draw_shown(result: Calibration) -> None:
-    """Draw what else the prompt shows: the meaning of levels, and rated examples."""
+    """Draw what else the prompt contains: descriptions of levels, and rated examples."""
     if levels := result.task.levels:
         with st.expander("Descriptions of the scale's levels", icon=":material/anchor:"):
             st.text("\n".join(f"{level.value:g}: {level.text}" for level in levels))
@@ -144,7 +144,7 @@ def _draw_shown(result: Calibration) -> None:
 
 
 def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
-    """Draw every figure with its n, what was left out, and the cost of the run."""
+    """Draw every figure with its n, the skipped work, and the cost of the run."""
     base, best = result.no_criteria, result.best_single
     rows = {"the judge": (result.held_out, result.calibration)}
     if len(result.chosen) > 1:

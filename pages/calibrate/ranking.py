@@ -1,4 +1,4 @@
-"""Draw the candidates of a calibration: their ranking while it runs and after, and charts of the search."""
+"""Draw the candidates of a calibration: the ranking during and after the run, and charts of the search."""
 
 from __future__ import annotations
 
@@ -127,11 +127,11 @@ def _search_figure(view: RunDetail, snapshot: LeaderboardSnapshot, names: Mappin
         return figures.candidates_figure(marks, bare and bare.alignment, measure=measure, along=title, places=lengths)
     if along == "Exemplars":
         shown = [c.criteria.provenance.size for c in made]
-        # candidates of the same number stand side by side
+        # draw candidates with the same number next to each other
         places = [n + 0.7 * (shown[:k].count(n) + 0.5) / shown.count(n) - 0.35 for k, n in enumerate(shown)]
         title = "items shown to the model that wrote the criteria"
         return figures.candidates_figure(marks, bare and bare.alignment, measure=measure, along=title, places=places)
-    # room for all drafts from the start, then widened by twenties as rounds add more
+    # room for all drafts from the start, then for twenty more at a time as rounds add candidates
     drafts = view.request.settings.plan.n_drafts if isinstance(view.request, CalibrationRequest) else 0
     slots = max(drafts, 20 * math.ceil(len(made) / 20))
     return figures.candidates_figure(marks, bare and bare.alignment, measure=measure, slots=slots)

@@ -29,7 +29,7 @@ SEED = 0
 class Compared:
     """A leaderboard with its inputs; `key` identifies the content for the cache.
 
-    `hidden` are the names of judges that nobody left out: too few items are common to them and the others.
+    `hidden` are the names of judges hidden automatically, because they share too few items with the others.
     """
 
     view: GoldenSummary
@@ -57,13 +57,13 @@ class Compared:
 
     @property
     def subject(self) -> int:
-        """Row that the others are compared with: the current version, else the row with the highest agreement."""
+        """Row to compare the others with: the current version, else the judge with the highest agreement."""
         rows = enumerate(self.leaderboard.rows)
         return next((k for k, row in rows if self.judge_of(row).judge_id == self.shown.own), 0)
 
     @property
     def finding(self) -> Finding:
-        """Return the finding about the current version, else about the judge with the highest agreement."""
+        """The finding on the current version, else on the judge with the highest agreement."""
         shown, ids = self.shown, [entry.judge_id for entry in self.judges]
         if self.version is None:
             return board_finding(self.leaderboard, self.measure)
@@ -80,7 +80,7 @@ class Compared:
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
 def kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
-    """Load a golden set once; it never changes under its id."""
+    """Load a golden set, cached because it never changes under its id."""
     return _page.store.goldens.load(golden_id)
 
 
@@ -111,7 +111,7 @@ def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -
     def compare() -> tuple[tuple[JudgeEntry, ...], Leaderboard]:
         scores = projects.as_compared(page.store, page.project.project_id, judges)
         entries = tuple(replace(entry, judge=judge) for entry, judge in zip(judges, scores, strict=True))
-        # the regression is fitted once, whatever is compared
+        # fit the regression once for all choices
         bar = cached(("regression", golden.digest, aspect), lambda: plain_regression(golden, aspect, seed=SEED))
         board = compare_table(golden, aspect, scores, Measure(statistic, level), regression=bar, seed=SEED)
         ids = [entry.judge_id for entry in judges]
@@ -128,10 +128,10 @@ def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -
 def _choose_judges(
     judges: tuple[JudgeEntry, ...], shown: JudgesShown
 ) -> tuple[tuple[JudgeEntry, ...], tuple[str, ...]]:
-    """Draw the choice of judges; return those chosen, and the names of those hidden for removing too many items.
+    """Draw the choice of judges; return the chosen ones, and the names of those hidden automatically.
 
-    Other versions of the judge, and a judge that would cost the current one many of its items (a pilot, or one fitted
-    on held-out labels), are left out until a person puts them back.
+    Other versions of the judge are left out until a user adds them. So are judges that would remove many of the current
+    judge's items, such as pilots or judges fitted on held-out labels.
     """
     if len(judges) < 2:
         return judges, ()
@@ -139,7 +139,7 @@ def _choose_judges(
     names = dict(zip(ids, unique_names([entry.judge for entry in judges]), strict=True))
     own = ids.index(shown.own) if shown.own in ids else None
     few = [ids[place] for place in costly([entry.judge for entry in shown.entries], own)]
-    key = state.widget(f"compare_out_{'_'.join(ids)}")  # other judges: a new choice
+    key = state.widget(f"compare_out_{'_'.join(ids)}")  # other judges need a new widget
     st.session_state.setdefault(key, [*few, *(entry.judge_id for entry in shown.aside)])
     n_in = len(judges) - len(st.session_state[key])
     with st.popover(f"{n_in} of {len(judges)} judges", icon=":material/filter_list:"):
@@ -163,7 +163,7 @@ def choose_row(compared: Compared) -> Row:
         "Judge",
         list(by_id),
         index=compared.subject,
-        # one that was just left out may still be picked
+        # the widget may still hold a judge that was just removed
         format_func=lambda judge_id: by_id[judge_id].name if judge_id in by_id else judge_id,
         key=state.widget("compare_judge"),
         width=420,

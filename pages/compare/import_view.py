@@ -33,14 +33,14 @@ MOST_NAMED = 30
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    """Draw the upload, its columns, matched and unmatched rows, and the button that adds the judge; for reviewers."""
+    """Draw the upload, its columns, matched and unmatched rows, and the button that adds the judge (reviewers only)."""
     if not people.may(page, "reviewer"):
         st.info(f"Importing judges requires the reviewer role. Your role is {page.actor.role}.", icon=":material/lock:")
         return
     upload = st.file_uploader(
         f"File with a judge's replies or scores for {plain(golden.name)}",
         type=UPLOAD_TYPES,
-        key=widget(f"import_file_{st.session_state.get(state.IMPORTED, 0)}"),  # empty again after each import
+        key=widget(f"import_file_{st.session_state.get(state.IMPORTED, 0)}"),  # empties the upload after each import
         max_upload_size=page.settings.max_upload_mb,
         help="JSONL, JSON, CSV (also .gz), XLSX or Parquet.",
     )
@@ -67,7 +67,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 
 
 def _correct(columns: Columns, key: str) -> dict[Role, str | None]:
-    """Draw the column of each role; return the roles that the user changed."""
+    """Draw the column of each role; return the changed roles."""
     st.markdown("**Columns and their roles**")
     changes: dict[Role, str | None] = {}
     options: list[str | None] = [None, *columns.columns]

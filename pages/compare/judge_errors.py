@@ -1,4 +1,4 @@
-"""Draw the errors of one judge: where it fails, its scores item by item, and their meaning on the raters' scale."""
+"""Draw the errors of one judge: weak spots, scores item by item, and their meaning on the raters' scale."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ def draw(page: Opened, compared: Compared) -> None:
         probes.draw(page, entry, view)
 
 
-# ── where it fails ───────────────────────────────────────────────────────────────────────────────────────────
+# ── weak spots ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
-    """Draw where the judge fails: the worst subgroup in a sentence, all subgroups in a table, then biases."""
+    """Draw where the judge fails: the worst subgroup in a sentence, all subgroups in a table, and biases."""
     statistic, judge = compared.leaderboard.measure.statistic, entry.judge
     key = (compared.golden.digest, compared.aspect, entry.judge_id, entry.name, statistic)
     model = f"{judge.name} {judge.note}"
@@ -179,7 +179,7 @@ def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -
 
 
 def _gaps(compared: Compared, entry: JudgeEntry) -> pd.DataFrame:
-    """List the compared items with standardised score minus standardised label, largest gap first."""
+    """Return the compared items with standardised score minus standardised label, largest gap first."""
 
     def standardised(values: FloatArray) -> FloatArray:
         spread = values.std() if values.size else 0.0
@@ -188,7 +188,7 @@ def _gaps(compared: Compared, entry: JudgeEntry) -> pd.DataFrame:
     at, judge = compared.leaderboard.pool.positions, entry.judge
     labels = compared.golden.labels(compared.aspect)[at]
     gaps = standardised(judge.upward[at]) - standardised(labels)
-    names = [compared.golden.item_ids[position] for position in at]  # not their texts, which would be seen then
+    names = [compared.golden.item_ids[position] for position in at]  # ids, because texts would reveal the items
     frame = pd.DataFrame({"item": names, "raters": labels, "judge": judge.values[at], GAP: gaps}, index=at)
     return frame.iloc[np.argsort(-np.abs(gaps), kind="stable")]
 
@@ -225,7 +225,7 @@ def _draw_item(page: Opened, compared: Compared, row: Row, position: int) -> Non
 
 
 def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
-    """Draw what scores mean on the human scale, the map that corrects them, and the intervals around verdicts."""
+    """Draw mean labels by score, the isotonic map to the human scale, and the intervals around verdicts."""
     key, project_id = (*compared.key, entry.judge_id), page.project.project_id
 
     def measured() -> tuple[CalibrationCurve, Drawing, Sureness | None]:

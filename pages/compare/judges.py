@@ -32,7 +32,7 @@ WAYS = {
 
 
 def draw_empty(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    """Draw the empty screen: what to do, and the ways to add a judge."""
+    """Draw the empty screen: the next step, and the ways to add a judge."""
     st.info(
         f"No judge has scored {plain(aspect)} in {plain(golden.name)} yet. Calibrate one, or add replies, scores or "
         "metrics below.",

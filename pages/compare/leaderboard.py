@@ -97,7 +97,7 @@ def _draw_next(compared: Compared) -> None:
 
 
 def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame:
-    """Return the table: one row for each judge and one for the regression, compared with the subject."""
+    """Return a table with one row per judge and one for the regression, compared with the subject."""
     board, subject = compared.leaderboard, compared.subject
 
     def comparison(gap: Difference, p: float | None, *, above: bool) -> str:
@@ -145,7 +145,7 @@ def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame
     nothing = frame[optional].isin(["", tables.DASH, 0]) | frame[optional].isna()
     dropped = [name for name in optional if nothing[name].all()]
     if frame["n"].nunique() == 1 and board.measure.level != "system":
-        dropped.append("n")  # the line above the table has it
+        dropped.append("n")  # shown in the line above the table
     return frame.drop(columns=dropped)
 
 

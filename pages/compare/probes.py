@@ -1,4 +1,4 @@
-"""Probe a judge of this project: ask it again, show it spoiled texts, try other models."""
+"""Test a judge of this project: repeat its scores, show it spoiled texts, try other models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pages.ui.screens import go, plain
 
 
 def draw(page: Opened, entry: JudgeEntry, view: str) -> None:
-    """Draw the newest result of a probe, a run in progress, and the button that starts one with its price."""
+    """Draw the newest result of a test, a run in progress, and the start button with the price."""
     run_id = entry.judge.run_id
     if entry.judge.kind != "calibrated" or not run_id or page.store.runs.get(run_id).kind not in JUDGES:
         st.info(
@@ -84,7 +84,7 @@ def _draw_controls(page: Opened, run: Run) -> None:
         }
         grid.draw(table, alt="How often the judge prefers a spoiled text to the original")
         st.caption("Each spoiled text is judged next to its original. Equal scores count half.")
-        return  # the same texts again would show the same
+        return  # the same texts would give the same result
     if _draw_running(page, "controls", run.run_id):
         return
     request = ControlsRequest(run.project_id, run.golden_id, run.aspect, run.run_id)
@@ -121,7 +121,7 @@ def _draw_models(page: Opened, run: Run) -> None:
         if any(steady):
             table["unsteady"] = [percent(each.changed_share if each else None) for each in steady]
         if all(one.p_holm is None for one in found):
-            del table["p (Holm)"]  # the detail above says why
+            del table["p (Holm)"]  # the detail above explains why it is missing
         columns = {
             "held-out": Column(digits=2, help="Agreement with raters on held-out items: report this one."),
             "difference": Column(help="Held-out agreement minus that of the judge's own model, on items both scored."),
@@ -151,10 +151,10 @@ def _change(gap: Difference | None) -> str:
 def _draw_model(
     page: Opened, run: Run, spec: str, name: str, *, own: JudgeVersion | None, moved: JudgeVersion | None
 ) -> None:
-    """Draw what can follow for a model: a version with the criteria of `own` (or `moved`, made before), a calibration.
+    """Draw the next steps for a model: a version with the criteria of `own` (or the existing `moved`), a calibration.
 
     Args:
-        spec: The model.
+        spec: SPEC of the model.
         name: Its name on screen.
     """
     place = {"golden": run.golden_id, "aspect": run.aspect}
@@ -191,7 +191,7 @@ def _draw_model(
 
 
 def _choose_models(page: Opened, run: Run) -> tuple[str, ...]:
-    """Draw the choice of models; a typed one must be at an endpoint, because files and folders are this machine's."""
+    """Draw the choice of models; typed ones must use an endpoint, so that nobody can open files of the server."""
     runs = page.store.runs.all(run.project_id)
     asked = {
         each.judge_spec for each in runs if each.judge_spec.startswith("openai:") and not page.project.came_with(each)
@@ -220,7 +220,7 @@ STARTS: dict[RunKind, tuple[Callable[..., CallEstimate], str, str]] = {
 
 
 def _draw_running(page: Opened, kind: RunKind, run_id: str) -> bool:
-    """Draw the newest run of a kind on `run_id` unless it is done; return whether it is still running."""
+    """Draw the newest run of a kind on `run_id` unless it is done; return whether it is running."""
     last = projects.last_run_on(page.store, kind, run_id)
     if last is not None and last.status != "done":
         run_panel.follow_run(page, last.run_id)
@@ -228,7 +228,7 @@ def _draw_running(page: Opened, kind: RunKind, run_id: str) -> bool:
 
 
 def _draw_start(page: Opened, kind: RunKind, request: Any, words: str) -> None:
-    """Draw the `words` with calls and price, and the button that starts the run."""
+    """Draw `words` with calls and price, and the button that starts the run."""
     estimated, label, icon = STARTS[kind]
     try:
         estimate = estimated(page.store, page.settings, request)

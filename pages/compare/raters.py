@@ -1,4 +1,4 @@
-"""Compare each judge with a rater against the same targets, and run the Alternative Annotator Test."""
+"""Compare each judge with a rater against the same target, and run the Alternative Annotator Test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READING = (
 
 
 def draw(compared: Compared) -> None:
-    """Draw every judge compared with a rater, and one judge rater by rater."""
+    """Draw every judge compared with a rater, and one judge compared with each rater."""
     board, version = compared.leaderboard, compared.version
     if board.problem or all(row.people is None for row in board.rows):
         unknown = f"Agreement between raters is unknown, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"
@@ -74,7 +74,7 @@ def draw(compared: Compared) -> None:
             }
         )
     frame = pd.DataFrame(rows)
-    if frame["n"].nunique() == 1:  # the line above the table has it
+    if frame["n"].nunique() == 1:  # shown in the line above the table
         frame = frame.drop(columns="n")
     columns = {
         "judge": Column(width=240),

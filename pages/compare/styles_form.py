@@ -30,7 +30,7 @@ class StylesChoice:
 
 
 def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesChoice:
-    """Draw the form and return its request, without starting anything."""
+    """Draw the form and return its request; starts nothing."""
     labels = golden.aspect(aspect)
     if labels is None or not labels.n_labelled:
         return StylesChoice(
@@ -51,7 +51,7 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
     local = spec.startswith("hf:")
     chosen: list[StyleForm] = st.multiselect(
         "Output forms",
-        [form for form in STYLE_FORMS if form != "clauses"],  # styles are asked without criteria
+        [form for form in STYLE_FORMS if form != "clauses"],  # styles are compared without criteria
         default=["rate_explain", "analyze_rate"],
         key=widget(f"styles_forms{'_hf' if local else ''}"),
         persist_state="session",

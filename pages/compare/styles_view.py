@@ -27,7 +27,7 @@ from pages.ui.screens import plain
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    """Draw the last comparison of styles on this golden set with its result, and the form for the next one."""
+    """Draw the last comparison of styles on this golden set, and the form for the next one."""
     every = page.store.runs.all(page.project.project_id)
     runs = {run.run_id: run for run in every if run.kind == "styles" and run.golden_id == golden.golden_id}
     running = next((run for run in runs.values() if not run.finished), None)
@@ -51,7 +51,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 
 
 def _draw_run(page: Opened, run: RunDetail) -> None:
-    """Draw the status with progress and time left, and the styles that are finished so far."""
+    """Draw status, progress, time left, and the styles finished so far."""
     styles = run.outcome if isinstance(run.outcome, StylesView) else projects.styles_so_far(page.store, run.run_id)
     run_panel.draw_status(page, run)
     if styles is None or not styles.cells:
@@ -95,7 +95,7 @@ def highest_words(cells: Sequence[StyleCell]) -> str:
 
 
 def cells_frame(cells: Sequence[StyleCell], measure: str) -> pd.DataFrame:
-    """Tabulate the results; NaN where the agreement is undefined."""
+    """Return the results as a table; NaN where the agreement is undefined."""
     frame = pd.DataFrame(
         {
             "style": [cell.name for cell in cells],
@@ -124,7 +124,7 @@ def _offer(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         st.warning(plain(choice.missing), icon=":material/edit:")
         return
     try:
-        # every prompt is rendered for it
+        # cached, because the estimate renders every prompt
         estimate = cached(
             ("styles", repr(request)), lambda: projects.estimate_styles(page.store, page.settings, request)
         )

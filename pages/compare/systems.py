@@ -1,4 +1,4 @@
-"""Draw each system's mean from a judge's verdicts, corrected with labels; for pairs, which system raters prefer."""
+"""Draw each system's mean, corrected with labels, and for pairs which system raters prefer."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def draw(page: Opened, compared: Compared) -> None:
         judged, left_out = judged_items(golden, aspect, rows, seen=seen)
         return system_means(judged), left_out
 
-    key_of_means = (*key, np.asarray(seen, dtype=int).tobytes())  # a tuple is hashed one by one
+    key_of_means = (*key, np.asarray(seen, dtype=int).tobytes())  # bytes, because a long tuple is slow to hash
     means, left_out = cached(("means", *key_of_means), estimated)
     tell(means_finding(means, aspect, left_out))
     if means.corrected:
@@ -66,7 +66,7 @@ def draw(page: Opened, compared: Compared) -> None:
 
 
 def _draw_means(means: SystemMeans) -> None:
-    """Draw every system in a table, and every pair of systems in words."""
+    """Draw all systems in a table, and all pairs of systems in words."""
     systems = [*means.corrected, *(system for system in means.systems if system.corrected.value is None)]
     frame = pd.DataFrame(
         {

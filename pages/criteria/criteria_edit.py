@@ -1,4 +1,4 @@
-"""Edit criteria: the form, conflicts between two edits, and undo."""
+"""Edit criteria: the form, conflicting edits, and undo."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def draw_form(page: Opened, entry: CriteriaEntry) -> None:
 def _draw_conflict(
     page: Opened, entry: CriteriaEntry, editing: drafts.Editing, both: tuple[str, str], save: Callable[[str], None]
 ) -> None:
-    """Draw both texts with their difference, so that the user can decide which to save."""
+    """Draw both texts and their difference, so that the user can decide which one to save."""
     st.warning(
         "Someone else saved a new version of these criteria while you were editing. Compare both below.",
         icon=":material/call_split:",
@@ -99,7 +99,7 @@ def _draw_conflict(
 
 
 def _rescore(page: Opened, parent: CriteriaEntry, edited: str) -> str | None:
-    """Score an edit and its parent with the judge that scored the parent; without one, leave a notice."""
+    """Score an edit and its parent with the judge that scored the parent; leave a notice if there is none."""
     run_id = min(parent.runs, key=lambda run_id: run_id != state.url_id("run"), default=None)
     if run_id is None:
         state.leave_notice("Saved, but not re-scored, because no run has scored the parent yet.", good=True)
@@ -119,7 +119,7 @@ def _rescore(page: Opened, parent: CriteriaEntry, edited: str) -> str | None:
 
 
 def draw_restore(page: Opened, entry: CriteriaEntry) -> None:
-    """Draw the button that undoes an edit by saving the parent's text as another version."""
+    """Draw the button that undoes an edit by saving the parent's text as a new version."""
     if not entry.parents:
         return
 

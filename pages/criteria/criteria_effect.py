@@ -1,4 +1,4 @@
-"""Show what an edit or a refinement changed: words, items, and agreement compared with the parent."""
+"""Draw the effect of an edit or a refinement: changed words and items, and agreement compared with the parent."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def rescore_of(page: Opened, entry: CriteriaEntry) -> str | None:
 
 
 def is_scoring(page: Opened, rescore_id: str | None) -> bool:
-    """Test whether that run is still running."""
+    """Check whether that run is still running."""
     try:
         return rescore_id is not None and not run_panel.read_run(page, rescore_id).finished
     except ConcordError:
@@ -87,7 +87,7 @@ def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_i
 
 
 def _scored_together(page: Opened, entry: CriteriaEntry, parent_id: str) -> tuple[str, RescoreResult | None]:
-    """Return the newest round or calibration that scored both, with its figures; it didn't test the difference."""
+    """Return the newest round or calibration that scored both, with its figures; it has no test of the difference."""
 
     def measured(each: CriteriaEntry) -> dict[str, Alignment]:
         return {a.run_id: a.alignment for a in each.alignments if a.side == "calibration"}
@@ -103,7 +103,7 @@ def _scored_together(page: Opened, entry: CriteriaEntry, parent_id: str) -> tupl
 
 @st.cache_resource(max_entries=128, show_spinner=False)
 def _changes(run_id: str, criteria_id: str, parent_id: str, _page: Opened) -> dict[str, bool]:
-    """Return the items that changed, cached because the scores of a finished run do not change."""
+    """Return the items that changed, cached because scores of a finished run don't change."""
     return projects.item_changes(_page.store, run_id, criteria_id, parent_id)
 
 

@@ -1,4 +1,4 @@
-"""Make criteria the judge: after an edit, an accepted proposal or a decision in a review."""
+"""Make criteria the judge: after an edit, an accepted proposal or a review decision."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None
         if page.project.imported and version.made.role.endswith(IMPORTED):
             continue
         parent = line.get(version.made.parent).criteria_ids if version.made.parent else ()
-        added = set(version.criteria_ids) - set(parent)  # what somebody put into an ensemble
+        added = set(version.criteria_ids) - set(parent)  # criteria that a user added to an ensemble
         if version.criteria_ids == alone or (version.made.origin != "calibration" and added == set(alone)):
             where = judge_view.place_of(version.aspect, version)
             link_to("overview", version.name.capitalize(), icon=":material/verified:", **where)

@@ -20,8 +20,8 @@ from pages.ui.page import Opened
 def choose(page: Opened) -> list[CriteriaEntry]:
     """Return all criteria of the aspect, the open ones first; [] if there are none.
 
-    Open are those in the URL, else the best of the run in the URL, else those of a current judge, else the best of all.
-    Their id is put in the URL.
+    Open are the criteria in the URL, else the best of the run in the URL, else the current judge's, else the best of
+    all. Puts their id into the URL.
     """
     everything = tables.best_first(page.store.criteria.all(page.project.project_id))
     if not everything:
@@ -52,7 +52,7 @@ def choose(page: Opened) -> list[CriteriaEntry]:
 
 
 def open_criteria(criteria_id: str | None, *, leave: bool = True) -> None:
-    """Put other criteria into the URL and drop the ids that belong to the previous ones."""
+    """Put other criteria into the URL and remove ids that belong to the previous ones."""
     state.put_in_url(criteria=criteria_id)
     if leave:
         state.put_in_url(rescore=None, edit=None)
@@ -80,7 +80,7 @@ def draw(page: Opened, entries: Sequence[CriteriaEntry], names: Mapping[str, str
 
 
 def finding(entry: CriteriaEntry, names: Mapping[str, str], edit: RescoreResult | None) -> str:
-    """Say how well the criteria agree with raters. `edit` is the scoring of an edit, next to its parent."""
+    """Say how well the criteria agree with raters; `edit` is the result of scoring an edit and its parent."""
     if edit is not None and edit.parent.value is not None and edit.new.value is not None:
         before, after = number(edit.parent.value), number(edit.new.value)
         return {
@@ -94,7 +94,7 @@ def finding(entry: CriteriaEntry, names: Mapping[str, str], edit: RescoreResult 
 
 
 def place_words(entry: CriteriaEntry, entries: Sequence[CriteriaEntry]) -> str:
-    """Return the rank of the criteria, for example "rank 3 of 17", or "" if they have none."""
+    """Return the rank of the criteria, for example "rank 3 of 17"; "" if they have none."""
     ids = [each.criteria_id for each in entries if tables.group_of(each) == tables.MEASURED]
     if entry.criteria_id in ids:
         return f", rank {ids.index(entry.criteria_id) + 1} of {len(ids)} measured on all items"

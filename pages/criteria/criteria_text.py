@@ -53,13 +53,13 @@ def draw_lines(text: str) -> None:
         st.markdown("  \n".join(shown))
 
 
-# ── where it comes from ──────────────────────────────────────────────────────────────────────────────────────
+# ── origin ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def origin_words(entry: CriteriaEntry) -> str:
     """Say in a sentence how these criteria were made."""
     origin = entry.provenance
-    shown = origin.size or len(origin.item_ids)  # drafts fitted to all labels have no size of their own
+    shown = origin.size or len(origin.item_ids)  # drafts fitted to all labels have no size
     note = f" Note: {origin.note}" if origin.note else ""
     return {
         "none": "There are no criteria.",

@@ -22,7 +22,7 @@ FROM, TO = state.widget("versions_from"), state.widget("versions_to")
 
 
 def draw(page: Opened, opened: CriteriaEntry, names: Mapping[str, str]) -> None:
-    """Draw two versions next to each other, then a table of all; selecting a row makes it the second version."""
+    """Draw two versions next to each other and a table of all; selecting a row makes it the second version."""
     family = page.store.criteria.all(page.project.project_id, opened.aspect, opened.golden_id)
     family.sort(key=lambda entry: (entry.created_at, entry.provenance.round, entry.criteria_id))
     by_id = {entry.criteria_id: entry for entry in family}
@@ -38,7 +38,7 @@ def _draw_pair(
 ) -> None:
     ids, marker = list(reversed(by_id)), state.widget("versions_opened")
     if st.session_state.get(marker) != opened.criteria_id or not {FROM, TO} <= set(st.session_state):
-        # at first the open version and its parent, else the newest other one
+        # by default the open version and its parent, else the newest other version
         other = next((parent for parent in opened.parents if parent in by_id), None)
         other = other or next(version for version in ids if version != opened.criteria_id)
         pair = sorted((other, opened.criteria_id), key=list(by_id).index)  # oldest first
@@ -91,7 +91,7 @@ def _draw_pair(
 
 
 def _draw_table(page: Opened, family: list[CriteriaEntry], names: Mapping[str, str]) -> None:
-    """Draw all versions, ancestors first; versions never measured on all items appear on request."""
+    """Draw all versions, ancestors first; versions that were never fully measured appear on request."""
     in_full = (tables.MEASURED, tables.REJECTED)
     followed = judge_view.line_of(page, family[0].aspect).followed
     shown = [each for each in family if each.criteria_id in followed or tables.group_of(each) in in_full]

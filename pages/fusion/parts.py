@@ -54,7 +54,7 @@ class Choice:
 
 
 def choice_of(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> Choice:
-    """Read the choices. The default is all judges except fusions and the baseline, measured like the current judge."""
+    """Return the choices; by default all judges except fusions and the baseline, measured like the current judge."""
     key = f"{view.golden_id[-12:]}_{aspect}"
     names = names_of(page, judges)
     at_first = [names[entry.judge_id] for entry in judges if entry.judge.kind not in ("fused", "no criteria")]
@@ -73,7 +73,7 @@ def choice_of(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[J
 
 
 def _held(name: str, at_first: Any) -> Any:
-    """Return the value of a widget, also before it is drawn."""
+    """Return the value of a widget, or its default before it is drawn."""
     return st.session_state.setdefault(state.widget(f"fusion_{name}"), at_first)
 
 
@@ -139,7 +139,7 @@ def draw_kinds(choice: Choice) -> None:
 
 
 def draw_empty(page: Opened, golden: GoldenSummary, aspect: str, n_judges: int) -> None:
-    """Say what to do if there are fewer than two judges."""
+    """Explain what to do with fewer than two judges."""
     there = "only one judge" if n_judges else "no judge yet"
     st.info(
         f"{plain(golden.name)} has {there} of {plain(aspect)}. A fusion needs at least two different judges. Compute "

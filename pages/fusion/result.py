@@ -61,7 +61,7 @@ class Fused:
 
 
 def fuse(page: Opened, view: GoldenSummary, aspect: str, choice: Choice) -> Fused:
-    """Fuse the chosen parts, cached for each choice."""
+    """Fuse the chosen parts; results are cached for each choice."""
     names, how = names_of(page, choice.parts), choice.settings
     where = (page.project.project_id, view.golden_id, aspect)
     key = ("fusion", *where, *names, *names.values(), how.method, how.statistic, how.level)
@@ -100,7 +100,7 @@ def draw(page: Opened, fused: Fused) -> None:
         try:
             text = projects.fused_file(page.store, page.project.project_id, judge.judge_id)
         except ConcordError:
-            continue  # imported, an overall score, or a part was deleted: it has no file
+            continue  # no file: it was imported, is an overall score, or lost a part
         st.download_button(
             plain(f"File of {judge.name}"),
             data=text,
@@ -114,7 +114,7 @@ def draw(page: Opened, fused: Fused) -> None:
 
 
 def _draw_notes(fused: Fused) -> None:
-    """Draw the statistic behind the finding, its n and interval, and the parts left out."""
+    """Draw the statistic of the finding, its n and interval, and the parts left out."""
     shown, ends, against = fused.fusion, fused.fusion.fused.interval, fused.fusion.against_best
     system = fused.settings.level == "system"
     over = f"{shown.fused.n} systems, over their" if system else f"{len(shown.report):,}"
@@ -153,7 +153,7 @@ def table_frame(fused: Fused) -> pd.DataFrame:
         "role": [roles.get(name, "part") for name in names],
     }
     table = pd.DataFrame(frame)
-    # the line above has n; nothing is gained by a column of the same number
+    # the line above has n, so a column of equal numbers adds nothing
     same = [name for name in ("n", "no score") if table[name].nunique() == 1 and not table["no score"].any()]
     return table.drop(columns=same + ([] if weights else ["weight"]))
 

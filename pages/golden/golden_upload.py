@@ -117,7 +117,7 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
     columns, preview, findings = st.tabs(["Columns", "Labels and first items", "What was found"])
     with problems:
         table, alone, n_open = mapping.confirm_raters(table, digest)
-    digest += "_".join([*alone, *table.joined])  # other columns, other choices
+    digest += "_".join([*alone, *table.joined])  # other columns need other widgets
     with columns:
         chosen, rows = mapping.correct_mapping(table, digest, alone)
         labels_needed = True
@@ -136,7 +136,7 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
     asked: list[Question] = []
     while questions := [question for question in found.questions if question not in asked]:
         asked += questions
-        with problems:  # an answer can bring up another question
+        with problems:  # an answer can lead to another question
             chosen = replace(chosen, values=mapping.answer_questions(questions, chosen.values, digest))
         found = build({})
     scales = mapping.choose_scales(found.draft, rows, digest) if found.draft and labels_needed else {}
@@ -162,24 +162,24 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
 
 
 def _is_asked(message: str) -> bool:
-    """Test whether the screen asks about this finding, so that its command-line option isn't shown."""
+    """Check whether the screen asks about this finding, so that its command-line option is not needed."""
     return "--values" in message
 
 
 def _without_option(message: str) -> str:
-    """Replace the role of a missing column, and the option that names it, by what to do on the screen."""
+    """Replace the role of a missing column and its command-line option with instructions for the screen."""
     problem, role, _ = message.partition(" (role ")
     return f"{problem}. Choose it under “Columns”." if role else message
 
 
 def _draw_finding(built: BuiltGolden, n_open: int) -> None:
-    """Say whether the file can be used and what it would become. `n_open` is the number of open questions below."""
+    """Say whether the file can be used and what it contains. `n_open` is the number of open questions below."""
     n_warnings = sum(finding.severity == "warning" for finding in built.findings)
     read = ""
     if built.draft is not None:
         read = f"{plain(sentence(built.draft))} Each item is {mapping.KIND_WORDS[built.mapping.kind]}."
     errors = [finding for finding in built.findings if finding.severity == "error"]
-    if n_open > len(built.questions):  # what columns of numbers are is a question, too
+    if n_open > len(built.questions):  # the meaning of number columns is a question too
         errors = [error for error in errors if not error.message.startswith(NO_LABELS)]
     if n_open and all(_is_asked(error.message) for error in errors):
         st.info(
@@ -215,7 +215,7 @@ def _freeze(page: Opened, built: BuiltGolden, *, off: bool) -> None:
 
 
 def _open(golden_id: str, notice: str) -> None:
-    """Open the golden set that was just stored."""
+    """Open the golden set that was just saved."""
     state.leave_notice(notice, good=True)
     state.put_in_url(golden=golden_id, section=None)
     st.rerun()

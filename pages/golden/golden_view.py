@@ -1,4 +1,4 @@
-"""Show a frozen golden set: a sentence about it, what to do next, the distribution of its labels, and its items."""
+"""Draw a frozen golden set: a summary, the next step, the distribution of its labels, and its items."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def choose(goldens: Sequence[GoldenSummary]) -> GoldenSummary:
 
 
 def draw(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSummary) -> None:
-    """Draw one of the project's `goldens`, which come newest first."""
+    """Draw `golden`; `goldens` are all golden sets of the project, newest first."""
     sees = not golden.aspects or label_blind.may_see(page, golden.golden_id)
     words, n = _glance(golden.golden_id, page)
     rated = [aspect.aspect for aspect in golden.aspects if aspect.n_labelled]
@@ -79,7 +79,7 @@ def draw(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSummary) 
 
 
 def _draw_next(page: Opened, golden: GoldenSummary, n: int) -> None:
-    """Draw the next step and its reason; `n` labels are available to calibrate on."""
+    """Draw the next step and its reason; `n` is the number of labels to calibrate on."""
     calibrate = n >= LEAST
     if not golden.aspects:
         words = "**Next:** have raters label these items. A judge needs labels to be calibrated."

@@ -1,4 +1,4 @@
-"""Show how Concord reads a file, with sample values next to each choice, and let the user correct it."""
+"""Draw how Concord reads a file, with sample values next to each choice, and let the user correct it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _SAMPLES, _LONGEST_SAMPLE = 3, 40
 
 @dataclass(frozen=True)
 class AspectRow:
-    """An aspect with the place on the screen for its scale, which is drawn after its labels were read."""
+    """An aspect and the place on the screen for its scale, which is drawn after the labels are read."""
 
     aspect: str
     column: str
@@ -69,7 +69,7 @@ class AspectRow:
 
 @st.cache_resource(max_entries=6, show_spinner="Reading the columns …")
 def proposed(upload: str, _table: Table, labels: Sequence[str] = ()) -> Mapping:
-    """Propose a mapping for a file, with plain names of aspects.  `labels` are columns of labels."""
+    """Propose a mapping for a file, with readable names of aspects; `labels` are the label columns."""
     mapping = propose_mapping(_table.columns, _table.rows).with_plain_names()
     for column in labels:
         mapping = mapping.with_role(HUMAN + plain_name(column), column)
@@ -77,9 +77,9 @@ def proposed(upload: str, _table: Table, labels: Sequence[str] = ()) -> Mapping:
 
 
 def confirm_raters(table: Table, upload: str) -> tuple[Table, list[str], int]:
-    """Ask what the columns of several raters are, and numbers whose columns have no known name.
+    """Ask about columns of several raters, and about number columns with unknown names.
 
-    Returns the table as answered, the columns that are aspects of their own, and how many questions are open.
+    Returns the table as answered, the columns that are separate aspects, and the number of open questions.
     """
     n_open, alone = 0, list[str]()
     raters, apart, no_labels = "Raters of one aspect: use their mean", "One aspect each", "No labels"
@@ -103,7 +103,7 @@ def confirm_raters(table: Table, upload: str) -> tuple[Table, list[str], int]:
 
 
 def correct_mapping(table: Table, upload: str, labels: Sequence[str]) -> tuple[Mapping, list[AspectRow]]:
-    """Draw the proposed mapping and return it with a reviewer's corrections; `upload` keeps files apart."""
+    """Draw the proposed mapping and return it with corrections; `upload` makes widget keys unique per file."""
     guess = proposed(upload, table, labels)
     mapping = _correct_roles(table, guess, upload)
     mapping = replace(mapping, kind=detect_kind(table.rows, mapping.roles))
@@ -125,7 +125,7 @@ def correct_mapping(table: Table, upload: str, labels: Sequence[str]) -> tuple[M
 
 
 def _kind_key(upload: str, kind: ItemKind) -> str:
-    """Return the widget key of the choice of kind, new for each proposal."""
+    """Return the widget key for the choice of kind, new for each proposal."""
     return widget(f"kind_{upload}_{kind}")
 
 
@@ -147,7 +147,7 @@ def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
         mapping = mapping.with_role(role, st.session_state.get(key, mapping.roles.get(role)))
     detected = detect_kind(table.rows, mapping.roles)
     named, kind = MAIN_ROLES | OTHER_ROLES, st.session_state.get(_kind_key(upload, detected), detected)
-    if kind == "pair":  # its texts stand together
+    if kind == "pair":  # keep its two texts together
         texts = {role: label_item.part_names(kind)[role] for role in ("target", "context")}
         named = texts | named | texts
     usual = [role for role in named if role in MAIN_ROLES or role in guess.roles]
@@ -274,7 +274,7 @@ def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> d
             continue
         scale = draft.aspects[row.aspect].scale
         low, high, sure = row.place.columns((2, 2, 3), vertical_alignment="center")
-        key = widget(f"{upload}_{row.column}_{scale}")  # of this scale: another way of reading may find another
+        key = widget(f"{upload}_{row.column}_{scale}")  # new if other answers change the scale
         bottom, top = (
             place.number_input(
                 f"{name} label of aspect {number}",
@@ -296,7 +296,7 @@ def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> d
 
 
 def answer_questions(questions: Sequence[Question], values: Values, upload: str) -> Values:
-    """Ask about values whose meaning the file doesn't show; return `values` with the answers so far."""
+    """Ask about values with an unclear meaning; return `values` with the answers so far."""
     for question in questions:
         aspect, numbers = question.aspect, ", ".join(f"{number:g}" for number in question.numbers[:8])
         if question.kind == "ids":

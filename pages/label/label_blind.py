@@ -1,4 +1,4 @@
-"""Hide the labels of other raters from someone who still rates the same items."""
+"""Hide the labels of other raters from a rater who hasn't finished the same items."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from pages.ui.screens import plain
 
 
 def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None, *, decides: bool = False) -> bool:
-    """Return whether to draw the labels of a golden set, and explain why not to a rater who is not done. Raters may
-    look anyway. To decide on labels (`decides`), they have to stop rating first.
+    """Check whether to draw the labels of a golden set; to a rater who hasn't finished, explain why not.
 
-    They may look all the same.  Who `decides` on labels has to stop rating first.
+    Raters can choose to look anyway. To decide on labels (`decides`), they must stop rating first.
     """
     project_id = page.project.project_id
     rating = projects.still_rating(page.store, project_id, golden_id, aspects)

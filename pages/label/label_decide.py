@@ -1,4 +1,4 @@
-"""Decide items on which raters disagree, and freeze the labels into a golden set."""
+"""Decide items on which raters disagree, and freeze the labels as a golden set."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMBINE_WORDS: dict[Combine, str] = {
 
 
 def draw(store: Store, passed: LabelPass) -> None:
-    """Draw the items to decide, largest disagreement first, the decisions so far, and the form that freezes labels."""
+    """Draw the items to decide (largest disagreement first), the decisions so far, and the form that freezes labels."""
     seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     if seen.queue:
         finding(f"{counted(len(seen.queue), 'item')} to decide")
@@ -129,7 +129,7 @@ def _decide(store: Store, passed: LabelPass, which: Which, key: str, form: str) 
 
 
 def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
-    """Draw the form that freezes the labels into a new golden set, with the choice of what happens to old labels."""
+    """Draw the form that freezes the labels as a new golden set, with the choice of what happens to old labels."""
     if not seen.n_touched and not seen.decided:
         st.info("There are no labels to freeze yet.", icon=":material/ac_unit:")
         return

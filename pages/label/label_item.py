@@ -1,4 +1,4 @@
-"""Show an item and its scale as plain text, safe for any length and writing direction."""
+"""Draw an item and its scale as plain text, safe for any length and writing direction."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def keys_words(aspect: LabelAspect) -> str:
 
 
 def levels_of(aspect: LabelAspect, kind: ItemKind) -> Mapping[float, str]:
-    """Return the meaning of the labels of a pair; empty for other items, whose scales need no words."""
+    """Return the meaning of the labels of a pair; empty for other items, whose scales need none."""
     return LEVELS if kind == "pair" and aspect.scale == PREFERENCES else {}
 
 
@@ -73,12 +73,12 @@ def levels_of(aspect: LabelAspect, kind: ItemKind) -> Mapping[float, str]:
 
 
 def part_names(kind: ItemKind) -> Mapping[str, str]:
-    """Return the titles of the parts of an item, the judged text first; a pair has two texts."""
+    """Return the titles of an item's parts, the judged text first; a pair has two texts."""
     return _PARTS | {"target": "Text A", "context": "Text B"} if kind == "pair" else _PARTS
 
 
 def parts_of(item: Item, kind: ItemKind, parts: Sequence[str] = tuple(_PARTS)) -> list[tuple[str, str, str]]:
-    """Return name, title and text of those `parts` that the item has."""
+    """Return name, title and text of each of `parts` that the item has."""
     names = part_names(kind)
     return [(part, names[part], text) for part in parts if (text := getattr(item, part))]
 
@@ -91,14 +91,14 @@ def draw_parts(item: Item, kind: ItemKind) -> None:
 
 
 def draw_beside(item: Item, kind: ItemKind) -> None:
-    """Draw source and context in expanders, which stay open or closed as a rater left them."""
+    """Draw source and context in expanders, which stay open or closed as the rater left them."""
     for name, title, text in parts_of(item, kind, ("source",) if kind == "pair" else ("context", "source")):
         with st.expander(title, expanded=True, key=state.widget(f"label_{name}")):
             draw_text(text)
 
 
 def draw_target(item: Item, kind: ItemKind) -> None:
-    """Draw the judged text in a frame; of a pair both texts, side by side."""
+    """Draw the judged text in a frame; for a pair, both texts next to each other."""
     if kind != "pair":
         with st.container(border=True):
             draw_text(item.target)
@@ -110,14 +110,14 @@ def draw_target(item: Item, kind: ItemKind) -> None:
 
 
 def draw_text(text: str) -> None:
-    """Draw a text letter by letter; a long one scrolls in a box of its own."""
+    """Draw a text character by character; a long one scrolls in a box of its own."""
     if not text.strip():
         st.caption("(empty)")
         return
     tall = len(text) > LONG_TEXT or text.count("\n") > MANY_LINES
     place = st.container(height=TALL, border=False) if tall else st
     if leftward(text):
-        # each line in a right-to-left isolate, so that its punctuation stands where its readers expect it
+        # a right-to-left isolate per line puts punctuation where its readers expect it
         lines = [f"\u2067{line}\u2069" if line else "" for line in text.split("\n")]
         place.text("\n".join(lines), text_alignment="right", width="stretch")
     else:
@@ -125,6 +125,6 @@ def draw_text(text: str) -> None:
 
 
 def leftward(text: str) -> bool:
-    """Test whether the text starts with a right-to-left script."""
+    """Check whether the text starts with a right-to-left script."""
     kinds = (unicodedata.bidirectional(letter) for letter in text[:500])
     return next((kind in ("R", "AL") for kind in kinds if kind in ("L", "R", "AL")), False)

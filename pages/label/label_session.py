@@ -1,8 +1,8 @@
 """The labelling session of one rater: one item at a time, by keys or taps, blind to judges and other raters.
 
-All of it is one fragment, so nothing else of the page is drawn again.  Text and buttons stand side by side; on a phone
-the buttons stay at the bottom of the screen.  Two small scripts press the buttons on the screen by keys, mark words
-(`label_keys.js`) and put the cursor into the box of a number (`label_number.js`).
+The session is one fragment, so the rest of the page isn't redrawn. Text and buttons are next to each other; on a phone
+the buttons stay at the bottom of the screen. Two small scripts help: `label_keys.js` presses buttons by key and marks
+words, and `label_number.js` focuses the number box.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def draw(assignment: Assignment) -> None:
     with right, st.container(key=_DESK):
         with st.container(key=_PRESS, gap="small"):
             _draw_answers(assignment, shown)
-            asked = st.container()  # on a phone, the place that stays in view
+            asked = st.container()  # stays in view on a phone
             _draw_ways(assignment, shown)
         with asked if shown.note.startswith(label_shown.WHY) else st.container():
             st.text_input(
@@ -122,7 +122,7 @@ def _draw_head(assignment: Assignment, session: AnnotationSession, shown: ShownI
 
 
 def _draw_marked(assignment: Assignment, shown: ShownItem, item_id: str) -> None:
-    """Draw the button that marks words, and each marked phrase with a button that removes the mark."""
+    """Draw the button that marks words, and a button for each marked phrase that removes the mark."""
     key = press_key(shown, "mark")
     data: dict[str, object] = {name: press_key(shown, "way", name) for name in ("next", "left", "right")}
     data |= {"sheet": _SHEET, "spans": [{"start": span.start, "words": span.words} for span in shown.spans]}
@@ -161,7 +161,7 @@ def _draw_answers(assignment: Assignment, shown: ShownItem) -> None:
             note = f"**{shown.note}**" if shown.note == label_shown.UNDONE else f":orange[**{plain(shown.note)}**]"
         st.markdown(f"{mark}**{plain(aspect.aspect)}**{done} · {note}")
         if aspect.definition:
-            with st.container(key=state.widget(f"label_definition_{place}")):  # on a phone, among the instructions
+            with st.container(key=state.widget(f"label_definition_{place}")):  # shown with the instructions on a phone
                 st.markdown(plain(aspect.definition))
         cannot_tell = "X" if here else None
         if not choices:
@@ -177,14 +177,14 @@ def _draw_answers(assignment: Assignment, shown: ShownItem) -> None:
                 _draw_choice(assignment, shown, aspect.aspect, value, key if here else None, anchor=anchor)
         _draw_choice(assignment, shown, aspect.aspect, None, cannot_tell)
     if any(not aspect.choices() for aspect in aspects):
-        # into the box of the aspect that has the keys once it is drawn, unless the rater types elsewhere
+        # focus the box of the aspect that the keys rate, unless the rater types elsewhere
         wanted = None if active is None or aspects[active].choices() else box_key(shown, active)
         _CURSOR(key=state.widget("label_cursor"), data={"wanted": wanted, "turn": uuid.uuid4().hex})
 
 
 @st.cache_data(ttl=10, max_entries=64, show_spinner=False)
 def _anchors(_store: Store, project_id: str, golden_id: str, aspect: str) -> Mapping[float, str]:
-    """Return the description of each level, cached for some seconds because every press reads it."""
+    """Return the description of each level, cached for a few seconds because every press reads it."""
     return projects.get_anchors(_store, project_id, golden_id, aspect).texts
 
 
@@ -197,7 +197,7 @@ def _draw_choice(
     *,
     anchor: str | None = None,
 ) -> None:
-    """Draw the button of one label. With an anchor ("" for a level without one) it takes the full width."""
+    """Draw the button of one label. With an anchor ("" for a level without one), it fills the width."""
     label = "Cannot tell" if value is None else f"**{plain(f'{value:g}')}**"
     st.button(
         f"{label} {plain(anchor)}" if anchor else label,
@@ -234,7 +234,7 @@ def _draw_box(assignment: Assignment, shown: ShownItem, place: int, cannot_tell:
 
 
 def _draw_ways(assignment: Assignment, shown: ShownItem) -> None:
-    """Draw the buttons that open other items, and Undo."""
+    """Draw the buttons for other items, and Undo."""
     ways: list[tuple[str, Wish, str]] = [
         ("Save and next", "next", "Enter"),
         ("Back", "left", "Left"),

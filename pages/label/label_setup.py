@@ -1,4 +1,4 @@
-"""Start a labelling pass: items, aspects, scales, number of raters, order."""
+"""Start a labelling pass: items, aspects, scales, number of raters, and order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def draw(page: Opened) -> None:
         st.info(words, icon=":material/dataset:")
         link_to("golden_set", "Upload a file", icon=":material/upload_file:", section=state.UPLOAD_SECTION)
         return
-    said = st.container()  # the finding, which repeats what is chosen below it
+    said = st.container()  # the finding, which sums up the choices below
     with st.container(key="label_choices", horizontal=True, vertical_alignment="bottom", gap="medium"):
         by_id = {golden.golden_id: golden for golden in goldens}
         wanted = state.url_id("golden")
@@ -72,7 +72,7 @@ def draw(page: Opened) -> None:
         plan, name, problem = None, "", "What should raters rate? Choose an aspect or type one, such as coherence."
         try:
             plan, name = _choose_rest(page, golden, aspects, raters, items)
-        except UsageError as error:  # such as a scale that ends where it begins
+        except UsageError as error:  # for example a scale with equal ends
             problem = str(error) if aspects else problem
     with said:
         if plan is None:
@@ -102,14 +102,14 @@ def draw(page: Opened) -> None:
 
 
 def _number(golden: GoldenSummary, name: str, label: str, among: tuple[int, int, int], words: str) -> int:
-    """Draw a field for a whole number. `among` is the lowest, the highest and the default."""
+    """Draw a field for a whole number; `among` is its minimum, maximum and default."""
     low, high, usual = among
     key = state.widget(f"label_{name}_{golden.golden_id}")
     return int(st.number_input(label, low, max(low, high), min(usual, high), key=key, help=words, width=130))
 
 
 def _describe_aspect(golden: GoldenSummary, name: str, meaning: str) -> LabelAspect:
-    """Draw scale and definition of an aspect, starting from its existing labels or its last pass."""
+    """Draw scale and definition of an aspect; the defaults come from its labels or its last pass."""
     known = golden.aspect(name)
     scale = known.scale if known is not None else Scale(1, 5, 1.0)
     key = state.widget(f"label_aspect_{golden.golden_id}_{name}")
@@ -125,7 +125,7 @@ def _describe_aspect(golden: GoldenSummary, name: str, meaning: str) -> LabelAsp
 
 
 def usual_steps(scale: Scale) -> str:
-    """Return the default steps of a scale: its own, or whole numbers if its labels are means."""
+    """Return the default step of a scale: its own, or whole numbers if the labels are means."""
     whole = float(scale.low).is_integer() and float(scale.high).is_integer()
     step = 1.0 if scale.step is None and whole else scale.step
     return next((words for words, width in STEPS.items() if width == step), "any number")
@@ -173,7 +173,7 @@ def _begin(page: Opened, golden_id: str, name: str, plan: LabelPlan, items: int)
     project_id = page.project.project_id
     try:
         pass_id = projects.start_pass(page.store, project_id, golden_id, name, plan, limit=items)
-        if plan.n_raters == 1:  # whoever begins the pass is the one who labels
+        if plan.n_raters == 1:  # the user who starts the pass labels it
             projects.join_pass(page.store, project_id, pass_id)
     except ConcordError as error:
         state.leave_notice(f"The pass didn't begin: {error}", good=False)

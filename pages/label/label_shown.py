@@ -1,6 +1,6 @@
-"""State of the item on a rater's screen, and what each button press does to it.
+"""State of the item on a rater's screen, and the action of each button.
 
-What is shown lies in the browser's session.  What the rater said lies in the store, saved with every press.
+The browser session holds the item on screen. The store holds the rater's labels, saved after every press.
 """
 
 from __future__ import annotations
@@ -48,11 +48,15 @@ class Assignment:
 class ShownItem:
     """The item on the screen; `item_id` is None when all items are done.
 
-    `sheet` is new each time an item is shown: what is typed on one sheet belongs to no other item, pass or rater.
-    `form` is the id of the next save, new after each save, so that a save sent twice counts once.  `known` are the
-    labels as saved, `comment` as it was when the item was shown, `redo` the place of the aspect that is answered again.
-    `wish` is where the rater wants to go: a press only notes it, so that a label and Enter pressed in one breath work
-    in either order.  `note` says what to do first, or what the last press did.  `spans` are the marked words.
+    Attributes:
+        form: Id of the next save, new after each save, so that a save sent twice counts once.
+        sheet: New each time an item is shown, so that typed text never carries over to another item, pass or rater.
+        comment: The comment when the item was shown.
+        known: The saved labels.
+        redo: Index of the aspect to answer again.
+        wish: Requested next item. A press only records it, so a quick label and Enter work in either order.
+        note: What to do first, or the result of the last press.
+        spans: The marked words.
     """
 
     pass_id: str
@@ -113,7 +117,7 @@ def _show_item(assignment: Assignment, session: AnnotationSession, item_id: str 
     if item_id is None:
         return shown
     whose, kept = (session.pass_id, session.rater), st.session_state.get(state.LABEL_MARKED)
-    if kept is None or kept[0] != whose:  # read once a session, for it reads the marks of all raters
+    if kept is None or kept[0] != whose:  # once per session, because it reads the marks of all raters
         marked = projects.my_highlights(assignment.store, assignment.passed.project_id, session.pass_id)
         kept = st.session_state[state.LABEL_MARKED] = (whose, marked)
     comment, known = session.comments.get(item_id, ""), session.values(item_id)
@@ -126,7 +130,7 @@ def _on_screen() -> ShownItem | None:
 
 
 def _meant(assignment: Assignment, item_id: str) -> ShownItem | None:
-    """Return the state if a press belongs to the item on screen, this pass and this rater; else None."""
+    """Return the shown item if a press belongs to it, this pass and this rater; else None."""
     shown, wanted = _on_screen(), (assignment.passed.pass_id, assignment.store.actor.name, item_id)
     return shown if shown is not None and (shown.pass_id, shown.rater, shown.item_id) == wanted else None
 
@@ -140,22 +144,22 @@ def comment_key(shown: ShownItem) -> str:
 
 
 def box_key(shown: ShownItem, place: int) -> str:
-    """Return the key of the text box of the aspect at `place`, new for each item so that no text carries over."""
+    """Return the key of an aspect's text box, new for each item so that no text carries over."""
     return state.widget(f"label_number_{shown.sheet}_{place}")
 
 
 def press_key(shown: ShownItem, *which: object) -> str:
-    """Return the key of a button of this item, pass and rater."""
+    """Return the key of a button, unique per item, pass and rater."""
     return state.widget("_".join(map(str, ("label", shown.pass_id, shown.rater, shown.item_id, *which))))
 
 
-# ── what a press does ────────────────────────────────────────────────────────────────────────────────────────
+# ── actions of the buttons ───────────────────────────────────────────────────────────────────────────────────
 
 
 def answer(assignment: Assignment, item_id: str, aspect: str, value: float | None) -> None:
     """Save one label immediately.
 
-    A second press of the same does nothing.  Nor does one meant for another item: its rater had pressed Enter already.
+    Ignores a repeated press, and a late press for an item that the rater has already left with Enter.
     """
     shown = _meant(assignment, item_id)
     if shown is None or (shown.wish and aspect in shown.known):
@@ -171,9 +175,9 @@ def answer(assignment: Assignment, item_id: str, aspect: str, value: float | Non
 
 
 def _asks_why(assignment: Assignment, shown: ShownItem) -> str:
-    """Return a question for a reason if the item is complete and a label is the lowest or highest; else "".
+    """Ask for a reason if the item is complete and a label is the lowest or highest; else "".
 
-    Other raters' labels play no part, so the pass stays blind.  A scale of two steps has nothing but ends.
+    Doesn't depend on other raters' labels, so the pass stays blind. Never asks on scales with two steps.
     """
     ends = {each.aspect: (each.scale.low, each.scale.high) for each in assignment.aspects if not each.scale.two_steps}
 
@@ -196,7 +200,7 @@ def _on_if_complete(assignment: Assignment, shown: ShownItem) -> ShownItem:
 
 
 def answer_number(assignment: Assignment, item_id: str, place: int, key: str) -> None:
-    """Save the number typed into the box of `key`; open the next item if no label is missing."""
+    """Save the number typed into the box `key`; open the next item if no label is missing."""
     shown = _meant(assignment, item_id)
     if shown is None or key != box_key(shown, place):
         return
@@ -210,7 +214,7 @@ def answer_number(assignment: Assignment, item_id: str, place: int, key: str) ->
 
 
 def read_number(typed: str, aspect: LabelAspect) -> tuple[float | None, str]:
-    """Return the typed label (None for x, "cannot tell") and what is wrong with it, or ""."""
+    """Return the typed label (None for x, "cannot tell") and an error message or ""."""
     text, ends = typed.strip(), f"from {aspect.scale.low:g} to {aspect.scale.high:g}"
     if text.lower() == "x":
         return None, ""
@@ -229,14 +233,14 @@ def read_number(typed: str, aspect: LabelAspect) -> tuple[float | None, str]:
 
 
 def comment_on(assignment: Assignment, item_id: str) -> None:
-    """Save a comment when typing pauses, without a label."""
+    """Save the comment without a label when the rater stops typing."""
     shown = _meant(assignment, item_id)
     if shown is not None:
         st.session_state[state.LABEL_SHOWN] = _save(assignment, shown, {})
 
 
 def _save(assignment: Assignment, shown: ShownItem, values: Mapping[str, float | None]) -> ShownItem:
-    """Save these labels with the current comment; with no labels, only the comment."""
+    """Save these labels with the current comment; without labels, save only the comment."""
     comment = str(st.session_state.get(comment_key(shown), shown.comment))
     try:
         projects.save_label(*assignment.where(shown.item_id), values, comment=comment, form=shown.form)
@@ -270,7 +274,7 @@ def undo(assignment: Assignment, item_id: str, form: str) -> None:
     st.session_state[state.LABEL_SHOWN] = shown
 
 
-# ── words marked in the text ─────────────────────────────────────────────────────────────────────────────────
+# ── marked words ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def mark(assignment: Assignment, item_id: str, key: str) -> None:

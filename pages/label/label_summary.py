@@ -82,7 +82,7 @@ def _draw_agreement(passed: LabelPass, agreement: AspectAgreement) -> None:
 
 
 def _draw_address(passed: LabelPass) -> None:
-    """Draw the address to send to raters, which opens only the task and shows no names."""
+    """Draw the link for raters, which opens only the task and shows no names."""
     if auth_section() is None:
         st.caption(
             "Raters can label on this computer. To let them use their own computers, set up sign-in (see "
@@ -94,7 +94,7 @@ def _draw_address(passed: LabelPass) -> None:
         st.code(f"{st.context.url.split('?')[0]}?{ids}", language=None)
 
 
-# ── what each level means ────────────────────────────────────────────────────────────────────────────────────
+# ── level descriptions ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def _draw_anchors(store: Store, passed: LabelPass, aspect: LabelAspect) -> None:
@@ -124,7 +124,7 @@ def _draw_anchors(store: Store, passed: LabelPass, aspect: LabelAspect) -> None:
 
 
 def _save(store: Store, passed: LabelPass, aspect: LabelAspect, boxes: Mapping[float, str], seen: AnchorsSet) -> None:
-    """Save the level descriptions (level → key of its box), unless somebody else saved first."""
+    """Save the level descriptions (level → key of its box), unless another user saved first."""
     texts = {level: str(st.session_state[box]) for level, box in boxes.items()}
     where = (store, passed.project_id, passed.golden_id, aspect.aspect)
     try:

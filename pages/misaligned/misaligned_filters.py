@@ -31,7 +31,7 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Filters:
-    """The active filters. An empty tuple doesn't filter; `sides` starts with the misaligned items."""
+    """The active filters; an empty tuple doesn't filter, and `sides` defaults to the misaligned items."""
 
     sides: tuple[str, ...] = ("too lenient", "too strict")
     found: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ def draw(selection: Selection) -> None:
 
 
 def triage_words(triage: Triage | None) -> str:
-    """Describe the triage of an item in a few words, or ""."""
+    """Describe the triage of an item in a few words; "" without one."""
     if triage is None:
         return ""
     return ", ".join(filter(None, (triage.verdict, PICKED if triage.picked else ""))) or tables.DASH

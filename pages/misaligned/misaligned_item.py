@@ -1,4 +1,4 @@
-"""Show a misaligned item: text, the judge's reasons, and each rater's label."""
+"""Draw a misaligned item: text, the judge's reasons, and each rater's label."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pages.ui.screens import plain
 
 
 def heading(item: ItemScore) -> str:
-    """Say in which direction the judge errs and by how much, with both numbers."""
+    """Say whether and by how much the judge is too high or too low, with both numbers."""
     score = number(item.score)
     by = f" by {abs(item.gap):.1f} SD" if item.gap is not None and item.is_misaligned else ""
     colour = {"too lenient": "orange", "too strict": "blue", "aligned": "green"}.get(item.side, "gray")
@@ -31,7 +31,7 @@ def heading(item: ItemScore) -> str:
 
 
 def link_to_decide(page: Opened, known: Triage) -> None:
-    """Draw a link to the screen where raters decide a wrong label."""
+    """Draw a link to the screen where raters correct a wrong label."""
     passes = projects.list_passes(page.store, page.project.project_id, known.golden_id)
     where = {"labelling": passes[0].pass_id} if passes else {"golden": known.golden_id}
     words = "Decide it in Label" if passes else "Start a labelling pass to have raters decide it"
@@ -79,14 +79,14 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
 
 @st.cache_resource(max_entries=256, show_spinner=False)
 def _explained(run_id: str, criteria_id: str, item_id: str, _page: Opened) -> tuple[str, tuple[str, ...]]:
-    """Return the judge's reasons, cached because the replies of a finished run do not change."""
+    """Return the judge's reasons, cached because replies of a finished run don't change."""
     return projects.explain_item(_page.store, _page.settings, run_id, criteria_id, item_id)
 
 
 def fetch_ahead(page: Opened, run: Run, criteria_id: str, item_ids: Iterable[str]) -> None:
     """Load the judge's reasons for the items that the user may open next."""
     for item_id in item_ids:
-        with suppress(ConcordError):  # said once the item is opened
+        with suppress(ConcordError):  # reported when the item is opened
             _explained(run.run_id, criteria_id, item_id, page)
 
 

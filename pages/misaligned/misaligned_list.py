@@ -1,4 +1,4 @@
-"""Table of misaligned items, where one verdict can be given to several rows."""
+"""Table of misaligned items, which can give one verdict to several rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def table_key(ids: Sequence[str]) -> str:
 
 
 def draw_list(selection: Selection) -> None:
-    """Draw the rows, with buttons that give all selected rows one verdict or open one of them."""
+    """Draw the rows, with buttons that give one verdict to all selected rows or open one of them."""
     listed = misaligned_filters.listed(selection)
     shown, triage = listed[:MOST_LISTED], selection.triage
     ids = [item.item_id for item in shown]

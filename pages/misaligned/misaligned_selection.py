@@ -28,10 +28,10 @@ CRITERIA_WORDS = 90
 
 @dataclass(frozen=True)
 class Selection:
-    """Criteria as scored by a run, the calibration behind that run, and the triage of its items.
+    """Criteria as scored by a run, the calibration that the run belongs to, and the triage of its items.
 
-    `scored` are the calibration items, largest gap first; `changes` says which became aligned or misaligned
-    since the parent, None where the run did not score the parent.
+    `scored` are the calibration items, largest gap first. `changes` maps items to how they changed since the parent;
+    None if the run didn't score the parent.
     """
 
     page: Opened
@@ -44,7 +44,7 @@ class Selection:
 
     @property
     def about(self) -> tuple[str, str, str]:
-        """Return the project, golden set and aspect that the triage belongs to."""
+        """The project, golden set and aspect that the triage belongs to."""
         return self.run.project_id, self.run.golden_id, self.run.aspect
 
     def afresh(self) -> Selection:
@@ -53,10 +53,9 @@ class Selection:
 
 
 def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
-    """Return run and criteria from the URL, else those of the current judge; None, with a link to Calibrate, without
-    any. A popover in `row` changes them.
+    """Return run and criteria from the URL, else those of the current judge; draw a popover in `row` to change them.
 
-    They are changed behind a button that goes into `row`.
+    Returns None and draws a link to Calibrate if there is no run.
     """
     listed = page.store.runs.all(page.project.project_id)
     runs = {run.run_id: run for run in listed if run.kind in SCORING and run.status in WITH_RESULT}
@@ -98,7 +97,7 @@ def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
             icon=":material/link_off:",
         )
     calibration_id = run.run_id
-    if run.kind != "calibration":  # a re-scoring, a round or a version names the calibration of its judge
+    if run.kind != "calibration":  # a re-scoring, a round or a version belongs to a calibration
         calibration_id = str(getattr(projects.run_view(page.store, run.run_id).request, "run_id", ""))
     return Selection(
         page,
@@ -147,13 +146,13 @@ def criteria_words(entry: CriteriaEntry) -> str:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _kept_scores(run_id: str, criteria_id: str, _page: Opened) -> ScoredItems:
-    """Return the scores of a run, cached because those of a finished run do not change."""
+    """Return the scores of a run, cached because those of a finished run don't change."""
     return projects.item_scores(_page.store, run_id, criteria_id)
 
 
 @st.cache_resource(max_entries=320, show_spinner=False)
 def changes(run_id: str, criteria_id: str, parent_id: str, _page: Opened) -> dict[str, str]:
-    """Return item id → how it changed compared with the parent. Raises NotFoundError if the run did not score both."""
+    """Return item id → change since the parent.  NotFoundError if the run didn't score both."""
     changed = projects.item_changes(_page.store, run_id, criteria_id, parent_id)
     return {item_id: NOW_MISALIGNED if now else NOW_ALIGNED for item_id, now in changed.items()}
 
@@ -168,7 +167,7 @@ def _changes_since(run_id: str, criteria_id: str, parents: tuple[str, ...], page
 
 
 def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
-    """Draw how many items judge and raters disagree on, and the progress of triage."""
+    """Draw on how many items judge and raters disagree, and the progress of triage."""
     scored, triage = selection.scored, selection.triage
     n, facts = len(scored.misaligned), []
     if n:
@@ -190,7 +189,7 @@ def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
 
 
 def draw_accesses(selection: Selection) -> None:
-    """Say that held-out items are not shown, and how often their results were viewed."""
+    """Explain that held-out items are not shown, and how often their results were viewed."""
     accesses = projects.list_held_out_accesses(selection.page.store, *selection.about)
     st.caption(
         f"Only calibration items are shown here. The held-out set has been opened {counted(len(accesses), 'time')}."

@@ -21,7 +21,7 @@ from pages.ui.screens import plain
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """The last triage of this session as text, its log entries for Undo, and the triage before it."""
+    """The last triage of this session, with the log entries and the previous triage for Undo."""
 
     about: tuple[str, str, str]
     said: str
@@ -31,16 +31,15 @@ class Last:
 
 
 def save(selection: Selection, item_ids: Sequence[str], words: str, form: str, **said: Any) -> bool:
-    """Save a verdict, note or pick for the items and keep the rest of their triage; return whether all was saved.
-    `form` tells two presses apart from one that arrives twice.
+    """Save a verdict, note or pick for the items and keep the rest of their triage; return whether all were saved.
 
-    `form` tells two presses apart from one that arrives twice.
+    `form` identifies the press, so that a press sent twice counts once.
     """
     project_id, golden_id, aspect = selection.about
     before = projects.list_triage(selection.page.store, *selection.about)
     seen = {item_id: known.number if (known := selection.triage.get(item_id)) else 0 for item_id in item_ids}
     last = st.session_state.get(state.MISALIGNED_LAST)
-    if isinstance(last, Last) and last.about == selection.about:  # a note and a button pressed in one breath
+    if isinstance(last, Last) and last.about == selection.about:  # a note and a button in quick succession
         seen = {item_id: max(number, last.numbers.get(item_id, 0)) for item_id, number in seen.items()}
     request = TriageRequest(golden_id, aspect, selection.criteria.criteria_id, **said)
     try:
@@ -75,7 +74,7 @@ def _remember(
 
 
 def draw_last(selection: Selection) -> bool:
-    """Draw the last triage with its Undo; return whether there was one."""
+    """Draw the last triage with Undo; return whether there was one."""
     last = st.session_state.get(state.MISALIGNED_LAST)
     if not isinstance(last, Last) or last.about != selection.about:
         return False
@@ -88,7 +87,7 @@ def draw_last(selection: Selection) -> bool:
             request = TriageRequest(golden_id, aspect, old.subject_id, old.verdict, old.note, old.picked)
             try:
                 projects.save_triage(selection.page.store, project_id, item_id, request, seen=number)
-            except ConcordError as error:  # somebody else has changed it since
+            except ConcordError as error:  # another user has changed it since
                 kept.append(f"{item_id}: {error}")
         n = len(last.numbers) - len(kept)
         said = f"Undone: {last.said}" if len(last.numbers) == 1 else f"Undone for {counted(n, 'item')}."

@@ -1,6 +1,6 @@
-"""Show one misaligned item at a time: verdict buttons above the text, its source and the judge's reasons.
+"""Draw one misaligned item at a time: verdict buttons above the text, its source and the judge's reasons.
 
-All of it is one fragment, so a key draws the next item and nothing else of the page.
+The view is one fragment, so a key press redraws only the item.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def draw(selection: Selection, sentence: DeltaGenerator) -> None:
     next_waiting = next((each for each in later if _waits(selection, each)), item.item_id)
 
     def key(name: str) -> str:
-        """Return a widget key for this item alone, so that a late press never counts for the next one."""
+        """Return a widget key unique to this item, so that a late press never counts for the next one."""
         _, golden_id, aspect = selection.about
         return state.widget(f"misaligned_{name}_{golden_id[:12]}_{aspect}_{item.item_id}")
 

@@ -1,4 +1,4 @@
-"""Proposals of a refinement round next to their parents: tests, changed items, decisions."""
+"""Draw the proposals of a refinement round compared with their parents: tests, changed items, decisions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ COLUMNS = {
 
 
 def draw(selection: Selection, run: RunDetail) -> None:
-    """Draw all proposals, open ones first, then by their difference on the inner fold, and the selected one in full."""
+    """Draw all proposals, open ones first, then by difference on the inner fold; draw the selected one in full."""
     page = selection.page
     proposals = sorted(projects.list_proposals(page.store, run.run_id), key=lambda one: one.state != "open")
     changed = [
@@ -70,7 +70,7 @@ def draw(selection: Selection, run: RunDetail) -> None:
             ],
         }
     )
-    if len(set(parents)) == 1:  # the text below names it
+    if len(set(parents)) == 1:  # named in the text below
         frame = frame.drop(columns="parent")
     n_open = sum(proposal.state == "open" for proposal in proposals)
     st.markdown(f"**{counted(len(proposals), 'proposal')}**, {n_open} to decide")
@@ -128,7 +128,7 @@ def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal, na
 
 
 def _draw_decision(selection: Selection, proposal: ListedProposal) -> None:
-    """Draw the decision of the review or a link to it; an accepted text can become the judge."""
+    """Draw the review decision or a link to the review; an accepted text can become the judge."""
     page, made = selection.page, proposal.decision
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):

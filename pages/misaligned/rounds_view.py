@@ -24,7 +24,7 @@ SIZES = (1, 2, 3, 4, 6, 8)
 
 
 def draw(selection: Selection) -> None:
-    """Draw the round in the URL, else the newest with open proposals, else the form of a new one."""
+    """Draw the round in the URL, else the newest with open proposals, else the form for a new one."""
     rounds = {
         run.run_id: run
         for run in selection.page.store.runs.all(selection.run.project_id)
@@ -77,7 +77,7 @@ def _draw_done(selection: Selection, run: Run) -> None:
         )
 
 
-# ── starting one ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── start a round ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
@@ -132,7 +132,7 @@ def _draw_form(selection: Selection) -> None:
 
 
 def _choose_items(selection: Selection) -> tuple[str, ...]:
-    """Return the picked items, or () for a sample of the most misaligned."""
+    """Return the picked items; () samples the most misaligned ones."""
     triage = selection.triage
     picked = [item.item_id for item in selection.scored if (known := triage.get(item.item_id)) and known.picked]
     if not picked:
@@ -155,7 +155,7 @@ def _choose_items(selection: Selection) -> tuple[str, ...]:
 
 
 def _cost_words(selection: Selection, request: RoundRequest) -> str:
-    """Say how many proposals and calls a round makes at most, with a price if calls of the calibration had one."""
+    """Return the maximum number of proposals and calls, with a price if the calibration had one."""
     page, n_parents = selection.page, len(request.parent_ids)
     calls = projects.round_cost(page.store, selection.calibration_id, n_parents, request.settings)
     before = run_panel.read_run(page, selection.calibration_id)

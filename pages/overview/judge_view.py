@@ -33,12 +33,12 @@ STORY_ROWS = 6
 
 
 def line_of(page: Opened, aspect: str) -> JudgeLine:
-    """Return the versions of the judge of an aspect of the page's project."""
+    """Return the versions of the judge of an aspect in this project."""
     return projects.judge_line(page.store, page.project.project_id, aspect)
 
 
 def place_of(aspect: str, version: JudgeVersion) -> dict[str, str]:
-    """Return the URL ids that link to a version."""
+    """Return the URL parameters that link to a version."""
     golden = {"golden": version.newest.golden_id} if version.newest is not None else {}
     return {"aspect": aspect, "version": str(version.number)} | golden
 
@@ -49,7 +49,7 @@ def state_words(version: JudgeVersion | None) -> str:
 
 
 def draw_follower(page: Opened, aspect: str, criteria_id: str) -> None:
-    """Draw a badge with the newest judge version that uses these criteria, if there is one."""
+    """Draw a badge with the newest judge version that uses these criteria, if any."""
     version = line_of(page, aspect).followed.get(criteria_id)
     if version is not None:
         st.badge(state_words(version), color=COLOURS[version.state])  # type: ignore[arg-type]
@@ -67,7 +67,7 @@ def report_of(page: Opened, golden_id: str, aspect: str, run_id: str) -> Report:
 
 
 def finding_of(version: JudgeVersion) -> str:
-    """Return the measured agreement of a version in a sentence."""
+    """Return a version's measured agreement as a sentence."""
     measured = version.newest
     if measured is None:
         return f"Version {version.number} hasn't been measured yet"
@@ -75,7 +75,7 @@ def finding_of(version: JudgeVersion) -> str:
 
 
 def measured_on(version: JudgeVersion) -> str:
-    """Return statistic, level, set and n behind a version's figure, or ""."""
+    """Return statistic, level, set and n of a version's figure, or ""."""
     if version.newest is None:
         return ""
     side, aligned = version.newest.evidence
@@ -86,7 +86,7 @@ def measured_on(version: JudgeVersion) -> str:
 
 
 def gain_of(page: Opened, version: JudgeVersion) -> Finding | None:
-    """Return the gain of a version over the one it was compared with, or None."""
+    """Return a version's gain over the version it was compared with, or None."""
     measured = version.newest
     if measured is None or not measured.beside:
         return None
@@ -120,7 +120,7 @@ def draw_version(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
     run = projects.version_run(page.store, page.project.project_id, line.aspect, version.number)
     if run is not None and run.finished:
         now = line_of(page, line.aspect).get(version.number)
-        if len(now.measured) > len(version.measured):  # meanwhile; finding and to-do list are on another version
+        if len(now.measured) > len(version.measured):  # redraw, because finding and to-do list are out of date
             st.rerun()
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -194,7 +194,7 @@ def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion, *, at_wo
 
 
 def measure(page: Opened, line: JudgeLine, version: JudgeVersion, golden_id: str = "") -> None:
-    """Start measuring a version: on a golden set, or again."""
+    """Start measuring a version, on a golden set or again."""
     where = (page.store, page.settings, page.project.project_id, line.aspect, version.number)
     state.put_in_url(version=str(version.number))
     _said(lambda: projects.measure_version(*where, golden_id=golden_id), f"{version.name} is being measured.")
@@ -210,11 +210,10 @@ def _said(act: Callable[[], object], done: str) -> None:
 
 
 def _draw_texts(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
-    """Draw the criteria of a version: the one that changed as a difference, the others by name. The changed text is
-    compared with the one it replaced, else with its own parent. If several are new, none is compared.
+    """Draw the criteria of a version: the changed one as a difference, the others by name.
 
-    That text is read against the one it took the place of, else against its own parent.  Where several are new, none
-    is read against another.
+    A changed text is compared with the one that it replaced, else with its own parent. If several are new, none is
+    compared.
     """
 
     def text_of(criteria_id: str) -> str:
@@ -247,7 +246,7 @@ def _draw_texts(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
 
 
 def draw_story(page: Opened, line: JudgeLine) -> None:
-    """Draw every version, newest first: author, reason, gain and approval."""
+    """Draw all versions, newest first: author, reason, gain and approval."""
     n_pages = -(-len(line.versions) // STORY_ROWS)
     first = STORY_ROWS * (st.pagination(n_pages, key=state.widget("story_page")) - 1) if n_pages > 1 else 0
     for version in line.versions[::-1][first : first + STORY_ROWS]:

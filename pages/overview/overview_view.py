@@ -52,7 +52,7 @@ def report_of(page: Opened, now: Overview) -> Report | None:
 
 
 def finding_of(now: Overview, report: Report | None) -> Finding:
-    """Say whether the judge is good enough, or how far the project has come."""
+    """Return the verdict on the judge, or the project's progress if there is none yet."""
     if report is not None:
         return readiness(report)
     version, name = now.line.default, shortened(now.golden.name, LONGEST)
@@ -80,7 +80,7 @@ def draw_agreement(report: Report) -> None:
     judge, others = st.columns(2)
     judge.metric("Agreement of the judge with raters", number(held.value))
     others.metric("Agreement of the raters with each other", number(raters.value))
-    # the reason is too long for a row, and stands below
+    # the reason is too long for a row, so it is drawn below
     rows = {"raters": replace(raters, reason=""), report.judge_name: held}
     rows["baseline"] = report.calibration.no_criteria.held_out
     drawn = standing_figure(rows, measure=measure(held), width=HALF)
@@ -118,7 +118,7 @@ def draw_stages(now: Overview) -> None:
 
 
 def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
-    """Draw the one next step. If it is approving version `shown`, draw its buttons."""
+    """Draw the next step. If it is the approval of version `shown`, draw its buttons."""
     at, first = _at(now), now.waiting[0] if now.waiting else None
     if first is not None and first.task != "triage":
         if not _in_view(first, shown):
@@ -138,7 +138,7 @@ def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
 
 
 def draw_waiting(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
-    """Draw the to-do list of the user, each task with a link; version `shown` is already in view."""
+    """Draw the user's to-do list, each task with a link; version `shown` is already in view."""
     st.subheader("To do", anchor=False)
     if not now.waiting:
         st.caption("Nothing. To improve the judge, edit criteria, look at misaligned items, or label more.")

@@ -1,7 +1,7 @@
-"""The tour of the demo project, and how to reset or leave it.
+"""The tour of the demo project, and how to reset or leave the demo.
 
-Where no demo project is open nothing is drawn.  The tour's place stands in the URL and, for whoever walks off by the
-menu, in the session.
+Draws nothing in other projects. The URL holds the current stop; the session holds it too, for users who leave by the
+menu.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Finished:
     runs: tuple[Run, ...]
 
     def run(self, kind: str, spec: str = "") -> str:
-        """Return the oldest finished run of a kind (by a judge), which came with the demo, or ""."""
+        """Return the oldest finished run of a kind (and judge), which came with the demo; "" if there is none."""
         return next((run.run_id for run in self.runs if run.kind == kind and run.judge_spec.startswith(spec)), "")
 
     @property
@@ -46,7 +46,7 @@ Ids = Callable[[Finished], dict[str, str]]
 
 @dataclass(frozen=True)
 class Step:
-    """A stop of the tour: screen, text, and the ids of its link."""
+    """A stop of the tour: screen, text, and the ids in its link."""
 
     screen: Screen
     words: str
@@ -86,7 +86,7 @@ STEPS = (
 
 
 def draw(settings: Settings, store: Store, project_id: str) -> None:
-    """Draw the current stop of the demo's tour, or the button that starts it; in other projects draw nothing."""
+    """Draw the current stop of the tour, or the button that starts it; nothing outside the demo project."""
     if not is_demo(project_id):
         return
     place = _place()
@@ -99,7 +99,7 @@ def draw(settings: Settings, store: Store, project_id: str) -> None:
 
 
 def draw_demo(settings: Settings, store: Store, project_id: str) -> None:
-    """Draw the demo's menu: what it is, the tour, replay and reset."""
+    """Draw the demo's menu: its description, the tour, replay and reset."""
     if not is_demo(project_id):
         return
     st.caption(WHAT)

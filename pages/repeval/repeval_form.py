@@ -38,7 +38,7 @@ TEXT_HELP = (
     "MiniLM agrees best with raters if it also reads source and context separately. Their distance from the text adds "
     "cells."
 )
-SLOW, FAST = 1_000, 6_000  # tokens a second with MiniLM on two processor cores, under load and at rest
+SLOW, FAST = 1_000, 6_000  # tokens per second with MiniLM on two CPU cores, busy and idle
 TOKENS_A_WORD = 1.4
 
 
@@ -85,7 +85,7 @@ def _model() -> ModelSpec:
 def _texts(golden: GoldenSummary, aspect: str, model: ModelSpec) -> Extraction:
     modes = [HYPOTHESIS, TEMPLATE]
     if golden.kind != "single":
-        modes.insert(0 if usual_texts(model.name) == "compared" else 2, COMPARED)  # the usual one first
+        modes.insert(0 if usual_texts(model.name) == "compared" else 2, COMPARED)  # the default first
     mode = st.selectbox("Texts to read", modes, key=widget("repeval_texts"), help=TEXT_HELP)
     if mode == COMPARED:
         return Extraction(texts="compared")
@@ -128,7 +128,7 @@ def _split(page: Opened, request: RepEvalRequest) -> str:
 
 
 def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
-    """Draw how many texts and labels are used, and for how long. Raises the ConcordError that prevents a start."""
+    """Draw the number of texts and labels, and the time they take.  ConcordError if the run can't start."""
     estimate, settings = _estimate(repr(request), page, request), request.settings
     pairs = f", {estimate.n_pairs} pairs" if settings.uses_pairs else ""
     choosing = f", {estimate.n_validation} to choose layer and token"
@@ -149,5 +149,5 @@ def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _estimate(key: str, _page: Opened, _request: RepEvalRequest) -> RepEvalEstimate:
-    """Cache estimates: golden sets never change under their id, so equal requests have equal answers."""
+    """Return the estimate, cached because golden sets never change under their id."""
     return projects.estimate_repeval(_page.store, _page.settings, _request)

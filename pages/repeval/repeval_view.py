@@ -31,7 +31,7 @@ TOKEN_WORDS = {"first": "the first token", "mean": "the mean over all tokens", "
 
 
 def draw_status(page: Opened, view: RunDetail) -> None:
-    """Draw a run without a result: its progress or the reason why it stopped, with buttons to cancel or resume."""
+    """Draw a run without a result: its progress or why it stopped, with buttons to cancel or resume."""
     went = run_panel.ENDED_WITHOUT.get(view.status)
     finding(
         f"RepEval of {view.aspect} {went} before it produced a result."
@@ -44,7 +44,7 @@ def draw_status(page: Opened, view: RunDetail) -> None:
 
 
 def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
-    """Draw the finding, then the map and the file, or the details."""
+    """Draw the finding, then map and file, or the details."""
     result, test = outcome.result, outcome.result.test
     n, measure = len(result.members), measure_name(result.settings.measure.statistic, result.settings.measure.level)
     about = {"golden": view.golden_id, "aspect": view.aspect}
@@ -105,7 +105,7 @@ def _file(_page: Opened, run_id: str) -> str:
 
 
 def token_words(token: str) -> str:
-    """Describe a token of the map in words."""
+    """Describe a token of the heat map in words."""
     part, compared, own = token.rpartition(":")
     if compared:
         return f"the distance from the {part} at {token_words(own)}"

@@ -1,4 +1,4 @@
-"""Show whether a judge still agrees with raters on newer labels, and start rechecks."""
+"""Draw whether a judge still agrees with raters on newer labels, and start rechecks."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ SHOWN = {
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge, above: DeltaGenerator) -> None:
-    """Show the newest recheck, the progress of a running one, the form, and the history of all versions.
+    """Draw the newest recheck, the progress of a running one, the form, and the history of all versions.
 
-    `golden` is the golden set that the version was measured on; the finding is shown in `above`.
+    `golden` is the golden set of the version's measurement; `above` is the place for the finding.
     """
     history = projects.list_rechecks(page.store, page.project.project_id, aspect)
     run, number_of = judge.run, 0 if judge.version is None else judge.version.number
@@ -71,7 +71,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
 
 
 def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) -> None:
-    """Show the form that starts a recheck on a newer golden set."""
+    """Draw the form that starts a recheck on a newer golden set."""
     n_labels = {
         summary.golden_id: (summary.name, labels.n_labelled)
         for summary in page.store.goldens.all(page.project.project_id)
@@ -96,7 +96,7 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) ->
 
 
 def _draw_newest(recheck: Recheck, name: str) -> None:
-    """Show the decision, the figures now and then, and the basis of the change."""
+    """Draw the verdict, the figures now and then, and the test of the change."""
     said = recheck_finding(recheck)
     show, icon = SHOWN.get(recheck.decision, (st.warning, ":material/help:"))
     about = f"{name} on {recheck.golden_name}."

@@ -35,10 +35,10 @@ def draw_finding(page: Opened, judge: MeasuredJudge) -> None:
 
 
 def draw_download(page: Opened, run_id: str, *, first: bool = False) -> None:
-    """Show the button that downloads `judge.yaml`."""
+    """Draw the button that downloads `judge.yaml`."""
     st.download_button(
         "Download judge.yaml",
-        data=partial(_judge_file, page, run_id),  # made on demand: large sets take seconds
+        data=partial(_judge_file, page, run_id),  # on demand, because large sets take seconds
         file_name="judge.yaml",
         mime="application/yaml",
         icon=":material/download:",
@@ -48,7 +48,7 @@ def draw_download(page: Opened, run_id: str, *, first: bool = False) -> None:
 
 
 def _stamp(page: Opened, run_id: str) -> tuple[str, int]:
-    """Return a cache key that changes with every entry of the log, since files contain approvals."""
+    """Return a cache key that changes with every log entry, because files contain approvals."""
     return run_id, page.store.events.count(page.project.project_id)
 
 
@@ -57,7 +57,7 @@ def _judge_file(page: Opened, run_id: str) -> str:
 
 
 def draw(page: Opened, golden_id: str, aspect: str, judge: MeasuredJudge) -> None:
-    """Show the content of `judge.yaml`, how to use it, and its text; then every adapter."""
+    """Draw the content of `judge.yaml`, how to use it, its text, and the adapters."""
     run_id = judge.run.run_id
     st.markdown(_CONTENTS)
     st.code("python -m core score ITEMS --judge-file judge.yaml --out verdicts.jsonl", language="bash")
@@ -101,7 +101,7 @@ def _draw_text(text: str, language: str | None) -> None:
 
 
 def draw_project(page: Opened) -> None:
-    """Draw the button that builds the zip of the whole project, then its download."""
+    """Draw the button that creates the zip of the whole project, then its download."""
     st.subheader("The whole project", anchor=False)
     st.markdown(
         "A zip file with all golden sets, runs, criteria, judges, labels and decisions, and the log. You can import "

@@ -29,7 +29,7 @@ from pages.ui.screens import plain
 _MIME = {"html": "text/html", "csv": "text/csv"}
 
 
-# ── which version ────────────────────────────────────────────────────────────────────────────────────────────
+# ── version ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def choose(page: Opened, judges: Sequence[MeasuredJudge]) -> MeasuredJudge | None:
@@ -79,7 +79,7 @@ def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 
 
 def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | None, words: str) -> None:
-    """Draw `words` about a version that hasn't been measured, and the button that measures it, with the cost."""
+    """Draw `words` about an unmeasured version, and the button that measures it, with the cost."""
     if version is None:
         finding(words)
         return
@@ -127,14 +127,14 @@ def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | 
 
 
 def draw_finding(report: Report) -> None:
-    """Show the result in a sentence, the report to download, and the figures behind the result."""
+    """Draw the result in a sentence, the report to download, and the figures behind the result."""
     head = headline(report)
     finding(head.headline, step=lambda: _download("Download the report", html_page, report, "report.html", first=True))
     st.caption(plain(head.detail))
 
 
 def draw(page: Opened, report: Report) -> None:
-    """Show the chart, what the criteria add, and who approved the version."""
+    """Draw the chart, the gain of the criteria, and who approved the version."""
     version = report.version
     left, right = st.columns([2, 1], gap="large")
     with left:

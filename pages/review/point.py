@@ -28,7 +28,7 @@ def draw(page: Opened, where: tuple[str, str, str], point: Point) -> None:
     st.header(plain(point.title), anchor=False)
     try:
         about = page.store.criteria.get(page.project.project_id, point.subject_id)
-    except ConcordError as error:  # an item may have been triaged under a judge without criteria
+    except ConcordError as error:  # the item may have been triaged for a judge without criteria
         if not point.item_id:
             st.caption(plain(f"The text can't be shown: {error}"))
             return
@@ -61,14 +61,14 @@ def _draw_disagreement(page: Opened, where: tuple[str, str, str], point: Point, 
             names = projects.criteria_names(page.store, project_id, about.aspect)
             version = judge_view.line_of(page, aspect).followed.get(about.criteria_id)
             alone = version is not None and version.criteria_ids == (about.criteria_id,)
-            name = judge_view.state_words(version) if alone else names[about.criteria_id]  # not always the current one
+            name = judge_view.state_words(version) if alone else names[about.criteria_id]  # maybe an old one
             scored = projects.item_scores(page.store, run_id, point.subject_id).by_id.get(point.item_id)
             if scored is not None:
                 score, gap = math.nan if scored.score is None else scored.score, tables.gap_words(scored)
         else:
             judge = page.store.judges.get(project_id, point.subject_id).judge
             name, score = judge.name, float(judge.values[place])
-    except ConcordError:  # never scored, or no longer here: shown as "—"
+    except ConcordError:  # never scored, or deleted: shown as "—"
         pass
     with st.container(horizontal=True, gap="large"):
         st.metric("Raters", number(golden.labels(aspect)[place]), width="content")

@@ -1,4 +1,4 @@
-"""Review: join it, vote on the open point, decide; full screen for a projector."""
+"""Review points together: join, vote on the open point, and decide; full screen for a projector."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COLOURS = {"accepted": "green", "rejected": "red", "postponed": "gray"}
 
 
 def is_open() -> bool:
-    """Test whether the review is shown in full screen."""
+    """Check whether the review is in full screen."""
     return state.url_id("section") == SECTION and state.is_bare()
 
 
@@ -75,7 +75,7 @@ def draw(page: Opened) -> None:
 
 
 def _title(page: Opened, golden_id: str, about: Point | PointDecided) -> str:
-    """Return the title of a point, with the beginning of the text of the item that it is about."""
+    """Return the title of a point, with the first words of its item."""
     golden = label_item.kept_golden(golden_id, page.store)
     if about.item_id not in golden.item_ids:
         return about.title
@@ -144,7 +144,7 @@ def _watch(page: Opened, moved: int) -> None:
 
 
 def _draw_votes(page: Opened, where: Where, review: OpenReview, point: Point) -> None:
-    """Draw who has voted and, once everyone has, each vote; and the participants' buttons."""
+    """Draw who has voted, each vote once everyone has, and the participants' buttons."""
     voted = {vote.actor for vote in point.votes}
     if point.revealed:
         for choice in CHOICES:
@@ -180,7 +180,7 @@ def _draw_votes(page: Opened, where: Where, review: OpenReview, point: Point) ->
 
 
 def _draw_decision_form(page: Opened, where: Where, point: Point) -> None:
-    """Draw the form for the decision. `point` is the version shown, so that no one overrules a decision unseen."""
+    """Draw the form for the decision; `point` is the version shown, so that no newer decision is overwritten unseen."""
     key = state.widget(f"decide_{point.key}_{point.seen}")
     voted = not (point.needs_reason("accepted") and point.needs_reason("rejected"))
 
@@ -188,7 +188,7 @@ def _draw_decision_form(page: Opened, where: Where, point: Point) -> None:
         reason = str(st.session_state.get(f"{key}_reason") or "")
         try:
             projects.decide_point(page.store, *where, point.key, verdict=verdict, reason=reason, seen=point.seen)
-        except UsageError as error:  # said below the buttons, where it moves none of them under the pointer
+        except UsageError as error:  # shown below the buttons, so that no button moves under the pointer
             st.session_state[f"{key}_refused"] = str(error)
 
     with st.form(f"{key}_form", border=False):
@@ -216,7 +216,7 @@ def _draw_decision_form(page: Opened, where: Where, point: Point) -> None:
 
 
 def _draw_decision(page: Opened, decision: PointDecided) -> None:
-    """Draw a decision, and for an accepted text the button that makes it the judge."""
+    """Draw a decision and, for an accepted text, the button that makes it the judge."""
     tally = f" · {decision.tally}" if decision.tally and not decision.reason.startswith(decision.tally) else ""
     title = plain(_title(page, decision.golden_id, decision))
     with st.container(border=True):

@@ -40,7 +40,7 @@ def draw(page: Opened) -> None:
             **people.gate(page, "admin", help="Download the whole log as CSV, with all details of every entry."),
         )
         st.space("stretch")
-        with st.container(width="content"):  # new entries push the older ones down
+        with st.container(width="content"):  # new entries push older ones down
             pages_of(max(1, -(-n // ROWS)))
     lines = projects.log_lines(page.store, project_id, entries)
     said = [" · ".join(str(entry.body[name]) for name in SAID if entry.body.get(name)) for entry in entries]
@@ -60,16 +60,16 @@ def draw(page: Opened) -> None:
 
 
 def number_in_url(default: int) -> int:
-    """Return the page in the URL, from 1, else `default`."""
+    """Return the page number in the URL, from 1, else `default`."""
     said = state.url_id("page") or ""
     return max(1, int(said)) if said.isdecimal() and len(said) < 7 else default
 
 
 def pages_of(n_pages: int, *, default: int = 1) -> int:
-    """Draw links to the other pages, if any, and return the page in the URL, from 1, else `default`."""
+    """Draw links to the other pages, if any; return the page number in the URL, from 1, else `default`."""
     number = min(number_in_url(default), n_pages)
     if n_pages > 1:
-        key = state.widget(f"page_{number}_of_{n_pages}")  # another one for each page, for the URL says which it is
+        key = state.widget(f"page_{number}_of_{n_pages}")  # a new widget per page, because the URL determines its value
         turn = lambda: state.put_in_url(page=str(st.session_state[key]))  # noqa: E731 - where the number stands then
         st.pagination(n_pages, default=number, key=key, on_change=turn)
     return number

@@ -27,7 +27,7 @@ COLUMNS = {
 def columns(runs: Sequence[Run], starters: Mapping[str, str], goldens: Mapping[str, str]) -> dict[str, list[Any]]:
     """Return the columns of the table without empty ones.
 
-    `starters` maps run id → who started it, `goldens` golden id → name.
+    `starters` maps run id → user who started it, `goldens` golden set id → name.
     """
     now = datetime.now(UTC)
     shown: dict[str, list[Any]] = {
@@ -35,7 +35,7 @@ def columns(runs: Sequence[Run], starters: Mapping[str, str], goldens: Mapping[s
         "status": [tables.status_words(run) for run in runs],
     }
     if going_on := not all(run.finished for run in runs):
-        # a run that is done is done, whatever its expected calls were
+        # a finished run is at 100 %, even with fewer calls than expected
         shares = [1.0 if run.status == "done" else run.progress for run in runs]
         shown["progress"] = [None if share is None else 100 * share for share in shares]
     shown |= {
@@ -55,7 +55,7 @@ def columns(runs: Sequence[Run], starters: Mapping[str, str], goldens: Mapping[s
 
 
 def ended_words(run: Run) -> str:
-    """Say when a finished run ended, how long it took, its calls and its cost."""
+    """Say when a finished run ended, its duration, calls and cost."""
     took = duration(tables.seconds_taken(run, run.updated_at))
     words = f"Finished {tables.when(run.finished_at)}, took {took}."
     if makes_calls(run):
@@ -95,6 +95,6 @@ def finding(runs: Sequence[Run]) -> str:
 
 
 def foremost(runs: Sequence[Run]) -> Run:
-    """Return the run to show first: a running one, else the last failed, else a waiting one, else the newest."""
+    """Return the run to show first: a running one, else the last failed, else a queued one, else the newest."""
     ranks = {"running": 0, "failed": 1, "queued": 2}
     return min(runs, key=lambda run: ranks.get(run.status, 3))

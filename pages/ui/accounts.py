@@ -12,12 +12,12 @@ from core.settings import Settings
 
 
 def auth_section() -> Any:
-    """Return the section `[auth]` (a mapping if it is well-formed); None without it or without readable secrets."""
+    """Return the section `[auth]` (a mapping if well-formed); None without it or without readable secrets."""
     return st.secrets["auth"] if st.secrets.load_if_toml_exists() and "auth" in st.secrets else None
 
 
 def check_accounts(settings: Settings) -> None:
-    """Raise UsageError if roles are configured but nobody can sign in, because then everybody would be admin."""
+    """Raise UsageError if roles are configured without sign-in, because everyone would be an admin."""
     if settings.roles_file and auth_section() is None:
         raise UsageError(
             "CONCORD_ROLES assigns roles, but no one can sign in, because .streamlit/secrets.toml has no readable "
@@ -27,7 +27,7 @@ def check_accounts(settings: Settings) -> None:
 
 
 def is_loopback(address: str) -> bool:
-    """Test whether the text is a loopback IP address, including IPv4 in IPv6."""
+    """Check whether the text is a loopback IP address, including IPv4 in IPv6."""
     try:
         known = ip_address(address)
     except ValueError:

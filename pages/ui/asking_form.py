@@ -1,4 +1,4 @@
-"""Form for the prompting of a judge: reply form, samples, temperature, persona, steps, token limit, effort."""
+"""Form for prompting a judge: reply form, samples, temperature, persona, steps, token limit, reasoning effort."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ EFFORTS = ("", "none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def choose_asking(spec: str) -> Asking:
-    """Draw the prompting settings of the model `spec` in an expander. Raises UsageError for settings that conflict."""
+    """Draw the prompting settings of the model `spec` in an expander.  UsageError for conflicting settings."""
     local = spec.startswith("hf:")
     with st.expander("Prompting: reply form, samples, temperature, thinking", icon=":material/tune:"):
         first, second, third = st.columns(3, gap="medium")
         with first:
             key = widget("form_hf" if local else MODEL_FORM)
-            st.session_state.setdefault(key, AT_ONCE if local else "rate_explain")  # "As in the paper" sets it too
+            st.session_state.setdefault(key, AT_ONCE if local else "rate_explain")  # "As in the paper" also sets it
             names = {**FORM_NAMES, AT_ONCE: "one pass: probabilities of the ratings"}
             form = st.selectbox(
                 "Form of a reply",

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def cached(key: tuple[Hashable, ...], make: Callable[[], T]) -> T:
-    """Return `make()`, computed once per process for `key`, which must name the value and all its inputs."""
+    """Return `make()`, computed once per process for `key`, which must identify the value and all its inputs."""
     return cast(T, _cached(key, make))
 
 

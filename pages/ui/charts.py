@@ -1,6 +1,6 @@
 """Draw figures of `core.report.figures` on the screen.
 
-A drawing is an image: it appears at once, and hostile text in it stays text.
+A drawing is an image, so it appears immediately, and untrusted text in it can't become markup.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _LONGEST_ALT = 900
 
 
 def place(figure: Drawing, *, key: str, alt: str) -> None:
-    """Show a drawing over the full width of its container, in the colours of the page, with its words as alt text."""
-    # frame.js gives the placeholder this height in thousandths of its width, so that nothing below it moves
+    """Draw a figure over the full width of its container, in the page's colours, with its description as alt text."""
+    # frame.js reserves this height (in thousandths of the width), so that nothing below moves
     with st.container(key=f"shape_{round(1000 * figure.height / figure.width)}_{key}"):
         st.image(figure.svg(_theme()), width="stretch", alt=f"{alt}. {figure.says}"[:_LONGEST_ALT])
 
 
 def _theme() -> figures.Theme:
-    """Return the theme of the page; a theme without dark colours stays light."""
+    """Return the theme of the page; themes without dark colours count as light."""
     has_dark = st.get_option("theme.dark.backgroundColor") is not None
     return "dark" if has_dark and st.context.theme.type == "dark" else "light"
 

@@ -42,7 +42,7 @@ def choose_aspect(page: Opened, golden: GoldenSummary) -> str:
     if wanted not in names:
         entries = page.store.judges.all(page.project.project_id, golden.golden_id)
         judged = Counter(view.judge.aspect for view in entries)
-        wanted = max(names, key=lambda name: judged[name])  # the first of several as good
+        wanted = max(names, key=lambda name: judged[name])  # the first of equals
     with page.head or nullcontext():
         return choose_in_url("Aspect", "aspect", wanted, {name: name for name in names}, width=180)
 

@@ -15,8 +15,8 @@ APART = "⋯"
 def draw(pieces: Sequence[Piece], *, large: bool = False, changed_only: bool = False) -> None:
     """Draw a difference: removed words struck out on red, added ones bold on green, all words escaped.
 
-    With `changed_only` lines without a change are left out.  In `large` type lines stand so close that a background
-    would cover the letters of the line above, so there colour and a sign show the change.
+    With `changed_only`, unchanged lines are left out. `large` type has no backgrounds, which would cover the line
+    above. There colour and a sign mark the change.
     """
     marks = {"same": "{}", "removed": ":red-background[~~{}~~]", "added": ":green-background[**{}**]"}
     if large:

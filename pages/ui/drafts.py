@@ -1,7 +1,7 @@
 """Save drafts of long texts while the user types, so that a closed tab or a restart loses nothing.
 
-Streamlit sends a text area when it is left, and one in a form when the form is sent; `drafts.js` sends it once typing
-rests.  `begin` returns what the text area opens with, `watch` saves drafts, `done` deletes the draft of a saved text.
+Streamlit sends a text area only when it loses focus, or with its form; `drafts.js` also sends it when typing pauses.
+`begin` returns the initial text of the area, `watch` saves drafts, and `done` deletes the draft of a saved text.
 """
 
 from __future__ import annotations
@@ -27,9 +27,15 @@ _log = logging.getLogger("concord")
 class Editing:
     """A text that the user is editing.
 
-    `text` is what its text area opens with: their draft, else `version`, the text as it is saved; `base` is the head
-    that they began from, `opened_at` the time of the draft it opened with.  `turn` counts how often the text area was
-    filled anew; `kept_at`, `heard` and `problem` say what became of what the browser sent last.
+    Attributes:
+        version: The saved text.
+        text: The initial text of the area: the user's draft, else `version`.
+        base: The head version when editing began.
+        turn: How often the area was filled.
+        opened_at: Time of the draft in `text`.
+        kept_at: Time of the last save of a draft.
+        heard: Number of the last message from the browser.
+        problem: Why the last save failed, or "".
     """
 
     subject: str
@@ -46,7 +52,7 @@ class Editing:
 
     @property
     def key(self) -> str:
-        """Of the text area; another one for each turn, because Streamlit leaves a text that was typed in as it is."""
+        """Key of the text area, new for each turn because Streamlit keeps typed text under the same key."""
         return self.name if self.turn == 0 else f"{self.name}_{self.turn}"
 
 
@@ -56,7 +62,7 @@ def of_criteria(criteria_id: str) -> str:
 
 
 def begin(page: Opened, subject: str, version: str, name: str, *, base: str = "") -> Editing:
-    """Return the text for the text area of `subject` (key `name` at first); call it right before drawing the area."""
+    """Return the text for the text area of `subject` (key `name` at first); call it just before drawing the area."""
     known = _opened(page).get(subject)
     drawn = known is not None and known.name == name and known.key in st.session_state
     if known is not None and drawn and known.author == page.actor.name:
@@ -68,7 +74,7 @@ def begin(page: Opened, subject: str, version: str, name: str, *, base: str = ""
     else:
         at = draft.kept_at
         now = Editing(subject, name, page.actor.name, version, draft.text, draft.base or base, turn, at, at)
-    if known is not None and drawn:  # somebody else sits here now
+    if known is not None and drawn:  # another user has taken over this session
         typed_on = draft is None and known.kept_at is None
         now = replace(now, text=known.text, base=known.base) if typed_on else replace(now, turn=turn + 1)
     _opened(page)[subject] = now
@@ -76,7 +82,7 @@ def begin(page: Opened, subject: str, version: str, name: str, *, base: str = ""
 
 
 def draw_kept(page: Opened, editing: Editing, head: str = "") -> None:
-    """Say that the text area opened with a draft, and offer the saved version; `head` is the newest version."""
+    """Say that the text area shows a draft, and offer the saved version; `head` is the newest version."""
     if editing.opened_at is None:
         return
     moved = (
@@ -99,7 +105,7 @@ def draw_kept(page: Opened, editing: Editing, head: str = "") -> None:
 
 @st.fragment
 def watch(page: Opened, editing: Editing, until: str = "not yet a version") -> None:
-    """Save what is typed into the text area as a draft; call it after drawing the area, outside a form."""
+    """Save the text area's content as a draft; call it after drawing the area, outside a form."""
     if page.actor.is_unnamed or not people.may(page, "reviewer"):
         return
     place = state.widget(f"draft_{editing.key}")
@@ -123,7 +129,7 @@ def done(page: Opened, editing: Editing) -> None:
     """Delete the draft of a saved or discarded text; the text area shows the version again."""
     try:
         projects.drop_draft(page.store, page.project.project_id, editing.subject)
-    except ConcordError as error:  # the text itself is safe
+    except ConcordError as error:  # the text itself is saved
         _log.warning("a draft of %s was not deleted: %s", editing.subject, error)
     _opened(page)[editing.subject] = Editing(
         editing.subject, editing.name, editing.author, editing.version, editing.version, editing.base, editing.turn + 1

@@ -16,7 +16,7 @@ _log = logging.getLogger("concord")
 
 
 def say_waiting() -> None:
-    """Report that a thread is waiting for the store, on its screen and in the log."""
+    """Report that a thread is waiting for the store, on the screen and in the log."""
     say_in_log()
     if get_script_run_ctx(suppress_warning=True) is not None:
         words = f"The database isn't responding. Waiting for up to {PATIENCE:.0f} s …"
@@ -24,14 +24,14 @@ def say_waiting() -> None:
 
 
 def say_error(error: Exception) -> bool:
-    """Show an unexpected error: the message of a ConcordError, only the class of any other.
+    """Show an unexpected error: the message of a ConcordError, only the class of any other error.
 
-    The message of a foreign error may quote headers, keys or texts.  Returns True, so that Streamlit shows nothing.
+    Other messages may quote headers, keys or texts. Returns True, so that Streamlit shows nothing itself.
     """
     if isinstance(error, ConcordError):
         _log.error("%s", error)
         st.error(plain(str(error)), icon=":material/error:")
-    else:  # Streamlit has logged it: see `log_no_messages`
+    else:  # already logged by Streamlit, see `log_no_messages`
         st.error(
             f"Something went wrong on this screen ({plain(type(error).__name__)}). Reload the page. If it happens "
             "again, report it with the trace from the app's log.",
@@ -41,9 +41,9 @@ def say_error(error: Exception) -> bool:
 
 
 def log_no_messages() -> None:
-    """Log errors of this process by class and frames alone.
+    """Log errors of this process with class and stack frames only, without messages.
 
-    Streamlit and its server log every error with its message before any handler of ours is asked.
+    Streamlit and its server would log every message before our handlers run.
     """
     make = logging.getLogRecordFactory()
 

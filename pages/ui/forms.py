@@ -89,7 +89,7 @@ class CalibrationChoice:
 def choose_calibration(
     page: Opened, goldens: Sequence[GoldenSummary], wanted: tuple[str | None, str | None]
 ) -> CalibrationChoice:
-    """Draw the whole form; `wanted` is the golden set and aspect to start with, if any."""
+    """Draw the whole form; `wanted` are the golden set and aspect to start with, if any."""
     left, right = st.columns([3, 2], gap="large")
     with left:
         by_id, key = {golden.golden_id: golden for golden in goldens}, widget("golden")
@@ -150,7 +150,7 @@ def choose_calibration(
 
 
 def _choose_search(golden: GoldenSummary, aspect: str, n_labelled: int) -> None:
-    """Draw how thorough the search is; the choice sets the defaults of the advanced settings."""
+    """Draw the choice of a quick or thorough search, which sets the defaults of the advanced settings."""
     thorough = st.segmented_control("Search", list(SEARCHES), default="Standard", required=True, key=widget("search"))
     usual = "data-to-text" if golden.kind == "data_text" else "summarisation"
     chosen = {"preset": usual, **SEARCHES[thorough]}
@@ -169,10 +169,7 @@ def _choose_search(golden: GoldenSummary, aspect: str, n_labelled: int) -> None:
 
 
 def _choose_settings(spec: str) -> CalibrationSettings:
-    """Draw the settings with defaults for the judge `spec`. Raises UsageError for settings that conflict.
-
-    UsageError for settings that do not fit together.
-    """
+    """Draw the settings with defaults for the judge `spec`.  UsageError for conflicting settings."""
     with st.container(horizontal=True, vertical_alignment="center"):
         fields = {widget(name): value for name, value in {**AS_IN_PAPER, MODEL_FORM: "score_only"}.items()}
         label = "As in the paper"
@@ -193,7 +190,7 @@ def _choose_settings(spec: str) -> CalibrationSettings:
 
 
 def show_estimate(estimate: Estimate, *, offline: bool = False) -> None:
-    """Draw the calls and cost of the run before it starts; "—" if unknown."""
+    """Draw calls and cost of the run before it starts; "—" if unknown."""
     tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)
     asking = {
         "Maximum calls, approximately": f"{estimate.calls:,}",
@@ -215,7 +212,7 @@ def show_estimate(estimate: Estimate, *, offline: bool = False) -> None:
 
 
 def _preset_judge(page: Opened) -> None:
-    """Choose the judge that a link named, once, so that a person can choose another one."""
+    """Select the judge in the link once, so that the user can choose another one."""
     spec, key = state.url_id("judge"), widget("judge_named")
     if spec is None or st.session_state.get(key) == spec:
         return
@@ -230,7 +227,7 @@ def _preset_judge(page: Opened) -> None:
 
 
 def choose_judge(page: Opened, prefix: str = "", *, models_only: bool = False) -> str:
-    """Draw the choice of a judge and return its SPEC, or "" if it is incomplete."""
+    """Draw the choice of a judge and return its SPEC; "" if it is incomplete."""
     settings, kinds = page.settings, dict(JUDGES)
     if not settings.local_models:
         del kinds["hf"]
@@ -254,7 +251,7 @@ def choose_judge(page: Opened, prefix: str = "", *, models_only: bool = False) -
     ).strip()
     try:
         key_name = projects.key_named(settings, base)
-    except UsageError:  # the estimate below says so
+    except UsageError:  # reported by the estimate below
         key_name = ""
     st.caption(
         f"A key is set in the environment ({key_name}). Concord reads it there and never stores or shows it."

@@ -1,8 +1,7 @@
 """A small HTML table that loads with the page, with sortable columns and selectable rows.
 
-`st.dataframe` has scripts of a megabyte fetched, compiled and painted on a canvas first; it stays where thousands of
-rows are moved through or several are marked at once.  Every cell is set as text by the script beside this file, so
-hostile names and criteria need no escaping here.
+`st.dataframe` first loads a megabyte of scripts, so it is used only for thousands of rows or multiple selection. The
+script next to this file sets every cell as text, so untrusted names and criteria need no escaping.
 """
 
 from __future__ import annotations
@@ -34,8 +33,12 @@ _GRID = st.components.v2.component(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How a column is shown: its heading where that is not its name, `digits` after the point of a number (None: as
-    many as it has), `signed` with + before a gain, a `unit` behind, the meaning in `help`, `width` at most in px."""
+    """Format of a column.
+
+    `heading` replaces the name of the column. `digits` is the number of decimals (None: as they are), and `signed` adds
+    + to positive numbers. `unit` follows the number, `help` explains the column, and `width` is the maximum width in
+    px.
+    """
 
     heading: str = ""
     digits: int | None = None
@@ -47,9 +50,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """Rows that can be selected: `ids`, one per row; the row `chosen` is marked, and stays marked when rows change.
+    """Rows that can be selected: `ids`, one per row; the row `chosen` stays marked when rows change.
 
-    `on_pick` is called after `picked` knows the row.
+    `on_pick` is called after a selection, when `picked` already returns the new row.
     """
 
     ids: Sequence[str] = ()
@@ -68,10 +71,10 @@ def draw(
     key: str = "",
     pick: Pick | None = None,
 ) -> None:
-    """Draw `table`, showing `rows` at once; `alt` names it for screen readers. With `pick` a row can be selected:
-    `picked(key)` returns which. Missing values are shown as `undefined`, never as 0.
+    """Draw `table`, showing `rows` at once; `alt` names it for screen readers.
 
-    With `pick` a row can be picked: `picked(key)` says which.  What is missing is shown as `undefined`, never as 0.
+    With `pick`, a row can be selected, and `picked(key)` returns its id. Missing values are shown as `undefined`, never
+    as 0.
     """
     frame, columns, pick = pd.DataFrame(table), columns or {}, pick or Pick()
     seen = {name: asdict(columns.get(name, Column())) for name in map(str, frame.columns)}
@@ -104,12 +107,12 @@ def picked(key: str) -> str | None:
 
 
 def forget() -> None:
-    """Clear the selections, for another screen."""
+    """Clear the selections when another screen opens."""
     st.session_state.pop(state.GRID_PICKS, None)
 
 
 def _picks() -> dict[str, str]:
-    """Return table → id of its selected row, which follows the row when others move."""
+    """Return table → id of its selected row, which stays selected when rows move."""
     kept: dict[str, str] = st.session_state.setdefault(state.GRID_PICKS, {})
     return kept
 
@@ -121,7 +124,7 @@ def _plain(cell: Any) -> Any:
     if cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and math.isnan(cell)):
         return None
     if isinstance(cell, float) and math.isinf(cell):
-        return "∞" if cell > 0 else "−∞"  # which JSON has no number for
+        return "∞" if cell > 0 else "−∞"  # not a number in JSON
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, datetime):

@@ -1,4 +1,4 @@
-"""Baseline metrics: choose those that the golden set allows, compute them, and see the outcome."""
+"""Baseline metrics: choose those that the golden set supports, compute them, and see the results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ACROSS = 3
 
 @st.cache_resource(max_entries=8, show_spinner="Checking the items …")
 def _offers(golden_id: str, _page: Opened) -> tuple[tuple[Metric, str], ...]:
-    """Return each metric with the reason why it is unavailable here, or "". Cached: golden sets never change."""
+    """Return each metric with the reason why it is unavailable, or ""; cached because golden sets never change."""
     golden = _page.store.goldens.load(golden_id)
     return tuple((metric, metric.missing(golden)) for metric in metrics_for(golden))
 
@@ -35,7 +35,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     st.caption(
         "Metrics read the texts, never the labels. Each metric is a baseline for the judges and has its own scale."
     )
-    # A start makes new boxes: a browser would keep the old ones checked.
+    # New boxes after each start, because browsers keep old ones checked
     prefix = widget(f"metrics_{golden.golden_id[-12:]}_{st.session_state.get(state.METRICS_RUN, '')}")
     possible = [metric for metric, missing in offers if not missing]
     chosen = []
@@ -88,7 +88,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 
 
 def draw_start(page: Opened, label: str, request: MetricsRequest, *, disabled: bool) -> None:
-    """Draw the button that computes; its run stays in view after it ends."""
+    """Draw the button that computes the metrics; its run stays in view after it ends."""
     run_panel.draw_start(
         page,
         label,
@@ -100,7 +100,7 @@ def draw_start(page: Opened, label: str, request: MetricsRequest, *, disabled: b
 
 
 def draw_run(page: Opened, golden: GoldenSummary) -> None:
-    """Draw the newest computation on this golden set while it runs, and afterwards if it was started here."""
+    """Draw the newest computation on this golden set while it runs, and afterwards if this session started it."""
     runs = page.store.runs.all(page.project.project_id)
     newest = next((run for run in runs if run.kind == "metrics" and run.golden_id == golden.golden_id), None)
     if newest is None or (newest.finished and newest.run_id != st.session_state.get(state.METRICS_RUN)):

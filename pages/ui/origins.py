@@ -1,13 +1,13 @@
-"""Reject requests that don't name this server's host, come from another site's page, or are framed by one.
+"""Reject requests for another host, from another site's page, or framed by one.
 
-A web page can give its own name the address 127.0.0.1 (DNS rebinding) and then reads, as its own, whatever answers
-there; the name it used still stands in `Host` and `Origin`.  Streamlit looks at neither for pages and files, and for
-its WebSocket accepts any page of any port of this machine.
+A web page can point its own host name at 127.0.0.1 (DNS rebinding) and then read local servers as its own origin. The
+name still appears in `Host` and `Origin`. Streamlit checks neither for pages and files, and its WebSocket accepts pages
+from any port of this machine.
 
 =====================  ===================================================================================
-answered for the host  localhost and this machine's loopback addresses, the host of `redirect_uri` in [auth],
-                       and the names in Streamlit's option `server.allowedHosts` ("*.example.org": any below)
-answered for a page    of the address that it asks for, of `redirect_uri`, or in `server.corsAllowedOrigins`
+allowed hosts          localhost and this machine's loopback addresses, the host of `redirect_uri` in [auth],
+                       and the names in Streamlit's option `server.allowedHosts` ("*.example.org" with subdomains)
+allowed origins        the requested address itself, that of `redirect_uri`, and `server.corsAllowedOrigins`
 =====================  ===================================================================================
 """
 
@@ -51,16 +51,16 @@ SAFE_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Allowed host names (lower case, without port) and origins, besides this machine's own."""
+    """Allowed host names (lower case, without port) and origins, in addition to this machine's own."""
 
     hosts: frozenset[str] = frozenset()
     origins: frozenset[str] = frozenset()
 
     def takes_host(self, host: str) -> bool:
-        """Return whether the Host header names this server."""
+        """Check whether the Host header names this server."""
         try:
             parts = urlsplit(f"//{host}")
-            _ = parts.port  # ValueError where it is not a number
+            _ = parts.port  # ValueError if it is not a number
         except ValueError:
             return False
         name = (parts.hostname or "").rstrip(".")
@@ -73,13 +73,13 @@ class Allowed:
         )
 
     def takes_origin(self, origin: str, host: str) -> bool:
-        """Return whether a page of that Origin header may call this server under `host`."""
+        """Check whether a page with that Origin header may call this server under `host`."""
         scheme, _, netloc = origin.lower().partition("://")
         return origin.lower() in self.origins or (scheme in ("http", "https") and netloc == host.lower())
 
 
 def allowed_now() -> Allowed:
-    """Return what Streamlit's options and secrets allow."""
+    """Return the hosts and origins allowed by Streamlit's options and secrets."""
     hosts, origins = (
         {value.strip().lower().rstrip("./") for value in st.get_option(name) or ()}
         for name in ("server.allowedHosts", "server.corsAllowedOrigins")
@@ -92,7 +92,7 @@ def allowed_now() -> Allowed:
 
 
 class OwnRequestsOnly:
-    """ASGI middleware that rejects requests and WebSockets meant for another server; see the module."""
+    """ASGI middleware that rejects requests and WebSockets meant for another server (see the module docstring)."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -108,7 +108,7 @@ class OwnRequestsOnly:
                 MutableHeaders(scope=message).update(SAFE_HEADERS)
             await send(message)
 
-        if self._allowed is None:  # read late: Streamlit has its options once it serves
+        if self._allowed is None:  # read late, because Streamlit knows its options only once it serves
             self._allowed = allowed_now()
         headers = Headers(scope=scope)
         hosts, origins = headers.getlist("host"), headers.getlist("origin")

@@ -1,6 +1,6 @@
 """Frame of every screen: page setup, store, project, and errors.
 
-`open_page` makes a screen complete alone: opened by the menu, by a deep link or under test it does the same.
+`open_page` makes a screen complete on its own, whether opened from the menu, by a deep link or in a test.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ ICON = Path(__file__).with_name("icon.svg")
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a screen works with; `store` is in the hands of whoever acts.
+    """The context of a screen: settings, store with the acting user, project.
 
-    `head` is the place beside the title for what the screen is about; None where a part is drawn alone.
+    `head` is the place next to the title for the subject of the screen; None if a part is drawn alone.
     """
 
     settings: Settings
@@ -53,7 +53,8 @@ class Opened:
 def start_up() -> tuple[Settings, Store]:
     """Open the store, load the demo project and freeze the imports, once per process.
 
-    Streamlit collects garbage after every rerun; frozen imports are not walked again (295 → 45 ms where heavy).
+    Streamlit collects garbage after every rerun, and frozen imports are skipped (45 instead of 295 ms with many
+    imports).
     """
     settings = Settings.from_environment()
     check_accounts(settings)
@@ -70,7 +71,7 @@ def open_store(settings: Settings) -> Store:
     try:
         if settings.demo:
             projects.welcome(store, settings)
-    except ConcordError as error:  # Concord works without the demo: a damaged file stops nobody
+    except ConcordError as error:  # Concord works without the demo, so a damaged file is no reason to stop
         logging.getLogger("concord").error("the demo project was not imported: %s", error)
     projects.ensure_sample_project(store)
     return store
@@ -79,9 +80,8 @@ def open_store(settings: Settings) -> Store:
 def open_page(screen: Screen, *, intro: str = "") -> Opened:
     """Draw menu, project selector, user, title and pending notice, and return the open project.
 
-    `intro` is a line under the title.  With `?view=bare` in the URL there is no menu: for a projector, or for people
-    who are to do one thing; links within the app keep it.
-    Stops in words where somebody has to sign in first or the store cannot be opened.
+    `intro` is a line under the title. `?view=bare` in the URL hides the menu, for projectors and single tasks; links in
+    the app keep it. Shows an error and stops if sign-in is required or the store can't be opened.
     """
     if st.session_state.get(state.SCREEN, screen) != screen:
         grid.forget()
@@ -91,13 +91,13 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     account = people.let_in()
     try:
         settings, shared = start_up()
-        projects.ensure_worker(settings)  # cheap where one lives
+        projects.ensure_worker(settings)  # cheap if one is running
         store = shared.acting(people.actor_of(account, settings))
         offered = store.projects.all()
     except ConcordError as error:
         st.title(title, anchor=False)
         stop_with("Concord can't start with these settings.", str(error))
-    head = _draw_head(title, intro, store)  # first, for it is looked for first
+    head = _draw_head(title, intro, store)  # the title first, because users look for it first
     project = _choose_project(store, offered)
     if not state.is_bare():
         _draw_side(settings, store, offered, project)
@@ -107,17 +107,14 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     people.draw_role(store.actor)
     people.draw_dialog()
     if state.is_bare():
-        with st.container():  # what follows keeps its place when this leaves again
+        with st.container():  # a container, so that the rest doesn't move when the notice disappears
             remembered.draw(settings)
     return Opened(settings, store, project, head)
 
 
 def finding(sentence: str, *, step: Callable[[], object] | None = None) -> None:
-    """Draw the headline of a screen. `step` draws the next action at its right: a button, or `link_to`.
-
-    `step` draws the next thing to do at its right: a button, or `link_to`.
-    """
-    whole = re.sub(r"\bp ([<=]) ", "p\u00a0\\1\u00a0", sentence)  # no line ends within "p < 0.001"
+    """Draw the headline of a screen; `step` draws the next action on its right: a button, or `link_to`."""
+    whole = re.sub(r"\bp ([<=]) ", "p\u00a0\\1\u00a0", sentence)  # no line break in "p < 0.001"
     with st.container(key="finding", horizontal=True, vertical_alignment="top", gap="medium"):
         st.header(plain(whole), anchor=False, width="stretch")
         if step is not None:
@@ -145,11 +142,11 @@ def _draw_side(settings: Settings, store: Store, offered: list[ProjectSummary], 
     names = {each.project_id: each.name for each in offered}
 
     def switch() -> None:
-        state.leave_project()  # the ids of the old one leave the URL
+        state.leave_project()  # removes the ids of the old one from the URL
         state.remember_project(st.session_state[state.PROJECT_PICKER])
 
     with st.sidebar:
-        # the menu, the same with the router and without it; Streamlit's own is switched off in config.toml
+        # our own menu works with and without the router; config.toml disables Streamlit's
         ids, group = _with_project({}), ""
         with st.container(key="menu", gap=None):
             st.markdown("**Concord**")
@@ -159,7 +156,7 @@ def _draw_side(settings: Settings, store: Store, offered: list[ProjectSummary], 
                     st.caption(group)
                 _page_link(screen, entry.title, entry.icon, ids)
         with st.container(gap="xsmall"):
-            # another screen's widget may have left its value there
+            # a widget of another screen may have left a value
             st.session_state[state.PROJECT_PICKER] = project.project_id
             st.selectbox(
                 "Project", list(names), key=state.PROJECT_PICKER, format_func=lambda known: names[known],
@@ -169,11 +166,11 @@ def _draw_side(settings: Settings, store: Store, offered: list[ProjectSummary], 
             tour.draw_demo(settings, store, project.project_id)
             people.draw_who(store)
             theme.draw()
-        remembered.draw(settings)  # last, so that nothing moves when it leaves again
+        remembered.draw(settings)  # last, so that nothing moves when it disappears
 
 
 def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSummary:
-    """Return the project in the URL, else of its run, else the last one picked, else the demo."""
+    """Return the project in the URL, else of the run in the URL, else the last one picked, else the demo."""
     known = {project.project_id: project for project in offered}
     named, wanted = state.url_id("project"), state.project()
     if wanted is None and (run_id := state.url_id("run")) is not None:
@@ -181,7 +178,7 @@ def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSumma
     if wanted is None or wanted not in known:
         wanted = next(filter(is_demo, known), next(iter(known)))
     if named is not None and named not in known:
-        state.leave_project()  # whatever else the link names is of that project
+        state.leave_project()  # other ids in the link belong to that project
         words = f"This link points to a project that isn't here. “{known[wanted].name}” is shown instead."
         state.leave_notice(words, good=False)
     state.remember_project(wanted)
@@ -189,7 +186,7 @@ def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSumma
 
 
 def stop_with(what: str, message: str) -> NoReturn:
-    """Show an error and stop the screen: what happened, then the message as plain text."""
+    """Show an error and stop the screen: `what` failed, then the message as plain text."""
     st.error(f"{what}  \n{plain(message)}", icon=":material/error:")
     st.stop()
 
@@ -197,8 +194,8 @@ def stop_with(what: str, message: str) -> NoReturn:
 def link_to(screen: Screen, label: str, *, icon: str | None = None, key: str = "", **ids: str) -> None:
     """Draw a link to a screen with ids in its URL.
 
-    A link of Streamlit's to the screen it stands on keeps the old ids, so there a button sets them; `key` tells two
-    of them apart that say and do the same.
+    Streamlit's links to the current screen keep the old ids, so there a button sets them. `key` distinguishes two links
+    with the same label and target.
     """
     if screen == st.session_state.get(state.SCREEN):
         if st.button(label, icon=icon, type="tertiary", key=f"link_{screen}_{label}_{sorted(ids.items())}{key}"):
@@ -217,5 +214,5 @@ def _with_project(ids: dict[str, str]) -> dict[str, str]:
 def _page_link(screen: Screen, label: str, icon: str | None, ids: dict[str, str]) -> None:
     try:
         st.page_link(SCREENS[screen].file, label=label, icon=icon, query_params=ids)
-    except StreamlitPageNotFoundError:  # this screen's file was opened on its own, as a test does
+    except StreamlitPageNotFoundError:  # the screen runs without the router, as in a test
         st.link_button(label, f"/{screen}?{urlencode(ids)}", icon=icon)

@@ -1,9 +1,9 @@
 """Identify the user: the signed-in account, or the name entered on a local machine.
 
-If Streamlit's secrets have an `[auth]` section, nothing is shown before somebody has signed in, and their role comes
-from the settings.  Otherwise whoever sits at the machine may do everything, and browsers of other machines are turned
-away.  The first change asks for a name in a dialog, then does what was pressed; the browser remembers the name.
-`core.projects` enforces names and roles; here they only decide how a button looks.
+With an `[auth]` section in Streamlit's secrets, users must sign in first, and their role comes from the settings.
+Without it, users of this machine may do everything, and browsers on other machines are rejected. The first change asks
+for a name in a dialog, then carries out the press; the browser remembers the name. `core.projects` enforces names and
+roles; here they only decide how a button looks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pages.ui.screens import SCREENS, Screen, draw_notice, go, plain
 
 LONGEST = 60
 _LONGEST_CLAIM = 120
-_JOINERS = "\u200c\u200d"  # part of how some scripts and emoji are written
+_JOINERS = "\u200c\u200d"  # needed by some scripts and emoji
 ALLOWED: dict[Role, str] = {
     "viewer": "You can read everything, but you can't change anything.",
     "annotator": "You can read, label, comment and vote, but you can't change anything else.",
@@ -48,16 +48,16 @@ class Account:
 
 
 class Acting(Protocol):
-    """A screen (`Opened`) or a store, which both know who is acting."""
+    """Protocol of screens (`Opened`) and stores, which both know the acting user."""
 
     @property
     def actor(self) -> Actor: ...
 
 
 def let_in() -> Account | None:
-    """Return the signed-in account, or None if sign-in isn't required; stop the screen for everyone else.
+    """Return the signed-in account, or None if sign-in isn't required; stop the screen for all other users.
 
-    Call it before anything is read from the store.
+    Call it before reading from the store.
     """
     section = auth_section()
     if section is None:
@@ -66,7 +66,7 @@ def let_in() -> Account | None:
         ):
             _stop("No one can sign in, because secrets.toml can't be read. See the server's log.")
         address = st.context.ip_address
-        # Without accounts nothing tells people apart, so only this machine gets in.  None is this very machine.
+        # Without accounts users can't be told apart, so only this machine is allowed.  None is this machine.
         if isinstance(address, str) and not is_loopback(address):
             _stop(
                 "Concord has no accounts, so you can use it only on the machine that it runs on. To give a team "
@@ -86,13 +86,13 @@ def let_in() -> Account | None:
         st.error(refusal, icon=":material/block:")
         _draw_sign_out()
         st.stop()
-    # Providers send everybody back to the root: from there on to the screen that signing in interrupted, once.
+    # Providers return users to the root, so send them on, once, to the screen where they signed in.
     wanted = remembered.take_wanted(SCREENS)
     if wanted is not None and st.session_state[state.SCREEN] == next(iter(SCREENS)) and not st.query_params:
         screen, ids = wanted
         try:
             st.switch_page(SCREENS[cast(Screen, screen)].file, query_params=ids)
-        except StreamlitPageNotFoundError:  # this screen's file was opened on its own, as a test does
+        except StreamlitPageNotFoundError:  # the screen runs without the router, as in a test
             _log.info("the screen wanted before signing in, %s, is not served here", screen)
     return account
 
@@ -101,7 +101,7 @@ def _ask_to_sign_in(section: Any) -> NoReturn:
     """Draw a button for each provider in `[auth]`."""
     st.title("Concord", anchor=False)
     draw_notice()
-    offered: list[str | None] = []  # None: the provider whose client stands in the section itself
+    offered: list[str | None] = []  # None: the provider configured in the section itself
     if isinstance(section, Mapping):
         named = [str(name) for name, value in section.items() if isinstance(value, Mapping) and "client_id" in value]
         offered = [None, *named] if "client_id" in section else [*named]
@@ -134,7 +134,7 @@ def _stop(why: str) -> NoReturn:
 
 
 def actor_of(account: Account | None, settings: Settings) -> Actor:
-    """Return the acting user. The address is part of an account's name, because display names aren't unique."""
+    """Return the acting user; an account's name includes the address, because display names aren't unique."""
     if account is None:
         return Actor(picked(settings), at_screen=True)
     known = f"{account.name} ({account.email})" if account.name not in ("", account.email) else account.email
@@ -144,7 +144,7 @@ def actor_of(account: Account | None, settings: Settings) -> Actor:
 def picked(settings: Settings) -> str:
     """Return the name chosen in this session, or "".
 
-    A session begins with the name that this browser remembers.  No link says who its reader is: anybody can send one.
+    A session starts with the name remembered by the browser. Links never set the name, because anyone can send one.
     """
     if state.RATER not in st.session_state and (known := tidy(remembered.name(settings))):
         st.session_state[state.RATER] = known
@@ -168,15 +168,15 @@ def tidy(name: str, longest: int = LONGEST) -> str:
     return shown if any(unicodedata.category(letter)[0] in "LNPS" for letter in shown) else ""
 
 
-# ── asking for it ────────────────────────────────────────────────────────────────────────────────────────────
+# ── ask for the name ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A button press that waits for the user's name: its action and its store.
 
-    `press` is the button's key or label: a screen that reads the button's value finds it pressed in the next run.
-    `project`: a new project is wanted, so its name is asked for as well, and the person's only where it `needs_name`.
+    `press` is the button's key or label; a screen that reads the button's value sees it pressed in the next run.
+    `project` also asks for the name of a new project, and for the user's name only if `needs_name`.
     """
 
     store: Store
@@ -198,9 +198,9 @@ def button(
     help: str | None = None,  # noqa: A002
     **look: Any,
 ) -> bool:
-    """Draw a button that changes something, disabled with the reason if the role is too low.
+    """Draw a button that changes something; disabled, with the reason, if the role is too low.
 
-    Without a name a press asks for one in a dialog, and is carried out as soon as it is given.
+    Without a user name, a press opens a dialog for it, and is carried out after that.
     """
     draw = look.pop("draw", st.button)
     look |= {"key": key, **gate(page, role, disabled=disabled, help=help)}
@@ -222,7 +222,7 @@ def submit(page: Acting, role: Role, label: str, **look: Any) -> bool:
 
 
 def once_named(page: Acting, act: Callable[[], object]) -> Callable[[], object]:
-    """Return an `on_change` that calls `act`, after asking for a name if there is none."""
+    """Return an `on_change` callback that calls `act`, after asking for a name if there is none."""
     asked = Asked(page if isinstance(page, Store) else page.store, act=act)
     return partial(st.session_state.update, {state.ASKED: asked}) if page.actor.is_unnamed else act
 
@@ -230,7 +230,7 @@ def once_named(page: Acting, act: Callable[[], object]) -> Callable[[], object]:
 def ask(page: Acting, *, press: str = "", act: Callable[[], object] | None = None, project: bool = False) -> NoReturn:
     """Rerun the screen with the dialog open."""
     store = page if isinstance(page, Store) else page.store
-    # Decided once: a field that vanished after a first Enter would take the focus with it, to the button that closes.
+    # Decided once: a field that disappears after Enter would move the focus to the button that closes the dialog.
     needs_name = not project or page.actor.is_unnamed
     st.session_state[state.ASKED] = Asked(store, press, act, project, needs_name)
     st.rerun()
@@ -238,7 +238,7 @@ def ask(page: Acting, *, press: str = "", act: Callable[[], object] | None = Non
 
 def draw_dialog() -> None:
     """Draw the dialog while a press waits for a name. Every screen calls it once."""
-    st.session_state[state.PRESSED] = st.session_state.pop(state.PRESSES, None)  # of this one run
+    st.session_state[state.PRESSED] = st.session_state.pop(state.PRESSES, None)  # for this run only
     asked: Asked | None = st.session_state.get(state.ASKED)
     st.session_state[state.ASKING] = asked
     if asked is not None:
@@ -247,7 +247,7 @@ def draw_dialog() -> None:
 
 
 def draw_waiting() -> None:
-    """Rerun the whole screen with the dialog if a widget of a fragment has just asked for a name."""
+    """Rerun the whole screen with the dialog if a widget in a fragment has just asked for a name."""
     if st.session_state.get(state.ASKED) is not st.session_state.get(state.ASKING):
         st.rerun()
 
@@ -277,7 +277,7 @@ def _answer(asked: Asked) -> None:
             st.session_state[state.NAME_PROBLEM] = "Enter your name."
             return
         pick(name)
-        asked.store.actor = replace(asked.store.actor, name=name)  # what was pressed acts through this store
+        asked.store.actor = replace(asked.store.actor, name=name)  # the pressed action uses this store
     if asked.project:
         try:
             created = projects.create_project(asked.store, str(st.session_state[state.NEW_PROJECT]))
@@ -299,11 +299,11 @@ def _stop_asking() -> None:
     st.session_state.pop(state.NAME_PROBLEM, None)
 
 
-# ── who it is, on screen ─────────────────────────────────────────────────────────────────────────────────────
+# ── show the user ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def draw_who(store: Store) -> None:
-    """Draw who is acting, with the button to change the name or sign out."""
+    """Draw the user's name, with the button to change it or sign out."""
     actor = store.actor
     if actor.subject:
         st.caption(f"Signed in as {actor.role}")
@@ -321,16 +321,16 @@ def draw_role(actor: Actor) -> None:
         st.info(f"Your role is {actor.role}. {ALLOWED[actor.role]}", icon=":material/visibility:")
 
 
-# ── what they may do ─────────────────────────────────────────────────────────────────────────────────────────
+# ── permissions ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def may(page: Acting, role: Role) -> bool:
-    """Return whether the acting user has at least this role."""
+    """Check whether the acting user has at least this role."""
     return page.actor.may(role)
 
 
 def gate(page: Acting, role: Role, *, disabled: bool = False, help: str | None = None) -> dict[str, Any]:  # noqa: A002
-    """Return `disabled` and `help` of a widget: disabled, with the reason, if the role is too low."""
+    """Return `disabled` and `help` for a widget: disabled, with the reason, if the role is too low."""
     if may(page, role):
         return {"disabled": disabled, "help": help}
     return {"disabled": True, "help": f"This requires the role {role}. Your role is {page.actor.role}."}

@@ -1,8 +1,7 @@
 """Cookies: the user's name, a choice on Label, and for some minutes the screen that sign-in interrupted.
 
-They are cookies, so that the first drawing of a session knows them.  A script of a few lines writes them
-(`remember.js`); here they are read, as anybody could have written them.  `st.context.cookies` is what the browser sent
-when the session connected: what a person does later stands in the session, never there.
+Cookies are known at the first drawing of a session. The script `remember.js` writes them. Values are read as untrusted
+input. `st.context.cookies` has the cookies from when the session connected, so later changes are in the session only.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pages.ui import state
 LONGEST = 2_000
 """Characters of a cookie that are looked at; a name needs at most 720 as it is sent, an address a few hundred."""
 _LONGEST_ID = 200
-_NAME_SECONDS = 400 * 24 * 3600  # browsers keep nothing longer
+_NAME_SECONDS = 400 * 24 * 3600  # the longest time that browsers allow
 _WANTED_SECONDS = 600
 _DRAWN_SECONDS = 5.0
 _WANTED, _AUTO = "concord-wanted", "concord-label-auto"
@@ -31,7 +30,7 @@ _write = st.components.v2.component(
 )
 
 
-# ── the name picked last ─────────────────────────────────────────────────────────────────────────────────────
+# ── the user's name ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def name(settings: Settings) -> str:
@@ -45,11 +44,11 @@ def keep_name(picked: str) -> None:
 
 
 def _name_cookie(settings: Settings) -> str:
-    """Return a cookie name per installation, because cookies ignore ports and many installations share 127.0.0.1."""
+    """Return a cookie name per installation, because installations on 127.0.0.1 share cookies across ports."""
     return f"concord-name-{hashlib.sha256(str(settings.home).encode()).hexdigest()[:12]}"
 
 
-# ── whether Label opens the next item by itself ──────────────────────────────────────────────────────────────
+# ── auto-advance on Label ────────────────────────────────────────────────────────────────────────────────────
 
 
 def label_auto() -> bool:
@@ -62,13 +61,13 @@ def draw_label_auto(on: bool) -> None:
     _draw(_AUTO, "on" if on else "off", _NAME_SECONDS)
 
 
-# ── the screen wanted before signing in ──────────────────────────────────────────────────────────────────────
+# ── the screen before sign-in ────────────────────────────────────────────────────────────────────────────────
 
 
 def draw_wanted(screen: str, usual: str) -> None:
     """Remember the address of the sign-in page, because the provider returns the user to the root.
 
-    `usual` is the screen at the root; its bare address needs no keeping.
+    `usual` is the screen at the root; its bare address isn't stored.
     """
     ids = {name: value for name in state.URL_IDS if len(value := state.url_id(name) or "") <= _LONGEST_ID and value}
     address = f"{screen}?{urlencode(ids)}" if ids else screen
@@ -78,10 +77,9 @@ def draw_wanted(screen: str, usual: str) -> None:
 
 
 def take_wanted(screens: Collection[str]) -> tuple[str, dict[str, str]] | None:
-    """Return, once and in a session's first run, the screen and URL ids stored before sign-in; None without any or for
-    an unknown screen.
+    """Return the screen and URL ids stored before sign-in, once, in the first run of a session.
 
-    None for none, or for no screen of ours.
+    None if nothing is stored, or for an unknown screen.
     """
     if state.ARRIVED in st.session_state:
         return None
@@ -99,14 +97,14 @@ def take_wanted(screens: Collection[str]) -> tuple[str, dict[str, str]] | None:
     return (screen, ids) if screen in screens and all(map(str.isprintable, ids.values())) else None
 
 
-# ── reading and writing ──────────────────────────────────────────────────────────────────────────────────────
+# ── read and write ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def draw(settings: Settings) -> None:
-    """Write pending cookies. Call it last on a screen, because its element disappears again.
+    """Write pending cookies; call it last on a screen, because its element disappears again.
 
-    Drawn for some seconds, as a rerun could take an element away before the browser has run it; not for longer, as
-    another tab may have been given another name since.
+    Drawn for a few seconds, because a rerun could remove the element before the browser has run it. Not for longer,
+    because another tab may have changed the name since.
     """
     left: tuple[str, bool, float] | None = st.session_state.get(state.COOKIE)
     if left is None:
@@ -121,12 +119,12 @@ def draw(settings: Settings) -> None:
 
 
 def _leave(value: str, *, of_name: bool) -> None:
-    """Store a name, else the address wanted before sign-in, with the next drawings."""
+    """Store a name, or the address before sign-in, with the next drawings."""
     st.session_state[state.COOKIE] = (value, of_name, time.monotonic() + _DRAWN_SECONDS)
 
 
 def _draw(name: str, value: str, seconds: int, *, leaving: bool = False) -> None:
-    """Store `value` in the browser for `seconds` ("" removes it); `leaving`: again as the page closes."""
+    """Store `value` in the browser for `seconds` ("" removes it); `leaving` stores it again when the page closes."""
     data = {"name": name, "value": value, "seconds": seconds, "leaving": leaving}
     _write(key=state.widget(f"remember_{name}"), data=data)
 

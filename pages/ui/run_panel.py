@@ -79,11 +79,11 @@ def draw_start(
     disabled: bool = False,
     kind: Literal["primary", "secondary"] = "primary",
 ) -> None:
-    """Draw the button that starts a run, and below it why the run was not started.
+    """Draw the button that starts a run, and below it the reason if the start failed.
 
     Args:
         start: Starts the run and returns its id.
-        shown: What the screen does with that id before it is drawn again.
+        shown: Receives that id before the screen is redrawn.
     """
     if not people.button(page, "reviewer", label, type=kind, icon=icon, key=key, disabled=disabled):
         return
@@ -112,8 +112,8 @@ def follow(
 ) -> None:
     """Call `draw(read())` repeatedly until `over` returns True, then rerun the whole screen.
 
-    `every` seconds it looks again; a list that many keep open can look less often than a run that one watches.
-    Once over, no timer is left: the next drawing registers the fragment without one.
+    `every` is the interval in seconds; lists can use a longer one than a single run. Afterwards no timer is left,
+    because the fragment is registered without one.
     """
     waiting = not over(read())
 
@@ -121,7 +121,7 @@ def follow(
     def part() -> None:
         with _TURN:
             now = read()
-            if waiting == over(now):  # it ended, or it was set going again
+            if waiting == over(now):  # it ended, or was resumed
                 state.keep_notice()
                 st.rerun()
             draw(now)
@@ -132,13 +132,13 @@ def follow(
 def follow_run(
     page: Opened, run_id: str, draw: Callable[[RunDetail], None] | None = None, *, every: float = POLL_SECONDS
 ) -> None:
-    """Follow a run until it has finished; `draw` draws it, else the panel."""
+    """Follow a run until it has finished; `draw` draws it, by default as the run panel."""
     follow(lambda: read_run(page, run_id), lambda run: run.finished, draw or partial(draw_status, page), every=every)
 
 
 def draw_status(page: Opened, run: Run) -> None:
-    """Draw status, progress and cost, the buttons to cancel or resume, and errors in words."""
-    draw_notice()  # this part may have been redrawn without the rest of the screen
+    """Draw status, progress, cost and errors, and the buttons to cancel or resume."""
+    draw_notice()  # this fragment may be redrawn without the rest of the screen
     if run.status == "queued":
         said = ["waiting for a worker"]
     elif run.status == "done":
@@ -183,7 +183,7 @@ def draw_status(page: Opened, run: Run) -> None:
 
 
 def makes_calls(run: Run) -> bool:
-    """Test whether the run called a model, over the network or from stored replies."""
+    """Check whether the run called a model, over the network or from stored replies."""
     return bool(run.usage.requests or run.usage.cached)
 
 
@@ -208,16 +208,16 @@ def draw_unread(page: Opened, run: Run) -> None:
 
 
 def run_words(run: Run) -> str:
-    """Return a label that never changes for a run, because a choice is identified by its label."""
+    """Return a label for a run that never changes, because a choice is identified by its label."""
     return f"{run.title}, {run.created_at.astimezone():%d %b %H:%M:%S}"
 
 
 def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
     """Return the id of the run to show: the one in the URL, else the most relevant one; None to start a new one.
 
-    A running one comes first, then the calibration behind a current judge (of other kinds: a result on its aspect),
-    then the newest with a result, then one that failed.  A golden set and an aspect in the URL narrow them.  Next to
-    the title the others can be chosen, and `new` opens the form.
+    The order is: a running one, the run behind a current judge, the newest with a result, then a failed one. For a kind
+    other than calibration, the second is a result on the judge's aspect. Golden set and aspect in the URL narrow the
+    choice. A menu next to the title offers the others, and `new` opens the form.
     """
     runs = [run for run in page.store.runs.all(page.project.project_id) if run.kind == kind]
     shown = state.url_id("run")
@@ -234,7 +234,7 @@ def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
             if len(runs) > 1 and any(run.run_id == shown for run in runs):
                 words = chosen.distinct({run.run_id: run_words(run) for run in runs})
                 chosen.choose_in_url("Result", "run", shown, words, width=420)
-            # golden set and aspect in the URL stay
+            # golden set and aspect stay in the URL
             form = {"run": None, "section": NEW}
             st.button(new, icon=":material/add:", on_click=state.put_in_url, kwargs=form)
         elif runs:

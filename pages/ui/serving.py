@@ -1,7 +1,7 @@
 """Load the screens' imports, the store and the demo before the server accepts requests.
 
-Without it the first visitor waits for all of that before an empty page.  Every screen works without it as well, as a
-test or another server runs them.
+Otherwise the first visitor waits on an empty page. Screens also work without it, for example in tests or on another
+server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = logging.getLogger("concord")
 
 
 def check_settings() -> None:
-    """Exit with a message if the environment is invalid or would make every user an admin."""
+    """Exit with a message if the environment is invalid, or would make every user an admin."""
     try:
         check_accounts(Settings.from_environment())
     except UsageError as error:
@@ -40,8 +40,8 @@ def check_settings() -> None:
 async def getting_ready(_: Any) -> AsyncIterator[None]:
     """Prepare `st.App` before it listens, then print the address and open the browser.
 
-    `streamlit run` would tell the address first (switched off in config.toml), when nobody answers there yet, and
-    opens no browser for an app that it imports.
+    `streamlit run` would print the address before the server answers (disabled in config.toml), and doesn't open a
+    browser for an imported app.
     """
     faults.log_no_messages()
     _say("Concord is starting …")
@@ -55,8 +55,8 @@ async def getting_ready(_: Any) -> AsyncIterator[None]:
 def get_ready() -> None:
     """Import the screens' modules, open the store, load the demo, and freeze all of it for the garbage collector.
 
-    A store that cannot be opened is told by the first screen, in words.  Imported here, for Streamlit's caches want to
-    be made once its runtime is there.
+    If the store can't be opened, the first screen reports it. Imports are local, because Streamlit's caches need its
+    runtime.
     """
     import pandas  # noqa: F401
     import pyarrow  # noqa: F401

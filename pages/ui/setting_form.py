@@ -1,4 +1,4 @@
-"""Form fields of settings records, with their defaults, bounds, choices and help."""
+"""Form fields for settings records, with their defaults, bounds, choices and help."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def draw(
     usual: Mapping[str, Any] | None = None,
     words: Mapping[str, Mapping[Any, str]] | None = None,
 ) -> dict[str, Any]:
-    """Draw one widget for each field in `labels`, below one another, and return the values by field.
+    """Draw one widget for each field in `labels`, below each other, and return the values by field.
 
     Args:
         record: A settings dataclass.
         labels: Field → its label.
-        prefix: Tells the widgets of two forms apart.
-        usual: Field → default, where it is not the record's.
-        words: Field → its options with their names, where they are not the record's own.
+        prefix: Makes widget keys unique per form.
+        usual: Field → default, if it differs from the record's.
+        words: Field → its options with their names, if they differ from the record's.
     """
     known = {field.name: field for field in fields(record)}
     hints, among = get_type_hints(record), choices(record)

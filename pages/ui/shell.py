@@ -1,7 +1,7 @@
 """HTML page of the app: Streamlit's index.html with Concord's name, icon, style and script.
 
-Streamlit's own page looks for its server below each screen's address first, which is an error on the console, twice for
-every link that is opened.  No text of anybody's gets in here.
+On a deep link, Streamlit's own page first looks for the server below that address, which logs two errors on the
+console. The page contains no user text.
 """
 
 from __future__ import annotations

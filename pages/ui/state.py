@@ -1,7 +1,7 @@
 """Keys of the session state and ids in the URL.
 
-What matters lies in the store; the session holds only what a person has just picked.  Ids stand in the URL, so that
-a link, a reload or another tab shows the same thing.
+The store holds all lasting data; the session holds only recent choices. Ids are in the URL, so a link, a reload or
+another tab shows the same thing.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def url_id(name: str) -> str | None:
 
 
 def is_task() -> bool:
-    """Test whether a link opened a single task, without menu and other screens."""
+    """Check whether a link opened a single task, without menu and other screens."""
     return st.session_state.get(SCREEN) == "label" and url_id("task") is not None
 
 
 def put_in_url(**ids: str | None) -> None:
-    """Set ids in the URL, or with None remove them. Writes only changes, because each write is a message."""
+    """Set ids in the URL, or remove those that are None; writes only changes, because each write is a message."""
     for name, value in ids.items():
         assert name in URL_IDS, name
         if value is None and name in st.query_params:
@@ -86,8 +86,8 @@ def put_in_url(**ids: str | None) -> None:
 def when_changed(key: str, act: Callable[..., None], *args: object) -> Callable[[], None]:
     """Return an `on_change` callback that calls `act` only if the value really changed.
 
-    A widget that the last run no longer drew counts as changed when a browser that has not heard of that yet sends its
-    value once more, with a component that has just been mounted, say: what took the widget away would be undone.
+    A browser can send a widget's old value again after the app has removed the widget. Without this check, that would
+    undo the removal.
     """
     drawn = st.session_state.get(key)
 
@@ -104,7 +104,7 @@ def leave_project() -> None:
 
 
 def is_bare() -> bool:
-    """Test whether the screen is drawn without menu."""
+    """Check whether the screen is drawn without menu."""
     return url_id("view") == BARE or is_task()
 
 
@@ -119,14 +119,14 @@ def remember_project(project_id: str) -> None:
 
 
 def leave_notice(text: str, *, good: bool) -> None:
-    """Store a message for the next rerun; `good` is False if the action was refused."""
+    """Store a message for the next rerun; `good` is False if the action failed."""
     st.session_state[NOTICE] = text, good
     if good:
         st.session_state[N_DONE] = st.session_state.get(N_DONE, 0) + 1
 
 
 def attempt(refused: str, act: Callable[..., object], *args: object) -> None:
-    """Call `act(*args)` for a button; on failure leave a notice with `refused` and the reason."""
+    """Call `act(*args)` for a button; on failure store a notice with `refused` and the reason."""
     try:
         act(*args)
     except ConcordError as error:
@@ -139,18 +139,18 @@ def closing(name: str) -> str:
 
 
 def take_notice() -> tuple[str, bool] | None:
-    """Return the stored message and whether it is good, and remove it."""
+    """Return the stored message and whether it is good, and remove it; None without one."""
     notice: tuple[str, bool] | None = st.session_state.pop(NOTICE, None)
     st.session_state[NOTICE_SHOWN] = notice
     return notice
 
 
 def keep_notice() -> None:
-    """Keep a refusal on screen through a redraw that nobody asked for. Toasts close by themselves."""
+    """Keep an error message on screen through an automatic redraw; toasts close by themselves."""
     if (notice := st.session_state.get(NOTICE_SHOWN)) is not None and not notice[1]:
         st.session_state.setdefault(NOTICE, notice)
 
 
 def widget(name: str) -> str:
-    """Return a widget key in its own name space, so that it never clashes with other keys."""
+    """Return a widget key with a prefix, so that it never clashes with other keys."""
     return f"form_{name}"

@@ -1,6 +1,6 @@
-"""Convert records to tables for `grid.draw`, and to words that several screens share.
+"""Convert records to tables for `grid.draw`, and to phrases shared by several screens.
 
-An undefined value is "—", never 0.  Cells are drawn as plain text, so hostile names and criteria need no escaping.
+An undefined value is "—", never 0. Cells are drawn as plain text, so untrusted names and criteria need no escaping.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def name_of(criteria: Criteria, names: MappingOf[str, str] | None = None) -> str
 
 
 def origin_order(criteria: Criteria) -> tuple[int, int, int, int, int, str]:
-    """Return the sort key for the order in which candidates were made."""
+    """Return the sort key for the order in which candidates were drafted."""
     origin = criteria.provenance
     rank = {"none": 0, "given": 1, "draft": 2, "refine": 3, "edit": 4}[origin.origin]
     return (rank, origin.round, origin.size, origin.trial, origin.sample, criteria.criteria_id)
@@ -85,7 +85,7 @@ def when(moment: datetime | None, now: datetime | None = None) -> str:
         return DASH
     try:
         zone = ZoneInfo(st.context.timezone or "")
-    except (ValueError, ZoneInfoNotFoundError):  # as a browser said it, or no browser at all
+    except (ValueError, ZoneInfoNotFoundError):  # an unknown zone from the browser, or no browser
         zone = None
     there, today = moment.astimezone(zone), (now or datetime.now(UTC)).astimezone(zone).date()
     days = (today - there.date()).days
@@ -143,7 +143,7 @@ def newest_calibration(entry: CriteriaEntry) -> CriteriaAlignment | None:
 
 
 def status_of(entry: CriteriaEntry) -> str:
-    """Return the status of criteria in the newest calibration; re-scorings have none."""
+    """Return the status of criteria in the newest calibration; "" for re-scorings, which have none."""
     return next((a.status for a in entry.alignments if a.side == "calibration" and a.status), "")
 
 
@@ -151,7 +151,7 @@ MEASURED, REJECTED, DROPPED_EARLY, UNMEASURED = range(4)
 
 
 def group_of(entry: CriteriaEntry) -> int:
-    """Return the sort group: measured in full, rejected refinement, dropped early, or not measured."""
+    """Return the sort group: fully measured, rejected refinement, dropped early, or not measured."""
     newest, status = newest_calibration(entry), status_of(entry)
     if newest is None or newest.alignment.value is None:
         return UNMEASURED
@@ -161,7 +161,7 @@ def group_of(entry: CriteriaEntry) -> int:
 
 
 def best_first(entries: Sequence[CriteriaEntry]) -> list[CriteriaEntry]:
-    """Sort by group (`group_of`), then by calibration agreement; on ties the judge's own come first."""
+    """Sort by group (`group_of`), then by calibration agreement; ties put the judge's own criteria first."""
 
     def rank(entry: CriteriaEntry) -> tuple[int, float, bool]:
         newest = newest_calibration(entry)
@@ -172,7 +172,7 @@ def best_first(entries: Sequence[CriteriaEntry]) -> list[CriteriaEntry]:
 
 
 def standing_words(entry: CriteriaEntry) -> str:
-    """Say how a calibration or round rated criteria, which determines their place in the list."""
+    """Return the calibration's or round's status of criteria, which determines their place in the list."""
     newest, status, group = newest_calibration(entry), status_of(entry), group_of(entry)
     if newest is None or group == UNMEASURED:
         return "not measured"
@@ -234,7 +234,7 @@ def alignment_columns(heading: str) -> dict[str, Column]:
 
 
 def describe_n(alignment: Alignment | None) -> str:
-    """Return, for example, `0.412 [0.35, 0.47], n = 800`, with groups and unread items counted."""
+    """Return value, interval and n, such as `0.412 [0.35, 0.47], n = 800`, with counts of groups and unread items."""
     if alignment is None:
         return DASH
     words = f"{describe(alignment)}, n = {alignment.n:,}"
