@@ -26,13 +26,13 @@ else:
 
     from pages.ui.faults import say_error
     from pages.ui.origins import OwnRequestsOnly
-    from pages.ui.serving import check_settings, getting_ready
+    from pages.ui.serving import check_settings, lifespan
     from pages.ui.shell import OwnShell
 
     check_settings()
     app = st.App(
         __file__,
-        lifespan=getting_ready,
+        lifespan=lifespan,
         middleware=[Middleware(OwnRequestsOnly), Middleware(OwnShell)],
         on_script_error=say_error,
     )

@@ -25,7 +25,7 @@ def choose_version(now: Overview) -> JudgeVersion | None:
 
 def show(page: Opened) -> None:
     if not page.store.goldens.all(page.project.project_id):
-        overview_view.draw_beginning(page)
+        overview_view.draw_start_options(page)
         return
     golden = chosen.choose_golden(page)
     labelled = any(aspect.n_labelled for aspect in golden.aspects)
@@ -46,7 +46,7 @@ def show(page: Opened) -> None:
     if now.line.versions:
         st.segmented_control("Part", PARTS, default=NOW, required=True, key=key, label_visibility="collapsed")
     if part == STORY:
-        judge_view.draw_story(page, now.line)
+        judge_view.draw_history(page, now.line)
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -54,10 +54,10 @@ def show(page: Opened) -> None:
             overview_view.draw_agreement(report)
             overview_view.draw_systems(page, report)
         else:
-            overview_view.draw_waiting(page, now, version)
+            overview_view.draw_to_do(page, now, version)
     with right:
         if report is not None:
-            overview_view.draw_waiting(page, now, version)
+            overview_view.draw_to_do(page, now, version)
         if version is not None:
             judge_view.draw_version(page, now.line, version)
 

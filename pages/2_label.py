@@ -93,7 +93,7 @@ def draw_session(page: Opened, passed: LabelPass) -> None:
     if page.actor.name in passed.raters:
         label_session.draw(Assignment(page.store, passed))
         return
-    plan, golden = passed.plan, label_item.kept_golden(passed.golden_id, page.store)
+    plan, golden = passed.plan, label_item.cached_golden(passed.golden_id, page.store)
     act = ("You couldn't join", projects.join_pass, page.store, passed.project_id, passed.pass_id)
     look = {"type": "primary", "icon": ":material/play_arrow:", "on_click": state.attempt, "args": act}
     items, aspects = counted(len(plan.assigned(len(passed.raters))), "item"), ", ".join(passed.aspects)

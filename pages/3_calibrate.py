@@ -25,7 +25,7 @@ def show_run(page: Opened, run_id: str) -> None:
 
 def draw(page: Opened, view: RunDetail) -> None:
     if view.calibration is None:
-        ranking.draw_going_on(page, view)
+        ranking.draw_unfinished(page, view)
     else:
         calibration_view.draw(page, view, view.calibration)
 

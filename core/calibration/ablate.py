@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from core.calibration.calibration_records import Calibration, Estimate
-from core.calibration.racing import AskedJudge, Keeper, ScoreTable, step_items
+from core.calibration.racing import BoundJudge, Recorder, ScoreTable, step_items
 from core.errors import UsageError
 from core.judging.judge_protocol import Judge
 from core.judging.llm_judge import LLMJudge
@@ -190,7 +190,7 @@ def estimate_ablation(
     )
 
 
-def ablate(judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | None = None) -> Ablation:
+def ablate(judge: BoundJudge, calibration: Calibration, scores: ScoreMatrix | None = None) -> Ablation:
     """Measure each variant of `calibration` with `judge`, the prepared judge that was calibrated.
 
     `scores` are the stored scores of the run's candidates (rows by criteria id). Scores missing there and in
@@ -302,7 +302,7 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
     return variants, left_out
 
 
-def _asked_without(judge: AskedJudge, without: tuple[Part, ...]) -> AskedJudge:
+def _asked_without(judge: BoundJudge, without: tuple[Part, ...]) -> BoundJudge:
     """Leave parts out of the judge's prompt; its scores are not stored, because they are not scores of the criteria."""
     if not without:
         return judge
@@ -311,4 +311,4 @@ def _asked_without(judge: AskedJudge, without: tuple[Part, ...]) -> AskedJudge:
         model = model.with_sampling(replace(model.sampling, examples=(), nearest=0))
     if "levels" in without:
         task = replace(task, levels=())
-    return replace(judge, judge=model, task=task, keeper=Keeper())
+    return replace(judge, judge=model, task=task, recorder=Recorder())

@@ -17,7 +17,7 @@ from typing import Any
 from core.calibration import ablate as ablation
 from core.calibration import loop
 from core.calibration.calibration_records import Calibration, CalibrationSettings, Estimate
-from core.calibration.racing import AskedJudge, Keeper
+from core.calibration.racing import BoundJudge, Recorder
 from core.comparison.sureness import calibrated_sureness
 from core.data.split import task_of
 from core.errors import UsageError
@@ -80,10 +80,10 @@ class CalibratedRun(Calibration):
         return restore_judge(self.judge_state, Settings.from_environment(), self.replies, gate=NAMED)
 
 
-class _PreparedJudge(Keeper):
+class _PreparedJudge(Recorder):
     """Remembers the prepared judge."""
 
-    def keep_judge(self, judge: Judge, prepared: Prepared) -> None:
+    def set_judge(self, judge: Judge, prepared: Prepared) -> None:
         self.judge = judge
 
 
@@ -119,7 +119,7 @@ def calibrate(
     started, chosen = time.perf_counter(), replace(settings or CalibrationSettings(), **choices)
     task, made = task_of(golden, aspect, definition) if isinstance(aspect, str) else aspect, _PreparedJudge()
     with _opened(judge, replies, asking) as opened:
-        result = loop.calibrate(golden, task, opened, chosen, progress, asking=asking, keeper=made)
+        result = loop.calibrate(golden, task, opened, chosen, progress, asking=asking, recorder=made)
     return CalibratedRun(
         **{part.name: getattr(result, part.name) for part in fields(result)},
         golden=golden,
@@ -167,7 +167,7 @@ def ablate(calibrated: CalibratedRun, *, progress: Progress = SILENT) -> ablatio
     """
     shown = [calibrated.golden.items[p] for p in calibrated.split.calibration]
     with calibrated.reopened() as judge:
-        asked = AskedJudge(judge.prepare(calibrated.task, shown), calibrated.golden, calibrated.task, progress)
+        asked = BoundJudge(judge.prepare(calibrated.task, shown), calibrated.golden, calibrated.task, progress)
         return ablation.ablate(asked, calibrated)
 
 

@@ -282,7 +282,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class BothSides(JsonRecord):
+class SplitAlignment(JsonRecord):
     """Alignments of one judge on the calibration set, which chose it, and on the held-out set."""
 
     calibration: Alignment
@@ -317,8 +317,8 @@ class Calibration:
     candidates: tuple[Candidate, ...]
     calibration: Alignment
     held_out: Alignment
-    best_single: BothSides
-    no_criteria: BothSides
+    best_single: SplitAlignment
+    no_criteria: SplitAlignment
     gain: Difference
     scores: ScoreMatrix
     isotonic: Mapping[str, Any] | None

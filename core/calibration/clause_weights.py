@@ -64,7 +64,7 @@ def weigh_clauses(pool: CandidatePool, ids: Sequence[str]) -> FloatArray:
         of_items = tuple(golden.item_ids[k] for k in places)
         matrix = ScoreMatrix((name,), of_items, scores[:1], turned=None if np.isnan(scores[1]).all() else scores[1:])
         table.enter(matrix)
-        pool.judge.keeper.add_scores(places, matrix)
+        pool.judge.recorder.add_scores(places, matrix)
         entry = pool.entries[name]
         pool.entries[name] = replace(entry, criteria=replace(entry.criteria, weights=tuple(weights.tolist())))
         pool.aligned_on[name] = 0

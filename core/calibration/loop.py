@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from core.calibration.calibration_records import BothSides, Calibration, CalibrationSettings, Estimate, WorkDone
+from core.calibration.calibration_records import Calibration, CalibrationSettings, Estimate, SplitAlignment, WorkDone
 from core.calibration.clause_weights import weigh_clauses
 from core.calibration.proposals import (
     draft_requests,
@@ -30,10 +30,10 @@ from core.calibration.proposals import (
     without_examples_of,
 )
 from core.calibration.racing import (
-    AskedJudge,
+    BoundJudge,
     CandidatePool,
-    Keeper,
     Order,
+    Recorder,
     ScoreTable,
     ensemble_scores,
     race_calls,
@@ -98,7 +98,7 @@ def calibrate(
     *,
     asking: Asking | None = None,
     split: Split | None = None,
-    keeper: Keeper | None = None,
+    recorder: Recorder | None = None,
 ) -> Calibration:
     """Calibrate `judge` on one aspect of `golden`, and publish the leaderboard as it changes.
 
@@ -110,20 +110,20 @@ def calibrate(
         progress: Receives each leaderboard, and may stop the run.
         asking: Whether the judge writes evaluation steps first.
         split: Calibration and held-out set; None splits according to `settings`.
-        keeper: Stores the prepared judge, criteria and scores as they arrive.
+        recorder: Stores the prepared judge, criteria and scores as they arrive.
 
     Raises:
         AspectError: The labels are too few or all equal; raised before the first call.
         UsageError: A budget in dollars for a model without a price, or too small for one call.
     """
     task, split, items, judge = _prepared(golden, aspect, judge, settings, split)
-    shown, keeper = [golden.items[position] for position in split.calibration], keeper or Keeper()
+    shown, recorder = [golden.items[position] for position in split.calibration], recorder or Recorder()
     limit = calls_within(settings, judge, task, golden, split)
     ready, prepared = judge.made_ready(task, shown, writes_steps=asking is not None and asking.writes_steps)
-    keeper.keep_judge(ready, prepared)
+    recorder.set_judge(ready, prepared)
     if settings.budget_usd is not None:  # a limit for this calibration only
         ready = ready.within(max(0.0, settings.budget_usd - (prepared.usage.cost or 0.0)))
-    asked = AskedJudge(ready, golden, task, progress, prepared=prepared, keeper=keeper)
+    asked = BoundJudge(ready, golden, task, progress, prepared=prepared, recorder=recorder)
     run = _start(asked, split, settings, opened=split.held_out, limit=limit)
     pool, order = run.pool, run.order
 
@@ -188,7 +188,7 @@ def _usable_items(golden: GoldenSet, task: Task, split: Split) -> LabelledItems:
 
 
 def measure(
-    judge: AskedJudge,
+    judge: BoundJudge,
     split: Split,
     settings: CalibrationSettings,
     criteria: Sequence[Criteria],
@@ -222,7 +222,7 @@ def measure(
 
 
 def _start(
-    judge: AskedJudge, split: Split, settings: CalibrationSettings, *, opened: Sequence[int], limit: float = math.inf
+    judge: BoundJudge, split: Split, settings: CalibrationSettings, *, opened: Sequence[int], limit: float = math.inf
 ) -> _Run:
     """Create the candidate pool; `opened` are the positions of the held-out items to score."""
     golden, task, before = judge.golden, judge.task, judge.prepared
@@ -296,9 +296,9 @@ def _report(run: _Run) -> Calibration:
     all_asked = np.logical_and.reduce([pool.asked(each.criteria_id) for each in scored])
     final, bare = table.mean(members), table.values[baseline.criteria_id]
 
-    def aligned(values: FloatArray) -> BothSides:
+    def aligned(values: FloatArray) -> SplitAlignment:
         sides = (items.take(all_asked), held_out)
-        return BothSides(*(pool.align(values[None, side.positions], side)[0] for side in sides))
+        return SplitAlignment(*(pool.align(values[None, side.positions], side)[0] for side in sides))
 
     of_final, of_baseline, of_best = aligned(final), aligned(bare), aligned(table.values[members[0]])
     at = held_out.positions

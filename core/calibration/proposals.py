@@ -19,7 +19,7 @@ from core.calibration.calibration_records import (
     CalibrationSettings,
     RoundSettings,
 )
-from core.calibration.racing import AskedJudge, CandidatePool, ScoreTable
+from core.calibration.racing import BoundJudge, CandidatePool, ScoreTable
 from core.data.split import inner_fold
 from core.errors import UsageError
 from core.judging.judge_protocol import DraftRequest, Exemplar, Judge
@@ -55,7 +55,7 @@ def request_seed(*parts: int) -> int:
 
 
 def new_criteria(
-    judge: AskedJudge,
+    judge: BoundJudge,
     requests: Sequence[DraftRequest],
     table: ScoreTable,
     problems: Counter[str],
@@ -229,7 +229,7 @@ def most_misaligned(scores: FloatArray, labels: FloatArray) -> IntArray:
 
 
 def misaligned_items(
-    judge: AskedJudge, items: LabelledItems, table: ScoreTable, parent: Criteria, places: IntArray, *, reasons: bool
+    judge: BoundJudge, items: LabelledItems, table: ScoreTable, parent: Criteria, places: IntArray, *, reasons: bool
 ) -> tuple[Exemplar, ...]:
     """Return the items at `places` (into `items`) as exemplars for a refiner of `parent`, optionally with `reasons`."""
     why = judge.golden.reasons(judge.task.aspect) if reasons else {}
@@ -340,7 +340,7 @@ class RoundResult:
 
 
 def refinement_round(
-    judge: AskedJudge,
+    judge: BoundJudge,
     split: Split,
     chosen: CalibrationSettings,
     parents: Sequence[Criteria],

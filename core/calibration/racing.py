@@ -45,10 +45,10 @@ from core.stats.correlation import BoolArray
 from core.verdicts import Scores
 
 
-class Keeper:
+class Recorder:
     """Interface for storing a judge's output as it arrives; this default stores nothing."""
 
-    def keep_judge(self, judge: Judge, prepared: Prepared) -> None:
+    def set_judge(self, judge: Judge, prepared: Prepared) -> None:
         """Store the prepared judge, before its first score."""
 
     def add_criteria(self, criteria: Sequence[Criteria]) -> None:
@@ -59,7 +59,7 @@ class Keeper:
 
 
 @dataclass(frozen=True)
-class AskedJudge:
+class BoundJudge:
     """A judge with the golden set to score; `prepared` is the text that its model wrote before the first score."""
 
     judge: Judge
@@ -67,19 +67,19 @@ class AskedJudge:
     task: Task
     progress: Progress = SILENT
     prepared: Prepared = field(default_factory=Prepared, kw_only=True)
-    keeper: Keeper = field(default_factory=Keeper, kw_only=True)
+    recorder: Recorder = field(default_factory=Recorder, kw_only=True)
 
     def draft(self, requests: Sequence[DraftRequest]) -> DraftBatch:
         """Draft criteria from labelled exemplars, or refine criteria on misaligned items."""
         batch = without_copies(self.judge.draft(self.task, requests), requests, self.task)
-        self.keeper.add_criteria([drafted for drafted in batch.drafted if not isinstance(drafted, str)])
+        self.recorder.add_criteria([drafted for drafted in batch.drafted if not isinstance(drafted, str)])
         return batch
 
     def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> ScoreMatrix:
         """Score the items at `positions` (into `GoldenSet.items`) with all `criteria`."""
         items = [self.golden.items[position] for position in positions]
         matrix = self.judge.score(self.task, items, criteria, on_progress=self.progress.advance)
-        self.keeper.add_scores(positions, matrix)
+        self.recorder.add_scores(positions, matrix)
         return matrix
 
 
@@ -124,7 +124,7 @@ class ScoreTable:
             left = min(left, (self.dollars - (self.usage.cost or 0.0)) // self._price - self.reserve)
         return max(0, left)
 
-    def ask(self, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> bool:
+    def ask(self, judge: BoundJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> bool:
         """Score items and record scores and calls; return False if the dollar budget ran out."""
         try:
             matrix = judge.score(criteria, positions)
@@ -179,7 +179,7 @@ class CandidatePool:
     """The candidates of one calibration, with their scores so far on its calibration `items`."""
 
     def __init__(
-        self, judge: AskedJudge, items: LabelledItems, settings: CalibrationSettings, table: ScoreTable
+        self, judge: BoundJudge, items: LabelledItems, settings: CalibrationSettings, table: ScoreTable
     ) -> None:
         self.judge, self.items, self.settings, self.table = judge, items, settings, table
         self.measure = Measure(settings.statistic, settings.level or items.usual_level)
@@ -451,15 +451,15 @@ def revisit(
 
 
 def _best_first(pool: CandidatePool, ids: Sequence[str], order: Order, items: int) -> list[str]:
-    """Sort `ids` by `standings` on the first `items` of the order; ties keep their order."""
+    """Sort `ids` by `race_keys` on the first `items` of the order; ties keep their order."""
     if order.first is None:
         return pool.ranked(ids)
     places = order.items[:items]
     scores = np.stack([pool.values(criteria_id)[places] for criteria_id in ids])
-    return [ids[k] for k in np.argsort(-standings(scores, pool.items.take(places), pool.measure), kind="stable")]
+    return [ids[k] for k in np.argsort(-race_keys(scores, pool.items.take(places), pool.measure), kind="stable")]
 
 
-def standings(scores: FloatArray, items: LabelledItems, measure: Measure) -> FloatArray:
+def race_keys(scores: FloatArray, items: LabelledItems, measure: Measure) -> FloatArray:
     """Return the ranking key (k,) of `scores` (k, n) in a race, NaN = unscored; minus infinity without an alignment.
 
     At sample level, early rungs have only a few sources of four items, so the alignment alone is noisy. The key is its

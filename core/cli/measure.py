@@ -90,7 +90,7 @@ def compare(
 ) -> None:
     """Test whether one judge agrees with the raters better than another judge does."""
     from core.comparison.measures import compare as measure
-    from core.findings.agreement import bar_words
+    from core.findings.agreement import regression_words
 
     loaded = golden.load()
     a, _, off_a = read_table(loaded, verdicts_a, aspect)
@@ -99,7 +99,7 @@ def compare(
     off = [*(f"a: {words}" for words in off_a), *(f"b: {words}" for words in off_b)]
     sides = comparison.difference.a, comparison.difference.b
     bar, body = comparison.bar, comparison.as_json()
-    bars = [bar_words(bar, judge) for judge in range(len(bar.minus))] if bar is not None else []
+    bars = [regression_words(bar, judge) for judge in range(len(bar.minus))] if bar is not None else []
     if bars:
         body["bar"]["words"] = bars
     tell_measured(body, _comparison_words(comparison, bars), off, sides)

@@ -223,7 +223,7 @@ def _raters(result: BesidePeople | AnnotatorTest) -> str:
     return f"{result.n_raters} raters" + (f" of the panel {result.panel}" if result.panel else "")
 
 
-def bar_words(bar: RegressionBar, judge: int) -> str:
+def regression_words(bar: RegressionBar, judge: int) -> str:
     """Compare the judge in row `judge` with a plain regression; "" if one of them is undefined."""
     gap, standing = bar.minus[judge], bar.standing(judge)
     if standing == "undefined":

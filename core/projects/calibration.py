@@ -164,7 +164,7 @@ def run_calibration(work: RunWork) -> Calibration:
             work.progress,
             asking=asking,
             split=_asked_split(work.store, request, golden),
-            keeper=work,
+            recorder=work,
         )
     return replace(result, golden_digest=golden.digest)  # the digest of the stored golden set, which has no reasons
 

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from core.calibration.calibration_records import Calibration, LeaderboardSnapshot
-from core.calibration.racing import AskedJudge, Keeper
+from core.calibration.racing import BoundJudge, Recorder
 from core.errors import JobError, UsageError
 from core.jobs.queue import Lane, RunProgress, ensure_worker
 from core.judging.judge_protocol import Judge, Prepared, judge_state
@@ -289,7 +289,7 @@ def list_held_out_accesses(store: Store, project_id: str, golden_id: str, aspect
 
 
 @dataclass(frozen=True)
-class RunWork(Keeper):
+class RunWork(Recorder):
     """The inputs and outputs of a run in progress. The store refuses writes once another attempt has started."""
 
     store: Store
@@ -335,13 +335,13 @@ class RunWork(Keeper):
     # ── judges ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
-    def asking(self, state: Mapping[str, Any], task: Task) -> Iterator[AskedJudge]:
+    def asking(self, state: Mapping[str, Any], task: Task) -> Iterator[BoundJudge]:
         """Restore the judge from `state`. Its criteria and scores are stored in the run as they arrive."""
         with closing(restore_judge(state, self.settings, self.replies, gate=NAMED)) as judge:
             self.progress.remarks = lambda: judge.remarks
-            yield AskedJudge(judge, self.golden, task, self.progress, keeper=self)
+            yield BoundJudge(judge, self.golden, task, self.progress, recorder=self)
 
-    def keep_judge(self, judge: Judge, prepared: Prepared) -> None:
+    def set_judge(self, judge: Judge, prepared: Prepared) -> None:
         self.progress.remarks = lambda: judge.remarks
         self.keep(JUDGE, JudgeState(judge_state(judge), prepared))
 

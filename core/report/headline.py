@@ -14,11 +14,11 @@ from core.comparison.steadiness import is_within_noise
 from core.findings import Finding
 from core.findings.agreement import (
     annotator_finding,
-    bar_words,
     gain_finding,
     gain_warning,
     no_interval_words,
     rater_finding,
+    regression_words,
 )
 from core.findings.over_time import steadiness_line
 from core.findings.system_quality import is_shown, means_finding
@@ -164,7 +164,7 @@ def asides(report: Report) -> tuple[str, ...]:
     ]
     if better:
         sentences.append(f"Other judges that agree better on the same items: {', '.join(better)}.")
-    sentences.append(bar(report))
+    sentences.append(regression(report))
     if (optimism := report.calibration.optimism) is not None:
         sentences.append(
             f"On the calibration set, the judge's agreement is {estimate(report.calibration.calibration)}, "
@@ -193,12 +193,12 @@ def better_system(report: Report) -> str:
     return means_finding(report.means, bounded(report.aspect, 80)).headline
 
 
-def bar(report: Report) -> str:
+def regression(report: Report) -> str:
     """Compare the judge with a plain regression on the labels; "" without one."""
-    known = report.board.bar
-    if known is None:
-        return ""
-    return bar_words(known.without_p(report.ours, report.seen_before) if report.seen_before else known, report.ours)
+    bar = report.board.bar
+    if bar is not None and report.seen_before:
+        bar = bar.without_p(report.ours, report.seen_before)
+    return "" if bar is None else regression_words(bar, report.ours)
 
 
 def sign_off(report: Report) -> str:

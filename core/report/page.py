@@ -108,7 +108,7 @@ def appendix_page(report: Report) -> str:
         examination=examination_finding(report.examination),
         biases=[bias_finding(bias) for bias in report.examination.biases],
         asides=told.asides(report),
-        bar=told.bar(report),
+        bar=told.regression(report),
         pinned=_pinned(report),
     )
 

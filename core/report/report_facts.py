@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.calibration.calibration_records import BothSides, Calibration
+from core.calibration.calibration_records import Calibration, SplitAlignment
 from core.comparison import CalibrationCurve, Leaderboard, calibration_curve, compare_table, costly, human_ceiling
 from core.comparison.corrected_means import judged_items
 from core.comparison.examination import Examination, examine_judge
@@ -266,11 +266,11 @@ class Report:
         return self.calibration.held_out
 
     @property
-    def sides(self) -> dict[str, BothSides]:
+    def sides(self) -> dict[str, SplitAlignment]:
         """Alignments of the judge, its best single criteria and the baseline on both sets of the split."""
         c = self.calibration
         return {
-            "calibrated judge": BothSides(c.calibration, c.held_out),
+            "calibrated judge": SplitAlignment(c.calibration, c.held_out),
             "best single criteria": c.best_single,
             "baseline": c.no_criteria,
         }

@@ -64,7 +64,7 @@ class ItemFile:
             yield batch
 
 
-def columns_behind(judge: LoadedJudge) -> dict[str, str]:
+def stored_columns(judge: LoadedJudge) -> dict[str, str]:
     """Return the text and metric columns of the golden set's file, as stored in the judge file."""
     kept, roles = kept_columns(judge.card), (*ITEM_ROLES, KEPT_VALUES)
     return {role: column for role, column in kept.items() if role in roles or role.startswith(METRIC)}
@@ -88,7 +88,7 @@ def validate_items(
         log, n_items, filled, repeats = FindingLog(), 0, Counter[str](), frozenset[int]()
         if check_mapping(mapping, mapping.columns, log, labels_needed=False):
             rows = table.rows(log=log)
-            n_items, filled, repeats = look_at(((rows.number, row) for row in rows), mapping, log, on_rows)
+            n_items, filled, repeats = check_rows(((rows.number, row) for row in rows), mapping, log, on_rows)
         if has_errors(findings := log.sorted()):
             raise first_error(findings, path.name)
         read = partial(_read_rows, table, mapping, repeats)
@@ -119,7 +119,7 @@ _REPEATS = {
 }
 
 
-def look_at(
+def check_rows(
     rows: abc.Iterable[tuple[int, abc.Mapping[str, Any]]], mapping: Mapping, log: FindingLog, on_rows: OnRows
 ) -> tuple[int, Counter[str], frozenset[int]]:
     """Check numbered `rows`, and add errors to `log`.

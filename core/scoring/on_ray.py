@@ -38,7 +38,7 @@ from core.files import json_lines
 from core.judge_files.loaded import RowJudge
 from core.progress import SILENT, Progress, Stage
 from core.records import Item, Unscored
-from core.scoring.item_file import HEAD_ROWS, columns_behind
+from core.scoring.item_file import HEAD_ROWS, stored_columns
 from core.scoring.output import UNREAD, ScoredFile, ScoreRequest, other_scoring, tally, verdict_rows
 from core.scoring.run import batch_size, check_unread, identity_of, open_judge, require_parts, scored_batches
 
@@ -131,7 +131,7 @@ def _actors(ray: Any, judge: RowJudge) -> tuple[dict[str, Any], int]:
 
 def _columns_of(head: Sequence[dict[str, Any]], request: ScoreRequest, judge: RowJudge, source: str) -> Columns:
     """Find the roles of the columns from the first rows.  GoldenError if they can't be used."""
-    kept = columns_behind(judge)
+    kept = stored_columns(judge)
     paths = [path for path in (*request.mapping.values(), *kept.values()) if "." in path or "[" in path]
     rows = [_row_of(cells, paths) for cells in head]
     mapping = mapping_of(list(dict.fromkeys(name for row in rows for name in row)), rows, request.mapping, kept)

@@ -25,7 +25,7 @@ from core.providers.budget import BudgetSpentError
 from core.providers.completions import ReplyStore
 from core.records import Item
 from core.scoring.batch_files import answer_from_files, write_requests
-from core.scoring.item_file import ItemFile, columns_behind, validate_items
+from core.scoring.item_file import ItemFile, stored_columns, validate_items
 from core.scoring.output import UNREAD, Output, ScoredFile, ScoreRequest, abstention_of, verdict_rows
 from core.wording import percent
 
@@ -92,7 +92,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
 
 
 def _score_fused(request: ScoreRequest, judge: FusedJudge, started: float) -> ScoredFile:
-    golden = load_items(request.items, mapping=request.mapping, kept=columns_behind(judge))
+    golden = load_items(request.items, mapping=request.mapping, kept=stored_columns(judge))
     verdicts = judge.score(golden.items, metrics=golden.metrics)
     with closing(Output(request.out)) as output:
         output.add(verdict_rows(golden.items, verdicts, judge, request))
@@ -228,7 +228,7 @@ def _items(request: ScoreRequest, judge: RowJudge, progress: Progress = SILENT) 
         request.items,
         lambda n: progress.publish(Stage("reading", "reading", n, 0)),
         request.mapping,
-        columns_behind(judge),
+        stored_columns(judge),
     )
     require_parts(judge.needs, items.filled, items.columns, items.path.name)
     return items

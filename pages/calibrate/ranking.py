@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from core import projects
-from core.calibration.calibration_records import BothSides, Calibration, Candidate, LeaderboardSnapshot
+from core.calibration.calibration_records import Calibration, Candidate, LeaderboardSnapshot, SplitAlignment
 from core.project_records import Run
 from core.projects.calibration import CalibrationRequest
 from core.projects.start_and_resume import RunDetail
@@ -26,7 +26,7 @@ ALONG = ("Order found", "Exemplars", "Length")
 WORDS = {"waiting": "not finished", "running": "not finished", "stopped": "stopped", "kept": "kept"}
 
 
-def draw_going_on(page: Opened, view: RunDetail) -> None:
+def draw_unfinished(page: Opened, view: RunDetail) -> None:
     """Draw a run without a result: the best candidate so far, the progress, and the current ranking."""
     candidates = () if view.standing is None else view.standing.candidates
     best = next((c for c in candidates if value_of(c.alignment) is not None), None)
@@ -140,7 +140,7 @@ def _search_figure(view: RunDetail, snapshot: LeaderboardSnapshot, names: Mappin
 def draw_sides(view: RunDetail, calibration: Calibration) -> None:
     """Draw the final judge, the best single criteria and the baseline on calibration and held-out items."""
     n, held = len(calibration.chosen), calibration.held_out
-    both = {"final judge" if n <= 1 else f"final judge (mean of {n})": BothSides(calibration.calibration, held)}
+    both = {"final judge" if n <= 1 else f"final judge (mean of {n})": SplitAlignment(calibration.calibration, held)}
     if n > 1:
         both["best single criteria"] = calibration.best_single
     both["baseline"] = calibration.no_criteria

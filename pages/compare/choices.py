@@ -79,14 +79,14 @@ class Compared:
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
-def kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
+def cached_golden(golden_id: str, _page: Opened) -> GoldenSet:
     """Load a golden set, cached because it never changes under its id."""
     return _page.store.goldens.load(golden_id)
 
 
 def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -> Compared:
     """Draw the choice of measure and judges, and return the leaderboard of the chosen judges."""
-    golden, own = kept_golden(view.golden_id, page), shown.measure
+    golden, own = cached_golden(view.golden_id, page), shown.measure
     levels: list[Level] = ["dataset"]
     if view.n_sources < view.n_items:
         levels.append("sample")

@@ -92,7 +92,7 @@ def draw_shown_items(page: Opened, entry: CriteriaEntry) -> None:
         return
     refined = entry.origin == "refine"
     st.markdown(f"**{'The misaligned items it was shown' if refined else 'The items it was drafted from'}**")
-    golden = label_item.kept_golden(entry.golden_id, page.store)
+    golden = label_item.cached_golden(entry.golden_id, page.store)
     labels = golden.aspects.get(entry.aspect)
     places = {
         item_id: golden.item_ids.index(item_id) for item_id in entry.provenance.item_ids if item_id in golden.item_ids

@@ -15,7 +15,7 @@ from core.fusion.stack import MIN_SYSTEMS
 from core.project_records import GoldenSummary, JudgeEntry
 from core.records import STATISTICS, JudgeKind, Level
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
-from pages.compare.choices import kept_golden
+from pages.compare.choices import cached_golden
 from pages.ui import grid, metrics_view, state
 from pages.ui.grid import Column
 from pages.ui.page import Opened, link_to
@@ -61,7 +61,7 @@ def choice_of(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[J
     taken = [name for name in _held(f"parts_{key}", at_first) if name in names.values()]
     levels: list[Level] = ["dataset", *(["sample"] if view.n_sources < view.n_items else [])]  # type: ignore[list-item]
     levels += ["system"] if view.n_systems >= MIN_SYSTEMS and view.kind != "pair" else []
-    known = kept_golden(view.golden_id, page)
+    known = cached_golden(view.golden_id, page)
     usual = projects.usual_measure(page.store, page.project.project_id, known, aspect)
     settings = FusionSettings(
         method=_held("method", "ridge"),

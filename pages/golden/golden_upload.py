@@ -86,7 +86,7 @@ def draw_upload(page: Opened, *, empty: bool = False) -> None:
     whole = st.expander("Import a whole project from another installation", icon=":material/input:", on_change="rerun")
     if whole.open:
         with whole:
-            transfer.bring_in_project(page)
+            transfer.import_upload(page)
 
 
 def offer_sample(page: Opened) -> None:

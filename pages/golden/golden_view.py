@@ -13,7 +13,7 @@ from core.project_records import GoldenSummary
 from core.report.figures.svg import shortened
 from core.wording import counted
 from pages.label import label_blind
-from pages.label.label_item import kept_golden
+from pages.label.label_item import cached_golden
 from pages.ui import charts, grid, state, tables
 from pages.ui.chosen import choose_in_url, distinct
 from pages.ui.page import Opened, finding, link_to
@@ -28,7 +28,7 @@ LABELS, ITEMS = "Labels", "Items"
 @st.cache_data(max_entries=32, show_spinner=False)
 def _glance(golden_id: str, _page: Opened) -> tuple[str, int]:
     """Describe a golden set in a sentence, and count the labels to calibrate on."""
-    golden = kept_golden(golden_id, _page.store)
+    golden = cached_golden(golden_id, _page.store)
     counts = [calibration_labels(golden, aspect) or 0 for aspect in golden.aspects]
     return sentence(golden), max(counts, default=0)
 
@@ -68,14 +68,14 @@ def draw(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSummary) 
     if part == ITEMS:
         n_pages = max(1, -(-golden.n_items // PAGE_ROWS))
         number = st.pagination(n_pages, key=f"page_{golden.golden_id}") if n_pages > 1 else 1
-        whole = kept_golden(golden.golden_id, page.store)
+        whole = cached_golden(golden.golden_id, page.store)
         grid.draw(tables.items_frame(whole, (number - 1) * PAGE_ROWS, PAGE_ROWS), alt="Items", rows=12)
         return
     names = [aspect.aspect for aspect in golden.aspects]
     if len(names) > MOST_PICTURES:
         number = st.pagination(-(-len(names) // MOST_PICTURES), key=f"aspects_{golden.golden_id}")
         names = names[(number - 1) * MOST_PICTURES : number * MOST_PICTURES]
-    charts.place_labels(kept_golden(golden.golden_id, page.store), names)
+    charts.place_labels(cached_golden(golden.golden_id, page.store), names)
 
 
 def _draw_next(page: Opened, golden: GoldenSummary, n: int) -> None:

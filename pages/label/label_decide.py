@@ -50,7 +50,7 @@ def draw(store: Store, passed: LabelPass) -> None:
 
 def _draw_one(store: Store, passed: LabelPass, seen: PassSummary) -> None:
     """Draw one item in full, its ratings, and the form for the decision."""
-    golden = label_item.kept_golden(passed.golden_id, store)
+    golden = label_item.cached_golden(passed.golden_id, store)
 
     def in_short(which: Which) -> str:
         said = ", ".join(f"{label.rater} {label.value:g}" for label in seen.queue[which][:6])
@@ -133,7 +133,7 @@ def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
     if not seen.n_touched and not seen.decided:
         st.info("There are no labels to freeze yet.", icon=":material/ac_unit:")
         return
-    golden = label_item.kept_golden(passed.golden_id, store)
+    golden = label_item.cached_golden(passed.golden_id, store)
     st.markdown(
         f"**{seen.n_touched:,} of {len(passed.plan.positions):,} items** have a label, {len(seen.decided):,} are "
         "decided. The new golden set contains the decided label of each item, or the mean of its raters' labels. It "

@@ -20,19 +20,19 @@ _PARTS = {"target": "Judged text", "context": "Context", "source": "Source"}
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
-def kept_golden(golden_id: str, _store: Store) -> GoldenSet:
+def cached_golden(golden_id: str, _store: Store) -> GoldenSet:
     """Load a golden set, cached because it never changes under its id."""
     return _store.goldens.load(golden_id)
 
 
 def kind_of(golden_id: str, store: Store) -> ItemKind:
     """Return the kind of the items of a golden set."""
-    return kept_golden(golden_id, store).kind
+    return cached_golden(golden_id, store).kind
 
 
 def item_of(golden_id: str, store: Store, item_id: str) -> Item:
     """Return the item with that id."""
-    golden = kept_golden(golden_id, store)
+    golden = cached_golden(golden_id, store)
     return golden.items[golden.item_ids.index(item_id)]
 
 

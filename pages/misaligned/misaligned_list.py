@@ -62,7 +62,7 @@ def draw_list(selection: Selection) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if not misaligned_triage.draw_last(selection):
             st.caption("Select rows at their left edge, then press a verdict to apply it to all of them.")
-    golden = label_item.kept_golden(selection.run.golden_id, selection.page.store)
+    golden = label_item.cached_golden(selection.run.golden_id, selection.page.store)
     texts = {item.item_id: tables.one_line(item.target)[:MOST_TEXT] for item in golden.items}
     frame = pd.DataFrame(
         {

@@ -245,7 +245,7 @@ def _draw_texts(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
                 link_to("criteria", "Open it", icon=":material/rule:", criteria=criteria_id)
 
 
-def draw_story(page: Opened, line: JudgeLine) -> None:
+def draw_history(page: Opened, line: JudgeLine) -> None:
     """Draw all versions, newest first: author, reason, gain and approval."""
     n_pages = -(-len(line.versions) // STORY_ROWS)
     first = STORY_ROWS * (st.pagination(n_pages, key=state.widget("story_page")) - 1) if n_pages > 1 else 0

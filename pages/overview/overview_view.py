@@ -137,7 +137,7 @@ def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
         link_to("calibrate", "Calibrate a judge", icon=":material/tune:", **at)
 
 
-def draw_waiting(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
+def draw_to_do(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
     """Draw the user's to-do list, each task with a link; version `shown` is already in view."""
     st.subheader("To do", anchor=False)
     if not now.waiting:
@@ -176,7 +176,7 @@ def _draw_way(page: Opened, now: Overview, waiting: Waiting, *, place: str) -> N
     link_to(screen, words, icon=":material/arrow_forward:", key=place, **ids)
 
 
-def draw_beginning(page: Opened) -> None:
+def draw_start_options(page: Opened) -> None:
     """Draw three ways to start with an empty project, one button each."""
     from pages.golden import golden_upload
 

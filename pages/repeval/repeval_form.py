@@ -20,7 +20,7 @@ from core.repeval import (
 )
 from core.report.figures import LEVEL_NAMES
 from core.wording import counted, duration
-from pages.compare.choices import kept_golden
+from pages.compare.choices import cached_golden
 from pages.ui import setting_form
 from pages.ui.page import Opened
 from pages.ui.screens import plain
@@ -50,7 +50,7 @@ def choose(page: Opened, golden: GoldenSummary, aspect: str) -> RepEvalRequest:
     with second:
         reading = _texts(golden, aspect, model)
     with third:
-        known = kept_golden(golden.golden_id, page)
+        known = cached_golden(golden.golden_id, page)
         usual = projects.usual_measure(page.store, page.project.project_id, known, aspect)
         method: Method = st.selectbox(
             "Method",

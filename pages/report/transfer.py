@@ -12,7 +12,7 @@ from pages.ui import people, state
 from pages.ui.page import Opened, stop_with
 
 
-def bring_in_project(page: Opened) -> None:
+def import_upload(page: Opened) -> None:
     """Import an uploaded project file as a new project."""
     st.subheader("Import a project", anchor=False)
     st.markdown(

@@ -48,7 +48,7 @@ def draw(page: Opened, where: tuple[str, str, str], point: Point) -> None:
 
 def _draw_disagreement(page: Opened, where: tuple[str, str, str], point: Point, about: CriteriaEntry | None) -> None:
     project_id, golden_id, aspect = where
-    golden = label_item.kept_golden(golden_id, page.store)
+    golden = label_item.cached_golden(golden_id, page.store)
     if point.item_id not in golden.item_ids:
         st.caption(plain(f"The golden set has no item {point.item_id[:60]}."))
         return

@@ -76,7 +76,7 @@ def draw(page: Opened) -> None:
 
 def _title(page: Opened, golden_id: str, about: Point | PointDecided) -> str:
     """Return the title of a point, with the first words of its item."""
-    golden = label_item.kept_golden(golden_id, page.store)
+    golden = label_item.cached_golden(golden_id, page.store)
     if about.item_id not in golden.item_ids:
         return about.title
     return f"{about.title} “{shortened(golden.items[golden.item_ids.index(about.item_id)].target, 90)}”"

@@ -88,7 +88,7 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     st.session_state[state.SCREEN] = screen
     title = SCREENS[screen].title
     st.set_page_config(page_title=f"{title} · Concord", page_icon=ICON, layout="wide")
-    account = people.let_in()
+    account = people.require_account()
     try:
         settings, shared = start_up()
         projects.ensure_worker(settings)  # cheap if one is running

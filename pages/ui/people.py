@@ -54,7 +54,7 @@ class Acting(Protocol):
     def actor(self) -> Actor: ...
 
 
-def let_in() -> Account | None:
+def require_account() -> Account | None:
     """Return the signed-in account, or None if sign-in isn't required; stop the screen for all other users.
 
     Call it before reading from the store.
@@ -75,7 +75,7 @@ def let_in() -> Account | None:
         return None
     if not st.user.get("is_logged_in"):
         _ask_to_sign_in(section)
-    account = Account(*(tidy(str(st.user.get(claim) or ""), _LONGEST_CLAIM) for claim in ("name", "email")))
+    account = Account(*(clean_name(str(st.user.get(claim) or ""), _LONGEST_CLAIM) for claim in ("name", "email")))
     refusal = ""
     if not account.email:
         refusal = "Your account has no e-mail address. Concord needs one to find your role."
@@ -146,18 +146,18 @@ def picked(settings: Settings) -> str:
 
     A session starts with the name remembered by the browser. Links never set the name, because anyone can send one.
     """
-    if state.RATER not in st.session_state and (known := tidy(remembered.name(settings))):
+    if state.RATER not in st.session_state and (known := clean_name(remembered.name(settings))):
         st.session_state[state.RATER] = known
     return str(st.session_state.get(state.RATER, ""))
 
 
 def pick(name: str) -> None:
     """Set the name of the user, here and in new tabs; "" removes it."""
-    st.session_state[state.RATER] = tidy(name)
-    remembered.keep_name(tidy(name))
+    st.session_state[state.RATER] = clean_name(name)
+    remembered.keep_name(clean_name(name))
 
 
-def tidy(name: str, longest: int = LONGEST) -> str:
+def clean_name(name: str, longest: int = LONGEST) -> str:
     """Clean a name: one line, no invisible or direction-changing characters; "" if nothing is left."""
     shown = "".join(
         word
@@ -272,7 +272,7 @@ def _draw_asking(asked: Asked) -> None:
 
 def _answer(asked: Asked) -> None:
     if asked.needs_name:
-        name = tidy(str(st.session_state[state.widget("name_typed")]))
+        name = clean_name(str(st.session_state[state.widget("name_typed")]))
         if not name:
             st.session_state[state.NAME_PROBLEM] = "Enter your name."
             return

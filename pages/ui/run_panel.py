@@ -226,7 +226,7 @@ def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
         about = [run for run in runs if golden in (None, run.golden_id) and aspect in (None, run.aspect)]
         running = [run for run in about if not run.finished]
         with_result = [run for run in about if run.status in ("done", "budget")]
-        ranked = (*running, *behind_judge_in_use(page, with_result), *with_result, *about)
+        ranked = (*running, *behind_current_judge(page, with_result), *with_result, *about)
         shown = next((run.run_id for run in ranked), None)
     with page.head or st.container():
         if shown is not None:
@@ -249,7 +249,7 @@ def show_started(run_id: str) -> None:
     state.put_in_url(run=run_id, section=None, golden=None, aspect=None)
 
 
-def behind_judge_in_use(page: Opened, runs: list[Run]) -> list[Run]:
+def behind_current_judge(page: Opened, runs: list[Run]) -> list[Run]:
     """Return those of `runs` behind a current judge; if none is a calibration, those on the judge's aspect."""
     if len(runs) < 2:
         return []

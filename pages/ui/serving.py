@@ -37,7 +37,7 @@ def check_settings() -> None:
 
 
 @asynccontextmanager
-async def getting_ready(_: Any) -> AsyncIterator[None]:
+async def lifespan(_: Any) -> AsyncIterator[None]:
     """Prepare `st.App` before it listens, then print the address and open the browser.
 
     `streamlit run` would print the address before the server answers (disabled in config.toml), and doesn't open a
@@ -47,12 +47,12 @@ async def getting_ready(_: Any) -> AsyncIterator[None]:
     _say("Concord is starting …")
     secure_home(home_of())
     with owner_only():
-        get_ready()
+        preload()
         asyncio.get_running_loop().call_later(_LISTENS_AFTER, _tell_address)
         yield
 
 
-def get_ready() -> None:
+def preload() -> None:
     """Import the screens' modules, open the store, load the demo, and freeze all of it for the garbage collector.
 
     If the store can't be opened, the first screen reports it. Imports are local, because Streamlit's caches need its

@@ -11,12 +11,12 @@ import numpy as np
 
 from core import projects
 from core.calibration.calibration_records import (
-    BothSides,
     Calibration,
     CalibrationSettings,
     Candidate,
     LeaderboardSnapshot,
     RoundSettings,
+    SplitAlignment,
     WorkDone,
 )
 from core.data import load_golden
@@ -92,8 +92,8 @@ def calibration(ranked: tuple[Candidate, ...], **changes: Any) -> Calibration:
         candidates=ranked,
         calibration=aligned(0.61),
         held_out=aligned(0.52, 72, unscored=3),
-        best_single=BothSides(aligned(0.6), aligned(0.5)),
-        no_criteria=BothSides(aligned(0.2), aligned(0.21)),
+        best_single=SplitAlignment(aligned(0.6), aligned(0.5)),
+        no_criteria=SplitAlignment(aligned(0.2), aligned(0.21)),
         gain=Difference(0.31, interval, 0.004, 70, changes.get("held_out", aligned(0.52, 70)), aligned(0.21, 70)),
         scores=ScoreMatrix(("final",), ("i0-0",), np.array([[3.0]])),
         isotonic=None,

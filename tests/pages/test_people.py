@@ -157,7 +157,7 @@ def test_a_picked_name_survives_other_screens(store: Store, project: str) -> Non
     ],
 )
 def test_names_are_kept_as_text_on_one_line(store: Store, project: str, typed: str, kept: str) -> None:
-    assert people.tidy(typed) == kept
+    assert people.clean_name(typed) == kept
     screen = call_me(run(prepared("10_runs", project=project)), typed)
     assert who(screen) == kept
     assert typed not in "".join(str(block.value) for block in screen.markdown)
@@ -286,7 +286,7 @@ def test_who_signed_in_is_named_with_the_address_whatever_the_url_says(store: St
     ],
 )
 def test_the_name_of_an_account(claims: dict[str, str], name: str) -> None:
-    result = people.Account(*(people.tidy(claims.get(claim, "")) for claim in ("name", "email")))
+    result = people.Account(*(people.clean_name(claims.get(claim, "")) for claim in ("name", "email")))
     actor = people.actor_of(result, Settings(roles={"rev@example.org": "reviewer"}))
     assert (actor.name, actor.role) == (name, "reviewer")
     assert actor.subject.lower() == "rev@example.org"

@@ -39,7 +39,7 @@ def opened(settings: Settings, role: str = "admin") -> AppTest:
 
 
 def importing(settings: Settings, role: str = "admin") -> AppTest:
-    return draw(settings, "report.transfer", "", role=role, how="bring_in_project")
+    return draw(settings, "report.transfer", "", role=role, how="import_upload")
 
 
 def bring(screen: AppTest, data: bytes) -> AppTest:

@@ -30,7 +30,7 @@ from core.report.figures.svg import (
 from core.wording import DASH, change_figures, estimate
 
 if TYPE_CHECKING:
-    from core.calibration.calibration_records import BothSides
+    from core.calibration.calibration_records import SplitAlignment
     from core.stats.choices import Strengths
     from core.stats.system_means import MeanEstimate, SystemMeans
 
@@ -129,7 +129,7 @@ def leaderboard_figure(
 
 
 def sides_figure(
-    judges: Mapping[str, BothSides], *, measure: str, people: Alignment | None = None, width: int = WIDE
+    judges: Mapping[str, SplitAlignment], *, measure: str, people: Alignment | None = None, width: int = WIDE
 ) -> Drawing:
     """Draw held-out (filled) above calibration (hollow) for each judge, to show how optimistic the second is."""
     rows: list[WhiskerRow] = []

@@ -11,7 +11,7 @@ import numpy as np
 
 from core.calibration.calibration_records import Calibration, CalibrationSettings
 from core.calibration.loop import calibrate
-from core.calibration.racing import Keeper
+from core.calibration.racing import Recorder
 from core.data import split_sources
 from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, OnProgress
 from core.records import (
@@ -117,12 +117,12 @@ def run_whole(golden: GoldenSet, judge: Judge, settings: CalibrationSettings) ->
     task = Task("quality", "single", golden.aspects["quality"].scale)
     split = split_sources(golden, aspect="quality", fraction=0.5, seed=settings.seed)
     noted = _Noting(golden)
-    result = calibrate(golden, task, judge, settings, split=split, keeper=noted)
+    result = calibrate(golden, task, judge, settings, split=split, recorder=noted)
     return result, ScoreMatrix(tuple(noted.rows), golden.item_ids, np.stack(list(noted.rows.values())))
 
 
 @dataclass
-class _Noting(Keeper):
+class _Noting(Recorder):
     golden: GoldenSet
     rows: dict[str, FloatArray] = field(default_factory=dict)
 

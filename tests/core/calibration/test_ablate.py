@@ -11,7 +11,7 @@ from scipy import stats
 from core.calibration.ablate import Ablation, AblationRow, estimate_ablation
 from core.calibration.ablate import ablate as ablate_asked
 from core.calibration.calibration_records import Calibration, CalibrationSettings
-from core.calibration.racing import AskedJudge
+from core.calibration.racing import BoundJudge
 from core.records import GoldenSet, ScoreMatrix
 from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge, run_whole
 
@@ -31,7 +31,7 @@ def by_source(values: Any, golden: GoldenSet, positions: Any) -> float:
 
 
 def ablate(judge: PlantedJudge, calibration: Calibration, scores: ScoreMatrix) -> Ablation:
-    return ablate_asked(AskedJudge(judge, GOLDEN, TASK), calibration, scores)
+    return ablate_asked(BoundJudge(judge, GOLDEN, TASK), calibration, scores)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import core
 from core.calibration.calibrated import CalibratedRun
 from core.calibration.calibration_records import Calibration
 from core.calibration.loop import measure
-from core.calibration.racing import AskedJudge
+from core.calibration.racing import BoundJudge
 from core.comparison.sureness import calibrated_sureness
 from core.judging.offline.features import GROUPED, KEYS, read
 from core.records import AspectLabels, Criteria, Item, Scale
@@ -42,7 +42,7 @@ def run(golden: core.GoldenSet) -> CalibratedRun:
 def measured(run: CalibratedRun, criteria: Criteria) -> Calibration:
     """The run's judge with criteria that somebody chose."""
     with run.reopened() as judge:
-        return measure(AskedJudge(judge, run.golden, run.task), run.split, run.settings, [criteria])
+        return measure(BoundJudge(judge, run.golden, run.task), run.split, run.settings, [criteria])
 
 
 def test_fitted_strengths_make_the_final_judge_and_say_what_they_were_fitted_to(run: CalibratedRun) -> None:

@@ -15,10 +15,10 @@ from core.calibration.calibration_records import CalibrationSettings
 from core.calibration.racing import (
     CHUNK,
     race_calls,
+    race_keys,
     racing_order,
     schedule,
     spread_in_sources,
-    standings,
     whole_sources,
 )
 from core.records import Measure
@@ -127,11 +127,11 @@ def test_mean_of_the_alignment_and_two_correlations_over_all_items() -> None:
         for row in scores
     ]
     items = LabelledItems.from_arrays(labels, sources)
-    assert standings(scores, items, Measure("spearman", "sample")) == pytest.approx(expected, abs=1e-12)
+    assert race_keys(scores, items, Measure("spearman", "sample")) == pytest.approx(expected, abs=1e-12)
 
 
 def test_over_single_items_spearman_counts_twice_and_pearson_once() -> None:
     labels, scores = RNG.normal(size=12), RNG.normal(size=(2, 12))
     expected = [(2 * spearmanr(row, labels)[0] + pearsonr(row, labels)[0]) / 3 for row in scores]
     items = LabelledItems.from_arrays(labels)
-    assert standings(scores, items, Measure("spearman", "dataset")) == pytest.approx(expected, abs=1e-12)
+    assert race_keys(scores, items, Measure("spearman", "dataset")) == pytest.approx(expected, abs=1e-12)

@@ -17,7 +17,7 @@ from core.calibration.proposals import (
     round_calls,
     stratified_sample,
 )
-from core.calibration.racing import AskedJudge
+from core.calibration.racing import BoundJudge
 from core.data.split import split_sources
 from core.errors import UsageError
 from core.records import Criteria
@@ -38,7 +38,7 @@ def round_of(
     settings: RoundSettings = HOW,
     **more: Any,
 ) -> RoundResult:
-    asked = AskedJudge(judge or PlantedJudge(), GOLDEN, TASK)
+    asked = BoundJudge(judge or PlantedJudge(), GOLDEN, TASK)
     return refinement_round(asked, SPLIT, CHOSEN, parents, settings, **more)
 
 

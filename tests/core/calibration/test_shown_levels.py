@@ -21,7 +21,7 @@ from core.calibration.calibrated import repeated
 from core.calibration.calibration_records import Calibration, CalibrationSettings
 from core.calibration.loop import calibrate, estimate
 from core.calibration.proposals import with_examples, without_examples_of
-from core.calibration.racing import AskedJudge
+from core.calibration.racing import BoundJudge
 from core.errors import UsageError
 from core.judging.judge_specs import make_judge
 from core.judging.llm_judge import LLMJudge
@@ -109,7 +109,7 @@ def shown_both() -> Calibration:
 
 def test_the_ablation_measures_levels_examples_and_all_of_it(shown_both: Calibration) -> None:
     judge = make_examples_judge(shown_both)
-    table = ablate(AskedJudge(judge, GOLDEN, shown_both.task), shown_both)
+    table = ablate(BoundJudge(judge, GOLDEN, shown_both.task), shown_both)
     rows = {row.key: row for row in table.rows}
     assert {"without levels", "without examples", "name alone", "without criteria"} <= rows.keys()
     # either alone names the rule: taking one away costs nothing, taking both away costs it all
@@ -128,7 +128,7 @@ def make_examples_judge(result: Calibration) -> LLMJudge:
 
 def test_without_either_the_ablation_is_as_before() -> None:
     result = calibrate(GOLDEN, TASK, reader(), SETTINGS)
-    keys = [row.key for row in ablate(AskedJudge(reader(), GOLDEN, TASK), result).rows]
+    keys = [row.key for row in ablate(BoundJudge(reader(), GOLDEN, TASK), result).rows]
     assert not {"without levels", "without examples", "name alone"} & set(keys)
 
 

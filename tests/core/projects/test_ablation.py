@@ -9,7 +9,7 @@ import pytest
 
 from core import projects
 from core.calibration.ablate import Ablation, ablate
-from core.calibration.racing import AskedJudge
+from core.calibration.racing import BoundJudge
 from core.errors import NotFoundError, UsageError
 from core.judging.judge_specs import make_judge
 from core.project_records import Actor
@@ -38,7 +38,7 @@ def test_a_run_gives_what_the_inline_driver_gives_and_enters_judges(
 
     judge = make_judge(outcome.judge_spec, world.settings)
     ready = judge.prepare(calibration.task, [golden.items[p] for p in calibration.split.calibration])
-    inline = ablate(AskedJudge(ready, golden, calibration.task), calibration)
+    inline = ablate(BoundJudge(ready, golden, calibration.task), calibration)
     assert outcome.rows == inline.rows
     np.testing.assert_array_equal(outcome.scores.values, inline.scores.values)
     assert inline.calls > outcome.calls  # the calibration's scores are found again, in a notebook they are not

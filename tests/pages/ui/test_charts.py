@@ -11,13 +11,13 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 def drawn() -> None:
-    from core.calibration.calibration_records import BothSides
+    from core.calibration.calibration_records import SplitAlignment
     from core.records import Alignment
     from core.report.figures import sides_figure
     from pages.ui import charts
 
     some = Alignment("spearman", "sample", 0.5, n=40)
-    figure = sides_figure({"<script>alert(1)</script>": BothSides(some, some)}, measure="rho")
+    figure = sides_figure({"<script>alert(1)</script>": SplitAlignment(some, some)}, measure="rho")
     charts.place(figure, key="sides", alt="Both sides")
 
 

@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_demo_is_there_before_anybody_comes(home: Path) -> None:
-    serving.get_ready()
+    serving.preload()
     with projects.open_store(Settings.from_environment()) as store:
         assert [project.project_id for project in store.projects.all()] == [DEMO_PROJECT, "sample"]
 
@@ -41,7 +41,7 @@ def test_a_store_that_cannot_be_opened_stops_no_server(
 
     monkeypatch.setattr(page, "open_store", refused)
     with caplog.at_level(logging.ERROR, "concord"):
-        serving.get_ready()
+        serving.preload()
     assert "of a newer Concord" in caplog.text
 
 
@@ -51,12 +51,12 @@ def test_the_address_is_told_when_all_is_ready_and_a_browser_opened_on_it(
 ) -> None:
     done: list[str] = []
     options = {"server.headless": headless, "server.address": "127.0.0.1"}
-    monkeypatch.setattr(serving, "get_ready", lambda: done.append("ready"))
+    monkeypatch.setattr(serving, "preload", lambda: done.append("ready"))
     monkeypatch.setattr(serving.st, "get_option", options.get)
     monkeypatch.setattr(serving.cli_util, "open_browser", done.append)
 
     async def through() -> None:
-        async with serving.getting_ready(None):
+        async with serving.lifespan(None):
             assert done == ["ready"]
             await asyncio.sleep(3 * serving._LISTENS_AFTER)
 
@@ -70,4 +70,4 @@ def test_the_address_is_told_when_all_is_ready_and_a_browser_opened_on_it(
 def test_the_server_and_a_session_run_the_same_file(repository: Path) -> None:
     code = "import app, streamlit as st; print(type(app.app) is st.App, app.app._user_lifespan.__name__)"
     run = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["True", "getting_ready"]
+    assert run.stdout.split() == ["True", "lifespan"]

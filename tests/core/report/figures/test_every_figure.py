@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from lxml import etree
 
-from core.calibration.calibration_records import BothSides
+from core.calibration.calibration_records import SplitAlignment
 from core.records import Scale
 from core.report import figures
 from core.report.figures.curves import scatter_figure
@@ -39,7 +39,7 @@ FIGURES = {
     "scatter": lambda: scatter_figure(ONE, ONE, scale=Scale(1, 5), of=HOSTILE, picked=0),
     "heat": lambda: heat_figure(HEAT, measure="m"),
     "candidates": lambda: figures.candidates_figure([(HOSTILE, "kept", GOOD)], None, measure="m"),
-    "sides": lambda: figures.sides_figure({HOSTILE: BothSides(GOOD, GOOD)}, measure="m"),
+    "sides": lambda: figures.sides_figure({HOSTILE: SplitAlignment(GOOD, GOOD)}, measure="m"),
 }
 
 
@@ -61,7 +61,7 @@ CONTROL = "a\x00\u202e\ud800b"
 
 
 def test_what_no_document_may_hold_is_made_visible():
-    drawn = figures.sides_figure({CONTROL: BothSides(GOOD, GOOD)}, measure=CONTROL)
+    drawn = figures.sides_figure({CONTROL: SplitAlignment(GOOD, GOOD)}, measure=CONTROL)
     etree.fromstring(drawn.svg())
     assert "a\ufffd\ufffd?b" in drawn.svg()
 
