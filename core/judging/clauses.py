@@ -1,4 +1,4 @@
-"""Criteria clause by clause: a judge rates by each clause alone, and the score is the weighted mean of the ratings."""
+"""Score an item by each clause of the criteria separately, and average the ratings."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from core.judging.scoring_styles import shortened_parts
 from core.records import Item, Scored, Unscored, Verdict
 
 _MARK = re.compile(r"\A(?:#+|[-*•–—]|\(?(?:\d{1,2}|[a-zA-Z])[.)])\s+")
-"""A heading's or a bullet's mark, or a number, at the start of a line."""
+"""Pattern of the heading mark, bullet or number at the start of a line."""
 _NEXT_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\Wa-z_])")
 
 
 def clauses_of(criteria: str) -> tuple[str, ...]:
-    """Split criteria into clauses, without their bullets: each line, or each sentence if there is only one line.
+    """Split criteria into clauses: one per line, or one per sentence if there is only one line. Bullets are removed.
 
-    A heading, or a line that ends with a colon, is no clause: it stands before each clause that follows.  Criteria
-    without any clause are returned whole.
+    A heading or a line that ends with a colon is not a clause; it is put in front of each clause that follows. Criteria
+    without clauses are returned unchanged.
     """
     lines = [line.strip() for line in criteria.splitlines() if line.strip()]
     if len(lines) == 1:
@@ -36,9 +36,9 @@ def clauses_of(criteria: str) -> tuple[str, ...]:
 
 
 def weighted_clauses(item: Item, clauses: Sequence[str], rated: Sequence[Verdict], weights: Sequence[float]) -> Verdict:
-    """Average the verdicts on `item` by its `clauses`; Unscored with the reason of the first that is.
+    """Return the weighted mean of the verdicts by `clauses`, or the first unscored verdict with its reason.
 
-    `weights` of another number of clauses, or with sum 0, count as equal.
+    The weights are equal if `weights` has another length or a sum of 0.
     """
     raw = tuple(text for verdict in rated for text in verdict.raw)
     read = list[Scored]()

@@ -1,7 +1,7 @@
-"""The `Judge` protocol: turn (item, criteria) into a score, draft and refine criteria.
+"""The `Judge` base class, which scores items by criteria, and drafts and refines criteria.
 
-`score` takes many criteria and many items at once. So an embedded judge can answer with one matrix product, and a
-remote one can order its requests for the server's prefix cache.
+`score` takes many criteria and many items at once. So the offline judge can use one matrix product, and a remote judge
+can order its requests for the server's prefix cache.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from core.records import Criteria, Item, Provenance, Task, Usage, is_blank
 from core.verdicts import Scores
 
 OnProgress = Callable[[int, int], None]
-"""Called as (calls done, calls planned); must be cheap; may raise `CancelledRunError` to stop."""
+"""Callback that takes (calls done, calls planned). It must be cheap, and may raise `CancelledRunError` to stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:
-    """A labelled item shown to a drafter; a refiner also sees the judge's `score`, with which raters disagree.
+    """A labelled item in a drafting or refining prompt.
 
-    `reasons` are the raters' for the label, `explanation` is the judge's for its score.
+    For refining, `score` is the judge's score, with which raters disagree. `reasons` are the raters' reasons for the
+    label, and `explanation` is the judge's reason for its score.
     """
 
     item: Item
@@ -36,11 +37,11 @@ class Exemplar:
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """One call to a drafter, or to a refiner if it has the `criteria` that got the `exemplars` wrong.
+    """A request to draft criteria from `exemplars`, or to refine `criteria` that scored the `exemplars` wrong.
 
     Attributes:
-        seed: Makes an embedded drafter repeatable, and is part of a remote reply's cache key.
-        fit: Fit strengths to all exemplars, for a judge with `fits_strengths`.
+        seed: Makes the offline judge's drafts repeatable, and is part of the cache key of remote replies.
+        fit: Fit strengths of clauses to all exemplars, for a judge with `fits_strengths`.
     """
 
     exemplars: tuple[Exemplar, ...]
@@ -54,22 +55,22 @@ class DraftRequest:
 
 @dataclass(frozen=True)
 class DraftBatch:
-    """Answers in the order of the requests: criteria, or the problem in words, such as a truncated reply."""
+    """The results of draft requests, in order: criteria, or an error message (for example about a truncated reply)."""
 
     drafted: tuple[Criteria | str, ...]
     usage: Usage
 
 
 CLAUSES = 6
-"""Clauses of criteria that are not drafted yet, for estimates."""
+"""Assumed number of clauses of future criteria, for estimates."""
 COPIED_WORDS = 8
-"""Words in a row that criteria may not repeat from an item."""
+"""Number of consecutive words that criteria must not copy from an item."""
 
 
 def without_copies(batch: DraftBatch, requests: Sequence[DraftRequest], task: Task) -> DraftBatch:
-    """Remove lines of criteria that copy `COPIED_WORDS` or more words of an item shown to their author.
+    """Remove lines of criteria that copy at least `COPIED_WORDS` consecutive words from an item in the prompt.
 
-    Lines of the refined criteria stay, as do words of the task.  Criteria with no line left become a problem in words.
+    Lines of the refined criteria and words of the task are allowed. Criteria with no line left become an error message.
     """
 
     def runs(text: str) -> set[tuple[str, ...]]:
@@ -77,7 +78,7 @@ def without_copies(batch: DraftBatch, requests: Sequence[DraftRequest], task: Ta
         return {tuple(words[k : k + COPIED_WORDS]) for k in range(len(words) - COPIED_WORDS + 1)}
 
     def own(made: Criteria | str, request: DraftRequest) -> Criteria | str:
-        if isinstance(made, str) or request.fit:  # a fit shows all items, and writes phrases of its own
+        if isinstance(made, str) or request.fit:  # a fit uses all items, and writes only fixed phrases
             return made
         items = [exemplar.item for exemplar in request.exemplars]
         copied = set[tuple[str, ...]]().union(
@@ -96,7 +97,7 @@ def without_copies(batch: DraftBatch, requests: Sequence[DraftRequest], task: Ta
 
 @dataclass(frozen=True, slots=True)
 class CallEstimate:
-    """Tokens and price of some calls before they are made; None if unknown."""
+    """The estimated number, tokens and price of calls; None if unknown."""
 
     calls: int
     prompt_tokens: int | None
@@ -108,7 +109,7 @@ class CallEstimate:
         return CallEstimate(self.calls + other.calls, *(None if None in (a, b) else a + b for a, b in both))
 
     def scaled(self, share: float) -> tuple[int | None, int | None, float | None]:
-        """Scale prompt tokens, completion tokens and cost to `share` times as many calls."""
+        """Return prompt tokens, completion tokens and cost for `share` times as many calls."""
         prompt, completion = self.prompt_tokens, self.completion_tokens
         return (
             None if prompt is None else round(prompt * share),
@@ -119,7 +120,7 @@ class CallEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Calls and cost of preparing a judge; in older runs also the definition that its model wrote."""
+    """The calls and cost of preparing a judge; in older runs also the definition that its model wrote."""
 
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -127,7 +128,10 @@ class Prepared:
 
 
 class Judge(Protocol):
-    """Score, draft and refine.  Immutable once prepared; `spec` is the SPEC of the command line."""
+    """Base class of judges, which score items and draft and refine criteria.
+
+    A judge is immutable after preparation. `spec` is the SPEC of the command line.
+    """
 
     @property
     def spec(self) -> str: ...
@@ -137,31 +141,31 @@ class Judge(Protocol):
 
     @property
     def notice(self) -> str:
-        """One sentence that describes this judge on screens and in files."""
+        """A sentence that describes this judge on screens and in files."""
         ...
 
     @property
     def fits_strengths(self) -> bool:
-        """Whether it can draft from all calibration items at once."""
+        """Whether the judge can draft from all calibration items at once."""
         return False
 
     def unread_lines(self, criteria: Criteria) -> tuple[str, ...]:
-        """Return lines of the criteria that have no effect, since this judge cannot read them."""
+        """Return the lines of the criteria that this judge cannot interpret, so they have no effect."""
         return ()
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Notes on how its scores were made so far; empty for most judges."""
+        """Return notes on how the scores were made so far; empty for most judges."""
         return ()
 
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
-        """Learn from calibration items without labels (feature scaling); most judges learn nothing."""
+        """Return the judge prepared on calibration items without labels, such as with fitted feature scaling."""
         return self
 
     def made_ready(self, task: Task, items: Sequence[Item], *, writes_steps: bool = False) -> tuple[Judge, Prepared]:
-        """Prepare on calibration items; with `writes_steps` the model writes evaluation steps.
+        """Return the judge prepared on calibration items, and the cost.
 
-        UsageError for a judge that cannot write them.
+        With `writes_steps` its model writes evaluation steps. Raises UsageError if the judge cannot write steps.
         """
         if writes_steps:
             raise UsageError(
@@ -179,52 +183,52 @@ class Judge(Protocol):
         explain: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Scores:
-        """Score every item by each of the criteria, on the task's scale.
+        """Score each item by each of the criteria, on the task's scale.
 
-        `explain` also fills `Scores.explained` from the same replies.
+        With `explain`, `Scores.explained` has the reasons from the same replies.
         """
         ...
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
-        """Write new criteria for each request, or improve its criteria."""
+        """Draft new criteria for each request, or refine the criteria in it."""
         ...
 
     def within(self, dollars: float) -> Judge:
-        """Return this judge with a budget: it stops before its replies cost more.  A free judge returns itself.
+        """Return this judge with a budget, which stops before its replies cost more. A free judge returns itself.
 
-        UsageError for a model whose price is not known.
+        Raises UsageError if the price of the model is unknown.
         """
         return self
 
     def estimate(
         self, task: Task, items: Sequence[Item], criteria_words: int, clauses: float = CLAUSES
     ) -> CallEstimate:
-        """Estimate the cost of scoring `items` once each with criteria of about that many words.
+        """Estimate the cost of scoring each of `items` once, with criteria of about `criteria_words` words.
 
-        A judge that rates clause by clause is asked about `clauses` of them; a score is one call all the same.
+        A judge that rates clause by clause sends `clauses` requests per score, which count as one call.
         """
         return CallEstimate(len(items), 0, 0, 0.0)
 
     def as_state(self) -> Mapping[str, Any]:
-        """Return what `judge_specs.restore_judge` needs to make this judge again, JSON-able; never the key."""
+        """Return the judge's state as JSON types for `judge_specs.restore_judge`, without the key."""
         return {"spec": self.spec}
 
     def close(self) -> None:
-        """Release connections.  Safe to call twice."""
+        """Release connections. Safe to call twice."""
         return
 
 
 def judge_state(judge: Judge) -> dict[str, Any]:
-    """Return a prepared judge's state with its spec and its notice, as results store it."""
+    """Return the state of a prepared judge with its spec and notice, as stored in results."""
     return dict(judge.as_state()) | {"spec": judge.spec, "notice": judge.notice}
 
 
 ITEM_PARTS = ("source", "context", "references")
-"""Fields of `Item` that an item may have next to its target."""
+"""Optional fields of `Item` besides the target."""
 
 
 def parts_read(spec: str, *, references: bool) -> tuple[str, ...]:
-    """List the parts of an item, next to its target, that the judge of `spec` reads."""
+    """Return the parts of an item, besides its target, that the judge `spec` reads."""
     if spec.partition(":")[0] == "recorded":
         return ()
     return ITEM_PARTS if references else ITEM_PARTS[:2]
@@ -234,10 +238,10 @@ NO_TEXT = "The text to rate is empty."
 
 
 def orders_of(task: Task, item: Item) -> tuple[Item, ...]:
-    """Return the orders in which an item is judged: a pair also with its texts exchanged."""
+    """Return the item in each order to judge: a pair also with its texts swapped."""
     return (item, replace(item, target=item.context, context=item.target)) if task.kind == "pair" else (item,)
 
 
 def has_texts(task: Task, item: Item) -> bool:
-    """Whether the item has a text to judge, or for a pair both texts."""
+    """Whether the item has a text to judge (for a pair: both texts)."""
     return not is_blank(item.target) and (task.kind != "pair" or not is_blank(item.context))

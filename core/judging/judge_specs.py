@@ -1,4 +1,4 @@
-"""Make judges from specs and stored states, and decide which endpoints get the key.
+"""Create judges from specs or stored states, and decide which endpoints get the API key.
 
 =============================  =====================================================================================
 `offline`                      the embedded judge: no key, no weights, no network
@@ -9,13 +9,13 @@
 `scripted:newsroom`            the simulated reader of the demo's notifications
 =============================  =====================================================================================
 
-A judge that a person names here and now gets the key. One that a file names gets it only if this installation trusts
-the endpoint anyway. One that came with an imported project sends nothing (`core.projects.start_and_resume`). The
-default is the careful gate.
+A judge that a user names in a command, form or call gets the key. A judge that a file names gets the key only if this
+installation trusts the endpoint anyway. A judge of an imported project sends nothing
+(`core.projects.start_and_resume`). The default gate is CAREFUL.
 
-A recorded judge replays a file of replies or scores: for judges run elsewhere, and for published responses. It scores
-by item id, whatever the criteria, and cannot draft. `core.data.judge_results` reads the file: `item_id` and either
-`responses` (replies) or `score` (a number, or empty for unscored), or other usual names.
+A recorded judge replays a file of replies or scores, such as published responses or results of another tool. It scores
+by item id, whatever the criteria, and cannot draft. `core.data.judge_results` reads the file. Columns are `item_id` and
+either `responses` (replies) or `score` (a number, or empty for unscored), or common aliases.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from core.verdicts import Scores
 
 
 class RecordedJudge(Judge):
-    """Replay the file at `path`; `recorded` is item id → its rows (see `from_file`)."""
+    """A judge that replays the file at `path`. `recorded` maps item id to its rows (see `from_file`)."""
 
     is_llm = False
 
@@ -66,7 +66,7 @@ class RecordedJudge(Judge):
 
     @classmethod
     def from_file(cls, path: Path) -> Self:
-        """Read the whole file.  UsageError names the row that cannot be used."""
+        """Read the whole file. Raises UsageError, which names the row, if a row is unusable."""
         rows: dict[str, list[ResultRow]] = {}
         try:
             results = open_results(path)
@@ -95,7 +95,7 @@ class RecordedJudge(Judge):
         explain: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Scores:
-        """Return the recorded scores, whatever the criteria; items that the file lacks are unscored."""
+        """Return the recorded scores, whatever the criteria. Items that are not in the file are unscored."""
         verdicts = [self._verdict(task, item) for item in items]
         calls = len(items) * len(criteria)
         if on_progress is not None:
@@ -103,14 +103,14 @@ class RecordedJudge(Judge):
         return Scores.of(items, criteria, [verdicts] * len(criteria), Usage(cached=calls), explain=explain)
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
-        """JudgeError: a recording cannot write criteria."""
+        """Raise JudgeError, because a recording cannot write criteria."""
         raise JudgeError(
             f"A recorded judge ({self.path.name}) replays scores and can't write criteria. Calibrate with offline or "
             "openai:MODEL, and use the recording for comparison."
         )
 
     def _verdict(self, task: Task, item: Item) -> Verdict:
-        """Average the readable replies of an item, or its scores."""
+        """Return the mean of the readable replies or scores of an item."""
         if not has_texts(task, item):
             return Unscored(item.item_id, "missing input", NO_TEXT)
         rows = self.recorded.get(item.item_id)
@@ -139,12 +139,12 @@ _HF = re.compile(r"(?P<model>[^@]+|[./~\\].*?)(?:@(?P<revision>[\w.-]+))?")
 
 @dataclass(frozen=True, slots=True)
 class JudgeSpec:
-    """A parsed spec.
+    """A parsed judge spec.
 
     Attributes:
-        model: For a recorded judge its file, for a scripted one its seed or script.
-        base_url: "" for this installation's usual endpoint; not checked here.
-        revision: A branch, tag or commit of a model in the process; "" for its main branch.
+        model: The model; for a recorded judge its file, for a scripted judge its seed or script.
+        base_url: Not validated; "" is the default endpoint of this installation.
+        revision: Branch, tag or commit of a local model; "" for the main branch.
     """
 
     kind: Kind
@@ -154,11 +154,11 @@ class JudgeSpec:
 
 
 def parse_spec(spec: str) -> JudgeSpec:
-    """Parse a spec.  UsageError for an unknown form, without anything that might be a secret."""
+    """Parse a judge spec. Raises UsageError for an unknown form; the message never repeats a possible secret."""
     kind, separator, rest = spec.strip().partition(":")
     if kind == "offline" and not separator:
         return JudgeSpec("offline")
-    # one "@http" at most: with two, the model's name could pass for another endpoint
+    # at most one "@http": with two, part of the model's name could be taken for the endpoint
     if kind == "openai" and (asked := _OPENAI.fullmatch(rest)):
         return JudgeSpec("openai", asked["named"] or asked["model"], asked["url"] or "")
     if kind == "hf" and (local := _HF.fullmatch(rest)):
@@ -171,7 +171,7 @@ def parse_spec(spec: str) -> JudgeSpec:
 
 
 def shown(spec: str) -> str:
-    """Shorten a spec for a message, without anything that might be a secret in a URL."""
+    """Shorten a spec for a message, and drop the part that may hold a secret."""
     return repr(spec.split("@", 1)[0][:80])
 
 
@@ -179,7 +179,7 @@ def shown(spec: str) -> str:
 
 
 class Gate(Enum):
-    """Permission to ask a judge and to send it the key, by where its spec comes from."""
+    """Permission to ask a judge and send it the key, which depends on where its spec comes from."""
 
     NAMED = "the user named this judge in a command, a form or a call"
     CAREFUL = "the spec comes from a file"
@@ -187,13 +187,13 @@ class Gate(Enum):
     IMPORTED = "as SILENT, for an imported project: Concord reads only files that it includes"
 
     def key_goes(self, base_url: str, settings: Settings) -> bool:
-        """Whether a request to the base URL carries the key.  ConsentError if no request may be sent."""
+        """Return whether requests to `base_url` include the key. Raises ConsentError if no request may be sent."""
         if self in (Gate.SILENT, Gate.IMPORTED):
             raise ConsentError(_NOT_SHOWN.format(base_url), base_url)
         return self is Gate.NAMED or Installation.of(settings).trusts(base_url)
 
     def may_run(self, names: Sequence[str], settings: Settings) -> bool:
-        """Whether the model with one of `names` may be loaded from a folder or downloaded."""
+        """Return whether the model with one of `names` may be loaded from a folder or downloaded."""
         listed = any(name in settings.local_models for name in names)
         return self is Gate.NAMED or (self is Gate.CAREFUL and listed)
 
@@ -202,9 +202,9 @@ NAMED, CAREFUL, SILENT, IMPORTED = Gate
 
 
 def endpoint_of_file(base_url: str) -> tuple[str, bool]:
-    """Normalise a base URL out of a file, and say whether any installation's key may go there.
+    """Normalise a base URL from a file; also return whether the key of any installation may be sent to it.
 
-    ("", True) for none: OpenAI's own.  UsageError if it is not a base URL.
+    "" (OpenAI's own endpoint) returns ("", True). Raises UsageError if it is not a base URL.
     """
     return (checked_base_url(base_url), trusted_with_the_key(base_url, None)) if base_url else ("", True)
 
@@ -230,19 +230,19 @@ def make_judge(
     asking: Asking | None = None,
     gate: Gate = CAREFUL,
 ) -> Judge:
-    """Make the judge that `spec` names (the table above).
+    """Create the judge that `spec` names.
 
     Args:
-        spec: See the table above.
-        settings: Of this installation.
-        replies: Stores replies of an endpoint, and answers first.
-        sampling: The whole style, with its prompts.
-        asking: Options that a person chose; unset ones keep their defaults.
-        gate: `NAMED` if a person names this judge here and now.
+        spec: See the table at the top of this module.
+        settings: Settings of this installation.
+        replies: Reply cache for endpoints.
+        sampling: Complete style with its prompts; replaces `asking.style`.
+        asking: Options that a user chose; unset ones keep their defaults.
+        gate: `NAMED` if the user named this judge in a command, form or call.
 
     Raises:
-        UsageError: The spec is malformed, or the options do not fit the judge.
-        AuthError: OpenAI's own endpoint needs a key, and there is none.
+        UsageError: The spec is malformed, or the options don't apply to the judge.
+        AuthError: OpenAI's own endpoint needs a key, and none is set.
         JudgeError: The gate refuses the file or the model.
     """
     parsed = parse_spec(spec)
@@ -278,7 +278,7 @@ def make_judge(
 def restore_judge(
     state: Mapping[str, Any], settings: Settings, replies: ReplyStore | None = None, *, gate: Gate = CAREFUL
 ) -> Judge:
-    """Make the judge of a stored `as_state`.  JudgeError for a damaged state, else as `make_judge`."""
+    """Restore a judge from its stored state. Raises JudgeError for a damaged state, and the errors of `make_judge`."""
     spec = state.get("spec")
     if not isinstance(spec, str):
         raise JudgeError("The stored judge has no 'spec', so its file is damaged. Export the judge again.")
@@ -298,9 +298,9 @@ def restore_judge(
 
 
 def other_judge(state: Mapping[str, Any], spec: str, settings: Settings, replies: ReplyStore | None = None) -> Judge:
-    """Make the judge `spec`, which a person named here and now, asked in the way of the stored judge of `state`.
+    """Create the judge `spec`, which the user named, with the style of a stored judge.
 
-    Errors as `restore_judge`.
+    Raises the same errors as `restore_judge`.
     """
     if spec.strip() == state.get("spec"):
         return restore_judge(state, settings, replies, gate=NAMED)
@@ -310,7 +310,7 @@ def other_judge(state: Mapping[str, Any], spec: str, settings: Settings, replies
 
 
 def endpoint_of(spec: JudgeSpec, settings: Settings) -> str:
-    """Return the base URL of a judge's endpoint.  UsageError if it is not a base URL."""
+    """Return the base URL of a judge's endpoint. Raises UsageError if it is invalid."""
     return checked_base_url(spec.base_url or settings.openai_base_url or OPENAI_URL)
 
 
@@ -323,7 +323,7 @@ def _openai(
     gate: Gate,
     asking: Asking,
 ) -> Judge:
-    """Make a judge behind an endpoint; the gate sees the URL that will be used."""
+    """Create a judge that uses an endpoint. The gate checks the URL that will be used."""
     model, base_url = spec.model, endpoint_of(spec, settings)
     here = Installation.of(settings)
     price, extra_body = here.price(base_url, model), here.extra_body(base_url)
@@ -340,7 +340,7 @@ def _openai(
                 f"The judge openai:{model} uses OpenAI's own endpoint, but no key is set.",
                 hint="Set OPENAI_API_KEY, or name another endpoint: openai:MODEL@http://127.0.0.1:8000/v1.",
             )
-        from core.providers.openai_api import OpenAIProvider  # imports an HTTP client
+        from core.providers.openai_api import OpenAIProvider  # late, because it imports an HTTP client
 
         provider = OpenAIProvider(
             base_url,
@@ -365,7 +365,7 @@ def _openai(
 def _local(
     spec: JudgeSpec, settings: Settings, replies: ReplyStore | None, sampling: Style | None, gate: Gate
 ) -> Judge:
-    """Make a judge with a model in this process, which is loaded with the first request, if the gate allows it."""
+    """Create a judge with a local model, if the gate allows it. The first request loads the model."""
     from core.judging.llm_judge import LocalJudge
 
     name = f"{spec.model}@{spec.revision}" if spec.revision else spec.model
@@ -382,7 +382,7 @@ def _local(
 
 
 def _recorded(path: Path, sampling: Style | None, gate: Gate) -> Judge:
-    """Make a judge that replays a file; files that ship with Concord are named from its root."""
+    """Create a judge that replays a file. Files that ship with Concord have paths relative to its root."""
     file = path if path.is_file() or path.is_absolute() else _ROOT / path
     if gate is IMPORTED:
         file = (_ROOT / path).resolve()
@@ -406,17 +406,17 @@ _CHECK_SECONDS = 30.0
 
 
 def check_connection(judge: str, settings: Settings | None = None) -> str:
-    """Send one tiny request to the model at an endpoint, and say in a sentence that it answers.
+    """Test an endpoint with one tiny request; return a sentence that confirms the answer.
 
-    The key comes from the environment.  Nothing is stored, and a failure is not retried.
+    The key comes from the environment. Nothing is stored, and a failure is not retried.
 
     Args:
-        judge: ``"openai:MODEL"`` or ``"openai:MODEL@BASE_URL"``, named here and now by a person.
+        judge: ``"openai:MODEL"`` or ``"openai:MODEL@BASE_URL"``, named by the user.
         settings: None reads them from the environment.
 
     Raises:
-        UsageError: The judge is of another kind or malformed.
-        ProviderError: The endpoint's error, with the endpoint and a way out.
+        UsageError: The judge is malformed or of another kind.
+        ProviderError: The request failed. The message names the endpoint and says how to fix it.
     """
     from core.providers.openai_api import OpenAIProvider
 
@@ -443,7 +443,7 @@ def language_model(
     asking: Asking | None = None,
     gate: Gate = CAREFUL,
 ) -> LLMJudge:
-    """Make a judge that asks a language model; close it when done.  UsageError for any other judge."""
+    """Create a judge that asks a language model; close it after use. Raises UsageError for any other judge."""
     judge = make_judge(spec, settings, replies, asking=asking, gate=gate)
     if isinstance(judge, LLMJudge):
         return judge

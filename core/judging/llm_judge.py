@@ -1,8 +1,9 @@
-"""The LLM judge: one request per sample; the verdict is the mean of the ratings read from the replies.
+"""The LLM judge, which asks a language model for ratings and averages them.
 
-The probability-weighted score (G-Eval, section 2) is the expected rating: the sum of p(s) · s over the ratings s of the
-scale. The probabilities are those of the likeliest tokens in the rating's place, renormalised. Only ratings of one
-digit are one token with every tokenizer, so an endpoint needs a scale of whole numbers from 0 to 9.
+It sends one request per sample. The probability-weighted score (G-Eval, section 2) is the expected rating: the sum of
+p(s) · s over the ratings s of the scale. The probabilities are those of the top tokens in the position of the rating,
+renormalised. Only one-digit ratings are a single token with every tokenizer. So with an endpoint the scale must consist
+of whole numbers from 0 to 9.
 """
 
 from __future__ import annotations
@@ -56,13 +57,13 @@ from core.wording import counted
 CHARACTERS_PER_TOKEN = 4
 CHARACTERS_PER_WORD = 6
 CALLS_PER_CHUNK = 2048
-"""Calls prepared at once: enough to keep an endpoint busy, few enough to hold in memory."""
+"""Number of calls to prepare at once: enough to keep an endpoint busy, few enough to fit in memory."""
 
 STEPS_TOKENS = 512
-"""Longest evaluation steps that the model may write."""
+"""Maximum tokens of evaluation steps that the model writes."""
 
 LOGPROBS = 20
-"""Likeliest tokens to request: ten ratings at most, some of them written in several ways."""
+"""Number of top tokens to request. There are at most ten ratings, some of them with several spellings."""
 
 NO_REFERENCES = "The item has no reference, but this judge needs one."
 
@@ -73,23 +74,23 @@ _NOT_TAKEN = {
     "logprobs": "doesn't return token probabilities, so the stated ratings are used instead",
     "response_format": "doesn't accept a JSON schema, so its replies are read as text",
 }
-"""Settings that an endpoint may refuse, in words."""
+"""Settings that an endpoint may refuse → message."""
 
 Requests = Iterator[Sequence[Request]]
 CostOf = Callable[[int, int], float | None]
-"""(prompt tokens, completion tokens) → dollars, None if the model's price is unknown."""
+"""Function of (prompt tokens, completion tokens) that returns dollars, or None if the price is unknown."""
 
 
 class LLMJudge(Judge):
-    """Judge with the model `model` behind `provider`.
+    """A judge that asks the language model `model` of `provider`.
 
     Attributes:
         spec: The SPEC of the command line.
         sampling: The style of its prompts.
-        effort: How long the model thinks; "" for its own way.
-        extra: Further fields of every request, a JSON object.
-        room: Tokens beyond `max_tokens` that the model gets, since its thoughts used the limit up.
-        spent: Cost of its scores and drafts so far.
+        effort: Reasoning effort, such as "low"; "" for the model's default.
+        extra: Additional fields of each request, as a JSON object.
+        room: Tokens for reasoning, in addition to `max_tokens`, after reasoning has used up the limit.
+        spent: Cost of scores and drafts so far.
     """
 
     spec: str = ""
@@ -113,7 +114,7 @@ class LLMJudge(Judge):
         self._first_sample = 0
         self._first_replies = FirstReplies(f"{model} at {provider.endpoint}")
         self._without: set[str] = set()
-        self._counting = threading.Lock()  # batches of one scoring are asked in several threads
+        self._counting = threading.Lock()  # several threads send batches of one scoring
 
     @property
     def is_llm(self) -> bool:
@@ -138,9 +139,10 @@ class LLMJudge(Judge):
         explain: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Scores:
-        """Score items on the task's scale.  Requests go out item by item, so that criteria share each item's prefix.
+        """Score items on the task's scale.
 
-        With a reply cache, no reply that arrived before an error is requested again.
+        Requests are sent item by item, so that all criteria share the item's prefix. With a reply cache, replies that
+        arrived before an error are not requested again.
 
         Raises:
             ProviderError: The endpoint cannot answer.
@@ -157,7 +159,7 @@ class LLMJudge(Judge):
             if reply is not None and not self._first_replies.any_read:
                 self._first_replies.note(unread_because(reading_of(reply, task)), FIRST_RATINGS, reply)
             n_replies += 1
-            # at each reply that brings the share of replies to a further whole score
+            # report when another whole score is complete
             if on_progress is not None and n_replies * n_scores % n_planned < n_scores:
                 on_progress(n_replies * n_scores // n_planned, n_scores)
 
@@ -176,14 +178,14 @@ class LLMJudge(Judge):
                     verdict = weighted_clauses(item, clauses, rated, criteria[column].weights)
                 verdicts[column].append(verdict)
             n_whole = sum(samples * len(parts[column]) for column, *_ in cells)
-            for _ in range(n_whole - len(requests)):  # for items that cannot be judged
+            for _ in range(n_whole - len(requests)):  # items that cannot be judged count as done
                 arrived()
         return Scores.of(items, criteria, verdicts, usage, explain=explain)
 
     def _chunks(
         self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]
     ) -> Iterator[tuple[list[tuple[int, Item, int]], list[Request]]]:
-        """Yield (position of the criteria, item, number of requests) for some items, and their requests in order."""
+        """Yield chunks: a list of (position of the criteria, item, number of requests), and the requests in order."""
         self.require_askable(task)
         how, besides = self.sampling, self._rating_options(task)
 
@@ -218,19 +220,19 @@ class LLMJudge(Judge):
             yield cells, requests
 
     def _parts(self, criteria: Criteria) -> tuple[str, ...]:
-        """Return the texts that are asked about one by one: the clauses, or the whole criteria."""
+        """Return the texts to rate by one at a time: the clauses, or the whole criteria."""
         return clauses_of(criteria.text) if self.sampling.form == "clauses" else (criteria.text,)
 
     def _rating_options(self, task: Task) -> dict[str, Any]:
-        """Options of a request for a rating."""
+        """Return the options of a request for a rating."""
         return {"logprobs": LOGPROBS if self.sampling.weighted else 0}
 
     def requests(self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]) -> Requests:
-        """Yield the requests of `score`, chunk by chunk."""
+        """Yield the requests that `score` sends, in chunks."""
         return (requests for _, requests in self._chunks(task, items, criteria))
 
     def require_askable(self, task: Task) -> None:
-        """UsageError if the style does not fit the task's scale."""
+        """Raise UsageError if the style does not work with the task's scale."""
         how, numbers = self.sampling, whole_numbers(task.scale)
         if how.form == "stars" and not numbers:
             raise UsageError(
@@ -249,7 +251,7 @@ class LLMJudge(Judge):
         )
 
     def lacking(self, task: Task, item: Item) -> str:
-        """Say why an item cannot be judged; "" if it can."""
+        """Return why an item cannot be judged, or ""."""
         if not has_texts(task, item):
             return NO_TEXT
         return NO_REFERENCES if self.sampling.references and not item.references else ""
@@ -262,7 +264,7 @@ class LLMJudge(Judge):
         reads: Callable[[Completion], bool],
         **others: Any,
     ) -> Request:
-        """Make one request.  A style without a temperature sends none."""
+        """Build a request. If the style has no temperature, none is sent."""
         return Request(
             self.model,
             messages,
@@ -278,7 +280,7 @@ class LLMJudge(Judge):
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
-        """Write criteria from each request's exemplars, or improve its criteria on them."""
+        """Draft or refine criteria from the exemplars of each request."""
         how = self.sampling
 
         def arrived(_index: int, reply: Reply) -> None:
@@ -299,12 +301,12 @@ class LLMJudge(Judge):
         return DraftBatch(tuple(drafted), self._note_sent(replies))
 
     def write_steps(self, task: Task, criteria: str = "") -> tuple[str, str, Usage]:
-        """Have the model write evaluation steps that lead from an item to its number (auto-CoT; G-Eval).
+        """Ask the model to write evaluation steps for the judge to follow (auto-CoT of G-Eval).
 
-        They come from the task and the criteria alone, at temperature 0, and take effect as `Style.steps`.
+        They depend only on the task and the criteria. The temperature is 0. Use them as `Style.steps`.
 
         Returns:
-            The steps or "", the problem or "", and the cost.
+            The steps or "", an error message or "", and the cost.
         """
         replies = self._complete([self._request(steps_messages(task, criteria), 0.0, STEPS_TOKENS, _says_something)])
         text, problem = written(replies[0], task.aspect)
@@ -313,9 +315,10 @@ class LLMJudge(Judge):
         return text, problem, self._note_sent(replies)
 
     def made_ready(self, task: Task, items: Sequence[Item], *, writes_steps: bool = False) -> tuple[LLMJudge, Prepared]:
-        """Prepare this judge; with `writes_steps` its model writes evaluation steps, unless it has some.
+        """Return the prepared judge and the cost.
 
-        JudgeError if the steps cannot be used; UsageError if it shall see references and no item has one.
+        With `writes_steps` its model writes evaluation steps, unless it has some. Raises JudgeError if the steps are
+        unusable, and UsageError if the style shows references but no item has any.
         """
         require_references(self.sampling, task, items)
         if not writes_steps or self.sampling.steps:
@@ -332,10 +335,10 @@ class LLMJudge(Judge):
     def estimate(
         self, task: Task, items: Sequence[Item], criteria_words: int, clauses: float = CLAUSES
     ) -> CallEstimate:
-        """Estimate tokens by length (about 4 characters each), and the price if known."""
+        """Estimate tokens from the length of texts (about 4 characters per token), and the price if known."""
         self.require_askable(task)
         how, asked = self.sampling, clauses if self.sampling.form == "clauses" else 1
-        if how.nearest:  # any examples of these are about as long
+        if how.nearest:  # all choices of examples are about equally long
             how = replace(how, examples=how.examples[: how.nearest], nearest=0)
             return self.with_sampling(how).estimate(task, items, criteria_words, clauses)
         criteria, replies = "x" * int(criteria_words * CHARACTERS_PER_WORD / asked), how.samples * asked
@@ -347,20 +350,20 @@ class LLMJudge(Judge):
         return CallEstimate(len(items), tokens, completion, self.cost_of(tokens, completion))
 
     def with_sampling(self, sampling: Style) -> LLMJudge:
-        """Return the same model with another style, over the same connections."""
+        """Return a judge with the same model and connections, but another style."""
         other = copy.copy(self)
         other.sampling, other._without = sampling, set()
         other._first_replies = FirstReplies(f"{self.model} at {self.provider.endpoint}")
         return other
 
     def asked_again(self, time: int) -> LLMJudge:
-        """Return the same judge with other sample numbers for each `time`, which a reply store keeps apart."""
+        """Return the same judge with other sample numbers for each `time`, so that cached replies are not reused."""
         other = self.with_sampling(self.sampling)
         other._first_sample = time * self.sampling.samples
         return other
 
     def within(self, dollars: float) -> LLMJudge:
-        """Return this judge with a budget in dollars.  UsageError if the price of its model is not known."""
+        """Return this judge with a budget in dollars. Raises UsageError if the price of its model is unknown."""
         if self.cost_of(1, 1) is None:
             raise UsageError(
                 f"A budget in dollars needs the price of {self.model}, which is unknown. Set it under prices in "
@@ -379,7 +382,7 @@ class LLMJudge(Judge):
             raise
 
     def _note_sent(self, replies: Sequence[Reply]) -> Usage:
-        """Count the cost of `replies`, and keep what they show of the endpoint."""
+        """Add up the cost of `replies`, and record which settings the endpoint refused."""
         usage = total_usage(replies)
         with self._counting:
             self.spent += usage
@@ -391,12 +394,12 @@ class LLMJudge(Judge):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Settings that the endpoint refused, one sentence each."""
+        """Return the settings that the endpoint refused, one sentence each."""
         how = self.sampling if self.sampling.temperature is not None else replace(self.sampling, temperature=0.0)
         return tuple(f"The endpoint {_NOT_TAKEN[name].format(how)}." for name in _NOT_TAKEN if name in self._without)
 
     def as_state(self) -> Mapping[str, Any]:
-        """Return what `restore_judge` needs, and the settings that were not sent; never the key."""
+        """Return the state for `restore_judge` and the settings that were not sent, without the key."""
         state: dict[str, Any] = {"spec": self.spec, "model": self.model, "sampling": self.sampling.as_state()}
         state |= {name: value for name in ("effort", "extra", "room") if (value := getattr(self, name))}
         return state | ({"sent_without": sorted(self._without)} if self._without else {})
@@ -413,7 +416,7 @@ ONE_PASS = Style("score_only", weighted=True)
 
 
 class LocalJudge(LLMJudge):
-    """Judge with a causal language model in this process; `sampling` defaults to `ONE_PASS`."""
+    """A judge that runs a causal language model in this process. `sampling` defaults to `ONE_PASS`."""
 
     def __init__(self, provider: Provider, model: str, *, spec: str, sampling: Style | None = None) -> None:
         super().__init__(provider, model, spec=spec, sampling=sampling or ONE_PASS, cost_of=lambda _prompt, _reply: 0.0)
@@ -424,7 +427,7 @@ class LocalJudge(LLMJudge):
 
     @property
     def on_gpu(self) -> bool:
-        """Whether a model in this process runs on CUDA."""
+        """Whether local models run on CUDA."""
         from core.repeval.model import choose_device
 
         return choose_device() == "cuda"
@@ -441,7 +444,7 @@ class LocalJudge(LLMJudge):
 
 
 def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
-    """UsageError if a judge shall see references and there are none to show."""
+    """Raise UsageError if the style shows references but no item has any."""
     if not how.references:
         return
     if task.kind == "pair":
@@ -451,7 +454,7 @@ def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
 
 
 def added_prompt_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: int) -> str:
-    """Say how many prompt tokens references, level descriptions and examples add; "" if the judge shows none."""
+    """Describe how many prompt tokens references, level descriptions and examples add; "" if there are none."""
     how, shown = judge.sampling, [item for item in items if not judge.lacking(task, item)]
     what = ["level descriptions"] * bool(task.levels) + [counted(how.n_examples, "example")] * bool(how.n_examples)
     what += ["references"] * how.references
@@ -469,11 +472,12 @@ def added_prompt_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls
 
 
 def verdict_of(task: Task, item: Item, replies: Sequence[Reply], *, weighted: bool = False) -> Verdict:
-    """Average the ratings of the readable `replies` about `item`; Unscored with the reason of the first if none is.
+    """Return the mean rating of the readable `replies`, or Unscored with the reason of the first reply.
 
-    A pair is judged in both orders, the second half of `replies` with its texts exchanged. The verdict is the mean of
-    both, and Unscored if either is: one order alone would hold the judge's liking for a side. With `weighted` each
-    reply counts with its probability-weighted score, or its stated rating if it came without probabilities.
+    A pair is judged in both orders; in the second half of `replies` its texts are swapped. The verdict is the mean of
+    both orders, and Unscored if either is unreadable, because one order alone would include position bias. With
+    `weighted`, each reply counts with its probability-weighted score, or with its stated rating if there are no
+    probabilities.
     """
     if task.kind != "pair":
         return _verdict_in_order(task, item, replies, weighted=weighted)
@@ -521,7 +525,7 @@ def _verdict_in_order(task: Task, item: Item, replies: Sequence[Reply], *, weigh
 
 
 def reading_of(reply: Reply, task: Task) -> Reading:
-    """Read the rating in `reply`, thoughts left aside, or say why there is none."""
+    """Read the rating in `reply`, ignoring reasoning, or the reason why there is none."""
     if isinstance(reply, Failure):
         return Reading(None, "provider error", detail=reply.message)
     if reply.finish == OFF_SCALE:
@@ -535,7 +539,7 @@ def reading_of(reply: Reply, task: Task) -> Reading:
 
 
 def _cut_off(reply: Completion) -> str:
-    """Explain a reply that ended at the token limit, and what to do."""
+    """Explain why a reply ended at the token limit and how to fix it."""
     if reply.thinking or not without_thoughts(reply.text).strip():
         return (
             "The reply was cut off while the model was reasoning, because it used up the token limit. Raise "
@@ -546,7 +550,7 @@ def _cut_off(reply: Completion) -> str:
 
 
 def _explained(reply: Completion) -> str:
-    """Return the reasons in a JSON reply, or else the whole reply without thoughts."""
+    """Return the reasons in a JSON reply, or else the whole reply without reasoning."""
     text = without_thoughts(reply.text).strip()
     try:
         fields = json.loads(text)
@@ -557,29 +561,29 @@ def _explained(reply: Completion) -> str:
 
 
 def total_usage(replies: Sequence[Reply]) -> Usage:
-    """Sum the usage of all `replies`, failures included."""
+    """Add up the usage of all `replies`, including failures."""
     return sum((reply.usage for reply in replies), Usage())
 
 
 # ── the probability-weighted score ───────────────────────────────────────────────────────────────────────────
 
 _SPACE_MARKS = "\u2581\u0120\u010a"
-"""How tokenizers write a space or a line end in front of a word."""
+"""How tokenizers mark a space or a line break before a word."""
 _SCALE_BEFORE = re.compile(r"(?:[/–-]|\b(?:out )?of|\bto)\s*\Z")
 _SCALE_AFTER = re.compile(r"\s*(?:[–-]|to\b)\s*\d")
-"""Around the ends of a scale that the reply repeats ("1-5", "4/5", "4 out of 5")."""
+"""Pattern after a number that belongs to a repeated scale, such as "1-5", "4/5" or "4 out of 5"."""
 
 
 def weighted_rating(reply: Completion, reading: Reading, scale: Scale) -> float | None:
-    """Return the weighted score in the place of the rating that was read.
+    """Return the probability-weighted score at the position of the rating that was read.
 
-    None without logprobs, or if the rating read is not a whole rating ("3.5").
+    Returns None without logprobs, or if the rating is not a whole number ("3.5").
     """
     ratings = {str(rating): float(rating) for rating in whole_numbers(scale)}
     text = "".join(place.token for place in reply.logprobs)
     low, high = reading.span if reading.span and reply.text.startswith(text) else (0, len(text))
     end = 0
-    for place in reply.logprobs:  # the first token that is the rating; an end of a quoted scale is not meant
+    for place in reply.logprobs:  # the first token that is the rating and not the end of a repeated scale
         start, end = end, end + len(place.token)
         stated = reading.value is not None and ratings.get(_bare(place.token)) == reading.value
         if not stated or start >= high or end <= low:
@@ -599,11 +603,11 @@ def _bare(token: str) -> str:
 # ── the first replies ────────────────────────────────────────────────────────────────────────────────────────
 
 FIRST_RATINGS, FIRST_DRAFTS = 16, 8
-"""A run ends if none of so many replies at its start can be read."""
+"""Number of replies at the start of a run; if none of them is readable, the run ends."""
 
 
 class FirstReplies:
-    """Stop a run whose first replies cannot be read, before more requests cost money."""
+    """Stops a run if none of its first replies is readable, before more requests cost money."""
 
     def __init__(self, who: str) -> None:
         self._who = who
@@ -612,9 +616,9 @@ class FirstReplies:
         self.any_read = False
 
     def note(self, problem: str, most: int, reply: Reply) -> None:
-        """Count one more reply, with why it could not be read ("" if it could).
+        """Record a reply with its problem ("" if it is readable).
 
-        UnreadableError at the last of `most`.
+        Raises UnreadableError if the first `most` replies are all unreadable.
         """
         self.any_read = self.any_read or not problem
         if self.any_read:
@@ -625,7 +629,7 @@ class FirstReplies:
         if (n := self._problems.total()) < most:
             return
         reasons = "; ".join(f"{count} × {words}" for words, count in self._problems.most_common(3))
-        # on one line, without keys and what a terminal would take for a command
+        # on one line, without keys and terminal control characters
         line = "".join(c if c.isprintable() else " " for c in hide(self._example[:2_000]))
         example = f" Example: “{textwrap.shorten(line, 160, placeholder=' …')}”." if line.strip() else ""
         raise UnreadableError(
@@ -635,7 +639,7 @@ class FirstReplies:
 
 
 def unread_because(reading: Reading) -> str:
-    """Say why a reply gave no rating; "" if it gave one."""
+    """Return why a reply has no rating, or ""."""
     if reading.value is not None:
         return ""
     what = "contains no rating" if reading.reason == "no verdict" else f"was {reading.reason}"
@@ -649,7 +653,7 @@ _TITLES = ("criteria", "scoring criteria", "steps", "evaluation steps")
 
 
 def written(reply: Reply, aspect: str) -> tuple[str, str]:
-    """Return the text that a model wrote, without thoughts, fences and announcements, or the problem in words."""
+    """Return (text, error) of a reply with criteria or steps. Reasoning, code fences and introductions are removed."""
     if isinstance(reply, Failure):
         return "", reply.message
     if reply.finish == "length":

@@ -1,16 +1,16 @@
-"""Read the rating out of a judge's reply.
+"""Parse the rating in a judge's reply.
 
-Three readers are tried in turn, and the first that finds a verdict decides:
+Three parsers are tried in turn, and the first that finds a verdict decides:
 
-1. *JSON*: the field that was asked for ("score", "rating", the aspect's name), at the top level before nested ones.
-   Fields of other names never count, nor do words in other fields.
+1. *JSON*: the requested field ("score", "rating", the aspect's name), at the top level before nested ones. Fields with
+   other names never count, nor do words in other fields.
 2. *A labelled verdict*: "Score: 4", "Final rating - **3/5**", "[[7]]", "[RESULT] 2", "<score>4</score>", a table row.
    The last one counts.
 3. *The reply itself* is a rating, begins or ends with one, or says "I would rate it 4".
 
-A wrong rating is worse than none. If the last verdict is undecided ("4-5", "I cannot decide", a wrong sum, another
-scale), the reply is unread, and no earlier number is taken instead. Quoted words never count: in quotation marks, in a
-code fence, behind ">", in tags such as <item>.
+A wrong rating is worse than none. The reply has no rating if the last verdict is ambiguous ("4-5", "I cannot decide", a
+wrong sum, another scale). Earlier numbers are then ignored. Quoted text never counts: in quotation marks, in a code
+fence, after ">", in tags such as <item>.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from core.records import Scale
 from core.verdicts import Reading
 
 PARSER = "concord.v6"
-"""Name and version of this reader in judge files.  It changes when some reply is read differently."""
+"""Name and version of this parser in judge files. It changes whenever any reply is read differently."""
 
 LONGEST = 40_000
-"""Characters read at the end of a longer reply.  A verdict comes at an end, and attacks are long."""
+"""Maximum characters to read, from the end of the reply, where verdicts are. Attacks are long."""
 MOST = 400
-"""Verdicts and JSON objects that are examined in a reply."""
+"""Maximum number of verdicts and JSON objects to examine in a reply."""
 
 
 class Statement(NamedTuple):
-    """A verdict at [start, end) of the text; `value` is None if it is undecided or on another scale."""
+    """A verdict at [start, end) of the text. `value` is None if it is ambiguous or on another scale."""
 
     start: int
     end: int
@@ -46,15 +46,15 @@ class Statement(NamedTuple):
 
 
 def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop") -> Reading:
-    """Read the rating that `reply` states on `scale`, or say why there is none.
+    """Read the rating in a reply, or the reason why there is none.
 
-    Time is linear in the length of the reply.
+    The running time is linear in the length of the reply.
 
     Args:
-        reply: The judge's words.
-        scale: The scale that the judge was offered.  Yes and no count only on scales from 0 to 1.
-        aspect: Its name may be the label or the field ("Coherence: 4").
-        finish: How the reply ended.  One that was cut off ("length") or refused ("refusal") is never read.
+        reply: Text of the reply.
+        scale: Scale in the prompt. Yes and no count only on scales from 0 to 1.
+        aspect: Name of the aspect, which may be used as a label or field ("Coherence: 4").
+        finish: How the reply ended. Truncated ("length") and refused ("refusal") replies are never read.
     """
     if finish in ("refusal", "length"):
         return Reading(None, "refused" if finish == "refusal" else "truncated")
@@ -79,7 +79,7 @@ _NAMED_SCALE = re.compile(
     r"scale (?:of |from )?[(\[]?-?\d{1,3} ?(?:-|to) ?(\d{1,3})\b|\b-?\d{1,3}-(\d{1,3}) scale\b|\b(\d{1,3})-point scale\b|"
     r"(?:score|rating)[*_ ]{0,3}[(\[]-?\d{1,3} ?(?:-|to) ?(\d{1,3})[)\]]"
 )
-"""A scale that the reply names.  If the judge was offered another one, the reply is not on our scale."""
+"""Pattern of a scale that the reply names. If it differs from the prompt's, the reply is off the scale."""
 _REFUSAL = re.compile(
     r"\b(?:i(?:'m| am) (?:sorry|unable|not able)|i (?:cannot|can't|can not|won't|will not|must decline|decline)|"
     r"as an ai\b|unable to (?:rate|score|assess|evaluate|provide)|(?:cannot|can't) (?:rate|score|assess|evaluate))|"
@@ -94,7 +94,7 @@ _KEPT = frozenset("—―½¼¾★☆⭐🌟→⇒≈☑✅✔。、！？（）
 
 @lru_cache(maxsize=4096)
 def _one(character: str) -> str:
-    """Replace a character by one plain character: invisible ones by blanks, digits by ASCII digits, lower case."""
+    """Normalise a character: invisible ones become blanks, digits become ASCII, letters lower case."""
     if character in _KEPT:
         return character
     category = unicodedata.category(character)
@@ -110,13 +110,13 @@ def _one(character: str) -> str:
 
 
 def levelled(reply: str) -> str:
-    """Write the reply in lower case, with ASCII digits and dashes and nothing invisible, every character in its place."""
+    """Normalise a reply to lower case, ASCII digits and dashes, and visible characters. Positions don't change."""
     text = reply.translate(_SIMPLER)
     return text.lower() if text.isascii() else "".join(map(_one, text))
 
 
 def plain(name: str) -> str:
-    """Write a name in the plain form of `levelled`, without markdown."""
+    """Normalise a name like `levelled`, and remove markdown."""
     return re.sub(r"[*_`#]", " ", levelled(name)).strip()
 
 
@@ -126,10 +126,10 @@ _THOUGHTS = re.compile(
 
 
 def without_thoughts(text: str) -> str:
-    """Blank out the thoughts in `text`, so that the rest keeps its place.
+    """Replace reasoning (<think> …) in `text` by blanks, so that all positions stay the same.
 
-    A closing tag without an opening one (some servers put that into the prompt) ends thoughts that began with the
-    reply. Thoughts without a closing tag last to the end.
+    A closing tag without an opening one ends reasoning that began with the reply (some servers put the opening tag into
+    the prompt). Reasoning without a closing tag extends to the end.
     """
     return _THOUGHTS.sub(lambda match: " " * len(match[0]), text) if "think" in text.lower() else text
 
@@ -146,7 +146,7 @@ _IN_MARKS = re.compile(
 
 
 def _without_quotes(text: str) -> str:
-    """Blank out quotations: quotation marks, fences, cited lines, tags of the item."""
+    """Replace quotations by blanks: quotation marks, code fences, lines after ">", tags of the item."""
 
     def blank(match: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", match[0])
@@ -210,7 +210,7 @@ def _number(text: str) -> float:
 
 
 def _value_at(text: str, at: int, scale: Scale) -> Statement | None:
-    """Read the value at `at`, after opening marks; undecided for "4-5" or another scale, None without a value."""
+    """Read the value at `at`, after opening marks. "4-5" and other scales are ambiguous; None if there is no value."""
     binary = scale.low == 0 and scale.high == 1
     found = _VALUE.match(text, at)
     if found is None or (found.lastgroup in ("yes", "no") and not binary):
@@ -224,7 +224,7 @@ def _value_at(text: str, at: int, scale: Scale) -> Statement | None:
         odd = found["part"] or (empty and n + empty != scale.high)
         return Statement(at, found.end(), None if odd else float(n))
     tail = _TAIL.match(text, found.end())
-    assert tail is not None  # every part of it is optional
+    assert tail is not None  # all parts of the pattern are optional
     value, end = _number(found["word"] or found["number"]) + (0.5 if tail["half"] else 0.0), tail.end()
     if tail["joined"] or tail["counted"]:
         return None  # "3rd", "4x", "2024-05", a clock; "3 of 5 criteria"
@@ -242,7 +242,7 @@ def _value_at(text: str, at: int, scale: Scale) -> Statement | None:
 
 
 def _whole(text: str, scale: Scale) -> float | None:
-    """Read a few words as a rating ("4", "4/5", "4 (good)", "good (4)", "four"); None for any other words."""
+    """Read a short text that is only a rating, such as "4", "4/5", "4 (good)", "good (4)" or "four"; else None."""
     bare = text.strip().strip(".!* ")
     if found := _value_at(bare, 0, scale):
         rest = bare[found.end :].strip(" \t*_`'\")]}>")
@@ -255,9 +255,9 @@ def _whole(text: str, scale: Scale) -> float | None:
 
 
 def _from_json(text: str, scale: Scale, aspect: str, *, whole: bool) -> Statement | None:
-    """Read the verdict of the reply's JSON; undecided if it is JSON and states none.
+    """Read the verdict in a JSON reply. If the reply is JSON without a verdict, the result is ambiguous.
 
-    An object in the middle of a text may be quoted, and leaves the reply undecided.
+    An object in the middle of a text may be a quotation, so the result is ambiguous too.
     """
     if "{" not in text and "[" not in text:
         return None
@@ -282,9 +282,9 @@ def _from_json(text: str, scale: Scale, aspect: str, *, whole: bool) -> Statemen
         return Statement(start, end, None)
     if not begins:
         return None
-    if objects:  # without a field that we know, it is the whole answer
+    if objects:  # the objects are the whole answer, but have no known field
         return Statement(*objects[-1][:2], None)
-    # damaged, by a trailing comma or a cut: the first field counts, if it is the one asked for
+    # invalid JSON (a trailing comma, truncated): the first field counts if it is the requested one
     names = "|".join(map(re.escape, asked))
     first = re.compile(rf"[^{{]{{0,20}}\{{\s*[\"']?(?:{names})[\"']?\s*:\s*(?:\"([^\"\n]*)\"|([^,}}\n]*))").match(text)
     return Statement(0, len(text), _whole(first[1] or first[2] or "", scale) if first else None)
@@ -295,9 +295,9 @@ def _key(name: str) -> str:
 
 
 def _in_body(body: Any, scale: Scale, asked: set[str], depth: int = 0) -> list[float | None]:
-    """Read the rating in a body: of the requested fields, else of the only body inside it.
+    """Read the rating in a JSON value: from the requested fields, else from the only nested object.
 
-    [None] if it is undecided, [] if no field could hold a verdict.
+    Returns [None] if it is ambiguous, [] if no field can be a verdict.
     """
     if isinstance(body, list):
         bodies = [part for part in body if isinstance(part, dict)]
@@ -333,18 +333,18 @@ def _of_field(value: Any, scale: Scale, asked: set[str], depth: int) -> list[flo
 
 
 def _from_text(text: str, scale: Scale, aspect: str) -> Statement | None:
-    """Read the last labelled verdict, or else the reply as a whole."""
+    """Read the last labelled verdict in a text, or else the whole reply."""
     if labelled := [*_labelled(text, scale, aspect), *_marked(text, scale)]:
         *earlier, last = sorted(labelled, key=lambda statement: statement.end)
         taken_back = _TAKEN_BACK.search(text[last.end : last.end + 2_000])
-        # "<score>4</score><score>5</score>"; on a line of its own, a later verdict would count
+        # "<score>4</score><score>5</score>" is ambiguous; on separate lines the later one would count
         contradicted = any(
             one.value != last.value and re.fullmatch(r"(?:</?\w+>|[^\w\n])*", text[one.end : last.start])
             for one in earlier
         )
         return Statement(last.start, last.end, None) if taken_back or contradicted else last
     if _REFUSAL.search(text):
-        return None  # a number next to a refusal is no verdict
+        return None  # a number next to a refusal is not a verdict
     return _alone(text, scale) or _said(text, scale, aspect) or _letter(text, scale)
 
 
@@ -368,7 +368,7 @@ _LEADS = re.compile(r"(?:\A|[\n.!?;:。！？|\]}>),-]|\bso,?|\btherefore,?|\bth
 
 @lru_cache(maxsize=256)
 def _label(own: str) -> re.Pattern[str]:
-    """Compile a label with its possible context: "**Final coherence score (1-5)**:"."""
+    """Compile the pattern of a label with its context, such as "**Final coherence score (1-5)**:"."""
     name = re.sub(r"(?:\\ )+", r"[ \\t_-]{1,3}", re.escape(own)) or r"\b\B"
     return re.compile(
         r"(?P<before>(?:[^\W\d_][\w'-]{0,20}[ \t]{1,2}){0,4}?)(?<![\w-])(?:"
@@ -382,7 +382,7 @@ def _label(own: str) -> re.Pattern[str]:
 
 
 def _labelled(text: str, scale: Scale, aspect: str) -> Iterator[Statement]:
-    """Yield the values of labels that begin a line or a sentence."""
+    """Yield the values after labels at the start of a line or sentence."""
     own = plain(aspect)
     own_words = {*_OWN, *own.split()}
     about = set[str]()
@@ -436,12 +436,12 @@ _WHOLE = frozenset(
 
 
 def _of_all(word: str, aspect: str) -> bool:
-    """Whether a verdict on this word is on the whole, or on the aspect itself."""
+    """Whether a verdict labelled with this word concerns the whole item or the aspect itself."""
     return word in _WHOLE or word in (plain(aspect).split() if aspect else _ASPECTS)
 
 
 def _of_a_part(text: str, at: int, aspect: str) -> bool:
-    """Whether the text goes on with a part of the aspect, such as "for structure"."""
+    """Whether the text continues with only a part of the aspect, such as "for structure"."""
     part = _FOR.match(text, at)
     return part is not None and not _of_all(part[1], aspect)
 
@@ -457,7 +457,7 @@ _MARKS = re.compile(
 
 
 def _marked(text: str, scale: Scale) -> Iterator[Statement]:
-    """Yield values in the marks of usual judging prompts: [[7]], \\boxed{4}, [RESULT] 2, <score>4</score>, #### 4."""
+    """Yield values in marks that are common in judging prompts: [[7]], \\boxed{4}, [RESULT] 2, <score>4</score>, #### 4."""
     for match in [*_MARKS.finditer(text)][-MOST:]:
         if value := _value_at(text, match.end(), scale):
             yield Statement(match.start(), value.end, value.value)
@@ -471,11 +471,11 @@ _STARTS = re.compile(
     r"[ \t*_\"')\]}>]{0,4}(?:\Z|\n|[.:;!,。][*_\"')\]]{0,4}(?=\s|\Z)|[ \t]?[-][ \t](?!\d)|[ \t]?[—―](?![ \t]?\d))"
 )
 _LIST = re.compile(r"(?s)[.)](?:[ \t]{1,3}[^\n:]{1,40}:[ \t*_]{0,4}\S|.*\n[ \t]{0,4}[23][.)][ \t])|:.*\d[ \t]?:")
-"""Text after the first number of a list ("1. Flow: 4", "1. …\\n2. …") or of an explained scale ("1: poor, 2: …")."""
+"""Pattern after the first number of a list ("1. Flow: 4", "1. …\\n2. …") or an explained scale ("1: poor, 2: …")."""
 
 
 def _alone(text: str, scale: Scale) -> Statement | None:
-    """Read a reply that is or begins with its rating ("4", "3 - good", "Three stars. The …"), or whose last line is."""
+    """Read a rating that starts the reply or is its last line, such as "4", "3 - good" or "Three stars. The …"."""
     if len(text) < 60 and (described := _whole(text, scale)) is not None:  # "Good (3)"
         return Statement(0, len(text), described)
     only = _ONLY.match(text)  # "Response: 3", "- 1"
@@ -529,9 +529,9 @@ _ANOTHER = re.compile(r"[^.\n;]{0,160}?\b(?:and|but|while)\b[^,.\n;]*?\b(?:\d|a 
 
 
 def _said(text: str, scale: Scale, aspect: str) -> Statement | None:
-    """Read a rating in a sentence: "I would rate it 8/10", "this deserves a score of 2".
+    """Read a rating within a sentence, such as "I would rate it 8/10" or "this deserves a score of 2".
 
-    Undecided if sentences say different things, or speak of parts ("structure scores a 5").
+    The result is ambiguous if sentences disagree or concern parts ("structure scores a 5").
     """
     found: list[Statement] = []
     for match in [*_SENTENCES.finditer(text)][-MOST:]:
@@ -561,7 +561,7 @@ def _said(text: str, scale: Scale, aspect: str) -> Statement | None:
 
 
 def _letter(text: str, scale: Scale) -> Statement | None:
-    """Read an option of a multiple choice: A is the low end of the scale, B the next."""
+    """Read a multiple-choice option: A is the low end of the scale, B the next step."""
     match = re.match(r"[ \t\n*_`\"'(\[<]{0,6}([a-j])[ \t\n*_`\"')\]>.:]{0,6}\Z", text)
     value = scale.low + ord(match[1]) - ord("a") if match else math.inf
     return Statement(0, len(text), value) if value <= scale.high else None

@@ -1,13 +1,13 @@
-"""Prompts of the judge, and the styles in which it can be asked for a score.
+"""Prompts for scoring, drafting and refining, and the styles in which a judge can be asked for a score.
 
-The forms are those of A Closer Look (section 3.2) and the stars of AutoCalibrate. Evaluation steps and the weighted
-score are G-Eval's. The personas are a robustness check of A Closer Look (appendix F.3).
+The forms come from A Closer Look (section 3.2), and the stars from AutoCalibrate. Evaluation steps and the weighted
+score come from G-Eval. The personas are a robustness check in A Closer Look (appendix F.3).
 
-The prompts have the structure of AutoCalibrate (appendix D: instructions, item, criteria, output form), with evaluation
-steps after the criteria (G-Eval). Level descriptions and rated examples come before the item: they are the same for
-every item, so an endpoint that caches prefixes reads them once. The texts are in `prompts/`, one versioned file each.
-Every line of an item is quoted with "> ", so that headings, verdicts or closing tags forged inside it cannot pass for
-ours. Criteria, steps, levels and definitions lose the marks that make a line a heading. Nothing is sent from here.
+Prompts follow AutoCalibrate (appendix D: instructions, item, criteria, output form), with evaluation steps after the
+criteria (G-Eval). Level descriptions and rated examples are the same for all items, so they come before the item, where
+an endpoint can cache them. The texts are versioned files in `prompts/`. Every line of an item is quoted with "> ", so
+that forged headings, verdicts or tags in it have no effect. Heading marks in criteria, steps, levels and definitions
+are removed. This module sends nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 StyleForm = Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "clauses", "mix"]
 STYLE_FORMS: tuple[StyleForm, ...] = get_args(StyleForm)[:-1]
-"""Without "mix", which kept runs of earlier versions may name: they can be read, and no model can be asked so."""
+"""All forms that can be used. Stored runs of earlier versions may also have "mix", which can only be read."""
 Persona = Literal["none", "helpful", "annotator"]
 PERSONAS: tuple[Persona, ...] = get_args(Persona)
 PROMPTS = Path(__file__).parent / "prompts"
@@ -41,11 +41,11 @@ REFINE_PROMPT = "refine.v4"
 STEPS_PROMPT = "steps.v1"
 WEIGHTED_PROMPT = "score_weighted.v1"
 _WITHOUT_REASONS = {DRAFT_PROMPT: "draft.v2", REFINE_PROMPT: "refine.v3"}
-"""Prompts without reasons keep their earlier text, so that replies paid for earlier are found in the cache."""
+"""Prompts without reasons keep their earlier version, so that cached replies stay usable."""
 MOST_REASONS, LONGEST_REASON = 5, 600
-"""Reasons of raters that a prompt quotes for each item, and their characters."""
+"""Maximum number of raters' reasons per item in a prompt, and their maximum length in characters."""
 MOST_NUMBERS = 21
-"""Ratings that a prompt lists one by one, such as those from -10 to 10."""
+"""Maximum number of ratings that a prompt lists, such as those from -10 to 10."""
 
 _CRITERIA_HERE = "\x00"
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
@@ -54,7 +54,7 @@ _CHAT_TOKEN = re.compile(r"<(?=\|)|\|(?=>)|<(?=/?(?:s|system|user|assistant|thin
 
 
 def score_prompt(form: StyleForm, *, structured: bool = False) -> str:
-    """Name the current scoring prompt of an output form; `structured` selects the one for a JSON object."""
+    """Return the name of the current scoring prompt for a form, or its JSON variant with `structured`."""
     if structured:
         return f"score_{form}_json.v1"
     return f"score_{form}.v2" if form in ("free_text", "stars") else f"score_{form}.v1"
@@ -62,7 +62,10 @@ def score_prompt(form: StyleForm, *, structured: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TextLimits:
-    """Longest text of each part in characters; a longer one loses its middle, and a mark says how much."""
+    """Maximum length of each part of an item in characters.
+
+    Longer texts lose their middle, and a mark says how much.
+    """
 
     source: int = 24_000
     context: int = 12_000
@@ -73,11 +76,11 @@ class TextLimits:
 
 SCORING = TextLimits()
 EXEMPLARS = TextLimits(source=4_000, context=2_000, target=3_000, reference=1_000, references=1)
-"""Tighter, since a drafting or refining prompt shows up to 16 items."""
+"""Lower limits, because a drafting or refining prompt shows up to 16 items."""
 
 
 class KindWording(NamedTuple):
-    """Wording for a kind of item: the thing rated, and a heading for each part."""
+    """Wording for a kind of item: the name of the rated text, and a heading for each part."""
 
     thing: str
     source: str
@@ -106,7 +109,7 @@ KINDS: Mapping[ItemKind, KindWording] = {
 
 @dataclass(frozen=True, slots=True)
 class ScoreFrame:
-    """A scoring prompt of one item with a place for the criteria; made once for each item."""
+    """A scoring prompt of an item with a placeholder for the criteria. It is built once per item."""
 
     before: str
     after: str
@@ -114,7 +117,7 @@ class ScoreFrame:
     leading: tuple[Message, ...] = ()
 
     def messages(self, criteria: str) -> tuple[Message, ...]:
-        """Fill in the criteria, and return the messages of the prompt."""
+        """Return the messages of the prompt with the criteria filled in."""
         text = neutral(criteria)
         content = f"{self.before}{text}{self.after}" if text else self.without_criteria
         return (*self.leading, Message("user", content))
@@ -130,11 +133,10 @@ def score_frame(
     examples: tuple[RatedExample, ...] = (),
     nearest: int = 0,
 ) -> ScoreFrame:
-    """Fill the scoring prompt named `prompt` (see `score_prompt`) with everything but the criteria.
+    """Fill a scoring prompt (see `score_prompt`) with everything except the criteria.
 
-    Empty `steps`, levels of the task and `examples` leave no section. `examples` and `nearest` are as in
-    `examples_for`.
-    JudgeError if `prompt`, which a file may name, is not a scoring prompt.
+    Sections for `steps`, levels and `examples` are left out if they are empty. For `examples` and `nearest` see
+    `examples_for`. Raises JudgeError if `prompt`, which may come from a file, is not the name of a scoring prompt.
     """
     if not prompt.startswith("score_"):
         raise JudgeError(f"Unknown scoring prompt {prompt[:80]!r}. The names of scoring prompts start with score_.")
@@ -151,26 +153,26 @@ def score_frame(
 
 
 def levels_block(task: Task) -> str:
-    """List the described levels of the scale, a line each; "" without any."""
+    """List the level descriptions of the scale, one per line; "" if there are none."""
     texts = [(level.value, " ".join(neutral(level.text).split())) for level in task.levels]
     return "\n".join(f"- {_number(value)}: {text}" for value, text in texts if text)
 
 
 def examples_for(item: Item, examples: Sequence[RatedExample], nearest: int = 0) -> tuple[RatedExample, ...]:
-    """Choose the examples to show with `item`, in order: none from its own source.
+    """Choose the examples to show with `item`, in order, without those from its own source.
 
-    The spare with the nearest label replaces one that is. Without a spare left, the prompt shows fewer.  With
-    `nearest`, these are the so many examples whose texts are most similar to the item's, the most similar one last.
+    Such an example is replaced by the spare with the closest label, or left out if no spare remains. If `nearest` is
+    not 0, the result is that number of examples with the most similar texts, most similar last.
     """
     spares, shown = [each for each in examples if each.spare], list[RatedExample]()
-    # one source text for all says nothing about where an item comes from
+    # if all items have the same source text, it does not identify a source
     texts_differ = len({each.item.source for each in examples}) > 1
 
     def own(example: RatedExample) -> bool:
         other = example.item
         same_id = other.source_id == item.source_id != ""
         same_source = texts_differ and other.source == item.source != ""
-        return same_id or same_source or other.target in (item.target, item.context)  # a pair is shown both ways round
+        return same_id or same_source or other.target in (item.target, item.context)  # pairs are shown in both orders
 
     if nearest:
         cosines = _vectors(tuple(each.item.target for each in examples)) @ _vectors((item.target,))[0]
@@ -201,7 +203,7 @@ def _examples_block(kind: ItemKind, scale: Scale, examples: tuple[RatedExample, 
 
 
 def item_block(kind: ItemKind, item: Item, limits: TextLimits, *, to_rate: bool = True) -> str:
-    """Write the parts of an item under their headings, every line quoted; absent parts are left out."""
+    """Format the parts of an item under their headings, with all lines quoted. Missing parts are left out."""
     _, source, context, target = KINDS[kind]
     parts = [
         (source, item.source, limits.source),
@@ -215,12 +217,12 @@ def item_block(kind: ItemKind, item: Item, limits: TextLimits, *, to_rate: bool 
 
 
 def shown_item(item: Item, *, references: bool) -> Item:
-    """Return `item` as a judge sees it: without its references unless the style shows them."""
+    """Return `item` as the judge sees it, without references unless the style shows them."""
     return item if references or not item.references else replace(item, references=())
 
 
 def shortened_parts(item: Item, limits: TextLimits = SCORING) -> tuple[str, ...]:
-    """Say which parts of an item a scoring prompt shows without their middle, a sentence each."""
+    """Return a sentence for each part of an item that is shortened in a scoring prompt."""
     return tuple(
         f"The {name} was shortened from {len(getattr(item, name)):,} to {getattr(limits, name):,} characters."
         for name in ("source", "context", "target")
@@ -229,7 +231,7 @@ def shortened_parts(item: Item, limits: TextLimits = SCORING) -> tuple[str, ...]
 
 
 def shortened(text: str, limit: int) -> str:
-    """Cut the middle out of a text over `limit` characters: two thirds are left before it, one third after it."""
+    """Shorten a text to `limit` characters: keep the first two thirds and the last third, and cut the middle."""
     if len(text) <= limit:
         return text
     head = limit * 2 // 3
@@ -240,16 +242,16 @@ def shortened(text: str, limit: int) -> str:
 
 
 def steps_messages(task: Task, criteria: str) -> tuple[Message, ...]:
-    """Ask for the evaluation steps that lead a judge to its number (auto-CoT; G-Eval)."""
+    """Return the prompt that asks for evaluation steps (auto-CoT of G-Eval)."""
     return (Message("user", filled(STEPS_PROMPT, {**task_values(task), "criteria": neutral(criteria)})),)
 
 
 def draft_messages(
     task: Task, request: DraftRequest, prompt: str = DRAFT_PROMPT, refine_prompt: str = REFINE_PROMPT
 ) -> tuple[Message, ...]:
-    """Ask for criteria that explain the labels shown, or for better ones than those that got them wrong.
+    """Return the prompt for drafting criteria from labelled items, or for refining criteria that misjudged them.
 
-    Reasons and explanations are quoted on one line each, so that nothing in them can pass for a heading or a rating.
+    Reasons and explanations are quoted on one line each, so that nothing in them reads as a heading or rating.
     """
     refines, blocks = request.criteria is not None, []
     says_why = any(shown.reasons or shown.explanation for shown in request.exemplars)
@@ -280,23 +282,23 @@ def _on_one_line(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Remove control characters, and break up the special tokens of chat templates."""
+    """Remove control characters from a text, and break up special tokens of chat templates."""
     return _CHAT_TOKEN.sub(lambda match: f"{match[0]} ", _CONTROL.sub("", text))
 
 
 @lru_cache(maxsize=4096)
 def neutral(text: str) -> str:
-    """Make a text safe for a section of its own: `plain`, and no line of it is a heading."""
+    """Make a text safe for its own section of a prompt: apply `plain`, and remove heading marks."""
     return "\n".join(_HEADING.sub("", line, count=1) for line in plain(text).splitlines()).strip()
 
 
 def quoted(text: str) -> str:
-    """Put "> " in front of every line of `text` (by any of Unicode's line ends)."""
+    """Put "> " in front of each line of `text`, for all Unicode line breaks."""
     return "\n".join(f"> {line}" for line in plain(text).splitlines()) or "> "
 
 
 def range_words(scale: Scale) -> str:
-    """Describe the scale, to follow "a number"; between whole labels decimals are welcome, since they break ties."""
+    """Describe the scale in words that follow "a number". Decimals between whole labels are invited, to break ties."""
     low, high = _number(scale.low), _number(scale.high)
     if scale.two_steps:
         return f"that is {high} (the item holds up) or {low} (it does not), nothing between"
@@ -307,7 +309,7 @@ def range_words(scale: Scale) -> str:
 
 
 def whole_numbers(scale: Scale) -> tuple[int, ...]:
-    """List the ratings of a scale of whole numbers; empty if it has others, or more than `MOST_NUMBERS`."""
+    """Return the ratings of a whole-number scale; empty for other scales and for more than `MOST_NUMBERS` ratings."""
     step = 1.0 if scale.step is None else scale.step
     if step < 1 or not all(float(end).is_integer() for end in (scale.low, scale.high, step)):
         return ()
@@ -316,7 +318,7 @@ def whole_numbers(scale: Scale) -> tuple[int, ...]:
 
 
 def task_values(task: Task) -> dict[str, str]:
-    """Return the values that prompt templates take from the task."""
+    """Return the values of the task for prompt templates."""
     aspect, questions, ratings = " ".join(plain(task.aspect).split()), _questions(), whole_numbers(task.scale)
     own: str | None = questions.get(task.kind, {}).get(aspect.lower())
     listed = f"from {ratings[0]} (lowest) to {ratings[-1]} (highest): one of {', '.join(map(str, ratings))}"
@@ -345,15 +347,15 @@ def _number(value: float) -> str:
 @cache
 def _text_of(prompt: str) -> str:
     known = {file.stem: file for file in PROMPTS.glob("*.txt")}
-    if prompt not in known:  # a name out of a judge file could be the path of any text on this machine
+    if prompt not in known:  # a name from a judge file could be a path to any file on this machine
         raise JudgeError(f"Unknown prompt {str(prompt)[:80]!r}. Choose one of: {', '.join(sorted(known))}.")
     return known[prompt].read_text(encoding="utf-8")
 
 
 def filled(prompt: str, values: Mapping[str, str]) -> str:
-    """Fill the sections of a prompt, and leave out those that would hold an empty value.
+    """Fill in a prompt, and leave out sections whose values are empty.
 
-    Values are never read as templates.
+    Values are never interpreted as templates.
     """
     sections = (Template(part.strip()) for part in re.split(r"(?m)^(?=## )", _text_of(prompt)) if part.strip())
     return "\n\n".join(s.substitute(values) for s in sections if all(values[name] for name in s.get_identifiers()))
@@ -364,11 +366,11 @@ def filled(prompt: str, values: Mapping[str, str]) -> str:
 MOST_SAMPLES = 200
 MOST_TOKENS = 32_768
 USUAL_TOKENS, SCORE_TOKENS = 512, 20
-"""Longest reply: with words in it, and of a score alone. A model that thinks has room of its own."""
+"""Maximum tokens of a reply with words, and of a bare score. Reasoning tokens are extra."""
 MOST_STEPS = 8_000
-"""Characters of evaluation steps."""
+"""Maximum length of evaluation steps in characters."""
 MOST_EXAMPLES = 32
-"""Examples that a style holds, half of them spares."""
+"""Maximum number of examples in a style, half of them spares."""
 
 REPLY_TOKENS: Mapping[StyleForm, int] = {
     "rate_explain": 90,
@@ -379,11 +381,11 @@ REPLY_TOKENS: Mapping[StyleForm, int] = {
     "stars": 50,
     "mix": 105,
 }
-"""Typical length of a reply, for estimates."""
+"""Typical tokens of a reply by form, for estimates."""
 
 
 def _schema(**fields: str) -> str:
-    """Return the JSON schema of an object with these fields and no others."""
+    """Return the JSON schema of an object with exactly these fields."""
     properties = {name: {"type": kind} for name, kind in fields.items()}
     return json.dumps(
         {"type": "object", "properties": properties, "required": list(fields), "additionalProperties": False}
@@ -395,27 +397,27 @@ SCHEMAS: Mapping[StyleForm, str] = {
     "rate_explain": _schema(score="number", reasons="string"),
     "analyze_rate": _schema(analysis="string", score="number"),
 }
-"""Fields of a structured reply, in the order in which the model writes them."""
+"""JSON schema of a structured reply by form. Fields are in the order in which the model writes them."""
 
 
 @dataclass(frozen=True)
 class Style:
-    """One way to ask for a score, the mean of `samples` replies.
+    """The style of a judge: how it asks for a score, which is the mean of `samples` replies.
 
     Attributes:
-        form: "clauses" asks about each clause of the criteria by itself (see `core.judging.clauses`).
-        temperature: None is not sent: the model draws at its own.
-        max_tokens: 0 becomes the usual limit of the form.
+        form: Form of the reply. "clauses" asks about each clause separately (see `core.judging.clauses`).
+        temperature: None is not sent, so the model uses its default.
+        max_tokens: 0 becomes the default limit of the form.
         prompt: Name of the scoring prompt; "" becomes the current one.
-        steps: Evaluation steps, shown after the criteria (see `LLMJudge.write_steps`).
-        weighted: Take the probability-weighted score if the endpoint gives logprobs (score_only alone).
-        structured: Ask for JSON if the endpoint takes a schema.
-        references: Show an item's references.  Items without any are then left unscored.
-        examples: Labelled items that every prompt shows, spares after them (`core.calibration.proposals`).
-        nearest: Show only so many of the examples: those most similar to the item; 0 shows the same with every item.
+        steps: Evaluation steps in the prompt, after the criteria (see `LLMJudge.write_steps`).
+        weighted: Use the probability-weighted score if the endpoint returns logprobs (only for score_only).
+        structured: Ask for JSON if the endpoint accepts a schema.
+        references: Show an item's references. Items without references are then unscored.
+        examples: Labelled items to show in every prompt, followed by spares (`core.calibration.proposals`).
+        nearest: Number of examples to show, the most similar to the item; 0 shows the same ones for all items.
 
     Raises:
-        UsageError: A value is out of range, or settings do not go together.
+        UsageError: A value is out of range, or settings conflict.
     """
 
     form: StyleForm = "rate_explain"
@@ -437,7 +439,7 @@ class Style:
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_tokens", self.max_tokens or self._usual_tokens)
         check_settings(self)
-        for name in ("temperature", "top_p"):  # 1 and 1.0 are one style and one reply in the cache
+        for name in ("temperature", "top_p"):  # so that 1 and 1.0 are the same style and the same cache key
             object.__setattr__(self, name, None if (value := getattr(self, name)) is None else float(value))
         if len(self.steps) > MOST_STEPS:
             raise UsageError(f"Evaluation steps can have at most {MOST_STEPS:,} characters. Shorten them.")
@@ -462,7 +464,7 @@ class Style:
 
     @property
     def name(self) -> str:
-        """Name the style by its unusual settings: "analyze-rate · 5 samples at t=1 · steps · annotator"."""
+        """The name of the style with non-default settings, such as "analyze-rate · 5 samples at t=1 · steps"."""
         heat = "the model's temperature" if self.temperature is None else f"t={self.temperature:g}"
         parts = [self.form.replace("_", "-"), f"{counted(self.samples, 'sample')} at {heat}"]
         parts += [f"top-p {self.top_p:g}"] * (self.top_p < 1.0)
@@ -478,16 +480,16 @@ class Style:
 
     @property
     def n_examples(self) -> int:
-        """Examples that a prompt shows."""
+        """Number of examples in a prompt."""
         return self.nearest or sum(not each.spare for each in self.examples)
 
     @property
     def schema(self) -> str:
-        """JSON schema of a reply; "" for free text."""
+        """The JSON schema of a reply; "" for free text."""
         return SCHEMAS.get(self.form, "") if self.structured else ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return all fields by name, JSON-able; examples only if there are any."""
+        """Return all fields as JSON types; examples only if there are any."""
         body = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "examples"}
         if not self.nearest:
             del body["nearest"]
@@ -500,26 +502,26 @@ class Style:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Style:
-        """Read the fields that `as_json` gave, or some of them.
+        """Create a style from some or all fields of `as_json`.
 
-        UsageError for an unknown name, a value of another type or out of range.
+        Raises UsageError for an unknown name, a wrong type, or a value out of range.
         """
         from pydantic import ValidationError
 
         try:
-            return _style_form().validate_json(json.dumps(body, default=repr))  # of JSON, strict takes an object
+            return _style_form().validate_json(json.dumps(body, default=repr))  # objects need JSON in strict mode
         except ValidationError as error:
             fault = error.errors()[0]
             name = str(fault["loc"][-1] if fault["loc"] else "style")
             raise UsageError(f"A style's {name} can't be {fault['input']!r}: {fault['msg']}.") from None
 
     def as_state(self) -> dict[str, Any]:
-        """Return the fields as a judge file holds them: the form is called `output` there."""
+        """Return the fields for a judge file, where the form is called `output`."""
         return {"output" if name == "form" else name: value for name, value in self.as_json().items()}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Style:
-        """Read what `as_state` gave, or a part of it; UsageError as `from_json`."""
+        """Create a style from some or all fields of `as_state`. Raises UsageError as in `from_json`."""
         return cls.from_json({"form" if name == "output" else name: value for name, value in state.items()})
 
 
@@ -536,32 +538,35 @@ OWN_FIELDS = frozenset(
     "model messages temperature top_p max_tokens max_completion_tokens n seed stream stream_options logprobs "
     "top_logprobs response_format reasoning_effort".split()
 )
-"""Fields of a request that Concord writes from its settings."""
+"""Fields of a request that Concord sets from its settings."""
 
 HARMLESS_FIELDS = frozenset(
     "chat_template_kwargs thinking enable_thinking thinking_budget reasoning verbosity top_k min_p repetition_penalty "
     "presence_penalty frequency_penalty extra_body".split()
 )
-"""Fields that a judge file alone may add: how its model thinks and draws. Others may cost, keep or fetch something."""
+"""Fields that a judge file may add without consent, about reasoning and sampling.
+
+Others could cost, store or fetch something.
+"""
 
 MOST_EXTRA = 4_000
 STEPS_LIKE = "x" * 6 * 120
-"""Stands for evaluation steps that are not written yet: about 120 words."""
+"""Placeholder for evaluation steps that are not written yet, of about 120 words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Options that a person chose for a judge; unset ones keep their defaults.
+    """Options that a user chose for a judge. Unset ones keep their defaults.
 
     Attributes:
-        style: None for the judge's usual one.
-        writes_steps: Have the model write evaluation steps before the first score, unless the style has some.
-        effort: How long the model thinks, a word such as "low".
-        extra: JSON object of further fields of every request, such as
-            {"chat_template_kwargs": {"enable_thinking": false}}.
+        style: None for the judge's default style.
+        writes_steps: Let the model write evaluation steps before the first score, unless the style has some.
+        effort: Reasoning effort, such as "low".
+        extra: JSON object with additional fields of each request, such as {"chat_template_kwargs": {"enable_thinking":
+            false}}.
 
     Raises:
-        UsageError: An option cannot be sent.
+        UsageError: An option is not allowed.
     """
 
     style: Style | None = None
@@ -586,11 +591,11 @@ class Asking:
         extra: str = "",
         **style: Any,
     ) -> Self:
-        """Read the options that a person chose for the judge `spec`; None leaves one to the others.
+        """Create the options for the judge `spec` from a user's choices; None means not chosen.
 
-        `style` holds fields of `Style`.  The temperature is 0 for one sample and 1 for several; "none" is not sent.  A
-        model in the process is scored in one pass unless a form is named.  `steps` is a text, or whether the model
-        writes them.
+        `style` has fields of `Style`. The default temperature is 0 for one sample and 1 for several; "none" is not
+        sent. A local model uses one forward pass unless a form is chosen. `steps` is the text of the steps, or whether
+        the model writes them.
         """
         chosen = {name: value for name, value in style.items() if value is not None}
         chosen |= {"max_tokens": max_tokens} if max_tokens is not None else {}
@@ -605,9 +610,9 @@ class Asking:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], *, named: bool) -> Self:
-        """Read effort and extra fields of a stored judge.
+        """Restore effort and extra fields of a stored judge.
 
-        JudgeError for fields that a file alone may not set, unless a person has `named` the judge.
+        Raises JudgeError for fields that a file may not set, unless the user has `named` the judge.
         """
         told = cls(effort=str(state.get("effort", "")), extra=str(state.get("extra", "")))
         fields = json.loads(told.extra).keys() if told.extra else set()
@@ -620,7 +625,7 @@ class Asking:
         return told
 
     def require_for(self, kind: str) -> None:
-        """UsageError if judges of that kind cannot be asked so."""
+        """Raise UsageError if the options don't apply to judges of this kind."""
         if kind == "offline" and self != Asking():
             raise UsageError(
                 "The offline judge has no prompt, so form, samples and similar options don't apply. Remove them."
@@ -631,9 +636,9 @@ class Asking:
             )
 
     def within(self, max_tokens: int | None) -> Style | None:
-        """Return the style under this installation's limit of tokens; None for the judge's usual.
+        """Return the style with the token limit of this installation; None for the judge's default.
 
-        The limit applies to a style that keeps to the usual one and writes more than a score.
+        The limit applies only if the style has the default limit and its replies are more than a bare score.
         """
         if self.style is None or max_tokens is None or self.style.max_tokens != USUAL_TOKENS:
             return self.style
@@ -641,7 +646,7 @@ class Asking:
 
 
 def checked_extra(text: str) -> str:
-    """Return further fields of a request as canonical JSON, "" for none.  UsageError if they are not allowed."""
+    """Return additional request fields as canonical JSON, "" for none. Raises UsageError if a field is not allowed."""
     if not text.strip():
         return ""
     try:

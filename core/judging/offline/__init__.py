@@ -1,9 +1,10 @@
-"""The embedded judge: transparent text features, weighed by criteria.  No key, no weights, no network.
+"""The offline judge, which scores texts by text features that criteria weight. It needs no key, model or network.
 
-Tables (read once): `lexicon.yaml` holds the closed word classes, `features.yaml` every feature with its usual mean and
-spread, `concepts.yaml` and `measures.yaml` the phrases by which criteria name groups of features and single features.
+Tables (read once): `lexicon.yaml` has the closed word classes, and `features.yaml` every feature with its typical mean
+and spread. `concepts.yaml` and `measures.yaml` have the phrases for groups of features and for single features in
+criteria.
 
-Code: `text` cuts texts into words and sentences and measures them by themselves, `grounding` against their source.
-`features` makes comparable concept values of that, and writes and reads criteria. `judge` scores, explains a score,
-and drafts, refines and fits criteria.
+Code: `text` splits texts into words and sentences and measures them on their own. `grounding` measures them against
+their source. `features` turns the measurements into comparable concept values, and writes and parses criteria. `judge`
+scores items, explains scores, and drafts, refines and fits criteria.
 """

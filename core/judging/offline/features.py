@@ -1,17 +1,16 @@
-"""Turn items into comparable numbers: features, the concepts that criteria can name, and the grammar of criteria.
+"""Features of items, the concepts that criteria can name, and the grammar of criteria.
 
-*Features* (`features.yaml`): one float64 vector per item, NaN where one does not apply; `text` and `grounding` measure
-them. A source is prepared once for all its texts. A bounded cache holds vectors by the content of the item, so that
-scoring sixty sets of criteria measures each item once.
+*Features* (`features.yaml`): one float64 vector per item, NaN where a feature does not apply; `text` and `grounding`
+measure them. A source is prepared once for all its texts. A bounded cache keeps the vectors by the content of the item,
+so that each item is measured only once for many criteria.
 
-*Concepts* (`concepts.yaml`): groups of features with a direction, and the phrases that name them; after them each
-feature by itself (`measures.yaml`). A concept's value is positive at its *high* pole. One-way concepts have a good pole
-that nobody doubts (say only what the source says). The others are matters of taste (long or short), which the labels
-must decide.
+*Concepts* (`concepts.yaml`): groups of features with a direction, and their phrases, followed by each single feature
+(`measures.yaml`). A concept's value is positive at its *high* pole. One-way concepts have an undisputed good pole (say
+only what the source says). The others are matters of taste (long or short), which the labels must decide.
 
-*Scaling*, without labels: each feature is centred, divided by its spread and bent at the ends. `fit` learns it from
-calibration items; `NEUTRAL` ships for a judge that was not prepared. Scaling one item never depends on the others in
-its batch.
+*Scaling*, without labels: each feature is centred, divided by its spread and compressed at the ends. `fit` learns the
+scaling from calibration items. A judge that was not prepared uses `NEUTRAL`. The scaling of an item never depends on
+other items in its batch.
 
 *Grammar*:
 
@@ -19,8 +18,8 @@ its batch.
     Strongly reward texts that tie each sentence to the others.
     Reward texts that use many commas (strength 0.37).
 
-An opening says whether the aspect itself counts next to the clauses ("by these points only" leaves it out). Each
-clause names one concept by its phrase. Other lines have no effect; `read` lists them.
+The opening says whether the aspect as a whole counts too ("by these points only" leaves it out). Each clause names one
+concept by its phrase. Other lines have no effect; `read` lists them.
 """
 
 from __future__ import annotations
@@ -49,22 +48,22 @@ _MEASURED: dict[ItemKind, tuple[str, ...]] = {
     "pair": ("language", "grounding"),
 }
 USUAL: dict[str, list[float]] = {name: usual for family in _FAMILIES.values() for name, usual in family.items()}
-"""Feature → its mean and spread over mixed texts."""
+"""Feature → typical mean and spread over mixed texts."""
 FEATURES: tuple[str, ...] = tuple(USUAL)
 INDEX: dict[str, int] = {name: i for i, name in enumerate(FEATURES)}
 _ABSENT: FloatArray = np.full(len(FEATURES), np.nan)
 
 _VECTORS = 250_000
-"""As many as a golden set may have rows, of 1 KB each: a calibration goes over all of its items a dozen times."""
+"""Maximum number of cached vectors (1 KB each), which equals the maximum number of rows of a golden set."""
 _source_of = lru_cache(maxsize=256)(grounding.SourceText)
 _dialogue_of = lru_cache(maxsize=256)(grounding.Dialogue)
 _data_of = lru_cache(maxsize=256)(grounding.Data)
 
 
 def feature_matrix(items: Sequence[Item], kind: ItemKind) -> FloatArray:
-    """Measure items: (n_items, n_features) float64; a row of NaN for an item whose target holds no words.
+    """Measure items; return (n_items, n_features) float64, a row of NaN for a target without words.
 
-    Features of a pair are those of text B minus those of text A.
+    The features of a pair are the features of text B minus those of text A.
     """
     if kind == "pair":
         first, second = (replace(item, context="") for item in items), (replace(i, target=i.context) for i in items)
@@ -75,11 +74,11 @@ def feature_matrix(items: Sequence[Item], kind: ItemKind) -> FloatArray:
 
 _vectors: dict[bytes, FloatArray] = {}
 forget_items = _vectors.clear
-"""Empty the cache of items, for callers that score each item once."""
+"""Clear the cache of feature vectors, for callers that score each item only once."""
 
 
 def _vector(item: Item, kind: ItemKind) -> FloatArray:
-    """Measure one item, (n_features,), or find it in the cache by a digest of its texts."""
+    """Return the features (n_features,) of an item, cached by a digest of its texts."""
     content = repr((item.target, item.source, item.context, kind)).encode()
     known = _vectors.get(digest := hashlib.blake2b(content, digest_size=16).digest())
     if known is not None:
@@ -107,8 +106,8 @@ _TABLE: dict[str, Any] = table("concepts")
 class Concept(NamedTuple):
     """A concept that criteria can name.
 
-    `features` have a sign (−1 lowers the value).  `high` and `low` complete "texts that …".  Criteria name a defect by
-    its low pole ("penalise texts that repeat themselves").
+    `features` maps feature to sign (−1 lowers the value). `high` and `low` complete "texts that …". Criteria name a
+    defect by its low pole ("penalise texts that repeat themselves").
     """
 
     key: str
@@ -128,7 +127,7 @@ _GROUPS = [
     for key, (kind, names, high, low) in ((key, row.values()) for key, row in _TABLE["concepts"].items())
 ]
 GROUPED = len(_GROUPS)
-"""Number of grouped concepts, which come first.  The others are single features, in the order of `FEATURES`."""
+"""Number of grouped concepts, which come first. The others are single features, in the order of `FEATURES`."""
 CONCEPTS: tuple[Concept, ...] = (
     *_GROUPS,
     *(Concept(f"{name}.", "taste", {name: 1.0}, *_MEASURES[name]) for name in FEATURES),
@@ -138,9 +137,9 @@ POSITION: dict[str, int] = {key: i for i, key in enumerate(KEYS)}
 
 
 def prior(task: Task) -> FloatArray:
-    """Return (n_concepts,) weights expected from the task's aspect, of Euclidean length 2.
+    """Return the weights (n_concepts,) that the name of the aspect suggests, of Euclidean length 2.
 
-    They make the judge without criteria, and the drafter starts from them.
+    They are the baseline (no criteria), and drafts start from them.
     """
     return _prior(f"{task.aspect} {task.definition}".lower(), task.aspect.lower().replace("_", " "), task.kind)
 
@@ -164,23 +163,23 @@ def _prior(words: str, name: str, kind: ItemKind) -> FloatArray:
 
 
 DECIMALS = 6
-"""Decimals of learnt numbers: states stay short and are restored exactly."""
+"""Decimals of learnt numbers, so that states are short and can be restored exactly."""
 
 LEAST = 8
-"""Items that must show a feature before its scaling is learnt."""
+"""Minimum number of items with a feature to learn its scaling."""
 
 MIN_WIDTH = 0.05
-"""Least spread of a concept: keeps one that hardly varies on calibration items from exploding elsewhere."""
+"""Minimum spread of a concept, so that one that hardly varies on calibration items has no huge values elsewhere."""
 
 BEND = 3.0
-"""Standardised values beyond about this many spreads are bent towards it (tanh): no single freak decides."""
+"""Standardised values are compressed to about this many spreads (tanh), so that no outlier decides a score."""
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """Mean and spread (n_features, 2) of the features, and (GROUPED, 2) of the grouped concepts.
+    """Mean and spread of the features (n_features, 2) and of the grouped concepts (GROUPED, 2).
 
-    `n_items` counts the items that it was learnt from (0: shipped values).
+    `n_items` is the number of items it was learnt from (0: shipped values).
     """
 
     features: FloatArray
@@ -188,7 +187,7 @@ class Scaling:
     n_items: int = 0
 
     def concepts(self, features: FloatArray) -> FloatArray:
-        """Turn features (n, n_features) into concept values (n, n_concepts) of about unit spread; absent ones are 0."""
+        """Convert features (n, n_features) to concept values (n, n_concepts) of about unit spread, 0 if absent."""
         (mean, spread), (middle, width) = self.features.T, self.groups.T
         standardised = np.nan_to_num(BEND * np.tanh((features - mean) / spread / BEND))
         n_there = product(np.isfinite(features).astype(np.float64), np.abs(_MEMBERS))
@@ -196,7 +195,7 @@ class Scaling:
         return np.concatenate([np.where(n_there > 0, grouped, 0.0), standardised], axis=1)
 
     def as_state(self) -> dict[str, Any]:
-        """Return feature and concept names with their two numbers each, JSON-able."""
+        """Return the mean and spread of each feature and concept by name, as JSON types."""
         return {
             "n_items": self.n_items,
             "features": dict(zip(FEATURES, self.features.tolist(), strict=True)),
@@ -205,7 +204,7 @@ class Scaling:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Scaling:
-        """Read what `as_state` gave.  JudgeError for a damaged state, or one of a version with other features."""
+        """Restore the scaling from `as_state`. Raises JudgeError for a damaged state, or one with other features."""
         try:
             known = state["features"].keys() == {*FEATURES} and state["concepts"].keys() == {*KEYS[:GROUPED]}
             rows = [state["features"][name] for name in FEATURES] + [state["concepts"][key] for key in KEYS[:GROUPED]]
@@ -221,9 +220,9 @@ class Scaling:
 
 
 def product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Multiply matrices (n, k) × (k, m), every element summed in the order of k.
+    """Multiply matrices (n, k) × (k, m), and sum each element in the order of k.
 
-    A library product sums in an order that depends on the shapes: an item's last bits would depend on its batch.
+    Library products sum in an order that depends on the shapes, so an item's last bits would depend on its batch.
     """
     total = np.zeros((left.shape[0], right.shape[1]))
     for column, row in zip(left.T, right, strict=True):
@@ -232,12 +231,12 @@ def product(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 _MEMBERS: FloatArray = np.array([[concept.features.get(name, 0.0) for concept in _GROUPS] for name in FEATURES])
-"""(n_features, GROUPED) +1 or −1 where a feature makes up a grouped concept."""
+"""Signs (n_features, GROUPED) of the features in each grouped concept: +1, −1, or 0 if not in it."""
 
 
 @lru_cache(maxsize=8)
 def applicable(kind: ItemKind) -> FloatArray:
-    """Return (n_concepts,) 1 if items of this kind have at least one of the concept's features, else 0."""
+    """Return (n_concepts,) 1.0 if items of this kind have at least one of the concept's features, else 0.0."""
     there = {name for family in _MEASURED[kind] for name in _FAMILIES[family]}
     return np.array([float(not there.isdisjoint(concept.features)) for concept in CONCEPTS])
 
@@ -246,9 +245,9 @@ NEUTRAL = Scaling(np.array([*USUAL.values()]), np.tile([0.0, 0.7], (GROUPED, 1))
 
 
 def fit(items: Sequence[Item], kind: ItemKind) -> Scaling:
-    """Learn the scaling from items without labels; shipped values if fewer than `LEAST` items show a feature."""
+    """Learn the scaling from items without labels. Features in fewer than `LEAST` items keep their shipped values."""
     features = feature_matrix(items, kind)
-    if kind == "pair":  # neither side comes first
+    if kind == "pair":  # the order of the two texts has no meaning
         features = np.concatenate([features, -features])
     learnt = NEUTRAL.features.copy()
     for column, (_, usual) in enumerate(NEUTRAL.features):
@@ -265,18 +264,18 @@ def fit(items: Sequence[Item], kind: ItemKind) -> Scaling:
 
 
 LEVELS: dict[float, str] = {2.0: "Above all, ", 1.5: "Strongly ", 1.0: "", 0.5: "To some extent, ", 0.25: "Slightly "}
-"""Strength of a clause and its wording, strongest first."""
+"""Strength of a clause → wording, strongest first."""
 
 MAX_CHARS = 20_000
 MAX_WEIGHT = 3.0
-"""Of a concept that is named more than once."""
+"""Maximum weight of a concept that is named more than once."""
 MAX_STRENGTH = 99.99
 MOST_IN_PROSE = 8
-"""Clauses that make a paragraph; more are a list, a line each."""
+"""Maximum number of clauses in a paragraph. More are written as a list."""
 
 
 class Clause(NamedTuple):
-    """One concept with a signed weight."""
+    """A concept with a signed weight."""
 
     key: str
     weight: float
@@ -284,9 +283,9 @@ class Clause(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CriteriaReading:
-    """Criteria as the offline judge reads them.
+    """Criteria as parsed by the offline judge.
 
-    `whole` is whether the aspect itself counts next to the clauses; `unread` lines have no effect.
+    `whole` is whether the aspect as a whole counts in addition to the clauses. `unread` lines have no effect.
     """
 
     clauses: tuple[Clause, ...]
@@ -294,7 +293,7 @@ class CriteriaReading:
     unread: tuple[str, ...] = ()
 
     def weights(self, prior: FloatArray) -> FloatArray:
-        """Return (n_concepts,) weights, with the prior if the aspect counts as a whole or no clause was read."""
+        """Return the weights (n_concepts,), plus the prior if the aspect as a whole counts or there are no clauses."""
         total = prior.copy() if self.whole or not self.clauses else np.zeros(len(KEYS))
         for clause in self.clauses:
             total[POSITION[clause.key]] += clause.weight
@@ -302,16 +301,16 @@ class CriteriaReading:
 
 
 def nearest_level(weight: float) -> float:
-    """Round a weight other than 0 to the closest of `LEVELS`, with its sign."""
+    """Round a nonzero weight to the closest of `LEVELS`, and keep its sign."""
     level = min(LEVELS, key=lambda level: abs(level - abs(weight)))
     return level if weight > 0 else -level
 
 
 def write(clauses: Sequence[Clause], aspect: str, kind: ItemKind, *, whole: bool) -> str:
-    """Write criteria: an opening that names the aspect, then a sentence for each clause, strongest first.
+    """Write criteria as text: an opening that names the aspect, then one sentence per clause, strongest first.
 
-    Weights that are not in `LEVELS` are written as strengths of two decimals, at most `MAX_STRENGTH`.  With each
-    concept at most once, `read` gives the weights back exactly.
+    Weights that are not in `LEVELS` are written as strengths with two decimals, at most `MAX_STRENGTH`. If each concept
+    occurs at most once, `read` restores the weights exactly.
     """
     thing, things = ("reply", "replies") if kind in ("source_context_target", "conversation") else ("text", "texts")
     name = " ".join(re.sub(r"[\W_]+", " ", aspect).split()) or "quality"
@@ -343,9 +342,9 @@ _SENTENCES = re.compile(r"\n|(?<=\.)\s+")
 
 @lru_cache(maxsize=4096)
 def read(text: str) -> CriteriaReading:
-    """Parse criteria written as prose or as a list, ignoring case and white space.
+    """Parse criteria that are written as prose or as a list. Case and white space don't matter.
 
-    A concept named more than once takes the sum, within ±`MAX_WEIGHT`.
+    If a concept is named more than once, its weights are added, within ±`MAX_WEIGHT`.
     """
     weights: dict[str, list[float]] = {}
     whole, unread = True, []
@@ -368,5 +367,5 @@ def read(text: str) -> CriteriaReading:
 
 
 def states_strength(text: str) -> bool:
-    """Whether criteria state a strength as a number, as fitted ones do."""
+    """Whether criteria state a strength as a number, as fitted criteria do."""
     return "(strength " in text.lower()

@@ -1,7 +1,7 @@
-"""Measure a text against what it was written from: a source, a dialogue and a fact, or structured data.
+"""Measure a text against its source: a document, a dialogue with a fact, or structured data.
 
-Coverage and density are those of Grusky et al. (2018, Newsroom): the text is cut greedily into the longest fragments
-that occur in the source.
+Coverage and density follow Grusky et al. (2018, Newsroom): the text is split greedily into the longest fragments that
+occur in the source.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from core.judging.offline.text import (
 LEAD_SENTENCES = 3
 SALIENT_WORDS = 25
 MAX_STARTS = 24
-"""Source positions tried for a fragment; later ones of a very frequent pair are left out."""
+"""Maximum source positions to try for a fragment. Further occurrences of a very frequent pair are ignored."""
 
 
 class SourceText:
-    """A source, prepared once for all texts written from it."""
+    """A source document, prepared once for all its texts."""
 
     def __init__(self, raw: str) -> None:
         text = self.text = cut(raw)
         self.vocabulary = frozenset(text.stems)
         self.known = frozenset(text.words) | self.vocabulary
-        """Words and stems."""
+        """The words and stems of the source."""
         self.pairs: dict[tuple[str, str], list[int]] = {}
-        """Positions of each pair of neighbouring stems."""
+        """Pair of adjacent stems → positions."""
         for i, pair in enumerate(text.pairs):
             self.pairs.setdefault(pair, []).append(i)
         self.triples = frozenset(text.triples)
@@ -45,7 +45,7 @@ class SourceText:
         self.lead = frozenset().union(*contents[:LEAD_SENTENCES])
         size, place = len(text.stems), {each: i for i, each in reversed(list(enumerate(text.stems)))}
         self.weights = {each: math.log1p(n) * (1.6 - place[each] / size) for each, n in text.counts.items()}
-        """Content stem → weight: frequent and early ones matter more."""
+        """Content stem → weight, higher for frequent and early stems."""
         self.weight = sum(self.weights.values())
         self.salient = tuple(sorted(self.weights, key=lambda each: (-self.weights[each], each))[:SALIENT_WORDS])
 
@@ -58,7 +58,10 @@ def measure(text: Text, source: SourceText) -> Features:
 
 
 def fragments(stems: Sequence[str], source: SourceText) -> list[int]:
-    """Lengths in words of the greedy longest matches with the source, left to right, single words among them."""
+    """Return the lengths in words of the greedy longest matches with the source, left to right.
+
+    Single words count as matches.
+    """
     lengths: list[int] = []
     whole, pairs, vocabulary = source.text.stems, source.pairs, source.vocabulary
     ours = list(itertools.pairwise(stems))
@@ -79,13 +82,13 @@ def fragments(stems: Sequence[str], source: SourceText) -> list[int]:
 
 
 def longest_copy(text: Text, source: SourceText) -> int:
-    """Words in the longest fragment of at least two words; 0 without any."""
+    """Return the number of words in the longest fragment of at least two words; 0 if there is none."""
     longest = max(fragments(text.stems, source), default=0)
     return longest if longest > 1 else 0
 
 
 def _copying(text: Text, source: SourceText) -> Features:
-    """Fragments and n-grams: how much is taken from the source, and in how long pieces."""
+    """Measure how much of the text is copied from the source, and how long the copied pieces are."""
     n, pairs, triples, vocabulary = len(text.stems), text.pairs, text.triples, source.vocabulary
     lengths, known = fragments(text.stems, source), source.pairs
     new = [pair for pair in pairs if pair not in known]
@@ -104,7 +107,7 @@ def _copying(text: Text, source: SourceText) -> Features:
 
 
 def _support(text: Text, source: SourceText) -> Features:
-    """Content words that the source lacks."""
+    """Measure which content words are not in the source."""
     content, vocabulary, known = text.content_stems, source.vocabulary, source.known
     pairs = zip(text.words, text.stems, strict=True)
     unseen = {w for w, s in pairs if s not in vocabulary and w not in FUNCTION_WORDS and w not in known}
@@ -115,7 +118,7 @@ def _support(text: Text, source: SourceText) -> Features:
 
 
 def _coverage(text: Text, source: SourceText) -> Features:
-    """How much of what matters in the source the text tells: weighted recall, the lead, compression."""
+    """Measure how much of the source's important content the text covers: weighted recall, lead, compression."""
     stems, weights = text.counts.keys(), source.weights
     ratio = len(source.text.stems) / len(text.stems)
     return {
@@ -141,9 +144,9 @@ _SLOT = re.compile(
 
 
 class Dialogue:
-    """A history and a given fact, prepared once for all replies.
+    """A dialogue history and a given fact, prepared once for all replies.
 
-    Turns are lines; the reply answers the last line that is not empty.
+    Each line is a turn. The reply answers the last non-empty line.
     """
 
     def __init__(self, history: str, fact: str) -> None:
@@ -153,7 +156,7 @@ class Dialogue:
 
 
 def measure_reply(text: Text, dialogue: Dialogue) -> Features:
-    """Measure the use of the fact, of the last turn and of the history; empty for a reply without words."""
+    """Measure how a reply uses the fact, the last turn and the history; empty for a reply without words."""
     if not text.words:
         return {}
     content, last, total = text.counts, dialogue.last, max(1, len(text.content_stems))
@@ -182,17 +185,17 @@ def measure_reply(text: Text, dialogue: Dialogue) -> Features:
 # ── structured data ──────────────────────────────────────────────────────────────────────────────────────────
 
 Slot = tuple[str, str]
-"""One piece of structured data: its name and value in plain words."""
+"""(name, value) of a piece of structured data, in plain words."""
 
 
 class Data:
-    """The slots of a source, with the stems of each and all stems that the data allows."""
+    """Structured data of a source: its slots, the stems of each slot, and all allowed stems."""
 
     def __init__(self, source: str) -> None:
         self.slots = parse_slots(source[:MAX_SOURCE])[:MAX_SLOTS]
         self.wanted, self.values, names = list[frozenset[str]](), list[tuple[str, ...]](), set[str]()
         for name, value in self.slots:
-            # a value that says nothing by itself ("yes", "none", "dont_care") has its name voiced
+            # for a value without meaning of its own ("yes", "none", "dont_care"), the text mentions the name
             empty = not PLACEHOLDER_VALUES.isdisjoint((value.lower(), value.lower().replace(" ", "_")))
             self.wanted.append(_key_stems(name if empty else value))
             self.values.append(() if empty else cut(value).stems)
@@ -203,7 +206,7 @@ class Data:
 def parse_slots(source: str) -> list[Slot]:
     """Read ``act(name='value', …)``, ``name[value]``, ``name: value`` and ``subject | relation | object`` data.
 
-    Text in none of these forms is one slot without a name.
+    Any other text becomes one slot without a name.
     """
     is_act = re.match(r"\s*\??\w+\(", source) is not None
     if "|" in source and not is_act:
@@ -240,7 +243,7 @@ def _key_stems(text: str) -> frozenset[str]:
 
 
 def measure_data(text: Text, data: Data) -> Features:
-    """Measure which slots are voiced, and words that no slot explains; empty for a text without words."""
+    """Measure which slots the text mentions, and which words come from no slot; empty for a text without words."""
     if not text.words:
         return {}
     stems, joined = frozenset(text.stems), f" {' '.join(text.stems)} "

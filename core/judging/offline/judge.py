@@ -1,21 +1,20 @@
-"""Score items with text features, weighed by criteria: the offline judge, without a language model.
+"""The offline judge: score, explain, draft, refine and fit without a language model.
 
-Each score can be explained: which clauses moved it up or down, and by how much.
+Each score has an explanation: which clauses moved it up or down, and by how much.
 
-*Drafting* (AutoCalibrate, section 2.3): a concept's evidence is its rank correlation with the labels, shrunk towards
-the weight that the aspect's name suggests. Temperature adds seeded noise as large as the evidence is uncertain. So
-drafts differ where little is known and agree where much is.
+*Drafting* (AutoCalibrate, section 2.3): the evidence for a concept is its rank correlation with the labels, shrunk
+towards the weight that the aspect's name suggests. Temperature adds seeded noise in proportion to the uncertainty. So
+drafts differ where there is little evidence and agree where there is much.
 
-*Refining* (section 2.3): each misaligned item shows in which direction its score should move. One operation is drawn
-per request: add a clause, strengthen, weaken, flip or drop one, or let the aspect as a whole count or not. There is no
-paraphrasing: this judge reads meanings, so other words would change no score.
+*Refining* (section 2.3): each misaligned item shows in which direction its score should move. Each request draws one
+operation: add, strengthen, weaken, flip or drop a clause, or switch the aspect as a whole on or off. It never
+paraphrases, because this judge reads concepts and other words would not change a score.
 
-*Fitting*: all calibration labels show more than a few exemplars: how far each feature moves the ratings when the others
-are held. A ridge over single features. Labels are ranked, within their source if sources hold several texts; the
-penalty is the best between sources. So that reviewers can read them, `MOST_CLAUSES` features stand for all. The
-regression is then averaged with the judge without criteria, whose share is `PRIOR_LABELS` in `PRIOR_LABELS` + n, and
-written as clauses with strengths of two decimals. `PRIOR_LABELS`, `LEAST_SHARE` and `MOST_CLAUSES` were chosen by
-leaving one public set out (`tests/bench/bench_offline.py`).
+*Fitting*: a ridge regression of all calibration labels on single features. Labels are ranked, within their source if
+sources have several texts. The penalty is chosen by cross-validation over sources. To keep criteria readable, only
+`MOST_CLAUSES` features are kept. The regression is then averaged with the baseline (no criteria), whose share is
+`PRIOR_LABELS` / (`PRIOR_LABELS` + n). It is written as clauses with strengths of two decimals. `PRIOR_LABELS`,
+`LEAST_SHARE` and `MOST_CLAUSES` were chosen by leaving out one public set at a time (`tests/bench/bench_offline.py`).
 """
 
 from __future__ import annotations
@@ -56,11 +55,11 @@ from core.stats.correlation import source_folds
 from core.verdicts import Scores, Verdicts
 
 PROGRESS_EVERY = 200
-"""Items measured between two calls of `on_progress`."""
+"""Number of items between two calls of `on_progress`."""
 
 
 class OfflineJudge(Judge):
-    """Judge by text features that the criteria weigh.  Immutable; `prepare` returns a new judge."""
+    """The offline judge, which scores by weighted text features. Immutable; `prepare` returns a new judge."""
 
     spec = "offline"
     is_llm = False
@@ -74,7 +73,7 @@ class OfflineJudge(Judge):
         self.scaling = scaling
 
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
-        """Return a judge whose feature scaling is learnt, without labels, from these items."""
+        """Return a judge with feature scaling learnt from `items`, without labels."""
         return type(self)(fit(items, task.kind))
 
     # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -88,9 +87,9 @@ class OfflineJudge(Judge):
         explain: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Scores:
-        """Score items strictly inside the scale, unrounded; NaN for items without words.
+        """Score items strictly inside the scale, without rounding; NaN for items without words.
 
-        An explanation says which clauses of the first criteria moved the score, and by how much.
+        Explanations list which clauses of the first criteria moved the score, and by how much.
         """
         calls = len(items) * len(criteria)
         values, written = self._measure(task, items, calls, on_progress)
@@ -120,13 +119,13 @@ class OfflineJudge(Judge):
         )
 
     def unread_lines(self, criteria: Criteria) -> tuple[str, ...]:
-        """Return lines that are not in the grammar of `features.read`."""
+        """Return the lines that do not match the grammar of `features.read`."""
         return read(criteria.text).unread
 
     def _measure(
         self, task: Task, items: Sequence[Item], calls: int = 0, on_progress: OnProgress | None = None
     ) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return concept values (n_items, n_concepts), and whether each item holds any words (n_items,)."""
+        """Return concept values (n_items, n_concepts), and whether each item has any words (n_items,)."""
         parts = [np.empty((0, len(self.scaling.features)))]
         for start in range(0, len(items), PROGRESS_EVERY):
             parts.append(feature_matrix(items[start : start + PROGRESS_EVERY], task.kind))
@@ -136,9 +135,9 @@ class OfflineJudge(Judge):
         return self.scaling.concepts(features), np.asarray(np.isfinite(features).any(axis=1))
 
     def _weights(self, task: Task, criteria: Criteria) -> FloatArray:
-        """Return weights of Euclidean length 1, so that scores of different criteria have a comparable spread.
+        """Return weights (n_concepts,) of Euclidean length 1, so that scores by different criteria are comparable.
 
-        They are the aspect's alone if the criteria name nothing that these items can show.
+        If the criteria name nothing that applies to these items, they are the aspect's weights.
         """
         expected, usable = prior(task), applicable(task.kind)
         weights = read(criteria.text).weights(expected) * usable
@@ -149,9 +148,9 @@ class OfflineJudge(Judge):
     # ── drafting and refining ────────────────────────────────────────────────────────────────────────────────
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
-        """Induce criteria from each request's exemplars, fit them, or change its criteria by one operation.
+        """Draft, fit or refine criteria from the exemplars of each request.
 
-        A problem in words if the exemplars show nothing.
+        The result is an error message if the exemplars provide no evidence.
         """
         drafted: list[Criteria | str] = []
         for request in requests:
@@ -174,12 +173,12 @@ class OfflineJudge(Judge):
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
 
     def as_state(self) -> Mapping[str, Any]:
-        """Return ``{"spec": "offline", "scaling": …}``, JSON-able."""
+        """Return the state ``{"spec": "offline", "scaling": …}`` as JSON types."""
         return {"spec": self.spec, "scaling": self.scaling.as_state()}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Make the judge that `as_state` described; JudgeError for another judge's state."""
+        """Restore the judge from `as_state`. Raises JudgeError for the state of another judge."""
         if state.get("spec") != cls.spec:
             raise JudgeError(f"The stored state belongs to {state.get('spec')!r}, not to the offline judge.")
         return cls(Scaling.from_state(state.get("scaling", {})))
@@ -189,24 +188,25 @@ _AIMLESS = "the examples show no clear direction"
 
 
 def squash(raw: FloatArray, scale: Scale) -> FloatArray:
-    """Map raw sums onto the open range of the scale by r / √(4 + r²): strictly rising, 0 goes to the middle.
+    """Map raw sums to the open range of the scale with r / √(4 + r²), strictly increasing, 0 to the middle.
 
-    Unlike the logistic function it stays strictly rising in float64 far out (to |r| of about 1e7), so no ties arise.
+    Unlike the logistic function, it is strictly increasing in float64 up to |r| of about 1e7, so there are no ties.
     """
     return scale.low + (scale.high - scale.low) * (0.5 + 0.5 * raw / np.sqrt(4 + raw**2))
 
 
 MIN_MOVE, MAX_PARTS = 0.005, 8
-"""Moves below this share of the scale's range, and all after so many, are summed as "the rest"."""
+"""Effects below this share of the scale's range, and all after this number, are summed up as "the rest"."""
 
 
 def explain_item(task: Task, reading: CriteriaReading, weights: FloatArray, values: FloatArray) -> str:
-    """List the moves by clause, a line each; they add up to the score minus the middle of the scale.
+    """List the effect of each clause on the score, one per line.
 
-    `weights` (n_concepts,) of unit length and `values` (n_concepts,) are those behind the score.
+    They add up to the score minus the middle of the scale. `weights` (n_concepts,), of unit length, and `values`
+    (n_concepts,) are those of the score.
     """
     span, total = task.scale.high - task.scale.low, float((weights * values).sum())
-    moves = weights * values * (0.5 / np.sqrt(4 + total**2)) * span  # each its part of the squashed total
+    moves = weights * values * (0.5 / np.sqrt(4 + total**2)) * span  # each clause's part of the squashed total
     middle, rest = task.scale.low + span / 2, float(moves.sum())
     named = {clause.key for clause in reading.clauses}
     usual, near = ("that of text A", "like that of text A") if task.kind == "pair" else ("the usual", "as usual")
@@ -231,25 +231,25 @@ def explain_item(task: Task, reading: CriteriaReading, weights: FloatArray, valu
 
 
 PRIOR_SIZE = 20.0
-"""Exemplars that the expectation from the aspect's name is worth."""
+"""Number of exemplars that the prior from the aspect's name is worth."""
 
 EXPECTED = 0.3
-"""Expected correlation of the most expected concept."""
+"""Prior correlation of the concept that the aspect's name suggests most."""
 
 NOISE = 0.6
-"""Standard deviation of the noise at temperature 1, times the root of exemplars plus `PRIOR_SIZE`."""
+"""Standard deviation of the noise at temperature 1, before division by √(exemplars + `PRIOR_SIZE`)."""
 
 WHOLE_SHARE = 0.6
-"""Share of drafts in which the aspect as a whole counts next to the clauses, before any evidence."""
+"""Share of drafts in which the aspect as a whole counts, before any evidence."""
 
 PEAKS = (2.0, 1.0)
-"""Weights the strongest clause may get next to the aspect as a whole: a large one corrects it, a small one trims it."""
+"""Possible weights of the strongest clause if the aspect as a whole counts. Larger ones correct it more."""
 
 MIN_DRAFTED, MAX_DRAFTED = 2, 6
-"""Clauses of a draft."""
+"""Minimum and maximum number of clauses in a draft."""
 
 MAX_CLAUSES = 8
-"""Clauses up to which refining adds more."""
+"""Maximum number of clauses that refining can reach."""
 
 _ONE_WAY = np.array([concept.one_way for concept in CONCEPTS[:GROUPED]])
 
@@ -258,24 +258,24 @@ _ONE_WAY = np.array([concept.one_way for concept in CONCEPTS[:GROUPED]])
 
 
 def draft(values: FloatArray, labels: FloatArray, task: Task, *, temperature: float, seed: int) -> str:
-    """Write criteria from the concept values (n, n_concepts) and labels (n,) of some exemplars, by grouped concepts.
+    """Draft criteria over grouped concepts from the values (n, n_concepts) and labels (n,) of exemplars.
 
-    "" if the exemplars do not differ and nothing is expected.
+    Returns "" if the exemplars don't differ and the aspect's name suggests nothing.
     """
     rng, n, values = np.random.default_rng([seed, 1]), len(labels), values[:, :GROUPED]
     usable, expected = applicable(task.kind)[:GROUPED], prior(task)[:GROUPED]
     ranked, rated = _ranks(values), _ranks(labels)
     noise = temperature * rng.normal(size=GROUPED) * NOISE / np.sqrt(n + PRIOR_SIZE) * usable
     count = int(rng.integers(MIN_DRAFTED, MAX_DRAFTED + 1))
-    # the better the aspect as a whole fits the exemplars, the more often it counts
+    # the better the aspect as a whole fits the exemplars, the more often drafts include it
     fit = float(_ranks(values @ (expected * usable)) @ rated)
     whole = bool(rng.random() < min(0.9, max(0.1, WHOLE_SHARE + 1.2 * n * fit / (n + PRIOR_SIZE))))
     peak = float(rng.choice(PEAKS)) if whole else max(PEAKS)
-    # correlation with the labels, shrunk towards the prior on the scale of a correlation
+    # correlation with the labels, shrunk towards the prior correlation
     p = EXPECTED * expected / max(float(np.abs(expected).max()), 1e-9)
     strength = (n * (ranked.T @ rated) + PRIOR_SIZE * p) / (n + PRIOR_SIZE) * usable + noise
     strength = np.where(_ONE_WAY, np.maximum(strength, 0.0), strength)
-    # pick the strongest concepts, each discounted by its likeness to those picked before
+    # pick the strongest concepts, each discounted by its similarity to earlier picks
     likeness, picked = np.abs(ranked.T @ ranked), list[int]()
     while len(picked) < count:
         discount = likeness[:, picked].max(axis=1) if picked else np.zeros(GROUPED)
@@ -290,7 +290,7 @@ def draft(values: FloatArray, labels: FloatArray, task: Task, *, temperature: fl
 
 
 def _ranks(values: FloatArray) -> FloatArray:
-    """Rank along the first axis, centred and scaled to unit length; 0 throughout for a constant column."""
+    """Return ranks along the first axis, centred and scaled to unit length; all 0 for a constant column."""
     ranks = np.apply_along_axis(average_ranks, 0, values)
     ranks -= ranks.mean(axis=0)
     norm = np.linalg.norm(ranks, axis=0)
@@ -309,9 +309,9 @@ def refine(
     temperature: float,
     seed: int,
 ) -> str:
-    """Change the criteria by one operation; "" if no change helps.  Temperature 0 takes the most promising one.
+    """Refine criteria by one operation; return "" if none helps. Temperature 0 takes the most promising one.
 
-    `values` (n, n_concepts) and `gaps` label − score (n,) are those of the misaligned items.
+    `values` (n, n_concepts) and `gaps` (n,), label − score, belong to the misaligned items.
     """
     share = gaps / max(float(np.abs(gaps).max()), 1e-9)
     pull = np.asarray(share @ values / len(gaps))
@@ -328,9 +328,9 @@ def refine(
 
 
 def _changes(reading: CriteriaReading, pull: FloatArray, task: Task) -> Iterator[tuple[CriteriaReading, float]]:
-    """Yield every operation that moves the misaligned items towards their labels, and how far it should.
+    """Yield each operation that moves the misaligned items towards their labels, with its expected effect.
 
-    `pull` (n_concepts,) is the mean move towards the labels per unit of a concept's weight.
+    `pull` (n_concepts,) is the mean move towards the labels per unit of weight.
     """
     used = {clause.key for clause in reading.clauses}
     for concept, usable, strength in zip(CONCEPTS[:GROUPED], applicable(task.kind), pull.tolist(), strict=False):
@@ -353,9 +353,9 @@ def _changes(reading: CriteriaReading, pull: FloatArray, task: Task) -> Iterator
 
 
 def _other_weights(clause: Clause) -> list[float]:
-    """Return the next levels up and down, 0, and for matters of taste the opposite sign.
+    """Return the next higher and lower level, 0, and the opposite sign for matters of taste.
 
-    For a strength that is not a level: half of it, and one and a half times as much.
+    For a strength that is not a level, return half and one and a half times the strength instead.
     """
     levels, size, sign = sorted(LEVELS), abs(clause.weight), math.copysign(1.0, clause.weight)
     if size in LEVELS:
@@ -370,33 +370,33 @@ def _other_weights(clause: Clause) -> list[float]:
 # ── fitting ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 PENALTIES = np.logspace(0.0, 5.0, 16)
-"""Strengths of the ridge, in units of one standardised item."""
+"""Candidate ridge penalties, in units of one standardised item."""
 
 PRIOR_LABELS = 60.0
-"""Labels that the judge without criteria is worth compared with the regression."""
+"""Number of labels that the baseline (no criteria) is worth when averaged with the regression."""
 
 LEAST_SHARE, MOST_SHARE = 0.1, 0.6
-"""Bounds of the share of the judge without criteria."""
+"""Bounds on the share of the baseline (no criteria)."""
 
 MOST_CLAUSES = 20
-"""Features that fitted criteria name, at most."""
+"""Maximum number of features in fitted criteria."""
 
 LEAST_CLAUSE = 0.05
-"""Clauses weaker than this part of the strongest are left out."""
+"""Clauses weaker than this share of the strongest one are left out."""
 
 EVEN = 1e-3
-"""Ridge that keeps features of equal values apart, in units of one standardised item for each of the items."""
+"""Small ridge that makes the solution unique for features with equal values, relative to the number of items."""
 
 TIE = 1e-6
-"""Features whose loss differs by less than this part weigh the same: no machine's last bits choose between them."""
+"""Relative difference in loss below which features tie, so that the choice doesn't depend on rounding."""
 
 STRENGTH_DECIMALS = 2
 
 
 def fitted(values: FloatArray, labels: FloatArray, sources: IntArray, task: Task) -> str:
-    """Fit criteria of clauses on single features; "" if labels are all alike or of fewer than three sources.
+    """Fit criteria over single features; "" if all labels are equal or come from fewer than three sources.
 
-    `values` (n, n_concepts), `labels` (n,) without NaN and `sources` (n,) codes belong to the same items.
+    `values` (n, n_concepts), `labels` (n,) without NaN, and source codes `sources` (n,) belong to the same items.
     """
     n, at = len(labels), GROUPED + np.flatnonzero(applicable(task.kind)[GROUPED:])
     if not n or labels.min() == labels.max() or np.unique(sources).size < 3:
@@ -416,9 +416,10 @@ def fitted(values: FloatArray, labels: FloatArray, sources: IntArray, task: Task
 
 
 def ridge(x: FloatArray, y: FloatArray, sources: IntArray, *, within: bool) -> FloatArray:
-    """Regress `y` (n,) on `x` (n, n_features): (n_features,) weights, at most `MOST_CLAUSES` of them other than 0.
+    """Fit a ridge regression of `y` (n,) on `x` (n, n_features); return weights (n_features,).
 
-    The penalty is the best on sources left out.  `within` compares both sides only inside a source.
+    At most `MOST_CLAUSES` weights are nonzero. The penalty is chosen by leaving out sources. `within` centres both
+    sides within each source.
     """
     group = np.unique(sources, return_inverse=True)[1] if within else np.zeros(len(y), dtype=np.intp)
     x, y = _centred(x, group), _centred(y[:, None], group)[:, 0]
@@ -433,7 +434,7 @@ def ridge(x: FloatArray, y: FloatArray, sources: IntArray, *, within: bool) -> F
     best = int(np.argmin(losses))
     kept = _kept(squares + PENALTIES[best] * np.eye(len(squares)), products)
     weights = ridge_path(squares, products)[:, best]
-    # the kept ones are fitted to the predictions of all, which strays less than fitting them to the labels
+    # fit the kept features to the full model's predictions, which is more stable than fitting them to the labels
     among = squares[np.ix_(kept, kept)] + EVEN * len(y) * np.eye(kept.size)
     few = np.zeros(len(weights))
     few[kept] = np.linalg.solve(among, (squares @ weights)[kept])
@@ -441,9 +442,9 @@ def ridge(x: FloatArray, y: FloatArray, sources: IntArray, *, within: bool) -> F
 
 
 def _kept(squares: FloatArray, products: FloatArray) -> IntArray:
-    """Choose `MOST_CLAUSES` features of a least-squares problem by dropping the least costly one at a time.
+    """Choose `MOST_CLAUSES` features of a least-squares problem by backward elimination.
 
-    The cost of a feature is the rise of the loss when the others are fitted again without it.
+    The cost of a feature is the increase of the loss when the others are refitted without it.
     """
     kept, inverse = np.arange(products.size), np.linalg.inv(squares)
     weights = inverse @ products
@@ -459,14 +460,14 @@ def _kept(squares: FloatArray, products: FloatArray) -> IntArray:
 
 
 def ridge_path(squares: FloatArray, products: FloatArray) -> FloatArray:
-    """Return (n_features, n_penalties) weights at all `PENALTIES`, from one eigendecomposition."""
+    """Return weights (n_features, n_penalties) for all `PENALTIES`, from one eigendecomposition."""
     values, vectors = np.linalg.eigh(squares)
     turned = (vectors.T @ products)[:, None] / (np.maximum(values, 0.0)[:, None] + PENALTIES)
     return np.asarray(vectors @ turned, dtype=np.float64)
 
 
 def _centred(values: FloatArray, group: IntArray) -> FloatArray:
-    """Subtract the means of their groups (n,) from values (n, k)."""
+    """Subtract group means from `values` (n, k); `group` (n,) holds the group codes."""
     means = np.zeros((int(group.max()) + 1, values.shape[1]))
     np.add.at(means, group, values)
     return np.asarray(values - (means / np.bincount(group)[:, None])[group])

@@ -1,11 +1,11 @@
-"""Cut texts into words, stems and sentences, and measure a text by itself.
+"""Split texts into words, stems and sentences, and measure a text on its own.
 
-Features are length, repetition, connection of sentences, fluency cues and wording.  Each function takes a `Text` with
-words and returns feature → value; shares lie in [0, 1].  Slips of grammar are neighbouring words that hardly ever go
-together in good English, by closed word classes.
+Features are length, repetition, connection of sentences, fluency cues and wording. Each function takes a `Text` with
+words and returns feature → value; shares are in [0, 1]. Slips of grammar are adjacent words that hardly ever go
+together in good English, judged by closed word classes.
 
-Built for English; other languages and scripts give words and sentences without stemming.  In scripts without spaces
-each character is a word.  Texts longer than `MAX_CHARS` are measured on their beginning.  The word lists are in
+Built for English. Other languages and scripts are split into words and sentences without stemming. In scripts without
+spaces each character is a word. Only the first `MAX_CHARS` characters of a text are measured. The word lists are in
 `lexicon.yaml`.
 """
 
@@ -27,16 +27,16 @@ from core.records import words_of
 
 
 def table(name: str) -> Any:
-    """Read the data file `name`.yaml next to this module."""
+    """Read the data file `name`.yaml in the folder of this module."""
     text = Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8")
-    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # both are safe
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # both loaders are safe
 
 
 _LISTS: dict[str, Any] = table("lexicon")
 
 
 def _words(*names: str) -> frozenset[str]:
-    """Return the words of all these lists."""
+    """Return the words of all named lists."""
     return frozenset(word for name in names for word in _LISTS[name].split())
 
 
@@ -49,17 +49,17 @@ FUNCTION_WORDS = (
 OPENERS_THAT_LEAN_BACK = _words("third_person", "leaning_back") - {"it"}
 PLACEHOLDER_VALUES = frozenset({"", *_LISTS["placeholder_values"].split(", ")})
 CLASHES = [(frozenset(left.split()), frozenset(right.split())) for left, right in _LISTS["clashes"].items()]
-"""Words, and words that hardly ever follow one of them."""
+"""(words, words that hardly ever follow one of them)."""
 
 
 MAX_CHARS = 60_000
-"""About 10,000 words: far above any source that is rated, low enough that a hostile text costs little."""
+"""About 10,000 words: far longer than any real source, and short enough that a hostile text costs little."""
 
 KEPT_WORDS = 30_000
-"""Words whose stem is cached: most words of a language, in a few megabytes."""
+"""Number of cached stems: most words of a language, in a few megabytes."""
 
-# Every repetition is bounded, so that no hostile text makes a search quadratic.  A pattern that begins with one set of
-# characters is searched for several times as fast as an alternation, so what must stand before is looked at behind.
+# Every repetition is bounded, so that no hostile text makes a search quadratic. A pattern that starts with a single set
+# of characters is several times as fast as an alternation, so lookbehinds check the characters before it.
 _CLITIC = re.compile(r"\s(?:(?=['’](?:s|re|ve|ll|d|m)\b)|(?<=\w\s)(?=n\s?['’]t\b)|(?<=n\s)(?=['’]t\b))", re.IGNORECASE)
 _END = re.compile(r"[.!?。！？؟\n](?:(?<!\n)[.!?。！？؟]{0,2}[\"'”’)\]]{0,3}(?=\s|$)|(?<=\n)(?=\s|$)|(?<=[。！？]))")
 _NOT_IN_WORDS = {code: " " for code in range(128) if not chr(code).isalnum()}
@@ -68,10 +68,10 @@ _VOWELS = re.compile(r"[aeiouy]+")
 
 
 class Sentence(NamedTuple):
-    """A sentence: its words as written, in lower case and as stems (three equally long tuples).
+    """A sentence with its words as written, in lower case, and as stems (three tuples of equal length).
 
-    `content` are the stems of the words that are not function words, `content_stems` the same in order with
-    repetitions.  `marked` are the positions of the words that begin with a capital letter or a digit.
+    `content` is the set of stems without function words; `content_stems` has them in order with repetitions. `marked`
+    are the positions of words that begin with a capital letter or a digit.
     """
 
     surface: tuple[str, ...]
@@ -85,8 +85,8 @@ class Sentence(NamedTuple):
 class Text:
     """A text split into sentences and words.
 
-    `words`, `stems` and `content_stems` (no function words) cover all of it in order.  `pairs` and `triples` are
-    neighbouring stems.  `counts` are the content stems with their frequencies, in order of first occurrence.
+    `words`, `stems` and `content_stems` (no function words) are in the order of the text. `pairs` and `triples` are
+    adjacent stems. `counts` maps content stem to frequency, in order of first occurrence.
     """
 
     def __init__(self, raw: str, sentences: tuple[Sentence, ...]) -> None:
@@ -101,7 +101,7 @@ class Text:
 
 
 def cut(raw: str) -> Text:
-    """Cut `raw` into sentences, words and stems.  Empty and wordless texts have no sentences."""
+    """Split `raw` into sentences, words and stems. Texts without words have no sentences."""
     clipped = raw[:MAX_CHARS]
     normal = unicodedata.normalize("NFKC", clipped)
     joined = _CLITIC.sub("", normal) if "'" in normal or "’" in normal else normal
@@ -109,7 +109,7 @@ def cut(raw: str) -> Text:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split at ``. ! ?`` before white space and at line breaks, but not after abbreviations and initials."""
+    """Split text at line breaks and at ``. ! ?`` before white space, except after abbreviations and initials."""
     pieces, start = [], 0
     for match in _END.finditer(text):
         at, end = match.span()
@@ -124,7 +124,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _sentence(text: str) -> Sentence:
-    # plain ASCII is cut without a regular expression: three times as fast
+    # plain ASCII needs no regular expression: three times as fast
     surface = tuple(text.translate(_NOT_IN_WORDS).split() if text.isascii() and "'" not in text else words_of(text))
     words = tuple([word.lower().replace("’", "'") for word in surface])
     marked = tuple([i for i, word in enumerate(surface) if word[0].isupper() or word[0].isdigit()])
@@ -135,7 +135,7 @@ def _sentence(text: str) -> Sentence:
 
 @lru_cache(maxsize=KEPT_WORDS)
 def stem(word: str) -> str:
-    """Remove possessive, plural, -ed, -ing and -ly endings from words of four letters and more.
+    """Remove possessive, plural, -ed, -ing and -ly endings from words of at least four letters.
 
     >>> [stem(w) for w in ("cities", "walked", "running", "team's", "is")]
     ['city', 'walk', 'run', 'team', 'is']
@@ -157,7 +157,7 @@ def stem(word: str) -> str:
 
 
 def mean(values: Sequence[float], empty: float = 0.0) -> float:
-    """Average `values`; `empty` without any."""
+    """Return the mean of `values`, or `empty` if there are none."""
     return sum(values) / len(values) if values else empty
 
 
@@ -172,7 +172,7 @@ _TERMINALS = frozenset(".!?。！？؟…")
 
 
 def measure_text(text: Text) -> Features:
-    """Measure a text by itself; empty for a text without words."""
+    """Measure a text on its own; empty for a text without words."""
     if not text.words:
         return {}
     return _length(text) | _repetition(text) | _connection(text) | _fluency(text) | _wording(text)
@@ -183,7 +183,7 @@ def _among(text: Text, words: frozenset[str]) -> int:
 
 
 def _length(text: Text) -> Features:
-    """Words, sentences and their sizes, in logarithms where they are counts."""
+    """Measure the number and length of words and sentences; counts are logarithms."""
     sizes = [len(sentence.words) for sentence in text.sentences]
     n = len(text.words)
     return {
@@ -198,7 +198,7 @@ def _length(text: Text) -> Features:
 
 
 def _repetition(text: Text) -> Features:
-    """Repeated words, pairs and triples."""
+    """Measure repeated words, pairs and triples."""
     content = text.content_stems
     return {
         "repeated_words": _repeated(content),
@@ -213,7 +213,7 @@ def _repeated(parts: Sequence[str | tuple[str, ...]]) -> float:
 
 
 def _connection(text: Text) -> Features:
-    """Links between sentences: words shared by neighbours, connectives, pronouns, one thread of subjects."""
+    """Measure links between sentences: shared words, connectives, pronouns, and a common thread of subjects."""
     first, later = text.sentences[0], text.sentences[1:]
     contents = [sentence.content for sentence in text.sentences]
     pairs = list(itertools.pairwise(contents))
@@ -232,7 +232,7 @@ def _connection(text: Text) -> Features:
 
 
 def _fluency(text: Text) -> Features:
-    """Cues of broken language."""
+    """Measure cues of broken language."""
     raw = text.raw.strip()
     finished = raw.rstrip(_CLOSING)[-1:] in _TERMINALS or raw.endswith("''")
     return {
@@ -250,7 +250,7 @@ _SOUNDED = re.compile(r".h?[lr]?[aeiouy]")
 
 
 def slips(text: Text) -> int:
-    """Count neighbouring words that clash ("the of"), and "a" or "an" before the wrong sound."""
+    """Count adjacent words that clash ("the of"), and "a" or "an" before the wrong sound."""
     count = 0
     for (word, following), never in zip(
         itertools.pairwise(text.words), map(_NEVER_AFTER.get, text.words), strict=False
@@ -267,12 +267,12 @@ def slips(text: Text) -> int:
 
 
 def _wording(text: Text) -> Features:
-    """Word length, variety, names, numbers, commas, quotations and opinions."""
+    """Measure word length, variety, names, numbers, commas, quotations and opinions."""
     n, raw = len(text.words), text.raw
     marks = [s.surface[i][0] for s in text.sentences for i in s.marked if i]
     openers = [s.words[0][0] for s in text.sentences]
     digits = sum(map(str.isdigit, marks)) + sum(map(str.isdigit, openers))
-    quotes = sum(map(raw.count, ('"', "``", "''", "“", "”")))  # two grave accents or apostrophes are one
+    quotes = sum(map(raw.count, ('"', "``", "''", "“", "”")))  # two grave accents or apostrophes are one quotation mark
     return {
         "word_length": sum(map(len, text.words)) / n,
         "long_words": sum(len(word) > 7 for word in text.words) / n,
