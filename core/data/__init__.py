@@ -5,14 +5,14 @@
     read_table(path) ── Table ──> propose_mapping(columns, rows) ── Mapping (correctable: with_role, with_kind)
                           └────────────┬──────────────┘
     build_golden(table, mapping, scales) ── BuiltGolden(golden | None, findings, …) ── as_check_json
-    read_upload(data, name) is read_table for a file that somebody sent
-    load_golden(path) is all of it in one call and raises GoldenError; load_items(path) does without labels
-    check_file(path) is as_check_json of a file, findings instead of an error
-    split_sources(golden, aspect=…) ── Split;   inner_fold(positions, source_codes, …) ── to fit, to validate on
+    read_upload(data, name) reads a file of unknown origin in a sandbox
+    load_golden(path) does all of this in one call and raises GoldenError; load_items(path) needs no labels
+    check_file(path) returns as_check_json of a file, with findings instead of an error
+    split_sources(golden, aspect=…) ── Split;   inner_fold(positions, source_codes, …) ── (fit, validate)
     grown_split(split, old, new, aspect=…) ── Split
 
-Formats: CSV, TSV, JSONL (NDJSON), JSON arrays (these also .gz), Parquet, XLSX.  The content of a file decides the
-digest, not its format.  `split.usable_aspect(golden, aspect)` is the one guard before an aspect is used.
+Formats: CSV, TSV, JSONL (NDJSON), JSON arrays (these also .gz), Parquet, XLSX.  The digest depends on the content of a
+file, not on its format.  Call `split.usable_aspect(golden, aspect)` before you use an aspect.
 """
 
 from core.data.columns import Mapping, propose_mapping

@@ -1,6 +1,6 @@
-"""Read one cell: numbers, lists, ids and texts, the same from every file format.  Nothing is evaluated.
+"""Read numbers, lists, ids and texts from table cells, the same for every file format.
 
-Structured cells become texts: conversations become turns, and data becomes lines.
+Structured cells become texts: conversations become turns, and data becomes lines.  Cell content is never executed.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class CellError(ValueError):
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """Quote `value` for a message, cut short: cells are hostile and may be megabytes long."""
+    """Quote `value` in a message, shortened, because cells can be megabytes long."""
     text = repr(value[: limit + 1] if isinstance(value, str) else value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def read_number(cell: Any) -> float | None:
-    """Read the finite number in `cell`; None for an empty one.  Booleans are 1 and 0, and 2,5 is 2.5.
+    """Read the finite number in `cell`; None for an empty cell.  Booleans are 1 and 0, and 2,5 is 2.5.
 
-    CellError for text, NaN, infinity, formulas, numbers over 1e100, and 1,234, which can mean 1.234 or 1234.
+    CellError for text, NaN, infinity, formulas, numbers over 1e100, and ambiguous commas (1,234 is 1.234 or 1234).
     """
     if cell is None or cell == "":
         return None
@@ -71,7 +71,7 @@ def read_number(cell: Any) -> float | None:
 
 
 def read_numbers(cells: abc.Iterable[Any]) -> tuple[list[float], list[str]]:
-    """Return the numbers in `cells`, and why others are not numbers; empty cells count as neither."""
+    """Return the numbers in `cells` and the errors of the other cells; skip empty cells."""
     numbers, problems = list[float](), list[str]()
     for cell in cells:
         try:
@@ -83,7 +83,7 @@ def read_numbers(cells: abc.Iterable[Any]) -> tuple[list[float], list[str]]:
 
 
 def is_no_value(cell: Any) -> bool:
-    """Whether a cell has words for "no value": N/A, null, a dash; False for an empty one."""
+    """Return whether a cell says "no value", such as N/A, null or a dash; False for an empty cell."""
     if not isinstance(cell, str) or len(cell) > 40 or cell[:1].isdigit():
         return False
     return visible_name(cell).lower() in _NO_VALUE
@@ -112,9 +112,9 @@ def parse_json(text: str) -> Any:
 
 
 def cell_at(row: abc.Mapping[str, Any], path: str) -> Any:
-    """Return the cell at a path into nested JSON, such as ``output.choices[0].text``; None where the row has none.
+    """Return the cell at a path into nested JSON, such as ``output.choices[0].text``; None if the row has no such cell.
 
-    A column with that very name comes first.  JSON text on the way is parsed.
+    A column with exactly this name takes precedence.  JSON text along the path is parsed.
     """
     if path in row or not _PATH.fullmatch(path):
         return row.get(path)
@@ -130,7 +130,7 @@ def cell_at(row: abc.Mapping[str, Any], path: str) -> Any:
 
 
 def n_values(value: Any) -> int | None:
-    """Count the values in lists and objects, at any depth; None where they are nested beyond `MAX_DEPTH`."""
+    """Count the values in lists and objects at any depth; None if they are nested deeper than `MAX_DEPTH`."""
     level, count = [value] if isinstance(value, (list, dict)) else [], 0
     for _ in range(MAX_DEPTH + 1):
         if not level:
@@ -146,7 +146,7 @@ def n_values(value: Any) -> int | None:
 
 
 def read_id(cell: Any) -> str:
-    """Return an identifier as visible text, trimmed: 7, 7.0 and "7" are one id; empty for a missing one."""
+    """Return a trimmed identifier as text: 7, 7.0 and "7" are the same id; "" if missing."""
     if isinstance(cell, str):
         return visible_name(clean_text(cell))
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
@@ -155,12 +155,12 @@ def read_id(cell: Any) -> str:
 
 
 def clean_text(text: str) -> str:
-    """Replace lone surrogates and NUL, which no store or file can hold, by U+FFFD."""
+    """Replace lone surrogates and NUL, which no store or file can hold, with U+FFFD."""
     return text if text.isascii() and "\x00" not in text else _SURROGATES.sub("\ufffd", text)
 
 
 def aspect_key(name: str) -> str:
-    """Return a name in the form in which aspects are compared: without case, spaces and marks, in any script."""
+    """Normalise the name of an aspect for comparison: drop case, spaces and punctuation, in any script."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", unicodedata.normalize("NFKC", name))
     # vowel signs are combining marks, and tell names apart in the scripts that have them
     known = (each if each.isalnum() or unicodedata.category(each)[0] == "M" else "_" for each in spaced.casefold())
@@ -168,7 +168,7 @@ def aspect_key(name: str) -> str:
 
 
 def folded(column: str) -> str:
-    """Return a name in the form in which columns are compared: ``"Item ID"``, ``"itemId"`` → ``"item_id"``."""
+    """Normalise the name of a column for comparison: ``"Item ID"``, ``"itemId"`` → ``"item_id"``."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column)
     return re.sub(r"[^a-z0-9]+", "_", spaced.lower()).strip("_")
 
@@ -199,14 +199,14 @@ def read_turns(value: Any) -> list[str] | None:
 
 
 def source_text(cell: Any) -> str:
-    """Return the text of a source or context: text as it is, messages as turns, objects as ``key: value`` lines."""
+    """Return the text of a source or context: text unchanged, messages as turns, objects as ``key: value`` lines."""
     value = unpacked(cell)
     turns = read_turns(value)
     return clean_text("\n".join(turns) if turns else readable(value))
 
 
 def target_text(cell: Any) -> str:
-    """Return the text of a target as `source_text` does, except that an object stays JSON."""
+    """Return the text of a target like `source_text`, but keep an object as JSON."""
     value = parse_json(cell) if isinstance(cell, str) and _MESSAGES.match(cell) else cell
     if read_turns(value) or not isinstance(cell, (str, abc.Mapping, list, tuple)):
         return source_text(value)
@@ -214,21 +214,21 @@ def target_text(cell: Any) -> str:
 
 
 def reference_texts(cell: Any) -> tuple[str, ...]:
-    """Return the references in a cell (a list, JSON text of one, or one text), without empty ones."""
+    """Return the non-empty references in a cell: a list, a JSON list, or a single text."""
     texts = (target_text(entry) for entry in read_list(cell))
     return tuple(text for text in texts if not is_blank(text))
 
 
 def unpacked(cell: Any) -> Any:
-    """Return the object or list in the JSON text of `cell`, as cells of CSV and XLSX files have it; else `cell`."""
+    """Parse a cell that holds a JSON object or list as text (CSV, XLSX); return any other cell unchanged."""
     value = parse_json(cell) if isinstance(cell, str) and cell.lstrip()[:1] in ("{", "[") else None
     return value if isinstance(value, (dict, list)) and value else cell
 
 
 def readable(value: Any, indent: str = "") -> str:
-    """Write structured data as lines in the given order: ``key: value``, rows of a list as ``a | b | c``.
+    """Write structured data as lines in the given order: ``key: value``, and the rows of a list as ``a | b | c``.
 
-    Null entries are left out, so that an absent key and a null one read the same.
+    Null entries are omitted, so absent and null keys look the same.
     """
     inner = (abc.Mapping, list, tuple)
     lines = []

@@ -1,19 +1,19 @@
-"""Map the columns of a file to roles, by name or by a person's choice.
+"""Map the columns of a file to roles, by name or as the user chose.
 
 Roles of a golden file: ``item_id source_id system_id source context target references split annotator_id``, for labels
 ``human_<aspect>`` (the gold label), ``ann_<aspect>`` or ``ann_<panel>_<aspect>`` (lists of individual ratings),
-``annotators`` and ``annotators_<aspect>`` (who gave them, in the same order), ``reason`` and ``reason_<aspect>`` (why;
-a list has a reason for each rating), ``metric_<name>``, and for long files ``aspect`` and ``value``.
-Files of other judges' results have roles of their own (`core.data.judge_results`).
+``annotators`` and ``annotators_<aspect>`` (the raters, in the same order), ``reason`` and ``reason_<aspect>`` (a text,
+or a list with a reason for each rating), ``metric_<name>``, and for long files ``aspect`` and ``value``. Files with
+results of other judges have their own roles (`core.data.judge_results`).
 
-A person's answers to what values mean are texts, once for each::
+Users define the meaning of values with texts, one for each meaning::
 
-    missing=99          99 is no label; also 99,-1, or quality:99 for one aspect
+    missing=99          99 is not a label; also 99,-1, or quality:99 for one aspect
     missing=none        every number is a label
     best=low            the lowest label is the best; best=quality:low for one aspect
     best=high           the highest label is the best
     aspect=OLD:NEW      the aspect that a long file calls OLD is called NEW
-    ids=number          a row that repeats an id is an item of its own, named "ID (row 54)"
+    ids=number          a row that repeats an id is a separate item, named "ID (row 54)"
     ids=first           a row that repeats an id is left out
 """
 
@@ -98,7 +98,7 @@ MODELS = re.compile(
 """Names of what rates without being a person."""
 
 
-# ── what a person says of values ─────────────────────────────────────────────────────────────────────────────
+# ── meanings of values ───────────────────────────────────────────────────────────────────────────────────────
 
 Best = Literal["low", "high"]
 
@@ -107,10 +107,11 @@ _ANSWERS = "missing=99, missing=none, best=low, best=high, ids=number, ids=first
 
 @dataclass(frozen=True)
 class Values:
-    """A person's answers on what values mean; None or empty if not answered.
+    """Meanings of values as the user defined them; None or empty if not defined.
 
-    `missing` are (aspect or "" for all, number that is no label; None says that all others are labels).  `best` are
-    (aspect or "" for all, end).  `names` are (aspect of a long file, its name here).
+    `missing` has pairs of an aspect ("" for all) and a number that is not a label; None means that all other numbers
+    are labels.  `best` has pairs of an aspect ("" for all) and an end of the scale.  `names` has pairs of an aspect in
+    a long file and its name here.
     """
 
     missing: tuple[tuple[str, float | None], ...] = ()
@@ -120,7 +121,7 @@ class Values:
 
     @classmethod
     def of(cls, answers: Values | str | abc.Sequence[str] | None) -> Values:
-        """Read answers in the forms above.  UsageError for any other."""
+        """Read meanings in the forms above.  UsageError for any other form."""
         from pydantic import TypeAdapter, ValidationError
 
         if isinstance(answers, Values):
@@ -145,11 +146,11 @@ class Values:
             raise UsageError(message) from None
 
     def is_missing(self, value: float | None, aspect: str) -> bool:
-        """Whether a number is not a label of `aspect`; for None, whether every other number is one."""
+        """Return whether a number is not a label of `aspect`; for None, whether every other number is a label."""
         return ("", value) in self.missing or (aspect, value) in self.missing
 
     def best_of(self, aspect: str) -> Best | None:
-        """Return which end of the scale is the best, None if nobody said; an answer for the aspect goes first."""
+        """Return the best end of the scale, or None if undefined; a definition for the aspect takes precedence."""
         said = dict(self.best)
         return said.get(aspect, said.get(""))
 
@@ -159,7 +160,7 @@ class Values:
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """Role → column, how each was found, and the `columns` of the file in their order."""
+    """Roles of the columns of a file, how each role was found, and all `columns` in file order."""
 
     roles: abc.Mapping[str, str]
     columns: tuple[str, ...]
@@ -171,11 +172,11 @@ class ColumnRoles:
         return tuple(column for column in self.columns if column not in used)
 
     def found_by(self, how: How) -> tuple[str, ...]:
-        """List the roles whose columns were found in this way."""
+        """List the roles that were found in this way."""
         return tuple(role for role, way in self.found.items() if way == how and role in self.roles)
 
     def with_role(self, role: str, column: str | None) -> Self:
-        """Give `role` to another column, as a person says, or to none; the column loses any role it had.
+        """Assign `role` to another column, or to none; the column loses its previous role.
 
         UsageError for an unknown role or column.
         """
@@ -193,16 +194,16 @@ class ColumnRoles:
         return replace(self, roles=roles, found=found)
 
     def check_role(self, role: str) -> None:
-        """Raise UsageError for a name that is not a role in this kind of file."""
+        """Raise UsageError if the name is not a role in this kind of file."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Mapping(ColumnRoles):
-    """The roles of a golden file.  `unused` columns have no role; `notes` may say why.
+    """Roles of the columns of a golden file.  `unused` columns have no role; `notes` can say why.
 
-    `layout` "wide" has one row per item, "long" one row per rating.  `kind` follows from the texts unless a person gave
-    it (`kind_given`).  `values`: what a person said of codes, choices and which end is best.
+    `layout` is "wide" (one row per item) or "long" (one row per rating).  `kind` is detected from the texts unless the
+    user set it (`kind_given`).  `values` has the meanings of codes and choices, and the best end of scales.
     """
 
     kind: ItemKind = "source_target"
@@ -217,12 +218,12 @@ class Mapping(ColumnRoles):
 
     @property
     def gold_columns(self) -> dict[str, str]:
-        """Aspect → column of its gold labels (wide layout)."""
+        """Map each aspect to the column of its gold labels (wide layout)."""
         return self._behind(HUMAN)
 
     @property
     def metric_columns(self) -> dict[str, str]:
-        """Metric name → column."""
+        """Map each metric to its column."""
         return self._behind(METRIC)
 
     def _behind(self, prefix: str) -> dict[str, str]:
@@ -230,9 +231,9 @@ class Mapping(ColumnRoles):
 
     @property
     def rating_columns(self) -> list[tuple[str, str, str, str | None]]:
-        """Column, aspect, panel ("" for none) and column of raters of the individual ratings.
+        """List the columns of individual ratings: column, aspect, panel ("" for none) and column of raters.
 
-        ``ann_expert_x`` is of the panel "expert" of aspect "x" if there is such an aspect.
+        ``ann_expert_x`` belongs to panel "expert" of aspect "x" if that aspect exists.
         """
         aspects = set(self.gold_columns)
         ratings: list[tuple[str, str, str, str | None]] = []
@@ -253,11 +254,11 @@ class Mapping(ColumnRoles):
         return (*sorted(gold, key=lambda a: order(gold[a])), *sorted(rated, key=lambda a: order(rated[a])))
 
     def reason_columns(self, aspect: str) -> list[str]:
-        """List the columns of reasons for an aspect: its own, and that of all aspects."""
+        """List the columns with reasons for an aspect: its own column, and the column for all aspects."""
         return [self.roles[role] for role in (f"{REASON}_{aspect}", REASON) if role in self.roles]
 
     def check_role(self, role: str) -> None:
-        """Raise UsageError for a name that is not a role in a golden file."""
+        """Raise UsageError if the name is not a role in a golden file."""
         if not is_role(role):
             raise UsageError(
                 f"{role!r} isn't a role. Use one of: {', '.join(PLAIN_ROLES)}, human_<aspect>, ann_<aspect>, "
@@ -267,8 +268,8 @@ class Mapping(ColumnRoles):
     def renamed(self, aspect: str, name: str, among: abc.Collection[str] = ()) -> Mapping:
         """Rename an aspect, with its ratings and raters.
 
-        `among` are the aspects of a file whose cells name them.
-        UsageError for a name that is empty, longer than 100 characters, or another aspect's.
+        `among` lists the aspects if cells of the file name them.  UsageError for a name that is empty, longer than 100
+        characters, or already taken.
         """
         trimmed = " ".join(visible_name(name).split())
         if trimmed == aspect:
@@ -294,7 +295,7 @@ class Mapping(ColumnRoles):
         return replace(self, roles=roles, found={new.get(role, role): how for role, how in self.found.items()})
 
     def with_plain_names(self) -> Mapping:
-        """Rename every aspect to its `plain_name`, unless another aspect has that name."""
+        """Rename every aspect to its `plain_name`, unless that name is taken."""
         mapping = self
         for aspect in self.aspects:
             with suppress(UsageError):
@@ -302,11 +303,11 @@ class Mapping(ColumnRoles):
         return mapping
 
     def with_kind(self, kind: ItemKind) -> Mapping:
-        """Set the kind of item that a person chose."""
+        """Set the kind of the items as the user chose."""
         return replace(self, kind=kind, kind_given=True)
 
     def as_json(self) -> dict[str, Any]:
-        """Return what was mapped and how, for ``check --json`` and the mapping form."""
+        """Return the roles and how they were found, for ``check --json`` and the mapping form."""
         return {
             "roles": dict(self.roles),
             "exact": list(self.found_by("exact")),
@@ -321,15 +322,13 @@ class Mapping(ColumnRoles):
 
 
 def is_role(name: str) -> bool:
-    """Whether `name` is a role a column can play."""
+    """Return whether `name` is a valid role."""
     prefixes = (HUMAN, ANN, METRIC, f"{ANNOTATORS}_", f"{REASON}_")
     return name in PLAIN_ROLES or any(name.startswith(prefix) and name != prefix for prefix in prefixes)
 
 
 def plain_name(column: str) -> str:
-    """Return the aspect in the name of a label column: both ``"coherence_avg"`` and ``"Coherence (1-5)"`` give
-    "coherence".
-    """
+    """Return the aspect that a label column names: "coherence" for ``"coherence_avg"`` and ``"Coherence (1-5)"``."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column)
     name = re.sub(r"[\W_]+", "_", spaced.lower()).strip("_") or column
     while (shorter := _AROUND.sub("", name)) not in (name, ""):
@@ -340,7 +339,7 @@ def plain_name(column: str) -> str:
 def by_name(
     columns: abc.Iterable[str], names: abc.Iterable[str], spelled: abc.Callable[[str], str] = folded
 ) -> list[str]:
-    """List the columns that have one of `names` when they are `spelled` alike, in the order of the names."""
+    """List the columns that match one of `names` after `spelled` normalises both, in the order of `names`."""
     alike: dict[str, list[str]] = {}
     for column in columns:
         alike.setdefault(spelled(column), []).append(column)
@@ -348,17 +347,17 @@ def by_name(
 
 
 def first_named(columns: abc.Iterable[str], role: str) -> list[str]:
-    """Return the column of a role by its own or another usual name in a list; empty if there is none."""
+    """Return the column for a role, by its own name or the first alias found; "" if there is none."""
     return by_name(columns, (role, *ALIASES[role]))[:1]
 
 
 def side_key(name: str) -> str:
-    """Fold a name, with digits at the end as a word of their own: ``"Answer1"`` → ``"answer_1"``."""
+    """Normalise a name, and separate digits at the end: ``"Answer1"`` → ``"answer_1"``."""
     return re.sub(r"(?<=[a-z])(?=[0-9]+$)", "_", folded(name))
 
 
 def pair_in(columns: abc.Iterable[str]) -> tuple[tuple[str, str], Sides] | None:
-    """Find the columns of two texts and the ends of their names, ("a", "b"), ("1", "2") …; None without both."""
+    """Find the columns of two texts and the endings of their names, such as ("a", "b"); None unless both exist."""
     named = {side_key(column): column for column in reversed(list(columns))}
     for sides, form, text in itertools.product(SIDES, _FORMS, TEXTS_OF_PAIRS):
         first, second, third = (form.format(side=side, text=text) for side in (*sides, "2"))
@@ -367,15 +366,15 @@ def pair_in(columns: abc.Iterable[str]) -> tuple[tuple[str, str], Sides] | None:
     return None
 
 
-# ── what a person names ──────────────────────────────────────────────────────────────────────────────────────
+# ── roles that the user chose ────────────────────────────────────────────────────────────────────────────────
 
 
 def chosen_roles(
     columns: abc.Collection[str], given: abc.Mapping[str, str], kept: abc.Mapping[str, str]
 ) -> dict[str, str]:
-    """Join the roles that a person has `given` with those of a `kept` mapping of another file that fit this one.
+    """Merge the roles that the user has `given` with roles `kept` from the mapping of an earlier file.
 
-    A kept column counts if the file has it and has no column with the name of the role.
+    A kept column counts if the file has it and no column with the name of the role.
     """
     own = {folded(column) for column in columns}
     own |= {"references"} if "reference" in own else set()
@@ -392,7 +391,7 @@ KEPT_VALUES = "values"
 
 
 def kept_values(kept: abc.Mapping[str, str]) -> Values:
-    """Read a person's answers on the values of an earlier file.  UsageError for what cannot be read."""
+    """Read the meanings of values from the mapping of an earlier file.  UsageError if they cannot be read."""
     if KEPT_VALUES not in kept:
         return Values()
     from pydantic import TypeAdapter, ValidationError
@@ -404,7 +403,7 @@ def kept_values(kept: abc.Mapping[str, str]) -> Values:
 
 
 def values_to_keep(values: Values) -> dict[str, str]:
-    """Write answers as `kept_values` reads them; empty if there are none."""
+    """Write meanings of values in the form that `kept_values` reads; empty if there are none."""
     from pydantic import TypeAdapter
 
     given = TypeAdapter(Values).dump_json(values, exclude_defaults=True).decode()
@@ -414,7 +413,7 @@ def values_to_keep(values: Values) -> dict[str, str]:
 def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> dict[str, str]:
     """Read ``"target=agent_answer,source=question"``, or several such texts, as role → column.
 
-    A comma inside a column's name is kept if ROLE= does not follow it.  UsageError for any other form.
+    A comma is part of a column's name unless ROLE= follows it.  UsageError for any other form.
     """
     if given is None or isinstance(given, abc.Mapping):
         return dict(given or {})
@@ -429,7 +428,7 @@ def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> d
     return roles
 
 
-# ── the columns that a file's own names propose ──────────────────────────────────────────────────────────────
+# ── proposed roles ───────────────────────────────────────────────────────────────────────────────────────────
 
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 _NO_TEXTS_JUDGED = frozenset(
@@ -442,8 +441,8 @@ _NO_TEXTS_JUDGED = frozenset(
 def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
     """Propose the roles of columns: own names first, then aliases, then the shape of the labels.
 
-    `rows`, some or all, show the kind of the items, which columns cannot be the judged text, and which ``ann_`` columns
-    hold ratings.  Never raises: columns that are not recognised are in `Mapping.unused`.
+    `rows` (some or all) show the kind of the items, which columns cannot be the judged text, and which ``ann_`` columns
+    contain ratings.  Never raises: columns that are not recognised are in `Mapping.unused`.
     """
     roles: dict[str, str] = {}
     found: dict[str, How] = {}
@@ -453,13 +452,13 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
         return [column for column in columns if column not in roles.values()]
 
     def give(role: str, named: abc.Sequence[str]) -> None:
-        """The first of `named` plays `role`, if there is one and both are free."""
+        """Assign `role` to the first of `named`, if both are free."""
         if named and role not in roles and named[0] not in roles.values():
             exact = role == named[0] or (role, named[0]) == ("references", "reference")
             roles[role], found[role] = named[0], "exact" if exact else "alias"
 
     def holds_ratings(column: str) -> bool:
-        """False, with a note, for an ``ann_`` column that does not hold numbers or lists of numbers."""
+        """Return False, with a note, for an ``ann_`` column without numbers or lists of numbers."""
         filled = (row[column] for row in rows if row.get(column) not in (None, "", [], "[]"))
         _, refused = read_numbers(read_list(next(filled, None)) if column.startswith(ANN) else ())
         if refused:
@@ -468,7 +467,7 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
             )
         return not refused
 
-    # the two columns of a long file, where no other column holds labels; then own names
+    # first the two columns of a long file, if no other column has labels; then own names
     aspect, value = first_named(columns, "aspect"), first_named(columns, "value")
     if aspect and value and not any(name.startswith((HUMAN, ANN)) and name not in value for name in columns):
         give("aspect", aspect)
@@ -480,10 +479,10 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
     if (pair := pair_in(free())) and "target" not in columns:
         give("target", pair[0][:1])
         give("context", pair[0][1:])
-    # a prediction, an output or an answer may be a number or a flag next to the text that it is about
+    # a column called prediction, output or answer can hold a number or a flag about the text
     named = by_name(free(), ("target", *ALIASES["target"]))
     for name in named if "target" not in roles else ():
-        if holds_texts(rows, name) or named == ["target"]:  # called so on purpose
+        if holds_texts(rows, name) or named == ["target"]:  # named on purpose
             give("target", [name])
             break
         notes.append(f"Column {name!r} isn't used as the target because it contains numbers or codes, not text.")
@@ -509,7 +508,7 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
     if not any(role.startswith(ANN) for role in roles):  # names of raters need ratings
         roles = {role: column for role, column in roles.items() if not role.startswith(ANNOTATORS)}
         found = {role: how for role, how in found.items() if role in roles}
-    # why raters rated so, on one aspect or on all; a thumb or a number is no reason
+    # reasons for labels, on one aspect or on all; a thumb or a number is not a reason
     said = (REASON, *ALIASES[REASON])
     rated = {folded(role.partition("_")[2]): role.partition("_")[2] for role in roles if role.startswith((HUMAN, ANN))}
     roles_of = {f"{word}_{key}": f"{REASON}_{aspect}" for key, aspect in rated.items() for word in said}
@@ -526,7 +525,7 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
 def mapping_of(
     columns: abc.Sequence[str], rows: Rows, given: abc.Mapping[str, str], kept: abc.Mapping[str, str]
 ) -> Mapping:
-    """Propose a mapping with the columns that `chosen_roles` names.  UsageError for an unknown given one."""
+    """Propose a mapping that includes the roles from `chosen_roles`.  UsageError for an unknown given column."""
     mapping = propose_mapping(columns, rows)
     for role, column in chosen_roles(columns, given, kept).items():
         mapping = mapping.with_role(role, column)
@@ -534,7 +533,10 @@ def mapping_of(
 
 
 def holds_texts(rows: Rows, column: str, n_words: int = 1) -> bool:
-    """Whether the first 200 cells of a column are texts, of `n_words` words on average: not numbers, flags or lists."""
+    """Return whether a column contains texts of `n_words` words on average, not numbers, flags or lists.
+
+    Only the first 200 cells are read.
+    """
     cells = [cell for row in rows[:200] if (cell := row.get(column)) not in _EMPTY]
     texts = [cell for cell in cells if isinstance(cell, str) and not is_blank(cell)]
     if n_words == 1 and not texts:
@@ -546,7 +548,7 @@ def holds_texts(rows: Rows, column: str, n_words: int = 1) -> bool:
     return sum(lengths) >= n_words * len(texts) and not (flags and max(lengths) <= 3)
 
 
-# ── what an item is ──────────────────────────────────────────────────────────────────────────────────────────
+# ── kind of the items ────────────────────────────────────────────────────────────────────────────────────────
 
 _ACT = re.compile(r"\s*\??[A-Za-z_][\w-]*\s*\((?P<slots>.*)\)\s*", re.DOTALL)
 _TURN = re.compile(
@@ -558,10 +560,9 @@ _TURN = re.compile(
 def detect_kind(rows: Rows, roles: abc.Mapping[str, str]) -> ItemKind:
     """Detect the kind of the items from the mapped roles and the first 50 sources.
 
-    Columns named as text A and text B make ``pair``.  A context makes ``source_context_target`` (a dialogue with a
-    fact, say).  Else structured sources (objects, ``act(slot=value)``, ``a | b | c`` triples, or a column called mr,
-    data, …) make ``data_text``.  Messages, text in turns, or a column called dialogue, messages, … make
-    ``conversation``.
+    Columns for text A and text B give ``pair``.  A context gives ``source_context_target``, such as a dialogue with a
+    fact.  Otherwise structured sources give ``data_text``: objects, ``act(slot=value)``, ``a | b | c`` triples, or a
+    column called mr, data, ….  Messages, text in turns, or a column called dialogue, messages, … give ``conversation``.
     """
     texts = roles.get("target", ""), roles.get("context", "")
     if (pair := pair_in(texts)) and pair[0] == texts:

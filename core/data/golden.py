@@ -1,4 +1,4 @@
-"""Read a file as a frozen golden set with findings, or return only findings if the file can't be used."""
+"""Read a file as a frozen golden set, or report why the file cannot be used."""
 
 from __future__ import annotations
 
@@ -47,9 +47,10 @@ Mapped = abc.Mapping[str, str] | str | abc.Sequence[str]
 
 @dataclass(frozen=True)
 class BuiltGolden:
-    """Result of reading a file.  `golden` is None when `findings` have an error; `draft` has refused cells empty, for
-    previews and counts only; it is None without a target column.
-    `questions`: what a person has to say in `Mapping.values`; each is an error too.
+    """Result of reading a file: the golden set, or None if `findings` include an error.
+
+    `draft` leaves refused cells empty, for previews and counts only; it is None without a target column.  `questions`
+    are open questions that the user answers with `Mapping.values`; each is an error too.
     """
 
     golden: GoldenSet | None
@@ -71,21 +72,20 @@ def load_golden(
 ) -> GoldenSet:
     """Read, map, check and freeze a golden file (CSV, TSV, JSONL, JSON, Parquet, XLSX; text formats also .gz).
 
-    The file has at most 200 MB, packed and unpacked, more where more items are allowed.
+    The file may have up to 200 MB, packed and unpacked, or more if the item limit is raised.
 
     Args:
         path: The file.
-        mapping: Role → column, as a dict or ``"target=agent_answer,human_quality=stars"``; a column within nested JSON
-            is named by its path, such as ``output.choices[0].text``.  Other columns play the part that
-            `propose_mapping` proposes.
-        kept: Role → column of an earlier file, such as `GoldenSet.columns`; used where this file has the column and
-            none with the name of the role.
-        scales: Aspect → confirmed scale; others are found.
-        values: What codes and choices mean, such as ``"missing=99"`` (`core.data.columns`).
-        name: The name of the golden set; None: that of the file.
+        mapping: Role → column, as a dict or ``"target=agent_answer,human_quality=stars"``; a path such as
+            ``output.choices[0].text`` names a column within nested JSON.  `propose_mapping` proposes the other roles.
+        kept: Role → column of an earlier file, such as `GoldenSet.columns`; used if this file has the column and no
+            column with the name of the role.
+        scales: Aspect → confirmed scale; other scales are detected.
+        values: Meanings of codes and choices, such as ``"missing=99"`` (`core.data.columns`).
+        name: The name of the golden set; None takes the file's name.
 
     Raises:
-        GoldenError: The first thing that forbids the use of the file, with row and column; `build_golden` gives all
+        GoldenError: The first problem that prevents use of the file, with row and column; `build_golden` lists all
             findings.
     """
     table, chosen = _read(path, mapping, kept, values=values)
@@ -99,14 +99,14 @@ def load_items(
     kept: abc.Mapping[str, str] | None = None,
     name: str | None = None,
 ) -> GoldenSet:
-    """Load items to score as `load_golden` does, without their labels; `aspects` is empty."""
+    """Load items to score like `load_golden`, but without labels; `aspects` is empty."""
     return items_and_findings(path, mapping, kept, name)[0]
 
 
 def items_and_findings(
     path: str | Path, mapping: Mapped | None = None, kept: abc.Mapping[str, str] | None = None, name: str | None = None
 ) -> tuple[GoldenSet, tuple[FileProblem, ...]]:
-    """Load items as `load_items` does, with the findings on the file."""
+    """Load items like `load_items`, and return the findings on the file too."""
     table, chosen = _read(path, mapping, kept)
     built = build_golden(table, chosen, name=name, labels_needed=False)
     return _usable(built, path), built.findings
@@ -118,17 +118,17 @@ def check_file(
     mapping: Mapped | None = None,
     values: Values | str | abc.Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Check a file and return `as_check_json`; `mapping` and `values` are those of `load_golden`.
+    """Check a file and return `as_check_json`; `mapping` and `values` are as in `load_golden`.
 
-    GoldenError only when it cannot be read at all; the rest are findings.
+    GoldenError only if the file cannot be read at all; all other problems are findings.
     """
     return as_check_json(build_golden(*_read(path, mapping, values=values)))
 
 
 def golden_table(table: Table, named: abc.Collection[str] = ()) -> Table:
-    """Turn pairs and columns of several raters into one row per item and one column per aspect.
+    """Convert pairs and columns of several raters to one row per item and one column per aspect.
 
-    Columns in `named`, to which a person gave a role, are not joined with others.
+    Columns in `named`, whose roles the user set, are not joined with others.
     """
     return with_joined_raters(with_preferences(table), named)
 
@@ -140,7 +140,7 @@ def _read(
     *,
     values: Values | str | abc.Sequence[str] | None = None,
 ) -> tuple[Table, Mapping]:
-    """Read the table of a file, one row per item, and its mapping with a person's answers on columns and values."""
+    """Read a file as a table with one row per item, and its mapping with the user's choices."""
     given = read_map(mapped)
     paths = {*given.values(), *(kept or {}).values()}
     table = read_table(path, max_mb=LIMITS.mb, max_rows=LIMITS.items, paths=paths)
@@ -169,9 +169,9 @@ def build_golden(
 
     Args:
         table: The rows, one per item or per rating (`golden_table`).
-        mapping: Which column plays which part; None: as proposed.
-        scales: Aspect → confirmed scale; the others are found from the values.
-        name: The name of the golden set; None: that of the file.
+        mapping: The roles of the columns; None uses the proposed roles.
+        scales: Aspect → confirmed scale; other scales are detected from the values.
+        name: The name of the golden set; None takes the file's name.
         labels_needed: False ignores label columns, for scoring new items.
 
     Raises:
@@ -238,7 +238,7 @@ def build_golden(
 
 
 def _stem(name: str) -> str:
-    """Return a file's name without its endings: ``"summeval.jsonl.gz"`` → ``"summeval"``."""
+    """Return a file's name without its extensions: ``"summeval.jsonl.gz"`` → ``"summeval"``."""
     base = clean_text(name).rsplit("/", 1)[-1]
     return base.split(".", 1)[0] or base or "golden set"
 
@@ -261,7 +261,7 @@ def sentence(golden: GoldenSet) -> str:
 
 
 def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLog, *, labels_needed: bool) -> bool:
-    """Add findings on the `columns` of the file; return False when there is nothing to build items from."""
+    """Add findings on the `columns` of the file; return False if no items can be built."""
     way = f"Choose one on the Golden set screen or with --map. The columns are: {', '.join(mapping.columns)[:500]}."
     for role, column in mapping.roles.items():
         if column not in columns:
@@ -294,7 +294,7 @@ def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLo
 
 
 def _check_aspect(cells: AspectCells, log: FindingLog) -> None:
-    """Warn of an aspect with too few labels, or with equal ones."""
+    """Warn about an aspect with too few labels, or with identical labels."""
     known = [value for value in cells.values if value is not None]
     if len(known) < 2:
         message = f"{cells.aspect} needs at least 2 labels; it has {len(known)}. Label more items."
@@ -305,7 +305,7 @@ def _check_aspect(cells: AspectCells, log: FindingLog) -> None:
 
 
 def as_check_json(built: BuiltGolden) -> dict[str, Any]:
-    """Return the JSON of ``check``; with errors it counts what could be read, and `digest` is null."""
+    """Return the JSON of ``check``; after errors it counts only readable parts, and `digest` is null."""
     draft = built.draft
     return {
         "name": draft.name if draft else "",
@@ -323,9 +323,9 @@ def as_check_json(built: BuiltGolden) -> dict[str, Any]:
 
 
 def _aspect_json(golden: GoldenSet, aspect: str) -> dict[str, Any]:
-    """Return the scale of an aspect, the numbers of its labels and ratings, and how they spread over groups.
+    """Return the scale of an aspect, its numbers of labels and ratings, and how they spread over groups.
 
-    "n_calibration" counts the labels that would choose criteria with the usual split; null if nothing can be split.
+    "n_calibration" counts the calibration labels of the usual split; null if nothing can be split.
     """
     labels = golden.aspects[aspect]
     groups: dict[str, list[float]] = {}
@@ -360,7 +360,7 @@ _NO_COLUMN = "\0"
 
 
 class RowReader:
-    """Reads one row after the other into an item; what is wrong with a row goes to `log`.  Holds few texts."""
+    """Converts one row after the other to an item; problems with a row go to `log`."""
 
     def __init__(self, mapping: Mapping, log: FindingLog) -> None:
         self.roles, self.log = mapping.roles, log
@@ -368,9 +368,9 @@ class RowReader:
         self.long = mapping.layout == "long"
 
     def read(self, place: int, number: int, row: abc.Mapping[str, Any]) -> Item:
-        """Read the item of the data row at `place` (from 1); messages call it `number`, its number in the file.
+        """Read the item in the data row at `place` (from 1); messages use `number`, its number in the file.
 
-        Its `source_id` is empty where the row names none.
+        `source_id` is empty if the row names no source.
         """
         item_id, target, source_id, system_id, source, context, references = map(row.get, self.columns)
         listed = () if references is None or references == "" else reference_texts(references)
@@ -416,14 +416,14 @@ class RowReader:
 
 @lru_cache(maxsize=200)
 def _shared_text(cell: str) -> str:
-    """Return the text of a source cell; the items of one source share it in memory."""
+    """Return the text of a source cell; items of one source share it in memory."""
     return source_text(cell)
 
 
 def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
-    """Read the items of a file.  A repeated id in a wide file is an error until a person says what it means.
+    """Read the items of a file.  A repeated id in a wide file is an error until the user resolves it.
 
-    Missing ids are made from the places of the data rows, from 1, whatever their numbers in the file.
+    Missing ids are made from the places of the data rows, from 1, not from row numbers in the file.
     """
     reader, done, positions = RowReader(mapping, log), ItemRows(), dict[str, int]()
     items, rows, split = done.items, done.row_of_item, mapping.roles.get("split", _NO_COLUMN)
@@ -455,7 +455,7 @@ def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
 
 
 def _completed(first: Item, item: Item, rows: tuple[int, int], mapping: Mapping, log: FindingLog) -> Item:
-    """Fill what earlier rows of an item left empty; texts that differ between its rows are errors."""
+    """Fill empty fields of an item from its later rows; different texts in its rows are errors."""
     for role in ITEM_ROLES[1:]:
         ours, theirs = getattr(first, role), getattr(item, role)
         if theirs and not ours:
@@ -467,7 +467,7 @@ def _completed(first: Item, item: Item, rows: tuple[int, int], mapping: Mapping,
 
 
 def _name_groups(items: list[Item], rows: abc.Sequence[int], column: str | None, log: FindingLog) -> None:
-    """Give every item a source_id, in place: without a column, items with equal sources are one group."""
+    """Give every item a source_id in place; without a source column, items with equal sources form one group."""
     names: dict[tuple[str, str], str] = {}
     for position, item in enumerate(items):
         if column is None:
@@ -486,12 +486,12 @@ def _name_groups(items: list[Item], rows: abc.Sequence[int], column: str | None,
 
 
 def numbered_id(item: Item, row: int) -> Item:
-    """Give an item whose id is taken an id of its own: ``"T-1052 (row 54)"``."""
+    """Make a repeated id unique: ``"T-1052 (row 54)"``."""
     return replace(item, item_id=f"{item.item_id} (row {row})")
 
 
 def repeated_id(item_id: str, first: int, again: int) -> str:
-    """Say that two rows of a file with one row per item have the same id."""
+    """Write the message for two rows with the same id in a file with one row per item."""
     return f"Rows {first:,} and {again:,} have the same id, {shown(item_id)}."
 
 
@@ -537,7 +537,7 @@ _REPEATED = {
 def checked_texts(
     items: abc.Iterable[tuple[int, Item]], mapping: Mapping, log: FindingLog
 ) -> abc.Iterator[tuple[int, Item]]:
-    """Yield `items` with their rows, and add findings on empty sources, and at the end on empty targets."""
+    """Yield `items` with their rows, and add findings on empty sources and, at the end, on empty targets."""
     target, source = mapping.roles.get("target"), mapping.roles.get("source")
     filled, empty = 0, array("Q")
     for row, item in items:
@@ -561,9 +561,9 @@ SHORTEST_TEXT = 20
 
 
 def repeated_texts(items: abc.Iterable[tuple[int, Item | None]]) -> list[tuple[int, int]]:
-    """Find items that repeat an earlier one: pairs of the place of the item and that of the first with its texts.
+    """Find items with repeated texts: pairs of the item's place and the place of the first item with these texts.
 
-    Target, source and context are compared together, without white space and case, by digests of 128 bits.
+    Target, source and context are compared together, ignoring white space and case, by 128-bit digests.
     """
     first: dict[tuple[bytes, ...], int] = {}
     pairs: list[tuple[int, int]] = []
@@ -578,5 +578,5 @@ def repeated_texts(items: abc.Iterable[tuple[int, Item | None]]) -> list[tuple[i
 
 @lru_cache(maxsize=200)
 def _digest(text: str) -> bytes:
-    """Digest a text without case and white space; the items of one source share the result."""
+    """Digest a text, ignoring case and white space; the items of one source share the result."""
     return blake2b(" ".join(text.split()).casefold().encode(), digest_size=16).digest()

@@ -3,13 +3,13 @@
 ::
 
     open_results(file) ── ResultFile ── propose_columns(results, aspect) ── Columns (correctable)
-                              └── rows_of(results, columns) ── ResultRow of each row ── verdict_of the rows of an item
-    read_verdicts(path, task)         what every command does with VERDICTS
-    in_records(verdicts, task)        the same for all forms that Python callers use
-    preview(results, golden, aspect)  what the import screen shows before anything is stored
+                              └── rows_of(results, columns) ── one ResultRow per row ── verdict_of the rows of an item
+    read_verdicts(path, task)         read the VERDICTS argument of a command
+    in_records(verdicts, task)        the same for the forms that Python callers use
+    preview(results, golden, aspect)  preview an import before anything is stored
     read_replies_file(path, scale)    the command `read-ratings`
 
-A file has any format of `core.data.tables`, with one row per item, or per item and sample. Nested objects become
+A file can have any format of `core.data.tables`, with one row per item, or per item and sample. Nested objects become
 columns with dotted names.
 """
 
@@ -74,22 +74,22 @@ HEAD_ROWS = 1_000
 
 @dataclass(frozen=True)
 class ResultFile:
-    """A file of results: its columns in order, and a table whose rows can be read again and again."""
+    """A file of results: its columns in order, and a table that can be read repeatedly."""
 
     name: str
     columns: tuple[str, ...]
     table: Table | TableFile = field(repr=False)
 
     def numbered(self) -> Iterator[tuple[int, Row]]:
-        """Yield every row with its number in the file; an absent key is an empty cell."""
+        """Yield every row with its number in the file; an absent key becomes an empty cell."""
         return ((number, flattened(row)) for number, row in self.table.numbered())
 
 
 def open_results(file: Path | str | bytes, name: str = "", *, max_mb: float = USUAL_MB) -> ResultFile:
-    """Open a file of replies or scores; an unknown ending is taken for JSON lines, plain or gzip.
+    """Open a file of replies or scores; a file with an unknown extension is read as JSON lines, plain or gzip.
 
     Args:
-        file: A path, read row by row whatever its length, or the bytes of an upload, read whole.
+        file: A path, read row by row at any length, or the bytes of an upload, read whole.
         name: The file name of an upload.
         max_mb: The largest upload, packed and unpacked.
 
@@ -117,7 +117,7 @@ def open_results(file: Path | str | bytes, name: str = "", *, max_mb: float = US
 
 
 def flattened(row: Row, prefix: str = "") -> dict[str, Any]:
-    """Turn objects within objects into columns with dotted names."""
+    """Flatten nested objects into columns with dotted names."""
     flat: dict[str, Any] = {}
     for name, cell in row.items():
         if isinstance(cell, Mapping) and cell:
@@ -151,20 +151,20 @@ class Columns(ColumnRoles):
     """The roles of the columns of a result file."""
 
     def check_role(self, role: str) -> None:
-        """Raise UsageError for a name that is not a role in a result file."""
+        """Raise UsageError if the name is not a role in a result file."""
         if role not in ROLES:
             raise UsageError(f"{role!r} isn't a role in a results file. Use one of: {', '.join(ROLES)}.")
 
     @property
     def replies_first(self) -> bool:
-        """Whether replies count where a row also has a score: they do if named `responses`, or chosen by a person."""
+        """Whether replies take precedence over scores in a row: if named `responses`, or chosen by the user."""
         return "score" not in self.roles or self.found.get("replies") in ("exact", "corrected")
 
 
 def propose_columns(results: ResultFile, aspect: str = "") -> Columns:
-    """Find the columns by name: the usual name of a role first, then other names in their order.
+    """Find the columns by name: the usual name of a role first, then its aliases in order.
 
-    A column of scores named after `aspect` (coherence, score_coherence, scores.coherence) precedes a general one.
+    A score column named after `aspect` (coherence, score_coherence, scores.coherence) precedes a general score column.
     """
     shallow = sorted(results.columns, key=lambda column: column.count("."))
     found = {role: by_name(shallow, (OWN_NAMES[role], *_ALIASES.get(role, "").split()), _last) for role in ROLES}
@@ -196,8 +196,8 @@ def _last(column: str) -> str:
 class ResultRow:
     """One row: its number in the file and its `cells`.
 
-    `replies` is None where the `score` counts, which is as it came.  `words` are the judge's words: its replies, or the
-    reason next to a score.
+    `replies` is None if the `score` counts, which is stored unchanged.  `words` are the judge's words: its replies, or
+    the reason next to a score.
     """
 
     row: int
@@ -209,10 +209,10 @@ class ResultRow:
 
 
 def rows_of(results: ResultFile, columns: Columns, aspect: str = "") -> Iterator[ResultRow]:
-    """Yield the rows in file order; only those of `aspect` where a column names the aspect of each row.
+    """Yield the rows in file order; if a column names the aspect of each row, only those of `aspect`.
 
     Raises:
-        GoldenError: There are no ids, no replies or scores, or no rows on `aspect`; an id is missing, or comes twice
+        GoldenError: There are no ids, no replies or scores, or no rows on `aspect`; an id is missing, or repeated
             without a sample number.
     """
     roles, name = columns.roles, results.name
@@ -255,7 +255,7 @@ def replies_in(cell: Any) -> tuple[str, ...]:
 
 
 def text_of(value: Any) -> str:
-    """Return the words in a JSON value: the value, the content of a message, or the joined texts of its parts."""
+    """Return the text of a JSON value: the value itself, the content of a message, or the joined texts of its parts."""
     if value is None or isinstance(value, str):
         return clean_text(value or "")
     if isinstance(value, Mapping) and (name := next((n for n in ("content", "text", "output_text") if n in value), "")):
@@ -269,7 +269,7 @@ def text_of(value: Any) -> str:
 
 
 def score_in(cell: Any, *, pairs: bool = False) -> Reading:
-    """Read the score in a cell: a number, or with `pairs` also A, B or a tie in words.
+    """Read the score in a cell: a number, or for `pairs` also "A", "B" or "tie".
 
     Empty cells, NaN and N/A have no value; anything else that is not a number also has a `detail`.
     """
@@ -285,21 +285,21 @@ def score_in(cell: Any, *, pairs: bool = False) -> Reading:
 
 
 def out_of_range(number: float, scale: Scale) -> Reading:
-    """Make the reading of a number outside the scale."""
+    """Make the reading of a number outside the scale: Unscored, "out of range"."""
     return Reading(None, "out of range", detail=f"The score {number:g} is outside the scale {scale}.")
 
 
 def readings_of(row: ResultRow, task: Task) -> list[Reading]:
-    """Read each reply of a row on the scale of `task`, or its score as it is."""
+    """Read each reply of a row on the scale of `task`, or take its score unchanged."""
     if row.replies is None:
         return [score_in(row.score, pairs=task.kind == "pair")]
     return [read_rating(reply, task.scale, task.aspect) for reply in row.replies]
 
 
 def verdict_of(rows: Sequence[ResultRow], readings: Sequence[Reading]) -> Verdict:
-    """Combine the `rows` of one item: the mean of their `readings`, and the extra columns of Concord's own files.
+    """Combine the `rows` of one item: average their `readings`, and read the extra columns of Concord's own files.
 
-    That is the mapped score, the calibration mark, and the score of each order of a pair.
+    These columns are the mapped score, the calibration mark, and the score of each order of a pair.
     """
     words, cells = tuple(text for row in rows for text in row.words), rows[0].cells
     verdict = mean_verdict(rows[0].item_id, readings, explanation=words[0] if words else "", raw=words)
@@ -319,10 +319,10 @@ Read = list[tuple[ResultRow, list[Reading]]]
 
 
 def read_rows(results: ResultFile, rows: Iterable[ResultRow], task: Task) -> tuple[Read, bool]:
-    """Read all rows; scores that are codes for "unread", or slips off the scale, become "out of range".
+    """Read all rows; codes for "unread" and typing errors off the scale become "out of range".
 
-    Also returns whether the scores have a scale of their own (`off_scale`).  GoldenError where the scores of pairs are
-    codes whose meaning is not clear.
+    Also returns whether the scores have their own scale (`off_scale`).  GoldenError if the scores of pairs are
+    ambiguous codes.
     """
     read = [(row, readings_of(row, task)) for row in rows]
     codes = {
@@ -358,9 +358,9 @@ def by_item(read: Read) -> Verdicts:
 
 
 def read_verdicts(path: Path | str, task: Task) -> Verdicts:
-    """Read verdicts from a file of scores or replies; an item's score is the mean of its samples or readable replies.
+    """Read verdicts from a file of scores or replies; average the samples or readable replies of an item.
 
-    GoldenError as `rows_of` and `read_rows`, and for a score that is not a number.
+    Raises GoldenError like `rows_of` and `read_rows`, and for a score that is not a number.
     """
     results = open_results(path)
     rows = list(rows_of(results, propose_columns(results, task.aspect), task.aspect))
@@ -381,7 +381,7 @@ FORMS = (
 
 
 def in_records(verdicts: AnyVerdicts, task: Task) -> Verdicts:
-    """Turn any form of verdicts into `Verdicts`; codes and slips off the scale of the labels become Unscored.
+    """Convert verdicts in any form to `Verdicts`; codes, and typing errors off the labels' scale, become Unscored.
 
     UsageError for anything that does not give a number, or None, for each item id.
     """
@@ -421,7 +421,7 @@ def in_records(verdicts: AnyVerdicts, task: Task) -> Verdicts:
 
 
 def off_scale_words(verdicts: Verdicts, scale: Scale) -> list[str]:
-    """Say how many scores are not used because they lie off the scale, and whether the others have another scale."""
+    """Warn how many scores off the scale are not used, and whether the judge has its own scale."""
     lost = [verdict for verdict in verdicts.unscored if verdict.reason == "out of range" and verdict.detail]
     words = []
     if lost:
@@ -439,7 +439,7 @@ def off_scale_words(verdicts: Verdicts, scale: Scale) -> list[str]:
 class ScoredRows:
     """One row per item: ids, `scores` (n,) with NaN for unscored, and the names of its system and source.
 
-    `systems` and `sources` are empty where nothing names them.
+    `systems` and `sources` are empty if no column names them.
     """
 
     item_ids: Sequence[str]
@@ -449,7 +449,7 @@ class ScoredRows:
 
 
 def read_groups(path: Path) -> dict[str, tuple[str, str]]:
-    """Map each item id of a file to its system and source, "" where not named; empty where no column names either."""
+    """Map each item id of a file to its system and source ("" if not named); empty if no column names either."""
     results = open_results(path)
     item = propose_columns(results).roles.get("item_id")
     system, source = ("".join(first_named(results.columns, role)) for role in ("system_id", "source_id"))
@@ -467,11 +467,11 @@ _EXAMPLES, _EXAMPLE_TEXT = 3, 200
 
 @dataclass(frozen=True)
 class ImportPreview:
-    """How a result file fits a golden set on one aspect, and the `judge` that it would make, not yet named.
+    """How a result file fits a golden set on one aspect, and the resulting unnamed `judge`.
 
-    `n_rows` counts the rows read, `n_matched` the items that have one.  Of `n` replies or scores the `unread` are
-    counted by reason, with `examples`: item, row, and how it begins.  `replies` are by item id; next to scores these
-    are the reasons.  Errors among the `findings` forbid the import.
+    `n_rows` counts the rows read, `n_matched` the items with at least one row.  `n` counts the replies or scores.
+    `unread` counts those that could not be read by reason, with `examples`: item, row, and its beginning.  `replies`
+    has the replies by item id, or the reasons next to scores.  Errors among the `findings` prevent the import.
     """
 
     file: str
@@ -496,11 +496,11 @@ class ImportPreview:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why the file can't be added; empty if it can."""
+        """Reasons why the file can't be added; empty if it can."""
         return tuple(finding.message for finding in self.findings if finding.severity == "error")
 
     def as_judge(self, name: str) -> JudgeScores:
-        """Return the judge under a name.  UsageError with the first of `problems`."""
+        """Return the judge with this name.  UsageError with the first of `problems`."""
         if self.problems:
             raise UsageError(f"Can't add {self.file}: {self.problems[0]}")
         return replace(self.judge, name=name.strip())
@@ -509,10 +509,10 @@ class ImportPreview:
 def preview(
     results: ResultFile, golden: GoldenSet, aspect: str, corrected: Mapping[Role, str | None] | None = None
 ) -> ImportPreview:
-    """Match results with the items of `golden`, and list what a user should know before they are stored.
+    """Match results with the items of `golden`, and list the findings to show before they are stored.
 
-    `corrected` maps a role to the column that a person chose, or to None.  AspectError for an unknown aspect,
-    UsageError for an unknown column, GoldenError as `rows_of` and `read_rows`.
+    `corrected` maps a role to the column that the user chose, or to None.  AspectError for an unknown aspect,
+    UsageError for an unknown column, GoldenError as in `rows_of` and `read_rows`.
     """
     task, columns = task_of(golden, aspect), propose_columns(results, aspect)
     for role, column in (corrected or {}).items():
@@ -564,7 +564,7 @@ def preview(
 def _import_findings(
     judge: JudgeScores, verdicts: Verdicts, unknown: Sequence[str], golden: GoldenSet, task: Task
 ) -> Iterator[FileProblem]:
-    """Yield findings on ids that only one side has, on scores off the scale, and on scores that say nothing."""
+    """Yield findings on unmatched ids, on scores off the scale, and on scores without information."""
     without = [item_id for item_id in golden.item_ids if item_id not in verdicts.by_id]
     found: list[tuple[Severity, str]] = []
     if not verdicts:
@@ -603,10 +603,10 @@ def _listed(names: Collection[str], most: int = 10) -> str:
 def read_replies_file(
     path: Path | str, scale: Scale, out: Path | str | None = None, *, aspect: str = ""
 ) -> dict[str, Any]:
-    """Read every reply in `path`; write one line per item to `out`, whole or not at all; return the counts.
+    """Read every reply in `path`, write one line per item to `out`, and return the counts.
 
-    Returns ``{"n_items", "n_replies", "n_read", "n_unread", "reasons": {reason: count}}``.  GoldenError names the row
-    that cannot be used.
+    `out` is written completely or not at all.  Returns ``{"n_items", "n_replies", "n_read", "n_unread", "reasons":
+    {reason: count}}``.  GoldenError names the row that cannot be used.
     """
     rows = read_replies(path, lambda reply: read_rating(reply, scale, aspect))
     if out is not None:
@@ -622,7 +622,7 @@ def read_replies_file(
 
 
 def read_replies(path: Path | str, read: Callable[[str], Reading]) -> list[dict[str, Any]]:
-    """Return one line of a ratings file per item: the mean of the replies that `read` can read, and why others fail."""
+    """Return one line of a ratings file per item: the mean of its readable replies, and why others failed."""
     results = open_results(path)
     columns = propose_columns(results)
     readings: dict[str, list[Reading]] = {}

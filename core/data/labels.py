@@ -1,7 +1,7 @@
-"""Read label cells as numbers, and settle what the numbers of each aspect mean.
+"""Read label cells as numbers, and settle the scale and the missing values of each aspect.
 
-Cells become gold labels, individual ratings and metrics, with a finding for every cell refused.  Then a person's
-answers are applied, and a question is asked where an answer is needed.
+Cells become gold labels, individual ratings and metrics, with a finding for every refused cell.  Then the user's
+answers are applied, and open questions are collected.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ LONGEST_REASON = 5_000
 
 @dataclass
 class ItemRows:
-    """Items with the rows they came from: `item_of_row[i]` is the item of table row i, `row_of_item` its number.
+    """Items with the rows they came from: `item_of_row[i]` is the item of table row i, `row_of_item` its row number.
 
-    `questions`: one for each row with the id of an earlier one.
+    `questions` has one question for each row that repeats an earlier id.
     """
 
     items: list[Item] = field(default_factory=list)
@@ -50,7 +50,7 @@ class ItemRows:
 
 
 class LabelCell(NamedTuple):
-    """A number and its cell: the position of its item, its row and column in the file; its rater and reason, if any.
+    """A number and its cell: the position of its item, its row and column in the file, its rater and its reason.
 
     `rater` is None for a gold label.
     """
@@ -67,7 +67,7 @@ class LabelCell(NamedTuple):
 class AspectCells:
     """The labels of one aspect, gold labels first.
 
-    `reasons`: position of an item → why it was rated so, where the reason belongs to no single rating.
+    `reasons` maps the position of an item to a reason that belongs to no single rating.
     """
 
     aspect: str
@@ -77,12 +77,12 @@ class AspectCells:
 
     @property
     def ratings(self) -> list[LabelCell]:
-        """The labels that raters gave."""
+        """The labels from individual raters."""
         return [label for label in self.labels if label.rater is not None]
 
     @property
     def given(self) -> dict[int, float]:
-        """Position of an item → its gold label, where the file has gold labels."""
+        """Map the position of an item to its gold label, if the file has gold labels."""
         return {label.position: label.value for label in self.labels if label.rater is None}
 
     @property
@@ -102,7 +102,7 @@ class AspectCells:
         return self.labels[0].column if self.labels else None
 
     def change(self, new: abc.Callable[[LabelCell], float | None]) -> None:
-        """Give each label a new value, or remove it (None)."""
+        """Replace the value of each label, or remove the label (None)."""
         changed = ((label, new(label)) for label in self.labels)
         self.labels = [label._replace(value=value) for label, value in changed if value is not None]
 
@@ -114,7 +114,7 @@ Found = abc.Iterator[tuple[str, Any, LabelCell]]
 def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> dict[str, AspectCells]:
     """Read the labels of each aspect, in column order, or in order of first appearance in a long file.
 
-    A finding names each cell that is refused.  GoldenError for more labels or aspects than a golden set may have.
+    A finding names each refused cell.  GoldenError for more labels or aspects than a golden set may have.
     """
     long, n_items = mapping.layout == "long", len(items.items)
     aspects = {} if long else {aspect: AspectCells(aspect, n_items) for aspect in mapping.aspects}
@@ -147,7 +147,7 @@ def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
 
 
 def _check_limits(table: Table, mapping: Mapping, n_labels: int, n_aspects: int) -> None:
-    """Raise GoldenError for more labels, or room for them (items times aspects), or aspects than there may be."""
+    """Raise GoldenError for too many labels, aspects, or places for labels (items times aspects)."""
     if n_aspects > MAX_ASPECTS:
         message = f"The file has labels for more than {MAX_ASPECTS} aspects. Check that this is the right column."
         raise GoldenError(message, file=table.name, column=mapping.roles.get("aspect"))
@@ -157,7 +157,7 @@ def _check_limits(table: Table, mapping: Mapping, n_labels: int, n_aspects: int)
 
 
 def _number(cell: Any, label: LabelCell, aspect: str, log: FindingLog, *, pairs: bool) -> float | None:
-    """Read the label in a cell; None, with an error if there is something that cannot be read."""
+    """Read the label in a cell; None, with a finding, for "no value" or an unreadable cell."""
     row, column = label.row, label.column
     if is_no_value(cell):
         message = f"{shown(cell)} is treated as a missing label."
@@ -182,9 +182,9 @@ def _number(cell: Any, label: LabelCell, aspect: str, log: FindingLog, *, pairs:
 def _filled(
     table: Table, items: ItemRows, column: str, *, long: bool = False
 ) -> abc.Iterator[tuple[int, Row, int, Any]]:
-    """Yield row number, row, position of the item, and cell of the cells that are not empty.
+    """Yield row number, row, position of the item, and cell for each cell that is not empty.
 
-    In a wide file a row that repeats an id is left out: it is an error already.
+    Rows of a wide file that repeat an id are skipped, because they are errors already.
     """
     for (number, row), position in zip(table.numbered(), items.item_of_row, strict=True):
         cell = row.get(column)
@@ -195,7 +195,7 @@ def _filled(
 def _wide_cells(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> Found:
     """Yield gold labels, then lists of ratings.
 
-    A rater named twice in one row counts as two ("W4", "W4 (2)"), so that no rating is lost.
+    A rater named twice in one row counts as two raters ("W4", "W4 (2)"), so that no rating is lost.
     """
     for aspect, column in mapping.gold_columns.items():
         for number, _, position, cell in _filled(table, items, column):
@@ -220,7 +220,7 @@ def _wide_cells(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
 
 
 def _read_reasons(cells: AspectCells, table: Table, mapping: Mapping, items: ItemRows) -> None:
-    """Read the reasons of a wide file that do not come one for each rating."""
+    """Read the reasons in a wide file that apply to an item and not to a single rating."""
     lists = [column for column, aspect, _, _ in mapping.rating_columns if aspect == cells.aspect]
     for column in mapping.reason_columns(cells.aspect):
         for _, row, position, cell in _filled(table, items, column):
@@ -230,7 +230,7 @@ def _read_reasons(cells: AspectCells, table: Table, mapping: Mapping, items: Ite
 
 
 def _long_cells(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> Found:
-    """Yield one rating per row.  The aspect is in a cell, or it is the name of the column."""
+    """Yield one rating per row.  The aspect is in a cell, or is the name of the column."""
     roles, names = mapping.roles, dict(mapping.values.names)
     columns = {column: aspect for aspect, column in mapping.gold_columns.items()}
     if {"aspect", "value"} <= roles.keys():
@@ -257,7 +257,7 @@ def _long_cells(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
 def read_metrics(
     table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
 ) -> dict[str, tuple[float | None, ...]]:
-    """Map each metric to one value per item; a cell that is not a number is left out with a finding."""
+    """Map each metric to one value per item; a cell that is not a number is skipped with a finding."""
     metrics: dict[str, tuple[float | None, ...]] = {}
     for name, column in mapping.metric_columns.items():
         values: list[float | None] = [None] * len(items.items)
@@ -272,12 +272,12 @@ def read_metrics(
 
 
 def aspects_in(table: Table, column: str) -> list[str]:
-    """List the aspects that the cells of a long file's `column` name, each by its first spelling."""
+    """List the aspects in the `column` of a long file, each with its first spelling."""
     return list(_spellings(table, column).values())
 
 
 def _spellings(table: Table, column: str) -> dict[str, str]:
-    """Map each aspect in a column, in the form in which aspects are compared, to its first spelling."""
+    """Map each normalised aspect in a column to its first spelling."""
     spellings: dict[str, str] = {}
     for row in table.rows:
         if written := read_id(row.get(column))[:200]:
@@ -289,14 +289,14 @@ def _reason(cell: Any) -> str:
     return "" if cell is None or is_no_value(cell) else str(cell).strip()[:LONGEST_REASON]
 
 
-# ── what the numbers mean ────────────────────────────────────────────────────────────────────────────────────
+# ── meaning of the numbers ───────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question about an aspect, or an id, that a person has to answer before the file can be used.
+    """A question about an aspect or an id that the user must answer before the file can be used.
 
-    "ids": are the `rows`, which have the id `aspect`, two items?  "missing": are `numbers` labels?
+    "ids": are the `rows`, which share the id `aspect`, different items?  "missing": are `numbers` labels?
     """
 
     kind: Literal["ids", "missing"]
@@ -306,7 +306,7 @@ class Question:
 
 
 def leave_out_missing(aspects: abc.Mapping[str, AspectCells], mapping: Mapping, log: FindingLog) -> None:
-    """Remove the labels that a person declared missing, in place; a note counts them."""
+    """Remove the labels that the user declared missing, in place; a note counts them."""
     for aspect, cells in aspects.items():
         lost = [label for label in cells.labels if mapping.values.is_missing(label.value, aspect)]
         if lost:
@@ -323,10 +323,10 @@ def settle(
     worded: abc.Collection[str],
     log: FindingLog,
 ) -> tuple[Scale, list[Question]]:
-    """Find the scale of an aspect with labels, and the questions that a person must answer; labels change in place.
+    """Find the scale of an aspect, and the questions that the user must answer; labels change in place.
 
-    `worded` are the columns in which words, now numbers from 1 to 3, say which text of a pair is better.  GoldenError
-    for a confirmed scale that does not run from low to high.
+    `worded` are columns of preferences in words, which are numbers from 1 to 3 by now.  GoldenError for a confirmed
+    scale that does not run from low to high.
     """
     aspect, values, scale, pairs = cells.aspect, mapping.values, confirmed, mapping.kind == "pair"
     asked: list[Question] = []
@@ -376,9 +376,9 @@ def settle(
 def _settle_preferences(
     cells: AspectCells, mapping: Mapping, worded: abc.Collection[str], log: FindingLog
 ) -> Scale | None:
-    """Turn codes for a choice between two texts into 1, 2 and 3, in place.
+    """Convert codes for a choice between two texts to 1, 2 and 3, in place.
 
-    Returns the scale of such choices, None for a graded scale that is to be found.
+    Returns the scale of these choices; None for a graded scale, which is still to be found.
     """
     labels = cells.labels
     numbers, column = {label.value for label in labels}, labels[0].column
@@ -401,10 +401,10 @@ def _settle_preferences(
 
 
 def codes_of(numbers: abc.Set[float], sides: Sides | None) -> tuple[float, float, float] | Literal["scale"] | None:
-    """Return the codes for the first text, the second and a tie; "scale"; or None where it is not clear.
+    """Return the codes for the first text, the second text and a tie; "scale" for a scale; None if ambiguous.
 
-    On a scale high numbers prefer the second text.  `sides` are the ends of the names of the texts' columns: next to _1
-    and _2 the numbers 1 and 2 are the texts, next to _0 and _1 so are 0 and 1.
+    On a scale, high numbers prefer the second text.  `sides` are the endings of the names of the texts' columns.  With
+    _1 and _2 the numbers 1 and 2 stand for the texts; with _0 and _1 the numbers 0 and 1 do.
     """
     if sides == ("1", "2") and numbers <= {1, 1.5, 2}:
         return 1.0, 2.0, 1.5
@@ -422,7 +422,7 @@ def _listed(labels: abc.Iterable[LabelCell]) -> str:
     return ", ".join(f"{number:g}" for number in first[:8]) + (" …" if len(first) > 8 else "")
 
 
-# ── scales, and numbers that are no labels ───────────────────────────────────────────────────────────────────────
+# ── scales, and numbers that are not labels ──────────────────────────────────────────────────────────────────────
 
 USUAL = tuple(
     Scale(float(low), float(high))
@@ -452,12 +452,12 @@ _MANY_OFF = 0.05
 
 
 def find_scale(gold: abc.Sequence[float], ratings: abc.Sequence[float] = (), *, all_count: bool = False) -> Scale:
-    """Find the narrowest scale in use that holds the values, with a step of 1, 0.5 or None (continuous).
+    """Find the narrowest usual scale that contains the values, with a step of 1, 0.5 or None (continuous).
 
-    Steps are read from the individual `ratings` where there are any, for gold labels may be means of them.  A range
-    of more than 20 steps counts as continuous.  Ends cannot be known from values alone (labels of a 1-5 scale
-    that never reach 5 read as 1-4): proposals are shown and can be confirmed.  What `strays` finds is left outside,
-    unless `all_count`.  Where no scale in use holds the values, its ends are theirs.  ValueError without values.
+    Steps are read from the individual `ratings` if there are any, since gold labels can be their means.  A range of
+    more than 20 steps counts as continuous.  The ends are a proposal to confirm: labels of a 1-5 scale that never reach
+    5 are read as 1-4.  Values found by `strays` lie outside, unless `all_count`.  If no usual scale contains the
+    values, the scale runs from the least to the largest.  ValueError without values.
     """
     values = np.asarray([*gold, *ratings], dtype=np.float64)
     if not values.size:
@@ -478,7 +478,7 @@ def find_scale(gold: abc.Sequence[float], ratings: abc.Sequence[float] = (), *, 
 
 
 def _odd_one_out(labels: abc.Sequence[LabelCell]) -> LabelCell | None:
-    """Find a single label just above the scale from 1 to 5 or 1 to 7 that many others fill, such as a 6."""
+    """Find a single label just above a scale from 1 to 5 or 1 to 7 that many others use, such as a 6."""
     highest = max(labels, key=lambda label: label.value)
     others = [label.value for label in labels if label is not highest]
     filled = len(others) >= _MANY and min(others) >= 1 and max(others) in (5, 7)
@@ -486,15 +486,15 @@ def _odd_one_out(labels: abc.Sequence[LabelCell]) -> LabelCell | None:
 
 
 def is_usual(scale: Scale) -> bool:
-    """Whether the scale is a usual one."""
+    """Return whether the scale is a usual one, such as 1 to 5."""
     return Scale(scale.low, scale.high) in USUAL
 
 
 def strays(values: FloatArray) -> tuple[float, ...]:
-    """Find the different values off the scale that the others fit: codes for "no answer", and slips.
+    """Find the distinct values off the scale of the others: codes for "no answer", and typing errors.
 
-    A code such as 99 or -1 may come any number of times.  A slip is rare and far from all other labels.  A 0 is
-    doubtful where the others fill a scale from 1 to 5, 6 or 7.
+    A code such as 99 or -1 can occur any number of times.  A typing error is rare and far from all other labels.  A 0
+    is doubtful if the others use a scale from 1 to 5, 6 or 7.
     """
     different, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     for usual in USUAL:
@@ -513,14 +513,17 @@ def strays(values: FloatArray) -> tuple[float, ...]:
 
 
 def _are_strays(off: FloatArray, n_off: NDArray[Any], on: FloatArray, n_on: NDArray[Any], width: float) -> bool:
-    """Whether the values `off` a scale, each coming `n_off` times, are codes or slips next to those `on` it."""
+    """Return whether the values `off` a scale are codes or typing errors next to those `on` it.
+
+    `n_off` and `n_on` count the occurrences of each value.
+    """
     if on.size < 2:
         return False
     widest_gap, away = float(np.diff(on).max()), np.maximum(on.min() - off, off - on.max())
     if off.tolist() == [-1.0] and on[0] == 0 and on[-1] >= 3:
         return True  # no scale runs from -1 to 3
     if set(off.tolist()) <= CODES:
-        # 8 and 9 may continue the scale, and so may the negative numbers of a scale around 0
+        # 8 and 9 can continue the scale, as can negative numbers on a scale around 0
         around_zero = on.min() <= 0 and on.max() <= 3 if width > 1 else on.size < 4
         apart = np.where(off < 0, (not around_zero) | (away > _FAR_CODES), away > widest_gap)
         return bool((apart & ((on.size > 2) | (away > 10))).all())
@@ -529,10 +532,10 @@ def _are_strays(off: FloatArray, n_off: NDArray[Any], on: FloatArray, n_on: NDAr
 
 
 def off_scale(scores: FloatArray, scale: Scale) -> tuple[NDArray[np.bool_], bool]:
-    """Find codes for "unread" and slips among the `scores` (n,; NaN for none) of a judge, given labels on `scale`.
+    """Find codes for "unread" and typing errors among a judge's `scores` (n,; NaN for none), given labels on `scale`.
 
-    Where other scores lie off the scale, too, the judge has a scale of its own.  Returns a mask (n,) of scores that do
-    not count, and whether the judge has its own scale.
+    If other scores lie off the scale too, the judge has its own scale.  Returns a mask (n,) of scores that do not
+    count, and whether the judge has its own scale.
     """
     known = ~np.isnan(scores)
     off = known & ~((scores >= scale.low - 1e-9) & (scores <= scale.high + 1e-9))

@@ -1,8 +1,8 @@
-"""Download public sets of human ratings from their homes and convert them to golden files.
+"""Download public sets of human ratings from their publishers and convert them to golden files.
 
 ``public_sets.yaml`` names the sets, their addresses, licences and the fields of their aspects; one function per set
-converts its rows.  Ids are made in order of first appearance, and raters are numbered, so that golden files have no
-names of people.  Nothing that is downloaded is executed.
+converts its rows.  Ids are made in order of first appearance, and raters are numbered, so golden files contain no names
+of people.  Nothing that is downloaded is executed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Aspects = Mapping[str, tuple[str, float, float]]
 
 @dataclass(frozen=True)
 class SetFile:
-    """One file of a set: what it is for (`role`), its name, and its addresses in the order to try."""
+    """One file of a set: its `role`, its name, and its addresses in the order to try."""
 
     role: str
     file: str
@@ -46,7 +46,7 @@ class SetFile:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A public set of texts that raters labelled; `n_items` and `n_sources` are what the whole set gives."""
+    """A public set of texts with human ratings; `n_items` and `n_sources` count the whole set."""
 
     name: str
     title: str
@@ -72,7 +72,7 @@ CATALOGUE: Final = TypeAdapter(tuple[Benchmark, ...]).validate_python(
 
 
 def find_benchmark(name: str) -> Benchmark:
-    """Return the set called `name` (case, ``-`` and ``_`` do not matter); UsageError lists the known ones."""
+    """Return the set called `name` (case, ``-`` and ``_`` do not matter); UsageError lists the known names."""
     wanted = name.strip().lower().replace("_", "-")
     known = {benchmark.name: benchmark for benchmark in CATALOGUE}
     if wanted not in known:
@@ -83,8 +83,8 @@ def find_benchmark(name: str) -> Benchmark:
 def fetch_benchmark(benchmark: Benchmark, out: Path, *, force: bool = False) -> dict[str, Any]:
     """Download `benchmark` and write its golden file to `out` (.jsonl); `force` overwrites an existing file.
 
-    Returns the JSON of ``fetch``: what was written, the files it was made from, and the findings of `check`.
-    DownloadError, GoldenError (a wrong shape or size) or UsageError; nothing is written then.
+    Returns the JSON of ``fetch``: the file written, the files it was made from, and the findings of `check`. Raises
+    DownloadError, GoldenError (wrong shape or size) or UsageError without writing anything.
     """
     if out.suffix != ".jsonl":
         raise UsageError(f"The name of the output file (--out) must end in .jsonl; got {str(out)!r}.")
@@ -133,7 +133,7 @@ def fetch_benchmark(benchmark: Benchmark, out: Path, *, force: bool = False) -> 
 
 
 def _download(benchmark: Benchmark, part: SetFile, path: Path) -> str:
-    """Download the part to `path` from the first of its addresses that works; return that address."""
+    """Download the file to `path` from the first address that works; return that address."""
     failures = []
     for address in part.addresses:
         try:
@@ -154,8 +154,8 @@ def _download(benchmark: Benchmark, part: SetFile, path: Path) -> str:
 def summeval(parts: Parts, aspects: Aspects) -> list[Row]:
     """Convert SummEval: 100 CNN/DailyMail articles × 16 systems, rated 1 to 5 by 3 experts and 5 crowd workers.
 
-    The annotation file (``ratings``, JSONL) comes without the articles, so the texts are taken from UniEval's release
-    of the same items (``texts``, JSON) and joined to the ratings by document and system.
+    The annotation file (``ratings``, JSONL) has no articles, so the texts come from UniEval's release of the same items
+    (``texts``, JSON) and joined to the ratings by document and system.
     """
     rated = {(row["id"], row["model_id"]): row for row in parts["ratings"]}
     ids, rows = _Ids("se"), []
@@ -176,7 +176,8 @@ def summeval(parts: Parts, aspects: Aspects) -> list[Row]:
 def newsroom(parts: Parts, aspects: Aspects) -> list[Row]:
     """Convert Newsroom: 60 articles × 7 systems, crowd ratings of 1 to 5, one rating per row (``ratings``, CSV).
 
-    The raters are not named.  The file is encoded for a web page: entities become characters, paragraph marks lines.
+    The raters are not named.  The file is encoded as HTML: entities become characters, and paragraph tags become line
+    breaks.
     """
     ids, rows = _Ids("nr"), []
     for (article, system), records in _grouped(parts["ratings"], "ArticleID", "System").items():
@@ -211,7 +212,7 @@ def topical_chat(parts: Parts, aspects: Aspects) -> list[Row]:
 def webnlg(parts: Parts, aspects: Aspects) -> list[Row]:
     """Convert WebNLG 2017: 223 sets of triples × 10 teams, crowd ratings of 1 to 3 (``ratings``, CSV, one per row).
 
-    The team ``webnlg`` is the gold text, the reference of the others.  R writes NA where there is no value.
+    The texts of team ``webnlg`` are the gold texts, and the references for the others.  NA is a missing value.
     """
     groups = _grouped(parts["ratings"], "mr", "team")
     gold = {data: _text(records[0]["text"]) for (data, team), records in groups.items() if team == "webnlg"}
@@ -260,7 +261,7 @@ class _Ids:
 
 
 def _rated(aspect: str, ratings: Sequence[float | None]) -> Row:
-    """Return ratings and their mean, rounded to ten digits, so that the same rows give the same bytes."""
+    """Return ratings and their mean, rounded to ten digits, so that equal rows give identical bytes."""
     given = [rating for rating in ratings if rating is not None]
     return {f"human_{aspect}": round(fmean(given), 10) if given else None, f"ann_{aspect}": ratings}
 

@@ -1,9 +1,8 @@
-"""Turn columns of several raters, and pairs of texts, into one row per item and one column per aspect.
+"""Convert columns of several raters, and pairs of texts, to one row per item and one column per aspect.
 
-The columns of several raters become one: ``rater_1_quality, rater_2_quality`` → ``ann_quality``.  A pair of texts, of
-which people prefer one, is an item whose target is text A and whose context is text B.  A preference is a label from 1
-(A is better) by 2 (a tie) to 3 (B is better).  What numbers mean is settled when all labels were read
-(`core.data.labels`).
+The columns of several raters become one: ``rater_1_quality, rater_2_quality`` → ``ann_quality``.  A pair of texts is an
+item with text A as its target and text B as its context.  A preference is a label: 1 (A is better), 2 (a tie) or 3 (B
+is better).  The meaning of numbers is settled after all labels are read (`core.data.labels`).
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _NO_RATERS = (
     | frozenset(
         "mean avg average median std sd var min max n count total sum id name text comment comments note notes reason "
         "explanation rationale confidence time seconds date rank gold reference final raw norm weight "
-        # sides, moments and things, each of which has labels of its own
+        # sides, times and parts that have their own labels
         "chosen rejected accepted winner loser first second left right best worst before after pre post old "
         "new original edited revised initial source target context question query prompt answer response "
         "reply summary document article passage output input image video audio language content style tone "
@@ -58,14 +57,14 @@ _OTHERS, _SAMPLE, _MOST = 0.2, 2_000, 10
 
 
 def with_joined_raters(table: Table, kept: abc.Collection[str] = ()) -> Table:
-    """Join the columns of raters whose names show it (`joined`).  Columns in `kept` stay: a person gave them a role."""
+    """Join columns whose names show that they belong to raters (`joined`); leave columns in `kept`, with a role."""
     for aspect, columns in _rater_columns(table, kept).items():
         table = joined(table, aspect, columns)
     return table
 
 
 def joined(table: Table, aspect: str, columns: abc.Mapping[str, str]) -> Table:
-    """Turn `columns`, each with its rater, into ``ann_<aspect>`` and ``annotators_<aspect>``; a finding says so."""
+    """Join `columns` (column → rater) to ``ann_<aspect>`` and ``annotators_<aspect>``, and add a finding."""
     ratings, names, raters = ANN + aspect, f"{ANNOTATORS}_{aspect}", list(columns.values())
     rows = tuple({**row, ratings: [row.get(name) for name in columns], names: raters} for row in table.rows)
     place = table.columns.index(next(iter(columns)))
@@ -85,9 +84,9 @@ def joined(table: Table, aspect: str, columns: abc.Mapping[str, str]) -> Table:
 
 
 def unnamed_labels(table: Table, mapping: Mapping) -> tuple[str, ...]:
-    """List the columns without a role that hold whole numbers up to 10: raters, aspects, or no labels.
+    """List columns without a role that contain whole numbers up to 10: raters, aspects, or no labels.
 
-    A person has to say which.  Empty where the file has other labels, or only one such column.
+    The user has to say which.  Empty if the file has other labels, or only one such column.
     """
     if mapping.aspects or "value" in mapping.roles:
         return ()
@@ -101,7 +100,7 @@ def unnamed_labels(table: Table, mapping: Mapping) -> tuple[str, ...]:
 
 
 def with_named_raters(table: Table, given: abc.Mapping[str, str]) -> tuple[Table, dict[str, str]]:
-    """Rename the columns that a person gave a rater's name, such as ``rater_1_quality``; return the other roles too."""
+    """Rename the columns that the user assigned to raters, such as ``rater_1_quality``; return the other roles too."""
     names = {
         column: role
         for role, column in given.items()
@@ -115,7 +114,7 @@ def with_named_raters(table: Table, given: abc.Mapping[str, str]) -> tuple[Table
 
 
 def separated(table: Table, ratings: str) -> Table:
-    """Undo `with_joined_raters` for one column of `ratings`: its columns are aspects of their own."""
+    """Undo `with_joined_raters` for one column of `ratings`: its columns become separate aspects."""
     place, columns = table.columns.index(ratings), table.joined[ratings]
     return replace(
         table,
@@ -126,8 +125,8 @@ def separated(table: Table, ratings: str) -> Table:
 
 
 def _rater_columns(table: Table, kept: abc.Collection[str]) -> dict[str, dict[str, str]]:
-    """Map aspect → column → rater, for aspects that two or more columns of numbers hold."""
-    # quality_1 and quality_2 next to answer_1 and answer_2 are labels of two texts, and not of two raters
+    """Map aspect → column → rater, for aspects with two or more columns of numbers."""
+    # quality_1 and quality_2 next to answer_1 and answer_2 are labels of two texts, not of two raters
     digits = pair_in(table.columns) is None
     found: dict[str, dict[str, str]] = {}
     for name in table.columns:
@@ -194,9 +193,10 @@ LEVELS = {A_BETTER: "A is better", TIE: "a tie", B_BETTER: "B is better"}
 
 
 def with_preferences(table: Table) -> Table:
-    """Read the preferences of a table of pairs as numbers and both systems in one column; leave other tables.
+    """Convert preferences in a table of pairs to numbers, and join both systems in one column.
 
-    A preference is a word for a side ("A", "model_b", "left", "tie") or the name of the better system.
+    Other tables stay unchanged.  A preference is a word for a side ("A", "model_b", "left", "tie") or the name of the
+    better system.
     """
     pair = pair_in(table.columns)
     if pair is None:
@@ -213,7 +213,7 @@ def with_preferences(table: Table) -> Table:
     systems = [[str(row.get(side, "")).strip() for side in sides] for row in table.rows]
 
     def choice(cell: Any, systems: abc.Sequence[str]) -> Any:
-        """Return a choice in words as a number; other cells stay, and the reader of labels refuses them."""
+        """Return a choice in words as a number; other cells stay, and the label reader refuses them."""
         if not isinstance(cell, str):
             return cell
         side = of_texts.get(side_key(cell)) or side_named(cell, ends)
@@ -249,15 +249,15 @@ def with_preferences(table: Table) -> Table:
 
 
 def systems_of(system_id: str) -> tuple[str, str] | None:
-    """Return the systems of text A and text B in an item's `system_id`; None where it does not name two."""
+    """Return the systems of text A and text B in an item's `system_id`; None unless it names two systems."""
     first, versus, second = system_id.partition(VERSUS)
     return (first, second) if versus else None
 
 
 def side_named(words: str, ends: Sides = ("a", "b")) -> float | None:
-    """Return the preference in words for a side ("A", "model_b is better", "left", "tie"); None for other words.
+    """Convert a word for a side ("A", "model_b is better", "left", "tie") to a preference; None for other words.
 
-    `ends` are what the names of the two texts end in: next to _1 and _2 "model 2" is the second.
+    `ends` are the endings of the names of the two texts: with _1 and _2, "model 2" is the second.
     """
     word = _WINS.sub("", side_key(words).removeprefix("the_"))
     if words.strip() == "=" or _TIES.fullmatch(word):

@@ -1,17 +1,16 @@
-"""Select what judges are calibrated and measured on: aspect, split, required labels, and texts already seen.
+"""Select the items to calibrate and measure judges on: aspect, split, required labels, and known texts.
 
-Split by source, or by source and system, so that nothing judged held out was seen before.  Selecting and
+Splits are by source, or by source and system, so that the two sets never share a source (or a system).  Selecting and
 reporting on the same items is optimistic, so the split is made before anything is drafted.
 
-How many labels calibrating takes counts *calibration* labels, those that choose the criteria: where half of the
-sources are held out, about half of all labels.  Measured over 34 runs of the offline judge on public sets, with
-its drafts and refinements alone (`fit_strengths=False`), mean alignment with raters on held-out items.
+The required number of labels counts *calibration* labels, which choose the criteria.  If half of the sources are held
+out, these are about half of all labels.  The numbers come from 34 runs of the offline judge on public sets, with drafts
+and refinements alone (`fit_strengths=False`), by mean alignment with raters on held-out items.
 
-Which items are the same text is known by short digests that a file can hold without holding the texts: of its target,
-source and context, as a judge sees them, not of ids, labels or ratings.  Line ends (CR LF, CR) and Unicode forms (NFC)
-are made alike first, and nothing else is.  A digest is 12 hex digits (48 bits) of a SHA-256: among 1,600 known texts
-and 100,000 others one is taken for known by chance in 1 of 1.8 million files.  It does not give a text away; whoever
-has a text can tell whether it was among them.
+Short digests identify a text by its target, source and context, not by ids, labels or ratings.  A file can hold them
+without holding the texts.  Only line ends (CR LF, CR) and Unicode forms (NFC) are normalised first.  A digest is 12 hex
+digits (48 bits) of a SHA-256.  With 1,600 known texts and 100,000 others, a false match occurs in 1 of 1.8 million
+files.  A digest does not reveal its text, but whoever has a text can check whether it was among the known ones.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def _labels_of(golden: GoldenSet, aspect: str) -> AspectLabels:
 
 
 def task_of(golden: GoldenSet, aspect: str, definition: str = "", scale: Scale | None = None) -> Task:
-    """Make the task of rating `aspect`; AspectError lists the aspects of the golden set if it has no such aspect."""
+    """Make the task of rating `aspect`.  AspectError lists the aspects of the golden set if this one is unknown."""
     return Task(aspect, golden.kind, scale or _labels_of(golden, aspect).scale, definition)
 
 
@@ -83,10 +82,10 @@ def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
 
 
 def few_labels(n: int, *, refining: bool = False) -> str:
-    """Warn that `n` calibration labels are few; "" for 100 or more.
+    """Warn if `n` calibration labels are too few; "" for 100 or more.
 
-    In 34 measured runs with drafted criteria, calibrating did worse than the baseline in 44 % of runs on 50 labels
-    and in 26 % on 100; on 20 it reached 0.495, the baseline 0.500, and 0.520 without refining.
+    In 34 measured runs with drafted criteria, calibration did worse than the baseline in 44 % of runs with 50 labels,
+    and in 26 % with 100.  With 20 labels it reached 0.495 (0.520 without refining), the baseline 0.500.
     """
     if n >= ENOUGH:
         return ""
@@ -95,12 +94,12 @@ def few_labels(n: int, *, refining: bool = False) -> str:
 
 
 def few_held_out(n: int) -> str:
-    """Warn that `n` held-out labels are few; "" for 100 or more."""
+    """Warn if `n` held-out labels are too few; "" for 100 or more."""
     return "" if n >= ENOUGH else f"Only {n} held-out labels, so the interval is wide."
 
 
 def too_few_to_stack(n: int) -> str:
-    """Say that `n` labels are too few to learn weights; "" if they are enough."""
+    """Warn if `n` labels are too few to learn weights; "" if they are enough."""
     if n >= TO_STACK:
         return ""
     return f"Only {n} labels are left to fit on; weights need at least {TO_STACK}, because with fewer they fit noise"
@@ -120,11 +119,11 @@ def split_sources(
 ) -> Split:
     """Split the items labelled on `aspect` into calibration and held-out.
 
-    `fraction` (0 to 1, ends excluded) of the sources, rounded, go to calibration.  "sources+systems" also holds out
-    half of the systems: calibration keeps items of the other systems only, held-out those of held-out systems only, so
-    that neither source nor system is shared; the rest is `dropped`.  `given` takes the file's ``split`` column instead.
-    The same seed gives the same split.  AspectError when the aspect or what either part would hold cannot be used;
-    GoldenError for fewer than 2 sources or systems or an unusable ``split`` column; UsageError for a bad `fraction`.
+    A `fraction` (between 0 and 1, exclusive) of the sources, rounded, goes to calibration.  "sources+systems" also
+    holds out half of the systems, so that the sets share neither sources nor systems; all other items are `dropped`.
+    `given` takes the file's ``split`` column instead.  The same seed gives the same split.  AspectError if the aspect
+    or either set cannot be used; GoldenError for fewer than 2 sources or systems, or an unusable ``split`` column;
+    UsageError for an invalid `fraction`.
     """
     if given:
         usable_aspect(golden, aspect)
@@ -135,12 +134,12 @@ def split_sources(
 def grown_split(
     split: Split, old: GoldenSet, new: GoldenSet, *, aspect: str, fraction: float = 0.5, seed: int | None = None
 ) -> Split:
-    """Extend the `split` of `old` to `new`: known sources keep their side, and only new ones are divided.
+    """Extend the `split` of `old` to `new`: known sources stay in their set, and only new ones are divided.
 
-    A source is known when its text is (`source_digest`), whatever its id; all its items labelled in `new` go to its
-    side.  Of the new sources `fraction` go to calibration, drawn as in `split_sources` (one alone falls to either side
-    with that chance); `seed` None takes the seed of `split`.  With "sources+systems" known systems keep their side
-    too.  GoldenError for a source whose text is on both sides, unless its id tells which one it was.
+    A source is known by its text (`source_digest`), whatever its id; all its items labelled in `new` go to its set.  A
+    `fraction` of the new sources goes to calibration, drawn as in `split_sources`; a single new source goes there with
+    that probability.  `seed` None takes the seed of `split`.  With "sources+systems" known systems stay in their set
+    too.  GoldenError for a source whose text is in both sets, unless its id decides.
     """
     systems = {old.items[k].system_id: True for k in split.calibration}
     systems |= {old.items[k].system_id: False for k in split.held_out}
@@ -159,7 +158,7 @@ def _drawn_split(
     sources: Mapping[str, bool],
     systems: Mapping[str, bool],
 ) -> Split:
-    """Draw a split in which known `sources` and `systems` keep their side."""
+    """Draw a split in which known `sources` and `systems` stay in their set."""
     if not 0 < fraction < 1:
         raise UsageError(f"The calibration fraction must be between 0 and 1; got {fraction:g}.")
     usable_aspect(golden, aspect)
@@ -194,9 +193,9 @@ def _labelled(golden: GoldenSet, aspect: str) -> IntArray:
 
 
 def _known_sides(split: Split, old: GoldenSet, new: GoldenSet) -> dict[str, bool]:
-    """Map source_id in `new` → whether it calibrates, for the sources whose text has a side in `old`."""
+    """Map each source_id in `new` with a known text to whether it belongs to calibration in `old`."""
     by_source = has_sources(old) and has_sources(new)
-    known: dict[tuple[str, str], set[bool]] = {}  # by text, and by id and text for a text that is on both sides
+    known: dict[tuple[str, str], set[bool]] = {}  # by text, or by id and text if both sets have the text
     for positions, calibrates in ((split.calibration, True), (split.held_out, False)):
         for item in (old.items[k] for k in positions):
             digest = source_digest(item, by_source=by_source)
@@ -219,7 +218,7 @@ def _known_sides(split: Split, old: GoldenSet, new: GoldenSet) -> dict[str, bool
 
 
 def calibration_labels(golden: GoldenSet, aspect: str) -> int | None:
-    """Count the labels of `aspect` that would choose criteria with the usual split; None if nothing can be split."""
+    """Count the calibration labels of `aspect` in the usual split; None if nothing can be split."""
     try:
         return len(split_sources(golden, aspect=aspect).calibration)
     except (AspectError, GoldenError):
@@ -229,7 +228,7 @@ def calibration_labels(golden: GoldenSet, aspect: str) -> int | None:
 def inner_fold(
     positions: Sequence[int], source_codes: IntArray, fraction: float, seed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Split `positions` by source into those to fit on, about `fraction` of the sources, and those to validate on.
+    """Split `positions` by source into a fitting set, with about `fraction` of the sources, and a validation set.
 
     `source_codes` (n_items,) as in `GoldenSet.source_codes`.  GoldenError for fewer than 2 sources.
     """
@@ -250,7 +249,7 @@ def _share(codes: IntArray, fraction: float, rng: Generator, what: str, file: st
 
 
 def _given_split(golden: GoldenSet, aspect: str, kind: SplitKind, seed: int) -> Split:
-    """Follow the split column of the file; items with any other name are dropped."""
+    """Split by the split column of the file; items with any other value are dropped."""
     if not golden.given_split:
         raise GoldenError(
             "The file has no split column. Add one that contains calibration or held_out.",
@@ -275,7 +274,7 @@ def _given_split(golden: GoldenSet, aspect: str, kind: SplitKind, seed: int) -> 
 def _divided(golden: GoldenSet, aspect: str, fitting: _Mask, held_out: _Mask, *, kind: SplitKind, seed: int) -> Split:
     """Split the labelled positions (n,) by two masks (n,); items in neither are dropped.
 
-    AspectError unless both sides hold at least 2 labels.
+    AspectError unless both sets have at least 2 labels.
     """
     n_calibration, n_held_out = int(fitting.sum()), int(held_out.sum())
     if min(n_calibration, n_held_out) < 2:
@@ -292,9 +291,9 @@ def _divided(golden: GoldenSet, aspect: str, fitting: _Mask, held_out: _Mask, *,
 def whole_sources(
     source_codes: IntArray, positions: IntArray, n_items: int, generator: np.random.Generator
 ) -> IntArray:
-    """Draw whole sources at random until at least `n_items` of `positions` are in; return these, ascending.
+    """Draw whole sources at random until they cover at least `n_items` of `positions`; return these, ascending.
 
-    `source_codes` is (n_items,) over the whole golden set.  Returns all of `positions` if they are too few.
+    `source_codes` is (n_items,) over the whole golden set.  Returns all of `positions` if there are too few.
     """
     codes = source_codes[positions]
     sources, sizes = np.unique(codes, return_counts=True)
@@ -313,15 +312,15 @@ def text_digest(item: Item) -> str:
 
 
 def has_sources(golden: GoldenSet) -> bool:
-    """Whether any item was made from a source."""
+    """Return whether any item has a source text."""
     return any(item.source for item in golden.items)
 
 
 def source_digest(item: Item, *, by_source: bool = True) -> str:
     """Return 12 hex digits that identify an item's source in any golden set.
 
-    They are of the source text; without one, or with `by_source` False because the other golden set has no sources,
-    they are of context and target.
+    They digest the source text.  Without a source text, or with `by_source` False because the other golden set has no
+    sources, they digest context and target.
     """
     texts = [item.source] if by_source and item.source else [item.context, item.target]
     return content_digest("source", [_alike(text) for text in texts]).partition(":")[2][:DIGITS]
@@ -338,8 +337,8 @@ A_LINE = 8
 class KnownTexts:
     """Digests of the texts that chose or fitted a judge (`calibration`) and of those it was evaluated on.
 
-    `only_mapped` are those of `calibration` whose labels came after the criteria.  They fitted only the map to the
-    raters' scale, so the scores do not depend on them.
+    `only_mapped` are calibration texts whose labels came after the criteria.  They fitted only the map to the raters'
+    scale, so the scores do not depend on them.
     """
 
     calibration: tuple[str, ...]
@@ -353,11 +352,11 @@ class KnownTexts:
 
     @classmethod
     def of(cls, golden: GoldenSet, calibration: Iterable[int], held_out: Iterable[int]) -> KnownTexts:
-        """Digest the items at these positions: each once, sorted so that their order reveals nothing."""
+        """Digest the items at these positions, each once, sorted so that their order reveals nothing."""
         return cls(*(_digests(golden, positions) for positions in (calibration, held_out)))
 
     def learnt_from(self, golden: GoldenSet, positions: Iterable[int]) -> KnownTexts:
-        """Mark all calibration items but those at these positions as `only_mapped`."""
+        """Mark all calibration items except those at these positions as `only_mapped`."""
         behind = set(_digests(golden, positions))
         return replace(self, only_mapped=tuple(digest for digest in self.calibration if digest not in behind))
 
@@ -376,16 +375,16 @@ class KnownTexts:
 
 
 def texts_behind(card: Mapping[str, Any]) -> list[KnownTexts]:
-    """List the texts that the judge of a judge file has seen, including those of the judges in a fused one."""
+    """List the texts that the judge of a judge file has seen, including those of the judges in a fused judge."""
     inner = (part["judge"]["texts"] for part in card.get("parts", ()) if part.get("judge"))
     return [KnownTexts.from_json(body) for body in (card["texts"], *inner)]
 
 
 def calibration_digests(card: Mapping[str, Any]) -> frozenset[str]:
-    """Return digests of the texts whose labels chose or fitted a file's judge: there its alignment is optimistic."""
+    """Return digests of the texts whose labels chose or fitted a file's judge; its alignment there is optimistic."""
     return frozenset(digest for known in texts_behind(card) for digest in known.calibration)
 
 
 def _digests(golden: GoldenSet, positions: Iterable[int]) -> tuple[str, ...]:
-    """List the digests of the texts at `positions`, each once, sorted."""
+    """List the distinct digests of the texts at `positions`, sorted."""
     return tuple(sorted({text_digest(golden.items[k]) for k in positions}))

@@ -6,8 +6,8 @@
     read_table(file) ── Table: all rows at once;   read_upload(data, name): the same in a confined process
 
 CSV, TSV and JSON lines (also ``.gz``) are read line by line, Parquet a few rows at a time; JSON documents and workbooks
-are read whole.  Parquet and XLSX are decoded in a confined process (`core.sandbox`).  A failure is a `GoldenError` with
-the file, and the row, column or line if there is one.
+are read whole.  Parquet and XLSX are decoded in a sandbox (`core.sandbox`).  Failures raise `GoldenError` with the file
+and, if known, the row, column or line.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 
 @dataclass(frozen=True, slots=True)
 class FileProblem:
-    """A finding about a file, for the user; `row` is a number in the file, as `Rows.number`."""
+    """A finding about a file, for the user; `row` is the row number in the file, as in `Rows.number`."""
 
     severity: Severity
     message: str
@@ -52,7 +52,7 @@ class FileProblem:
 
 
 class FindingLog:
-    """Findings of one file, one for each cause: the first of a kind in a column, which names the rows of the others."""
+    """Findings of one file, one per cause: the first of its kind in a column, which lists the rows of the others."""
 
     def __init__(self, findings: abc.Iterable[FileProblem] = ()) -> None:
         # by kind, column and severity, or by number: the first finding, and the rows of the others, each once
@@ -61,14 +61,14 @@ class FindingLog:
     def add(
         self, severity: Severity, message: str, *, row: int | None = None, column: str | None = None, kind: str = ""
     ) -> None:
-        """Add a finding; if its `kind` and column have one already, add only the row to that one."""
+        """Add a finding; if its `kind` and column have a finding already, add only the row to it."""
         key = (kind, column, severity) if kind else len(self._found)
         first, also = self._found.setdefault(key, (FileProblem(severity, message, row, column), set()))
         if row is not None and row != first.row:
             also.add(row)
 
     def sorted(self) -> tuple[FileProblem, ...]:
-        """Return errors, then warnings, then notes, each by row; each names the other rows of the same cause."""
+        """Return errors, then warnings, then notes, each by row, with the other rows of the same cause."""
         found = [
             replace(first, message=f"{first.message} Also in {rows_words(sorted(also))}.") if also else first
             for first, also in self._found.values()
@@ -85,7 +85,7 @@ def rows_words(rows: abc.Sequence[int]) -> str:
 
 
 def has_errors(findings: tuple[FileProblem, ...]) -> bool:
-    """Whether any finding forbids the use of the file."""
+    """Return whether any finding prevents use of the file."""
     return any(finding.severity == "error" for finding in findings)
 
 
@@ -117,9 +117,9 @@ _EMPTY = "The file is empty. Save it again, or choose another file."
 
 
 class GoldenLimits:
-    """How large a golden set may be: it is held in memory whole, at about 5 KB per item.
+    """Limits on the size of a golden set, which is held in memory at about 5 KB per item.
 
-    Whoever starts a process sets `items` by its settings; the rest follows from it.
+    `items` comes from the settings when a process starts; the other limits follow from it.
     """
 
     def __init__(self, items: int = 250_000) -> None:
@@ -127,12 +127,12 @@ class GoldenLimits:
 
     @property
     def labels(self) -> int:
-        """Labels and ratings, and room for them: items times aspects."""
+        """Maximum number of labels and ratings, and of items times aspects."""
         return 4 * self.items
 
     @property
     def mb(self) -> float:
-        """The size of its file, packed and unpacked."""
+        """Maximum size of the file in MB, packed and unpacked."""
         return max(USUAL_MB, self.items * USUAL_MB / 250_000)
 
 
@@ -150,9 +150,9 @@ Numbered = abc.Iterator[tuple[int, list[Any]]]
 class Table:
     """Rows as read from the file: column → cell, absent where empty.
 
-    `numbers` are the rows' numbers in the file, as `Rows.number`; empty: from 1.  `worded` are the columns in which
-    words, now numbers from 1 to 3, say which of two texts is better.  `joined`: a column of lists of ratings → the
-    columns of the file that hold them, one for each rater; `rows` has both.
+    `numbers` are the row numbers in the file, as in `Rows.number`; if empty, rows count from 1.  `worded` are columns
+    of preferences in words, which are numbers from 1 to 3 by now.  `joined` maps a column of lists of ratings to the
+    columns of the file that they came from, one per rater; `rows` has both.
     """
 
     name: str
@@ -170,13 +170,12 @@ class Table:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A file whose rows can be read as often as needed.
+    """A file whose rows can be read repeatedly.
 
-    `limit` bounds its bytes, packed and unpacked; None for any length, read row by row.  `most_rows` and
-    `most_values` bound what is held in memory.
-    `encoding` and `delimiter` are "" where the format has none; `document` holds the numbered rows of a format that is
-    read whole.  `findings` are about the file as a whole.  `paths` into nested JSON, such as
-    ``output.choices[0].text``, are columns too where a row has such a cell.
+    `limit` bounds its bytes, packed and unpacked; None allows any length, read row by row.  `most_rows` and
+    `most_values` bound the rows and values held in memory.  `encoding` and `delimiter` are "" if the format has none;
+    `document` has the numbered rows of a format that is read whole.  `findings` are about the file as a whole.  `paths`
+    into nested JSON, such as ``output.choices[0].text``, are columns too if a row has such a cell.
     """
 
     name: str
@@ -195,7 +194,7 @@ class TableFile:
     findings: tuple[FileProblem, ...] = ()
 
     def rows(self, log: FindingLog | None = None) -> Rows:
-        """Start a pass over the rows; `log` takes the findings on them."""
+        """Start to read the rows; their findings go to `log`."""
         return Rows(self, FindingLog() if log is None else log)
 
     def numbered(self) -> abc.Iterator[tuple[int, Row]]:
@@ -209,7 +208,7 @@ class TableFile:
 
     @property
     def unpacked(self) -> int:
-        """Most bytes that the content may have after unpacking."""
+        """Maximum number of bytes after unpacking."""
         most = UNPACKED_FREELY + UNPACKED_TIMES * self.size
         return most if self.limit is None else min(most, self.limit)
 
@@ -259,11 +258,11 @@ class TableFile:
 
 
 class Rows:
-    """One pass over the rows of a file, to be iterated once; `columns` and `findings` as far as it has come.
+    """One pass over the rows of a file; iterate it once.
 
-    `number` is that of the row just given, for messages: a table's as a spreadsheet shows it, with a header in row 1,
-    the line of JSON lines, and the place of the row in JSON arrays and Parquet files.
-    GoldenError, when it is reached, for a row that is broken or beyond a limit, and for a file without rows.
+    `columns` and `findings` include only the rows read so far.  `number` is the number of the current row for messages:
+    as a spreadsheet shows it (with a header in row 1), the line of JSON lines, or the place in JSON arrays and Parquet
+    files.  Iteration raises GoldenError for a broken row, a row beyond a limit, or a file without rows.
     """
 
     def __init__(self, file: TableFile, log: FindingLog) -> None:
@@ -289,7 +288,7 @@ class Rows:
                     raise file.refuse(
                         f"The file has too many rows; at most {file.most_rows:,} are allowed. {MORE_ROWS}"
                     )
-                held = len(row) if file.delimiter else n_values(row)  # of JSON at any depth
+                held = len(row) if file.delimiter else n_values(row)  # JSON: values at any depth
                 if held is None:
                     message = f"The row is nested more than {MAX_DEPTH} levels deep. Flatten it."
                     raise file.refuse(message, row=number)
@@ -327,7 +326,7 @@ class Rows:
                     yield number, row
 
     def _under_header(self, lines: Numbered) -> abc.Iterator[tuple[int, Row]]:
-        """Yield the numbered rows after the first, which holds the names of their columns."""
+        """Yield the numbered rows after the header."""
         columns, file = _column_names(next(lines, (0, []))[1], self.file), self.file
         self._columns = dict.fromkeys(columns)
         for number, cells in lines:
@@ -352,16 +351,16 @@ def open_table(
     max_rows: int | None = None,
     paths: abc.Collection[str] = (),
 ) -> TableFile:
-    """Find out the format, encoding and delimiter of a file.
+    """Detect the format, encoding and delimiter of a file.
 
     Args:
-        file: A path, or the bytes of an upload; then `name` gives its format.
+        file: A path, or the bytes of an upload, whose format is taken from `name`.
         name: The name for messages.
-        suffix: The format, whatever the name says; gzip is then known by its content.
-        max_mb: Bounds the file and what it unpacks to, which is never more than 32 MB and 100 times its own size.
-            None reads any length row by row; JSON documents and workbooks are bounded all the same.
-        max_rows: Rows that are read at most.
-        paths: Columns within nested JSON, as `TableFile` has them.
+        suffix: The format, overriding the name; gzip is then detected from the content.
+        max_mb: Limits the file and its unpacked size, which is always limited to 32 MB plus 100 times its own size.
+            None reads any length row by row; JSON documents and workbooks stay limited.
+        max_rows: Maximum number of rows to read.
+        paths: Columns within nested JSON, as in `TableFile`.
 
     Raises:
         GoldenError: The file is missing, empty, too large, of an unknown format, or cannot be decoded.
@@ -392,8 +391,8 @@ def read_table(
 ) -> Table:
     """Read a CSV, TSV, JSONL, JSON, Parquet or XLSX file (text formats also ``.gz``) whole.
 
-    The arguments are those of `open_table`.  Formulas of a workbook stay text.  GoldenError for anything that cannot
-    be read.
+    The arguments are those of `open_table`.  Formulas in a workbook stay text.  GoldenError for anything that cannot be
+    read.
     """
     rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows, paths=paths).rows()
     numbered = [(rows.number, row) for row in rows]
@@ -403,9 +402,9 @@ def read_table(
 def read_upload(
     data: bytes, name: str, *, suffix: str | None = None, max_mb: float = USUAL_MB, max_rows: int | None = None
 ) -> Table:
-    """Read a file that somebody sent as `read_table` does, in a confined process unless it is small plain text.
+    """Read a file of unknown origin like `read_table`, in a sandbox unless it is small plain text.
 
-    The process has little memory, little time and no secrets, and only plain values come back from it.
+    The sandbox has little memory, little time and no secrets, and returns only plain values.
     """
     opened = _looked_at(data, name, suffix, max_mb, max_rows)
     if opened.suffix in (".parquet", ".xlsx") or (opened.size <= SMALL and not opened.packed):
@@ -429,7 +428,7 @@ JOBS: abc.Mapping[str, Job] = {"parquet": parquet_rows, "xlsx": xlsx_rows, "tabl
 
 
 def suffix_of(name: str) -> str | None:
-    """Return the ending that gives the format, such as ``".jsonl.gz"``; None for one that is not known."""
+    """Return the extension that names the format, such as ``".jsonl.gz"``; None if unknown."""
     return next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), None)
 
 
@@ -483,7 +482,7 @@ def _too_large(what: str, limit: int) -> str:
 def _decoded(
     job: str, file: TableFile, options: Row, allowed: abc.Mapping[str, int], most: int = 0
 ) -> abc.Generator[Any, None, None]:
-    """Yield the values that the confined process makes of a file; a refusal is an error that names the file."""
+    """Yield the values that the sandbox reads from a file; a refusal is an error that names the file."""
     try:
         with closing(run_job("core.data.tables", job, file.content, options, allowed, most=most)) as values:
             yield from values
@@ -495,9 +494,9 @@ def _decoded(
 
 
 def _with_encoding(file: TableFile) -> TableFile:
-    """Find the encoding of a text: UTF-16 by its mark, else UTF-8, else Windows-1252 with a warning.
+    """Detect the encoding of a text: UTF-16 by its mark, else UTF-8, else Windows-1252 with a warning.
 
-    GoldenError for an empty file, for too many bytes, and for the content of a binary format.
+    GoldenError for an empty file, a file that is too large, or binary content.
     """
     with file.reading() as opened:
         head = opened.read(HEAD)
@@ -517,7 +516,7 @@ def _with_encoding(file: TableFile) -> TableFile:
 
 
 def _first_damage(file: TableFile, encoding: str) -> int | None:
-    """Return the first line that cannot be decoded; None where all can.  GoldenError for too many bytes."""
+    """Return the first line that cannot be decoded; None if all can.  GoldenError if the file is too large."""
     decoder, line, size = codecs.getincrementaldecoder(encoding)(), 1, 0
     with file.reading() as opened:
         while True:
@@ -535,7 +534,7 @@ def _first_damage(file: TableFile, encoding: str) -> int | None:
 
 
 def _with_sheet(file: TableFile) -> TableFile:
-    """Read the first visible sheet of a workbook, its first filled row the header."""
+    """Read the first visible sheet of a workbook; its first filled row is the header."""
     options = {"rows": file.most_rows, "cells": MAX_CELLS, "unpacked": file.unpacked}
     columns: tuple[str, ...] = ()
     rows: list[tuple[int, Row]] = []
@@ -558,7 +557,7 @@ def _with_sheet(file: TableFile) -> TableFile:
 
 
 def _column_names(cells: abc.Sequence[Any], file: TableFile) -> tuple[str, ...]:
-    """Trim the names of a header; a blank one becomes "(column 3)".  GoldenError for none or a repeated one."""
+    """Trim the names in a header; a blank name becomes "(column 3)".  GoldenError for no name or a repeated one."""
     names = [
         visible_name(clean_text("" if cell is None else str(cell))) or f"(column {place})"
         for place, cell in enumerate(cells, start=1)
@@ -575,7 +574,7 @@ def _column_names(cells: abc.Sequence[Any], file: TableFile) -> tuple[str, ...]:
 def _csv_rows(lines: abc.Iterable[str], file: TableFile) -> Numbered:
     """Yield the header of CSV text, then the cells of each row that is not blank, with its number from 1.
 
-    Blank rows count; a row is one, however many lines its texts have.  GoldenError for a broken row.
+    Row numbers count blank rows, but not line breaks within texts.  GoldenError for a broken row.
     """
     csv.field_size_limit(max(csv.field_size_limit(), file.limit or LONGEST_LINE))
     reader = csv.reader(lines, delimiter=file.delimiter, strict=True)
@@ -591,7 +590,7 @@ def _csv_rows(lines: abc.Iterable[str], file: TableFile) -> Numbered:
 
 
 def _delimiter_of(text: str) -> str:
-    """Choose the delimiter that gives the most known column names, then even rows, then the most columns."""
+    """Choose the delimiter by the most known column names, then by equal row lengths, then by the most columns."""
 
     def fitness(delimiter: str) -> tuple[int, bool, int]:
         try:
@@ -606,7 +605,7 @@ def _delimiter_of(text: str) -> str:
 
 
 def _with_json_document(file: TableFile) -> TableFile:
-    """Read the objects of a JSON array; a file of JSON lines is left as it is."""
+    """Read the objects of a JSON array; leave a file of JSON lines unchanged."""
     with file.reading() as opened:
         text = opened.read().decode(file.encoding, "replace")
     try:
@@ -639,7 +638,7 @@ _ODD_NAME = re.compile("^\\s|\\s$|^$|[\ud800-\udfff\x00]").search
 
 
 def _json_row(value: Any, file: TableFile, row: int, what: str) -> Row:
-    """Return an object under column names as every format has them: trimmed, without halves of characters."""
+    """Return an object with trimmed column names without lone surrogates, as in every other format."""
     if not isinstance(value, dict):
         raise file.refuse(f"{what} {row} must be a JSON object, got a {type(value).__name__}.", row=row)
     if all(name.isascii() for name in value) and not any(map(_ODD_NAME, value)):
