@@ -1,4 +1,4 @@
-"""Runs screen: progress, cost and errors of every run, with buttons to cancel or resume; and the log of changes."""
+"""Runs screen: progress, cost and errors of all runs, with buttons to cancel or resume, and the log of changes."""
 
 import streamlit as st
 

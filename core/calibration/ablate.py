@@ -5,7 +5,8 @@ The final judge is compared with variants of itself:
 - without criteria
 - without refinement: the best drafts on the calibration set, as many as the final judge has members
 - with its single best criteria instead of the mean
-- without level descriptions, without examples, and without both and criteria, if its prompt shows them
+- without level descriptions, or without examples, if its prompt shows them
+- with the name of the aspect alone: without criteria, level descriptions and examples
 
 Calibration items choose every variant. The held-out items of the calibration evaluate it. Only missing scores are
 requested.
@@ -63,7 +64,7 @@ class Variant:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of its columns in the score table; scores without some parts of the prompt have their own columns."""
+        """Names of its columns in the score table: the criteria ids, marked with the parts left out of the prompt."""
         asked = "".join(f"without {part}: " for part in self.without)
         return tuple(asked + each.criteria_id for each in self.criteria)
 
@@ -303,7 +304,7 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
 
 
 def _asked_without(judge: BoundJudge, without: tuple[Part, ...]) -> BoundJudge:
-    """Leave parts out of the judge's prompt; its scores are not stored, because they are not scores of the criteria."""
+    """Leave parts out of the judge's prompt; its scores are not stored, because they belong to another prompt."""
     if not without:
         return judge
     model, task = judge.judge, judge.task

@@ -57,10 +57,10 @@ class CalibratedRun(Calibration):
         return summary(self, "", self.seconds) | self._sureness
 
     def save(self, folder: Path | str) -> dict[str, Any]:
-        """Write `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl` and `summary.json` to `folder`; return the last.
+        """Write the judge file, candidates, verdicts and summary to `folder`, and return the summary.
 
-        The verdicts are those of the run, with the judge's reasons if it gives any. UsageError if the folder can't be
-        written.
+        The files are `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl` and `summary.json`. The verdicts are those of
+        the run, with the judge's reasons if it gives any. UsageError if the folder can't be written.
         """
         with self.reopened() as judge:
             verdicts = final_verdicts(self, self.golden, judge)

@@ -43,7 +43,7 @@ def weigh_clauses(pool: CandidatePool, ids: Sequence[str]) -> FloatArray:
 
     Returns:
         Cross-fitted mean scores (n_items,): weights learnt on the other folds score each fold of sources. The map to
-            the human scale and the intervals use them.
+        the human scale and the intervals use them.
     """
     items, table, golden, crossed = pool.items, pool.table, pool.judge.golden, list[FloatArray]()
     folds = source_folds(items.sources, seed=pool.settings.seed)

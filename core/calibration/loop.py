@@ -575,7 +575,7 @@ def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
 
 
 def unread_lines_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
-    """List the lines of `criteria` that `judge` can't read in a sentence; "" for none."""
+    """Return a sentence that lists the lines of `criteria` that `judge` can't read; "" for none."""
     lines = [f"“{line}”" for each in criteria for line in judge.unread_lines(each)]
     if not lines:
         return ""

@@ -427,6 +427,6 @@ def refinement_round(
 
 
 def round_calls(n_calibration: int, n_parents: int, settings: RoundSettings) -> int:
-    """Return the maximum number of calls of a round: parents scored, proposals requested and scored."""
+    """Return the maximum number of calls of a round: scores of parents, proposals, and scores of proposals."""
     proposals = n_parents * settings.per_parent
     return (n_parents + proposals) * n_calibration + proposals

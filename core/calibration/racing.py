@@ -60,7 +60,7 @@ class Recorder:
 
 @dataclass(frozen=True)
 class BoundJudge:
-    """A judge with the golden set to score; `prepared` is the text that its model wrote before the first score."""
+    """A judge bound to the golden set and task to score; `prepared` is the text that its model wrote beforehand."""
 
     judge: Judge
     golden: GoldenSet
@@ -421,7 +421,7 @@ def revisit(
 
     Returns:
         Ids, best first, all scored on the same items; the number of these items; and whether the budget ended the race
-            early.
+        early.
     """
     baseline = [e.criteria for e in pool.entries.values() if e.status == "baseline" and e.calls < pool.items.n]
     by_id = {each.criteria_id: each for each in (*arms, *baseline)}

@@ -246,7 +246,7 @@ class Report:
 
     @property
     def version(self) -> JudgeVersion | None:
-        """The measured version of the judge; None without a record of it."""
+        """The version of the judge that was measured; None if the project has no versions of it."""
         return self.line.of_run(self.run.run_id)
 
     @property

@@ -296,7 +296,7 @@ class Output:
         return {"intervals": made, "abstention": told}
 
     def finish(self, request: ScoreRequest, judge: LoadedJudge) -> None:
-        """Rename the part to its final name, converted to CSV for a name in .csv.  ConcordError if the disk is full."""
+        """Turn the part into the final file, as CSV for a name in .csv.  ConcordError if the disk is full."""
         with self._on_disk():
             if self.out.suffix.lower() == ".csv":
                 names = [*COLUMNS, CALIBRATION_ITEM, *_ORIGIN, *(BY_ORDER if judge.task.kind == "pair" else ())]

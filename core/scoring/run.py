@@ -136,7 +136,7 @@ def _score_rest(
 def scored_batches(
     request: ScoreRequest, judge: RowJudge, batches: Iterator[Sequence[Item]], progress: Progress = SILENT
 ) -> Generator[list[dict[str, Any]]]:
-    """Score batches and yield their output lines in order; an endpoint gets several batches at a time.
+    """Score batches and yield their output lines in order; an endpoint receives several batches at a time.
 
     An item's line doesn't depend on its batch.
     """

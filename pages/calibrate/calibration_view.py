@@ -69,7 +69,7 @@ def sentence(result: Calibration) -> str:
 
 
 def kept_words(page: Opened, split_from: str) -> str:
-    """Explain in a sentence that the sources of an earlier golden set stay in their set."""
+    """Say in a sentence that the sources of an earlier golden set stay calibration or held-out sources."""
     earlier = run_panel.read_run(page, split_from)
     old = page.store.goldens.get(earlier.golden_id).name
     return f"Sources of {old} keep their set, so held-out sources stay held out. Only new sources are split."

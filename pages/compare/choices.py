@@ -46,7 +46,7 @@ class Compared:
         return measure_name(self.leaderboard.measure.statistic, self.leaderboard.measure.level)
 
     def judge_of(self, row: Row) -> JudgeEntry:
-        """Return the judge of a row."""
+        """Return the judge in a row of the leaderboard."""
         return self.judges[row.place]
 
     @property

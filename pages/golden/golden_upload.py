@@ -42,12 +42,12 @@ def _build(
     _table: Table,
     _mapping: Mapping,
 ) -> BuiltGolden:
-    """Build the golden set of a file, cached by its digest and its mapping as JSON."""
+    """Build the golden set of a file, cached by the file's digest and its mapping as JSON."""
     return build_golden(_table, _mapping, scales, labels_needed=labels_needed)
 
 
 def draw_upload(page: Opened, *, empty: bool = False) -> None:
-    """Draw the upload, then how Concord reads the file, for reviewers. `empty`: the project has no golden set yet."""
+    """Draw the upload and how Concord reads the file (reviewers only); `empty` if the project has no golden set yet."""
     if not people.may(page, "reviewer"):
         st.info(f"Uploading requires the reviewer role. Your role is {page.actor.role}.", icon=":material/lock:")
         return

@@ -110,7 +110,7 @@ def draw_target(item: Item, kind: ItemKind) -> None:
 
 
 def draw_text(text: str) -> None:
-    """Draw a text character by character; a long one scrolls in a box of its own."""
+    """Draw a text as it is, without Markdown; a long one scrolls in its own box."""
     if not text.strip():
         st.caption("(empty)")
         return

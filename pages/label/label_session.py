@@ -212,7 +212,7 @@ def _draw_choice(
 
 
 def _draw_box(assignment: Assignment, shown: ShownItem, place: int, cannot_tell: str | None) -> None:
-    """Draw a text box for a typed label, filled with the previous one; Enter or Keep saves it."""
+    """Draw a text box for a typed label, filled with the saved label; Enter or Keep saves it."""
     aspect, key = assignment.aspects[place], box_key(shown, place)
     known, what = shown.known.get(aspect.aspect), "whole number" if aspect.scale.step == 1 else "number"
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):

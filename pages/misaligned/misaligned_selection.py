@@ -167,7 +167,7 @@ def _changes_since(run_id: str, criteria_id: str, parents: tuple[str, ...], page
 
 
 def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
-    """Draw on how many items judge and raters disagree, and the progress of triage."""
+    """Draw the number of items on which judge and raters disagree, and the progress of triage."""
     scored, triage = selection.scored, selection.triage
     n, facts = len(scored.misaligned), []
     if n:
@@ -189,7 +189,7 @@ def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
 
 
 def draw_accesses(selection: Selection) -> None:
-    """Explain that held-out items are not shown, and how often their results were viewed."""
+    """Say that held-out items are not shown, and how often their results were viewed."""
     accesses = projects.list_held_out_accesses(selection.page.store, *selection.about)
     st.caption(
         f"Only calibration items are shown here. The held-out set has been opened {counted(len(accesses), 'time')}."

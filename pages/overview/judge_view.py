@@ -33,7 +33,7 @@ STORY_ROWS = 6
 
 
 def line_of(page: Opened, aspect: str) -> JudgeLine:
-    """Return the versions of the judge of an aspect in this project."""
+    """Return all versions of the judge of an aspect in this project."""
     return projects.judge_line(page.store, page.project.project_id, aspect)
 
 

@@ -91,7 +91,7 @@ def draw_agreement(report: Report) -> None:
 
 
 def draw_systems(page: Opened, report: Report) -> None:
-    """Draw whether one system is better than another, for any two systems."""
+    """Draw whether one of two chosen systems is better than the other."""
     means = report.means
     names = [system.name for system in means.corrected]
     if len(names) < 2 or not means.differences:

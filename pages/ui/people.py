@@ -237,7 +237,7 @@ def ask(page: Acting, *, press: str = "", act: Callable[[], object] | None = Non
 
 
 def draw_dialog() -> None:
-    """Draw the dialog while a press waits for a name. Every screen calls it once."""
+    """Draw the dialog that asks for the user's name if a press waits for it; every screen calls this once."""
     st.session_state[state.PRESSED] = st.session_state.pop(state.PRESSES, None)  # for this run only
     asked: Asked | None = st.session_state.get(state.ASKED)
     st.session_state[state.ASKING] = asked
