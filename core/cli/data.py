@@ -1,4 +1,4 @@
-"""The commands about golden files: check one, fetch a public one."""
+"""Commands for golden sets: check, fetch."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def fetch(
 
 
 MOST_FINDINGS = 3
-"""Lines of findings without --verbose, in addition to errors."""
+"""Maximum number of findings without --verbose, in addition to errors."""
 
 
 def _check_words(report: dict[str, Any], golden: GoldenFile) -> list[str]:
@@ -87,7 +87,7 @@ def _check_words(report: dict[str, Any], golden: GoldenFile) -> list[str]:
 
 
 def _by_cause(findings: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """(severity, words) of each cause; columns with the same finding share a line."""
+    """Return (severity, text) per cause. Columns with the same finding share a line."""
     columns: dict[tuple[str, str, int | None], list[str]] = {}
     for finding in findings:
         named = columns.setdefault((finding["severity"], finding["message"], finding["row"]), [])

@@ -1,4 +1,4 @@
-"""The commands that use a judge file: score, recheck, repeat, monitor, adapt."""
+"""Commands that use a judge file: score, recheck, repeat, switch, monitor, adapt."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def score(
     begun = out.with_name(f"{out.name}.progress.json")
     require_new([out], force=force or begun.exists())
     if force:
-        begun.unlink(missing_ok=True)  # what an earlier scoring left is then not resumed
+        begun.unlink(missing_ok=True)  # so that an earlier unfinished scoring is not resumed
     if first := estimate_scoring(request):
         tokens = f", about {first.prompt_tokens:,} prompt tokens" if first.prompt_tokens else ""
         typer.echo(f"At most {first.calls:,} calls{tokens}{price_words(first.cost)}.", err=True)
@@ -316,7 +316,7 @@ def adapt(
     elif wants_json.get():
         tell(body | {"text": adapted.text}, [])
     else:
-        typer.echo(adapted.text.rstrip("\n"))  # unbroken, since it is a program
+        typer.echo(adapted.text.rstrip("\n"))  # unwrapped, because it is code
 
 
 def _adapter_json(adapted: Adapter) -> dict[str, Any]:
@@ -351,7 +351,7 @@ def _score_words(body: dict[str, Any]) -> list[str]:
 
 
 def _sure_words(body: dict[str, Any]) -> list[str]:
-    """Describe the intervals, and the verdicts that are marked as unsure."""
+    """Describe the intervals and the number of unsure verdicts."""
     made, gone = body["intervals"], body.get("abstention")
     if made["reason"]:
         return [f"No intervals: {made['reason']}."]

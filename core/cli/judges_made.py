@@ -1,4 +1,4 @@
-"""The commands that make a judge out of a golden set: calibrate, ablate, fuse, repeval."""
+"""Commands that create a judge from a golden set: calibrate, ablate, fuse, repeval."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def fuse(
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """Options of `repeval`: the model, the texts that it reads, and the method of the score."""
+    """Options of `repeval`: model, texts and method."""
 
     model: str = setting("minilm", "Model to read: minilm (included with Concord), a Hugging Face id, or a folder.")
     method: Literal["ridge", "paper-pca", "paper-svm"] = setting(
@@ -258,7 +258,7 @@ def repeval(
 
 
 def _text_of(said: str, option: str, *words: str) -> str:
-    """Read the text of the file `said`; "", "none" and the `words` stay as they are."""
+    """Return the text of the file `said`; return "", "none" and `words` unchanged."""
     from core.files import small_text
 
     return said if said in ("", "none", *words) else small_text(Path(said), option)
@@ -311,7 +311,7 @@ def _fusion_words(body: dict[str, Any]) -> list[str]:
 
 
 def _minus(test: dict[str, Any]) -> str:
-    """A paired difference with its interval, p and n, or "—" with the reason."""
+    """Format a paired difference with its interval, p and n, or "—" with the reason."""
     if test["value"] is None:
         return f"—{because(test['reason'] or '')}"
     figures = difference_figures(test["value"], test["interval"], test["p"])

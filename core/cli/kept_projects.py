@@ -1,4 +1,4 @@
-"""The commands about projects: report, export-project, import-project, demo, worker, storage."""
+"""Commands for projects: report, export-project, import-project, demo, worker, storage."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from core.cli import data, judge_files, judges_made, kept_projects, measure, styles  # noqa: F401  # they register their commands
+from core.cli import data, judge_files, judges_made, kept_projects, measure, styles  # noqa: F401  # this registers their commands
 from core.cli.options import commands
 from core.cli.output import wants_json
 from core.errors import ConcordError, UsageError, hide, trace_of
@@ -24,7 +24,7 @@ from core.files import make_private, secure_home
 from core.settings import home_of
 
 CTRL_C = 130
-"""Typer's result of an interrupted command."""
+"""Exit code of Typer for an interrupted command."""
 
 ORDER = """
 check calibrate score recheck monitor adapt
@@ -35,14 +35,14 @@ fetch
 """.split()
 
 SELDOM = "values mapped out verbose json help".split()
-"""Options that come last in the help of a command."""
+"""Options that come last in the --help of a command."""
 
 
 class InOrder(TyperGroup):
-    """Commands, and so the groups of --help, in the order of a user's work."""
+    """A command group whose --help lists commands in the order of a user's work."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names in `ORDER`, then all others."""
+        """Return the names in `ORDER`, then all others."""
         names = super().list_commands(ctx)
         return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
@@ -59,7 +59,7 @@ app.add_typer(commands)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return the exit code; errors become one line or one JSON object."""
+    """Run the command line and return the exit code. Errors are printed as one line or one JSON object."""
     arguments = sys.argv[1:] if arguments is None else arguments
     wants_json.set("--json" in arguments)
     try:
@@ -81,7 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
             "The command was interrupted. Paid replies are cached. To resume, run the same command again.",
             1,
         )
-    except Exception as error:  # a fault of ours: the trace goes to a file, the user gets a sentence
+    except Exception as error:  # a bug: write the traceback to a file, and show the user a sentence
         return _fail("InternalError", f"Concord has a bug ({type(error).__name__}); {_keep_trace(error)}", 1)
     finally:
         secure_home(home_of())
@@ -93,7 +93,7 @@ def _parser() -> Any:
     """Build the parser of all commands, once per process."""
     parser: Any = typer.main.get_command(app)
     for command in parser.commands.values():
-        command.rich_markup_mode = None  # options in two columns, which fit into a narrow window
+        command.rich_markup_mode = None  # two columns of options, which fit into a narrow window
         command.params.sort(key=lambda each: (not each.required, each.name in SELDOM))
         for each in command.params:
             if (kind := each.type_descriptor).is_list:
@@ -102,7 +102,7 @@ def _parser() -> Any:
 
 
 def _keep_trace(error: Exception) -> str:
-    """Append the trace of `error` to `CONCORD_HOME/errors.log`; return where it is, or the trace itself."""
+    """Append the traceback to `CONCORD_HOME/errors.log`; return the path, or the traceback if that fails."""
     trace = trace_of(error)
     path = home_of() / "errors.log"
     try:

@@ -1,4 +1,4 @@
-"""The commands that measure a judge: agreement, raters, systems, weak spots, decisions, and labels to collect."""
+"""Commands that measure a judge: agreement, raters, systems, weak spots, decisions, and labels to collect."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def estimate_means(
     from core.comparison.corrected_means import estimate_means as estimated_means
 
     estimated = estimated_means(golden.load(), verdicts, aspect, **asdict(seen))
-    optimistic = seen_words(estimated) if seen.all_items else []  # the finding counts items that are left out
+    optimistic = seen_words(estimated) if seen.all_items else []  # the finding already mentions items that are left out
     lines = [*_means_words(estimated), *optimistic]
     tell(estimated.as_json() | seen_counts(estimated), lines)
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their values are resolved."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ ForceFlag = Annotated[bool, typer.Option("--force", help="Replace existing files
 
 commands = typer.Typer(add_completion=False)
 FLAGS = {"verbose": "Print all details and cautions.", "json": "Print one JSON object on standard output."}
-"""Options of every command (`wants_verbose`, `wants_json`)."""
+"""Options of all commands (`wants_verbose`, `wants_json`)."""
 
 
 def command(panel: str, name: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a command in a panel of --help, named as its function if there is no `name`; see `with_options`."""
+    """Register a command in a panel of --help, under `name` or the name of its function (see `with_options`)."""
     return lambda function: commands.command(name or None, rich_help_panel=panel)(with_options(function))
 
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Turn the fields of a command's record parameters into options, and add `FLAGS`.
+    """Turn the fields of a command's dataclass parameters into options, and add `FLAGS`.
 
-    A field has its own `typer.Option`, or one made of its name, default and help (`core.records`).
+    A field has its own `typer.Option`, or gets one from its name, default and help (`core.records`).
     """
     hints = get_type_hints(function, include_extras=True)
     records: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
@@ -79,7 +79,7 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
 
     run.__name__, run.__doc__ = function.__name__, function.__doc__
     run.__annotations__ = {each.name: each.annotation for each in parameters}
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # which Typer reads
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # Typer reads it
     return run
 
 
@@ -88,7 +88,7 @@ def _is_many(hint: Any) -> bool:
 
 
 def _chosen(record: type[Any]) -> list[Field[Any]]:
-    """The fields with an option of their own or a help text."""
+    """Return the fields that have their own option or a help text."""
     hints = get_type_hints(record, include_extras=True)
     return [e for e in fields(record) if get_origin(hints[e.name]) is Annotated or e.metadata.get("help")]
 
@@ -109,7 +109,7 @@ def _option(record: type[Any], each: Field[Any]) -> inspect.Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenFile:
-    """The file of a golden set, and options for reading it."""
+    """The file of a golden set, with options for reading it."""
 
     golden: Annotated[Path, typer.Argument(help="Golden set file: CSV, JSONL (.gz), Parquet or XLSX.")]
     values: tuple[str, ...] = setting(
@@ -120,7 +120,7 @@ class GoldenFile:
     mapped: MapOption = None
 
     def load(self, scales: Mapping[str, Scale] | None = None, kept: Mapping[str, str] | None = None) -> GoldenSet:
-        """Read a golden set with known `scales` and the columns `kept` from an earlier file."""
+        """Read the golden set, with known `scales` and the column mapping `kept` from an earlier file."""
         from core.data import load_golden
 
         return load_golden(self.golden, mapping=self.mapped, kept=kept, scales=scales, values=self.values or None)
@@ -149,7 +149,7 @@ class JudgeFileOptions:
     accept_edited: AcceptEdited = False
 
     def replies(self, judge_file: Path) -> ReplyStore | None:
-        """The reply cache for the model behind a judge file; None for a judge without a model."""
+        """Return the reply cache for the model of a judge file; None for a judge without a model."""
         from core.judge_files.documents import read_card
 
         card = read_card(judge_file, accept_edited=self.accept_edited)
@@ -179,7 +179,7 @@ class StyleOptions:
     persona: Literal["none", "helpful", "annotator"] | None = setting(None, "Persona that the prompt gives the judge.")
 
     def asked(self, judge: str, form: str | None, **more: Any) -> Asking:
-        """How to ask `judge`.  UsageError for options that conflict."""
+        """Return the options for asking `judge`. Raises UsageError if options conflict."""
         from core.judging.scoring_styles import Asking
 
         try:
@@ -201,7 +201,7 @@ class StyleOptions:
         )
 
     def style(self, judge: str, form: str) -> Style:
-        """Make the style of a form of reply."""
+        """Return the style for a form of reply."""
         from core.judging.scoring_styles import Style
 
         return self.asked(judge, form).style or (Style("score_only", weighted=True) if self.weighted else Style())
@@ -229,11 +229,11 @@ class AskingOptions(StyleOptions):
     extra_body: str = setting("", "Extra fields for each request, as a JSON object. They are saved in judge.yaml.")
 
     def asking(self, judge: str) -> Asking:
-        """How to ask `judge`.  UsageError for options that conflict."""
+        """Return the options for asking `judge`. Raises UsageError if options conflict."""
         return self.asked(judge, self.form, max_tokens=self.max_tokens, effort=self.effort, extra=self.extra_body)
 
     def task(self, golden: GoldenSet, aspect: str) -> Task:
-        """The aspect with its definition and levels.  UsageError for a level that is not on its scale."""
+        """Return the judging task with definition and levels. Raises UsageError if a level is not on the scale."""
         from core.data.split import task_of
         from core.records import Anchor
 
@@ -254,7 +254,7 @@ class AskingOptions(StyleOptions):
 
 
 def read_scale(text: str) -> Scale:
-    """Read a scale such as ``"1-5"``.  UsageError for other text."""
+    """Parse a scale such as ``"1-5"``. Raises UsageError for any other text."""
     from core.records import Scale
 
     ends = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*-\s*(-?\d+(?:\.\d+)?)\s*", text)
@@ -264,7 +264,7 @@ def read_scale(text: str) -> Scale:
 
 
 def reply_cache(spec: str) -> ReplyStore | None:
-    """The store's reply cache for a judge whose calls cost something; None for any other judge."""
+    """Return the store's reply cache for a judge whose calls cost something; None for any other judge."""
     return settings_and_store()[1].replies if spec.startswith(("openai:", "hf:")) else None
 
 
@@ -278,7 +278,7 @@ def settings_and_store() -> tuple[Settings, Store]:
 
 
 def read_table(golden: GoldenSet, file: Path, aspect: str) -> tuple[Verdicts, int, list[str]]:
-    """The verdicts of a file, the number for items beyond the golden set, and notes on scores off the scale."""
+    """Read verdicts from a file; also return the number for unknown items, and notes on scores off the scale."""
     from core.data.judge_results import in_records, off_scale_words
     from core.data.split import task_of
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from core.records import Alignment
 
 LOG_SOON, LOG_SECONDS = 1.0, 30.0
-"""Seconds until the first line, and between two lines where there is no terminal."""
+"""Seconds until the first progress line and between lines, if there is no terminal."""
 _CLEAR = "\r\x1b[2K"
 WIDTH = 100
-"""Most columns of a printed line."""
+"""Maximum width of a printed line in columns."""
 MOST_CAUTIONS = 3
 
 
@@ -39,15 +39,15 @@ wants_verbose: ContextVar[bool] = ContextVar("wants_verbose", default=False)
 
 
 def tell(body: Mapping[str, Any], lines: Sequence[str]) -> None:
-    """Print `body` as one JSON object, or the `lines`, on standard output."""
+    """Print `body` as a JSON object (with --json) or `lines` as text, on standard output."""
     typer.echo(json.dumps(body, ensure_ascii=False, allow_nan=False) if wants_json.get() else "\n".join(wrapped(lines)))
 
 
 def wrapped(lines: Sequence[str]) -> list[str]:
-    """Break lines longer than `WIDTH` columns, with indentation; leave out empty ones."""
+    """Wrap lines longer than `WIDTH` columns, with indentation, and drop empty ones."""
     broken = []
     for line in filter(None, lines):
-        if len(line) <= WIDTH or line.startswith("Next: "):  # commands are copied as a whole
+        if len(line) <= WIDTH or line.startswith("Next: "):  # users copy commands as a whole
             broken.append(line)
         else:
             indent = " " * (len(line) - len(line.lstrip()) + 2)
@@ -58,13 +58,13 @@ def wrapped(lines: Sequence[str]) -> list[str]:
 
 
 def finding_lines(finding: Finding, details: Sequence[str] = (), more: Sequence[str] = ()) -> list[str]:
-    """The lines of a finding: headline, `details`, basis, up to three cautions (with `more`), and next step."""
+    """Format a finding: headline, `details`, basis, up to three cautions (including `more`), and next step."""
     lines = [finding.headline, *details, finding.detail]
     return [*lines, *cautions([*finding.cautions, *more]), finding.next_step]
 
 
 def cautions(texts: Sequence[str]) -> list[str]:
-    """A line for each caution: the first sentence of the first three, or all text with --verbose."""
+    """Format cautions: the first sentence of the first three, or the whole text of all with --verbose."""
     if wants_verbose.get():
         return [f"Caution: {text}" for text in texts]
     short = [re.split(r"(?<=[a-z0-9)%]\.)\s+(?=[A-Z])", text, maxsplit=1)[0] for text in texts[:MOST_CAUTIONS]]
@@ -87,7 +87,7 @@ def alignment_words(alignment: Alignment) -> str:
 
 
 def alignment_line(name: str, alignment: Mapping[str, Any], remark: str = "") -> str:
-    """One row of a table of alignments, from an alignment's JSON."""
+    """Format an alignment (as JSON) as a row of a table."""
     unread = f", {alignment['n_unscored']} unscored" if alignment["n_unscored"] else ""
     why = because(alignment["reason"] or "") if alignment["value"] is None else ""
     figures = f"{number(alignment['value'])}{why}{interval_words(alignment['interval'])}, n = {alignment['n']}"
@@ -95,12 +95,12 @@ def alignment_line(name: str, alignment: Mapping[str, Any], remark: str = "") ->
 
 
 def interval_words(ends: Iterable[float] | None) -> str:
-    """``" [0.10, 0.20]"``, or "" without an interval."""
+    """Format an interval as ``" [0.10, 0.20]"``; "" without an interval."""
     return f" {range_words(ends)}" if ends else ""
 
 
 def facts(title: str, body: Mapping[str, Any], left_out: Sequence[str] = ()) -> str:
-    """The numbers and words of a JSON object on one line: ``errors: mae 0.52, bias −0.05, n 120``."""
+    """Format the values of a JSON object on one line, such as ``errors: mae 0.52, bias −0.05, n 120``."""
     said = []
     for name, value in body.items():
         if name not in left_out and not isinstance(value, dict | bool) and value not in (None, "", []):
@@ -111,12 +111,12 @@ def facts(title: str, body: Mapping[str, Any], left_out: Sequence[str] = ()) -> 
 
 
 def tell_measured(body: Mapping[str, Any], lines: Sequence[str], off: Sequence[str], results: Sequence[Any]) -> None:
-    """`tell` with notes on the scores (`off`) and on items that a judge was calibrated on."""
+    """Print a result (see `tell`) with notes on scores (`off`) and on items that a judge was calibrated on."""
     tell({**body, **noted(off), **seen_counts(*results)}, [*lines, *off, *seen_words(*results)])
 
 
 def seen_words(*results: Any) -> list[str]:
-    """One line on the items that a judge was calibrated on, left out or kept, if there are any."""
+    """Return a line that says how many items that a judge was calibrated on were left out or kept, if any."""
     counts = seen_counts(*results)
     if n := counts["n_calibration_kept"]:
         return [
@@ -131,38 +131,38 @@ def seen_words(*results: Any) -> list[str]:
 
 
 def seen_counts(*results: Any) -> dict[str, int]:
-    """Count the items that a judge was calibrated on, left out or kept: the most of several results."""
+    """Count the items that a judge was calibrated on, left out and kept; the maximum over several results."""
     names = ("n_calibration_left_out", "n_calibration_kept")
     return {name: max(getattr(result, name) for result in results) for name in names}
 
 
 def because(reason: str) -> str:
-    """`` (reason)``, or "" without a reason."""
+    """Format a reason as `` (reason)``; "" without a reason."""
     return f" ({reason})" if reason else ""
 
 
 def place(row: int | None, column: str | None) -> str:
-    """`` (row 3, column x)``, as far as they are known."""
+    """Format a position as `` (row 3, column x)``, without unknown parts."""
     return because(", ".join(f"{name} {at}" for name, at in (("row", row), ("column", column)) if at is not None))
 
 
 def notes(*texts: str) -> list[str]:
-    """Format each note as a line; leave out empty ones."""
+    """Format each note as a line, and drop empty ones."""
     return [f"Note: {text}" for text in texts if text]
 
 
 def noted(texts: Sequence[str]) -> dict[str, list[str]]:
-    """Notes on the input, for the JSON; empty if there are none."""
+    """Return notes on the input for the JSON; empty if there are none."""
     return {"notes": list(texts)} if texts else {}
 
 
 def written_to(out: str) -> list[str]:
-    """The line that names the output folder, if a file was written."""
+    """Return the line that names the output folder; empty if no file was written."""
     return [f"Written to {out}"] if out else []
 
 
 def spent(usage: Mapping[str, Any]) -> str:
-    """``", cost $0.12"``, ``", cost —"`` for an unknown price, or "" if no model was asked."""
+    """Format the cost as ``", cost $0.12"``, or ``", cost —"`` for an unknown price; "" if no model was asked."""
     return f", cost {money(usage['cost'])}" if usage["requests"] or usage["cached"] else ""
 
 
@@ -171,7 +171,7 @@ def spent(usage: Mapping[str, Any]) -> str:
 
 @contextmanager
 def stages_shown(unit: str = "calls") -> Iterator[Shown]:
-    """Print the progress of a long computation: on one line of a terminal, elsewhere a line every half minute."""
+    """Print progress: on one line of a terminal, or else as a new line every half minute."""
     from core.progress import Shown
 
     lines, on_terminal = LogLines(unit), sys.stderr.isatty()
@@ -195,16 +195,16 @@ def stages_shown(unit: str = "calls") -> Iterator[Shown]:
 
 
 class LogLines:
-    """Progress in a line: ``scoring: 120,000 of 1,000,000 items, 9 min left``."""
+    """Formats progress as a line, such as ``scoring: 120,000 of 1,000,000 items, 9 min left``."""
 
     def __init__(self, unit: str) -> None:
         self._unit, self._now = unit, Stage("", "starting", 0, 0)
         self._begun = (time.monotonic(), 0)
 
     def show(self, now: Any) -> None:
-        """Remember the progress for the next line."""
+        """Record the progress for the next line."""
         if not self._now.calls_expected or now.calls < self._now.calls:
-            self._begun = (time.monotonic(), now.calls)  # another phase, or resumed: earlier items took no time
+            self._begun = (time.monotonic(), now.calls)  # a new phase or a resumed run: earlier items took no time
         self._now = now
 
     def line(self) -> str:

@@ -1,4 +1,4 @@
-"""The command that asks a judge in several styles, side by side: styles."""
+"""Command that compares styles of asking a judge: styles."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _words(view: StylesView, aspect: str) -> list[str]:
 
 
 def _styles_of(judge: str, forms: Sequence[str], how: StyleOptions) -> tuple[Style, ...]:
-    """A style for each form; only score_only is weighted."""
+    """Return a style for each form. Only score_only is weighted."""
     if how.weighted and "score_only" not in forms:
         raise UsageError("--weighted requires --form score_only, because the other forms don't return a bare number.")
     how = replace(how, samples=how.samples or 1, steps=False)
@@ -95,7 +95,7 @@ def _styles_of(judge: str, forms: Sequence[str], how: StyleOptions) -> tuple[Sty
 
 
 def _saved(judge: str, golden: GoldenSet, aspect: str, result: ComparedStyles, out: Path | None) -> dict[str, Any]:
-    """The JSON of `styles`; with `out`, write the verdicts of each style and `styles.json` there."""
+    """Return the JSON of `styles`; with `out`, also write `styles.json` and the verdicts of each style."""
     view = result.view
     titles = [re.sub(r"[^\w.]+", "-", f"{aspect} {cell.name}").encode()[:150] for cell in view.cells]
     names = [f"{n}-{title.decode('utf-8', 'ignore').strip('-')}.jsonl" for n, title in enumerate(titles, 1)]
@@ -135,7 +135,7 @@ def _saved(judge: str, golden: GoldenSet, aspect: str, result: ComparedStyles, o
 
 
 def _write(file: Path, judge: JudgeScores, replies: Replies, golden: GoldenSet) -> Path:
-    """Write the verdicts of one style: a line per judged item with its replies, and null without a score."""
+    """Write the verdicts of a style: one line per judged item, with its replies, and null if unscored."""
     unscored = {verdict.item_id: verdict for verdict in judge.unscored}
     lines = []
     for item_id, value in zip(golden.item_ids, judge.values.tolist(), strict=True):

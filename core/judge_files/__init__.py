@@ -1,4 +1,4 @@
-"""Write and read judge files, verdicts, and the files of a calibration."""
+"""Read and write judge files, and score items with them."""
 
 from core.judge_files.documents import read_card
 from core.judge_files.judge_writing import final_verdicts, judge_card, judge_yaml, summary, write_run

@@ -1,10 +1,10 @@
-"""Read `judge.yaml`, `fused.yaml` and `repeval.yaml` safely, and check what loading and adapters use of them.
+"""Read and validate `judge.yaml`, `fused.yaml` and `repeval.yaml` safely.
 
-A judge file may come from anybody, so reading one must cost little whatever it holds. Size, depth and number of values
-are bounded before anything is built. Aliases (with which a few lines unfold into gigabytes), tags and repeated keys are
-refused. The result, the card, holds only texts, finite numbers, true, false, null, lists and objects; its digest is
-made of it. Pydantic checks it with one frozen dataclass for each kind of file, on reading and on writing. Fields that
-are written for people alone (`note`, `split`, `work`, …) are not checked. A field with a default may be absent.
+A judge file may come from anybody, so reading it must be cheap whatever it contains. Size, depth and number of values
+are limited before anything is built. Aliases (which can expand a few lines to gigabytes), tags and repeated keys are
+refused. The result, the card, has only texts, finite numbers, true, false, null, lists and objects. The digest is
+computed from the card. Pydantic validates it with one frozen dataclass per kind of file, on reading and on writing.
+Fields that are only for people (`note`, `split`, `work`, …) are not validated. Fields with a default are optional.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 Kind = Literal["judge", "fusion", "repeval"]
 FORMATS: Mapping[Kind, str] = {"judge": "concord-judge", "fusion": "concord-fusion", "repeval": "concord-repeval"}
 VERSION = 1
-"""Version of judge files. 2 and 3 were used in development, so the next one is 4."""
+"""Version of judge files. The next one is 4, because 2 and 3 were used in development."""
 
 FAULTS_SHOWN = 3
-"""Faults that one error names."""
+"""Maximum number of faults in an error message."""
 MOST_BYTES = 16 * 1024 * 1024
 MOST_DEPTH = 40
 MOST_VALUES = 200_000
@@ -54,7 +54,7 @@ CHANGED = (
 
 
 def _read_by(read: Callable[[Mapping[str, Any]], Any]) -> Any:
-    """Annotate a field that holds the record which `read` makes of a JSON object."""
+    """Return an annotation for a field that `read` parses from a JSON object."""
 
     def read_object(value: Any) -> Any:
         if not isinstance(value, dict):
@@ -73,7 +73,7 @@ def _read_by(read: Callable[[Mapping[str, Any]], Any]) -> Any:
 
 
 def _usable_map(body: Mapping[str, Any]) -> IsotonicMap:
-    """Apply the map once, since points that lie too close together would overflow."""
+    """Parse a map and apply it once, because points that are too close together would overflow."""
     score_map = IsotonicMap.from_json(body)
     if max(map(abs, (*score_map.x, score_map.low, score_map.high))) > 1e9:
         raise ValueError("each point must be between -1e9 and 1e9")
@@ -86,7 +86,7 @@ def _usable_map(body: Mapping[str, Any]) -> IsotonicMap:
 
 
 def alignment_of(body: Mapping[str, Any]) -> Alignment:
-    """Read what `Alignment.as_json` wrote.  ValueError for a value of another kind, or a correlation beyond 1."""
+    """Parse an alignment from `Alignment.as_json`. Raises ValueError for a wrong type or a correlation beyond ±1."""
     known = {name: body[name] for name in Alignment.__slots__ if body.get(name) is not None} | {"value": body["value"]}
     if ends := known.get("interval"):
         known["interval"] = {"low": ends[0], "high": ends[1], "method": body.get("interval_method") or ""}
@@ -111,14 +111,14 @@ Aspect = Annotated[str, Field(min_length=1, max_length=500)]
 
 @dataclass(frozen=True)
 class FilePart:
-    """An object of a file: each field of its own type, further ones ignored."""
+    """Base class of objects in a file. Unknown fields are ignored."""
 
     __pydantic_config__: ClassVar = ConfigDict(extra="ignore", strict=True, arbitrary_types_allowed=True)
 
 
 @dataclass(frozen=True)
 class TaskEntry(FilePart):
-    """The judging task; `needs` are the parts that every calibration item had, absent if unknown."""
+    """The judging task in a file. `needs` has the parts that every calibration item had; it is absent if unknown."""
 
     aspect: Aspect
     kind: ItemKind
@@ -126,7 +126,7 @@ class TaskEntry(FilePart):
     definition: str = ""
     needs: tuple[Literal["target", "source", "context", "references"], ...] = ()
     levels: tuple[Anchor, ...] = ()
-    """Descriptions of levels of the scale that the judging prompt shows."""
+    """Level descriptions in the scoring prompt."""
 
     def as_task(self) -> Task:
         return Task(self.aspect, self.kind, self.scale, self.definition, self.levels)
@@ -134,10 +134,10 @@ class TaskEntry(FilePart):
 
 @dataclass(frozen=True)
 class GoldenEntry(FilePart):
-    """The golden set that the judge was made on, by the content hash of its items, labels and ratings.
+    """The golden set of the calibration, with the content hash of its items, labels and ratings.
 
-    `columns` are role → column of its file, where the names differ: another file with these columns is read likewise,
-    unless it has a column with the name of the role.  `columns.values` are the answers to what values mean, as JSON.
+    `columns` maps role to column of its file, if the names differ. Another file with these columns is read the same
+    way, unless it has a column named like the role. `columns.values` is JSON with the meanings of values.
     """
 
     name: str
@@ -147,13 +147,13 @@ class GoldenEntry(FilePart):
 
 @dataclass(frozen=True, kw_only=True)
 class FileDocument(FilePart):
-    """Fields of every judge file.
+    """The common fields of all judge files.
 
-    `created` is in ISO 8601 and UTC.  `digest` is the sha256 of the canonical JSON of the rest (keys sorted, no spaces,
-    UTF-8, equal numbers written alike, 1.0 as 1).  `warnings` are sentences for users of the judge.  `texts` are those
-    that the judge met while it was made: calibration, held_out and only_mapped, whose labels came after the criteria
-    and fitted the map alone.  A recheck finds newer labels by these, whatever ids say.  Each is the first 12 hex digits
-    of the sha256 of a text's source, context and target.
+    `created` is in ISO 8601 and UTC. `digest` is the SHA-256 of the canonical JSON of the rest. Canonical means sorted
+    keys, no spaces, UTF-8, and equal numbers written alike (1.0 as 1). `warnings` are sentences for users of the judge.
+    `texts` identifies the texts of the calibration: calibration, held_out, and only_mapped. Labels in only_mapped came
+    after the criteria and were used only to fit the map. A recheck uses the texts, not ids, to find newer labels. Each
+    entry is the first 12 hex digits of the SHA-256 of source, context and target.
     """
 
     digest: str | None
@@ -166,22 +166,22 @@ class FileDocument(FilePart):
 
 @dataclass(frozen=True)
 class JudgeDescription(FilePart):
-    """The judge's own state, which `core.judging.judge_specs.restore_judge` reads; never a key."""
+    """The state of the judge for `core.judging.judge_specs.restore_judge`, without a key."""
 
     spec: Annotated[str, Field(min_length=1, max_length=2000)]
     """offline, openai:MODEL[@BASE_URL], hf:ID_OR_PATH, recorded:FILE or scripted[:SEED]."""
     model: str = ""
     revision: str | None = None
-    """A commit of the model's weights, or a dated snapshot."""
+    """Commit of the model's weights, or dated snapshot."""
     sampling: Annotated[Style, _read_by(Style.from_state)] | None = None
     effort: str = ""
-    """How long the model was asked to think; empty for its own way."""
+    """Reasoning effort, such as "low"; empty for the model's default."""
     extra: str = ""
-    """Further fields of each request, a JSON object; empty for none."""
+    """Additional fields of each request, as a JSON object; empty for none."""
     room: Annotated[int, Field(ge=0, le=16_384)] = 0
-    """Tokens beyond max_tokens that the model was given, since its thoughts had used the limit up."""
+    """Tokens for reasoning in addition to max_tokens, because reasoning had used up the limit."""
     sent_without: tuple[str, ...] = ()
-    """Settings that its endpoint refused when the judge was calibrated."""
+    """Settings that the endpoint refused during the calibration."""
 
 
 # ── judge.yaml ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -189,7 +189,10 @@ class JudgeDescription(FilePart):
 
 @dataclass(frozen=True)
 class CriteriaText(FilePart):
-    """Scoring rules in full; `id` is c and 12 hex digits of aspect and text.  `weights` as in `Criteria`."""
+    """Criteria with their full text. `id` is "c" and 12 hex digits of the hash of aspect and text.
+
+    For `weights` see `Criteria`.
+    """
 
     id: str
     text: str
@@ -198,7 +201,7 @@ class CriteriaText(FilePart):
 
 @dataclass(frozen=True)
 class AlignmentsEntry(FilePart):
-    """Agreement of the judge with the raters on held-out items, which no choice has seen, and of the baseline."""
+    """Agreement with the raters on held-out items, for the judge and the baseline."""
 
     held_out: Aligned
     no_criteria: dict[str, Aligned | None] | None = None
@@ -209,7 +212,7 @@ State = Literal["draft", "proposed", "approved", "current", "retired"]
 
 @dataclass(frozen=True, kw_only=True)
 class Decision(FilePart):
-    """A person's decision on the criteria, or on the whole version."""
+    """A user's decision on criteria, or on a whole version."""
 
     state: State
     by: str = ""
@@ -218,7 +221,7 @@ class Decision(FilePart):
 
 @dataclass(frozen=True)
 class JudgeVersionEntry(FilePart):
-    """Which version of a project's judge this is; `approvals` are the decisions on it, oldest first."""
+    """The version of a project's judge. `approvals` are the decisions on it, oldest first."""
 
     id: str
     number: int
@@ -228,21 +231,21 @@ class JudgeVersionEntry(FilePart):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeDocument(FileDocument):
-    """A judge calibrated with Concord."""
+    """The content of `judge.yaml`."""
 
     judge: JudgeDescription
     criteria: Annotated[tuple[CriteriaText, ...], Field(min_length=1, max_length=100)]
-    """Best first; a score is the mean over them."""
+    """Criteria, best first. The score is the mean over them."""
     approved: bool
     approvals: tuple[Decision, ...]
-    """The last decision on each of the criteria."""
+    """The last decision on each criteria text."""
     judge_version: JudgeVersionEntry | None = None
     isotonic: ScoreMap | None
-    """Strictly rising map from the judge's score to the human scale; null: scores are used as they come."""
+    """Strictly increasing map from the judge's score to the human scale; null uses the scores unchanged."""
     intervals: Annotated[VerdictIntervals, _read_by(VerdictIntervals.from_json)] | None = None
     alignment: AlignmentsEntry
     settings: dict[str, str | int | float | bool | None]
-    """Of the calibration: with the golden set and the same judge they repeat it."""
+    """Settings of the calibration. With the same golden set and judge they reproduce it."""
 
 
 # ── fused.yaml ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -256,22 +259,25 @@ def _rate_prompt(name: str) -> str:
 
 @dataclass(frozen=True)
 class ModelFusionEntry(FilePart):
-    """A language model that rates each item by a plan and the parts' numbers; "none" is no plan, or no criteria."""
+    """A language model that rates each item by a plan and the scores of the parts.
+
+    "none" means no plan or no criteria.
+    """
 
     prompt: Annotated[str, AfterValidator(_rate_prompt)]
     parts: tuple[str, ...]
     judge: JudgeDescription
     plan: Annotated[str, Field(min_length=1, max_length=8_000)]
     introduced: str
-    """Lines that introduce the parts to the model."""
+    """Lines of the prompt that introduce the parts."""
     criteria: Annotated[str, Field(min_length=1, max_length=20_000)]
 
 
 @dataclass(frozen=True)
 class FusedPart(FilePart):
-    """One part of a fusion: an `assistant` (a metric by name), a fitted `repeval` score, or a `judge` file's content.
+    """A part of a fusion: an `assistant` (metric name), a fitted `repeval` score, or the content of a `judge` file.
 
-    The scores of a part that is none of them are handed in.
+    For any other part, the caller provides the scores.
     """
 
     name: str
@@ -291,12 +297,12 @@ class FusedPart(FilePart):
 
     @property
     def column(self) -> str:
-        """Column with its scores, if they cannot be computed: ``metric_offline_calibrated``."""
+        """Column with the scores of the part if they cannot be computed, such as ``metric_offline_calibrated``."""
         return "metric_" + ("_".join(re.findall(r"[a-z0-9]+", self.name.lower())) or "part")
 
     @property
     def requirement(self) -> str:
-        """What scoring with it requires, in words."""
+        """Requirement for scoring with this part, in words."""
         if self.judge is not None:
             return f"the judge {self.judge.get('judge', {}).get('spec', 'offline')}, which this file contains"
         if self.repeval is not None:
@@ -312,7 +318,7 @@ class FusedPart(FilePart):
 
 
 def _fusion_of(body: Mapping[str, Any]) -> Estimator | ModelFusionEntry:
-    """Read the fitted estimator over the parts, or the model that rates by a plan."""
+    """Parse the fitted estimator over the parts, or the language model that rates by a plan."""
     from core.fusion.stack import restore_estimator
 
     if body["method"] == "llm":
@@ -325,11 +331,11 @@ def _fusion_of(body: Mapping[str, Any]) -> Estimator | ModelFusionEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class FusionDocument(FileDocument):
-    """Several judges and metrics joined into one score."""
+    """The content of `fused.yaml`: several judges and metrics combined into one score."""
 
     fusion: Annotated[Any, _read_by(_fusion_of)]
     parts: Annotated[tuple[FusedPart, ...], Field(min_length=1, max_length=1000)]
-    """In the order of the weights."""
+    """The parts, in the order of the weights."""
     alignment: Aligned
 
 
@@ -344,10 +350,11 @@ def _checked_scorer(body: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class RepEvalDocument(FileDocument):
-    """A RepEval score that rates other items; it holds no weights of a model.
+    """The content of `repeval.yaml`: a RepEval score for other items, without model weights.
 
-    `scorer` has the model with revision and fingerprint, template and criterion, and for each cell its layer, token and
-    direction (base64 of float32).  Layer 0 are the embeddings, i is the output of block i; token -1 is the last one.
+    `scorer` has the model with revision and fingerprint, the template and criterion, and the cells. Each cell has a
+    layer, token and direction (base64 of float32). Layer 0 is the embeddings, layer i the output of block i, and token
+    -1 the last one.
     """
 
     scorer: Annotated[Any, _read_by(_checked_scorer)]
@@ -361,9 +368,9 @@ def _checker(kind: Kind) -> TypeAdapter[Any]:
 
 
 def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> Any:
-    """Check a card (plain JSON types), and return its document.
+    """Validate a card (plain JSON types) and return it as a document.
 
-    JudgeError names the file as `where`, the path in it, what was expected, and what came.
+    Raises JudgeError, which names the file (`where`), the path in it, and the expected and actual values.
     """
     version = card.get("version")
     if type(version) is not int or version != VERSION:
@@ -399,10 +406,10 @@ def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "jud
 
 
 def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any]:
-    """Read the content of a judge file of any kind, and check it.
+    """Read and validate a judge file of any kind; return its content (the card).
 
-    JudgeError says what is wrong and what was expected: file not found, not YAML, another format or version, parts
-    missing or of the wrong kind, or (unless `accept_edited`) changed after the export.
+    Raises JudgeError if the file is missing, is not YAML, has another format or version, or has missing or invalid
+    parts. It is also raised for a file that was edited after its export, unless `accept_edited`.
     """
     try:
         with Path(path).open("rb") as file:
@@ -427,19 +434,19 @@ def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any
 
 
 def kind_of(card: Mapping[str, Any]) -> Kind:
-    """Return the kind of a file by its content."""
+    """Return the kind of judge file by its content."""
     return next(kind for kind, name in FORMATS.items() if name == card["format"])
 
 
 def kept_columns(card: Mapping[str, Any]) -> dict[str, str]:
-    """Return how the golden set's file was read (`GoldenSet.columns`), as the content of a judge file says."""
+    """Return the column mapping of the golden set (`GoldenSet.columns`) from a judge file."""
     return dict(card.get("golden", {}).get("columns", {}))
 
 
 def digest_of(card: Mapping[str, Any]) -> str:
     """Return ``"sha256:" + hex`` of the canonical JSON of `card` without its key `digest`.
 
-    Numbers that are equal have equal text there (1.0 as 1), so that another tool may write the file anew.
+    Equal numbers are written alike (1.0 as 1), so that another tool may rewrite the file.
     """
 
     def settled(value: Any, _: str) -> Any:
@@ -449,22 +456,22 @@ def digest_of(card: Mapping[str, Any]) -> str:
 
 
 def is_as_exported(card: Mapping[str, Any]) -> bool:
-    """Whether the content of a file matches the digest in it."""
+    """Whether the content of a file matches its digest."""
     return card.get("digest") == digest_of(card)
 
 
 def parsed(text: str, path: Path | str) -> dict[str, Any]:
-    """Return the object in `text`, unchecked.  JudgeError says what is wrong with it and where."""
+    """Parse `text` as YAML without validating it. Raises JudgeError with the problem and its position."""
     try:
         if text.lstrip()[:1] == "{":
-            if sum(map(text.count, ",{[")) > MOST_VALUES:  # commas in texts count too: far too many
+            if sum(map(text.count, ",{[")) > MOST_VALUES:  # commas in texts count too, but no valid file comes close
                 raise ValueError(f"more than {MOST_VALUES:,} values, which is too many for a judge file")
             document = json.loads(text, object_pairs_hook=_once)
         else:
             _check_events(text)
             document = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
         with_leaves(document, _check_plain)
-        json.dumps(document, ensure_ascii=False).encode()  # half a character (a lone surrogate) cannot be written
+        json.dumps(document, ensure_ascii=False).encode()  # fails for lone surrogates, which cannot be written
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         what = "isn't valid YAML" if isinstance(error, yaml.YAMLError) else "isn't a valid judge file"
         line = (str(error).splitlines() or [type(error).__name__])[0][:200]
@@ -478,7 +485,7 @@ _BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_BaseLoader):  # type: ignore[misc]
-    """Safe YAML that reads a date as text and refuses repeated keys."""
+    """A safe YAML loader that keeps dates as text and refuses repeated keys."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own class attribute
         first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
@@ -507,7 +514,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_events(text: str) -> None:
-    """Check bounds and aliases while nothing has been built yet."""
+    """Check limits and aliases before anything is built."""
     depth = values = 0
     for event in yaml.parse(text, Loader=_BaseLoader):
         if isinstance(event, yaml.AliasEvent):
@@ -521,7 +528,7 @@ def _check_events(text: str) -> None:
 
 
 def _check_plain(value: Any, path: str) -> None:
-    """Raise ValueError, with the path, for a value that JSON cannot hold."""
+    """Raise ValueError, with the path, for a value that JSON cannot represent."""
     where = path or "the file"
     if isinstance(value, int | float) and not abs(value) <= LARGEST:  # NaN and infinity too
         raise ValueError(f"{where} isn't a finite number")
@@ -533,9 +540,9 @@ def _check_plain(value: Any, path: str) -> None:
 
 
 def with_leaves(value: Any, leaf: Callable[[Any, str], Any], path: str = "", depth: int = 0) -> Any:
-    """Copy nested mappings and sequences as objects and lists, each value replaced by `leaf` of it and its path.
+    """Copy nested mappings and sequences, and replace each leaf by `leaf(value, path)`.
 
-    ValueError for more than `MOST_DEPTH` levels.
+    Raises ValueError for more than `MOST_DEPTH` levels.
     """
     if depth > MOST_DEPTH:
         raise ValueError(f"{path} is nested deeper than {MOST_DEPTH} levels")

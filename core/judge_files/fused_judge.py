@@ -1,4 +1,4 @@
-"""Score items with a fused judge from a file, as with a calibrated judge: items in, verdicts out."""
+"""Score items with a fused judge from a file."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from core.verdicts import Verdicts
 
 @dataclass
 class FusedJudge(LoadedJudge):
-    """A fused judge ready to score.
+    """A fused judge from a file, ready to score.
 
-    The judges among the parts stay open between calls, until `close`.
+    Judges among the parts stay open between calls, until `close`.
 
     Attributes:
-        gate: Decides which models may run here.
-        missing: Part → why it could not be computed; it grows while scoring, and so do the marks.
+        gate: Decides which models may run.
+        missing: Part → reason why it could not be computed. It grows during scoring, as do the marks.
     """
 
     card: Mapping[str, Any]
@@ -60,7 +60,7 @@ class FusedJudge(LoadedJudge):
         where: str = "fused judge",
         marks: Sequence[str] = (),
     ) -> FusedJudge:
-        """Make the fused judge of a card.  JudgeError, naming `where` it is, for a damaged one."""
+        """Create the fused judge of a card. Raises JudgeError, which names the file (`where`), for a damaged card."""
         document: FusionDocument = document_of(card, "fusion", where)
         for part in document.parts:
             if part.judge is not None:
@@ -78,14 +78,14 @@ class FusedJudge(LoadedJudge):
 
     @property
     def by_model(self) -> bool:
-        """Whether a language model rates by a plan."""
+        """Whether a language model combines the parts by a plan."""
         return isinstance(self.document.fusion, ModelFusionEntry)
 
     @property
     def models(self) -> tuple[LLMJudge, ...]:
-        """The language models of judges among the parts, and the one that rates by a plan.
+        """The language models of the parts, and the one that rates by a plan.
 
-        Those that cannot be opened here are left out.
+        Models that cannot be opened are left out.
         """
         judges: list[Judge] = []
         for part in self.parts:
@@ -103,13 +103,13 @@ class FusedJudge(LoadedJudge):
         on_progress: OnProgress | None = None,
         metrics: Metrics | None = None,
     ) -> Verdicts:
-        """Return one verdict per item, in order; `metrics` are the numbers for parts that are handed in.
+        """Return one verdict per item, in order; `metrics` has the scores of parts that cannot be computed.
 
-        A fusion gives no reasons, so `explain` adds none.  An item for which no part could be computed is Unscored.
+        A fusion has no reasons, so `explain` adds none. An item is Unscored if no part could be computed for it.
 
         Raises:
-            UsageError: No part can be computed on these items.
-            GoldenError: `metrics` are not one number per item.
+            UsageError: No part can be computed for these items.
+            GoldenError: `metrics` does not have one number per item.
         """
         if not items:
             return Verdicts()
@@ -144,18 +144,18 @@ class FusedJudge(LoadedJudge):
             self._model = None
 
     def _numbers(self, golden: GoldenSet) -> FloatArray:
-        """Return (n_parts, n_items) raw scores, NaN for a part that cannot be computed, and note why."""
+        """Return raw scores (n_parts, n_items), NaN for a part that cannot be computed, and record the reason."""
         parts, missing = self.parts, dict[str, str]()
         numbers = np.full((len(parts), len(golden.items)), np.nan)
         for row, part in zip(numbers, parts, strict=True):
             try:
                 row[:] = self._part_scores(part, golden)
-            except ConsentError as error:  # a model that nobody allowed: say what allows it in a part
+            except ConsentError as error:  # the model is not allowed: say how to allow it for a part
                 model = error.endpoint.removeprefix("hf:")
                 missing[part.name] = str(error) if model == error.endpoint else PART_NOT_RUN.format(model, name=model)
             except ConcordError as error:
                 missing[part.name] = str(error)
-            except Exception as error:  # one part must not end the others
+            except Exception as error:  # a failing part must not stop the others
                 missing[part.name] = f"it failed: {type(error).__name__}: {error}"
         if len(missing) == len(parts):
             why = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
@@ -166,7 +166,7 @@ class FusedJudge(LoadedJudge):
         return numbers
 
     def _part_scores(self, part: FusedPart, golden: GoldenSet) -> FloatArray:
-        """Return the (n_items,) raw scores of a part.  ConcordError says why there are none."""
+        """Return the raw scores (n_items,) of a part. Raises ConcordError if they cannot be computed."""
         if part.judge is not None:
             return self._opened(part).score(golden.items).values
         if part.repeval is None:
@@ -184,7 +184,7 @@ class FusedJudge(LoadedJudge):
         return metric.score(golden.items).values
 
     def _opened(self, part: FusedPart) -> CalibratedJudge:
-        """Open the judge of a part; its key goes only where a file's judge may send it."""
+        """Open the judge of a part, with the key only if a judge file may send it."""
         assert part.judge is not None
         if part.name not in self._open:
             self._open[part.name] = restored(part.judge, self.here, self.replies, f"the part {part.name}")
@@ -195,13 +195,13 @@ class FusedJudge(LoadedJudge):
         self.marks = tuple(dict.fromkeys((*self.marks, *marks)))
 
     def _rater(self) -> Judge:
-        """Return the model that rates by the plan."""
+        """Open the language model that rates by the plan."""
         if self._model is None:
             self._model = restore_judge(self.card["fusion"]["judge"], self.here, self.replies, gate=self.gate)
         return self._model
 
     def _rated(self, golden: GoldenSet, numbers: FloatArray) -> Verdicts:
-        """Return the model's verdicts, by the plan of the file."""
+        """Return the language model's verdicts, by the plan in the file."""
         how, model = self.document.fusion, self._rater()
         if not isinstance(model, LLMJudge):
             raise JudgeError(
@@ -222,7 +222,7 @@ class FusedJudge(LoadedJudge):
 
 
 def require_metric_model(name: str, settings: Settings, gate: Gate = CAREFUL) -> None:
-    """ConsentError if the metric `name` of a file runs a model that this installation neither has nor lists."""
+    """Raise ConsentError if a metric in a file runs a model that this installation neither includes nor allows."""
     model = model_of(name)
     if model and model != EMBEDDED and not gate.may_run((model, model.rpartition("@")[0] or model), settings):
         raise ConsentError(PART_NOT_RUN.format(model, name=model), f"hf:{model}")

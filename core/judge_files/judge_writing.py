@@ -1,9 +1,8 @@
 """Write the files of a calibration: `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl`, `summary.json`.
 
-`judge.yaml` holds what scoring needs: criteria, the judge's own state, the version of the reader of replies, and the
-map to the human scale. It also holds what trust needs: alignments, the ceiling, the golden set's hash, approvals with
-their evidence, and warnings. Digests of the texts serve to find newer labels. It never holds a key: text that looks
-like one is cut out.
+For scoring, `judge.yaml` has the criteria, the state of the judge, the parser version, and the map to the human scale.
+As evidence, it has alignments, the ceiling, the hash of the golden set, approvals and warnings. Digests of the texts
+help find newer labels. It never has a key: text that looks like one is removed.
 """
 
 from __future__ import annotations
@@ -43,17 +42,17 @@ NOTE = (
 UNAPPROVED = "Nobody has approved this judge{which}. Ask a reviewer to approve it before others rely on it."
 LEFT_OUT = "Text that looked like a key or a password was removed from this file: {places}."
 SKEWED = 0.75
-"""Share of equal labels from which on the alignment rests on few items."""
+"""Share of equal labels that triggers a warning, because the alignment then depends on few items."""
 FEW_NUMBERS = 4
-"""Numbers of a list that share one line of a judge file."""
+"""Maximum length of a list of numbers that is written on one line."""
 NUMBERS = ("direction", "support")
-"""Fields with numbers in base64, which may look like a key."""
+"""Fields with numbers in base64, which could be mistaken for a key."""
 
 
 def known_of(golden: GoldenSet, calibration: Calibration) -> dict[str, Any]:
-    """Return the facts of the golden set for the file of `calibration`: ceiling, parts of all items, warnings.
+    """Return the arguments of `judge_card` that depend on the golden set: ceiling, parts of all items, and warnings.
 
-    The ceiling uses the statistic and level of the held-out alignment; there is none without single ratings.
+    The ceiling has the statistic and level of the held-out alignment. Without individual ratings there is none.
     """
     held_out, aspect, state = calibration.held_out, calibration.task.aspect, calibration.judge_state
     read = parts_read(state["spec"], references=bool(state.get("sampling", {}).get("references", False)))
@@ -76,16 +75,16 @@ def judge_card(
     people: Mapping[str, int] | None = None,
     warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the content of `judge.yaml` as plain JSON types, with its digest.
+    """Return the content of `judge.yaml` as JSON types, with its digest.
 
     Args:
         calibration: The result to write.
-        version: The version of a project's judge, with its sign-off; without one, nobody approved the judge.
-        ceiling: The leave-one-rater-out alignment.
-        held_out_opened: How often somebody looked at the held-out items.
-        needs: The parts that every item had.
-        people: Counts of what people did.
-        warnings: Further sentences for users of the judge.
+        version: Version of a project's judge with its approval; None means that nobody approved the judge.
+        ceiling: Leave-one-rater-out alignment.
+        held_out_opened: Number of looks at the held-out items.
+        needs: Parts that every item had.
+        people: Counts of user actions.
+        warnings: Additional warnings for users of the judge.
     """
     c, state, split = calibration, calibration.judge_state, calibration.split
     task = task_entry(c.task.aspect, c.task.kind, c.task.scale, c.task.definition)
@@ -130,23 +129,23 @@ def judge_card(
 
 
 def judge_yaml(calibration: Calibration, **known: Any) -> str:
-    """Return the text of `judge.yaml`; `known` as `judge_card` takes it."""
+    """Return the text of `judge.yaml`; `known` are arguments of `judge_card`."""
     return yaml_text(judge_card(calibration, **known))
 
 
 def task_entry(aspect: str, kind: str, scale: Scale, definition: str = "") -> dict[str, Any]:
-    """Return the judging task as files hold it."""
+    """Return the judging task as stored in files."""
     ends = {"low": scale.low, "high": scale.high, "step": scale.step}
     return {"aspect": aspect, "kind": kind, "scale": ends, "definition": definition}
 
 
 def golden_entry(name: str, digest: str, columns: Mapping[str, str]) -> dict[str, Any]:
-    """Return the golden set as files name it, with the columns by which another file with the same ones is read."""
+    """Return the golden set's entry in files, with the column mapping for reading similar files."""
     return {"name": name, "digest": digest} | ({"columns": columns} if columns else {})
 
 
 def _alignments(calibration: Calibration) -> dict[str, Any]:
-    """Return the alignments of the judge, its best criteria and the baseline; the gain is a paired difference."""
+    """Return the alignments of the judge, its best criteria and the baseline. The gain is a paired difference."""
     c, held_out = calibration, calibration.held_out
     return {
         "calibration": c.calibration.as_json(),
@@ -158,7 +157,7 @@ def _alignments(calibration: Calibration) -> dict[str, Any]:
 
 
 def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
-    """Warn of skewed labels and single raters; a calibration itself warns of few labels."""
+    """Return warnings about skewed labels and single raters. (The calibration itself warns about few labels.)"""
     labels = golden.labels(aspect)
     values, counts = np.unique(labels[~np.isnan(labels)], return_counts=True)
     if not values.size:
@@ -178,7 +177,7 @@ def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
 
 
 def _approval(version: JudgeVersion | None) -> dict[str, Any]:
-    """Return the last decision on the version, for each of its criteria."""
+    """Return the last decision on the version, once per criteria text."""
     if version is None or not version.decisions:
         state = "draft" if version is None else version.state
         return {"state": state, "by": "", "at": None, "reason": "", "evidence": None}
@@ -214,7 +213,7 @@ def _version_entry(version: JudgeVersion) -> dict[str, Any]:
 
 
 def _unapproved(version: JudgeVersion | None) -> list[str]:
-    """Warn of a judge that nobody has signed off."""
+    """Return a warning if nobody has approved the judge."""
     if version is None:
         return [UNAPPROVED.format(which="")]
     which = f" (version {version.number} is {version.state})"
@@ -253,10 +252,10 @@ def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any
 
 
 def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge) -> Verdicts:
-    """Return the final judge's verdicts on calibration, then held-out items, with reasons.
+    """Return the final judge's verdicts with reasons, on calibration items and then on held-out items.
 
-    The scores are those of the result. The reasons come from `judge` (a remote one reads its cache), for each item
-    under the best criteria that could be read.
+    The scores are those of the calibration. The reasons come from `judge` (a remote judge uses its cache), for the best
+    criteria with a readable reply.
     """
     scores, n_calibration = calibration.scores, len(calibration.split.calibration)
     missing = {unscored.item_id: unscored for unscored in scores.unscored.get("final", ())}
@@ -282,10 +281,10 @@ def write_run(
     told: Mapping[str, Any] | None = None,
     **known: Any,
 ) -> dict[str, Any]:
-    """Write the four files into `folder` (made if missing), and return the summary.
+    """Write the four files to `folder`, which is created if missing; return the summary.
 
-    `verdicts` are the final judge's on calibration, then held-out items; the side is written next to each.  `told` is
-    added to the summary.  `known` as `judge_card` takes it.
+    `verdicts` come from `final_verdicts`; each line also says whether the item is held out. `told` is added to the
+    summary. `known` are arguments of `judge_card`.
     """
     n_calibration = len(calibration.split.calibration)
     rows = (
@@ -317,9 +316,9 @@ def write_run(
 
 
 def written(body: Mapping[str, Any], kind: Kind, note: str = "", created: dt.datetime | None = None) -> dict[str, Any]:
-    """Return the content of a file: `body` after the fields of every file, sealed and checked.
+    """Return the content of a judge file: common fields and `body`, with a digest, and validated.
 
-    JudgeError if it could not be read again.
+    Raises JudgeError if the file could not be read again.
     """
     card = sealed(
         {
@@ -337,7 +336,7 @@ def written(body: Mapping[str, Any], kind: Kind, note: str = "", created: dt.dat
 
 
 def sealed(card: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `card` in plain JSON types with its digest, without secrets; its warnings list what was cut out."""
+    """Return `card` as JSON types with its digest. Secrets are removed, and a warning lists them."""
     clean, places = without_secrets(with_leaves(card, _plain))
     if places:
         clean["warnings"] = [*clean.get("warnings", []), LEFT_OUT.format(places=", ".join(places))]
@@ -345,7 +344,7 @@ def sealed(card: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_secrets(value: Any) -> tuple[Any, list[str]]:
-    """Cut text that looks like a key or a password out of `value` (plain JSON), and list its paths."""
+    """Remove text that looks like a key or password from `value` (JSON types); also return the paths."""
     places: list[str] = []
 
     def clean(leaf: Any, path: str) -> Any:
@@ -358,20 +357,20 @@ def without_secrets(value: Any) -> tuple[Any, list[str]]:
 
 
 def _plain(value: Any, _: str) -> Any:
-    """Turn numpy's numbers into Python's, for a YAML file without tags, and replace lone surrogates."""
+    """Convert NumPy numbers to Python numbers, so that YAML needs no tags, and replace lone surrogates."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
 
 
 def yaml_text(card: Mapping[str, Any]) -> str:
-    """Return a card as YAML that `read_card` takes back."""
+    """Return a card as YAML that `read_card` can read."""
     plain = with_leaves(card, _plain)
     return yaml.dump(plain, Dumper=_ReadableDumper, sort_keys=False, allow_unicode=True, width=10_000)
 
 
 class _ReadableDumper(yaml.SafeDumper):
-    """Safe YAML with texts of several lines as literal blocks, and a few numbers on one line."""
+    """A safe YAML dumper that writes multi-line texts as literal blocks and short number lists on one line."""
 
     def readable_text(self, text: str) -> yaml.ScalarNode:
         style = '"' if _LINE_ENDS.search(text) else "|" if "\n" in text else None
@@ -383,7 +382,7 @@ class _ReadableDumper(yaml.SafeDumper):
 
 
 _LINE_ENDS = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029\ufeff]")
-"""YAML may read these as line ends of its own, so a text with one of them is escaped."""
+"""Characters that YAML may read as line breaks, so texts with one of them are escaped."""
 
 _ReadableDumper.add_representer(str, _ReadableDumper.readable_text)
 _ReadableDumper.add_representer(list, _ReadableDumper.readable_list)

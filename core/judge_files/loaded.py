@@ -1,8 +1,8 @@
-"""Load judges from their files, and score items and frames with them.
+"""Load judges from their files, and score items and data frames.
 
-A judge file may come from anybody, and it names the endpoint of its judge. The key of this machine goes to the endpoint
-that `OPENAI_BASE_URL` names, to OpenAI's own and to this machine (any port: a server that runs here can read what runs
-here anyway). It goes to any other only if the caller names that judge. `core.judging.judge_specs` decides.
+A judge file may come from anybody, and it names the endpoint of its judge. The key is sent only to trusted endpoints:
+the one in `OPENAI_BASE_URL`, OpenAI's own, and this machine (on any port). Any other endpoint gets it only if the
+caller names the judge. `core.judging.judge_specs` decides.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 ADDED = ("score", "calibrated", "unscored", "mark", "calibration_item")
 _SAMPLE = 50
 Metrics = Mapping[str, Sequence[float | None]]
-"""Metric name → one number per item, None where there is none."""
+"""Metric name → one number per item, None if missing."""
 
 NEEDED: Mapping[ItemKind, tuple[str, ...]] = {
     "single": (),
@@ -76,7 +76,7 @@ NEEDED: Mapping[ItemKind, tuple[str, ...]] = {
     "data_text": ("source",),
     "pair": ("context",),
 }
-"""Parts besides the target that items of a kind cannot lack; a judge file may name more (`task.needs`)."""
+"""Kind of item → required parts besides the target. A judge file may require more (`task.needs`)."""
 
 EDITED = "This judge's file was edited after its export, and the edit was accepted."
 OTHER = (
@@ -97,17 +97,17 @@ NO_KEY = (
 
 
 class LoadedJudge(ABC):
-    """A judge from a file: items in, verdicts out.
+    """A judge that was loaded from a file.
 
     Attributes:
-        card: The checked content of the file.
-        task: What is rated.
-        marks: Sentences that belong to every verdict; read them after scoring.
-        calls_an_item: Calls to a judge for one item.
-        remarks: Notes on how the scores were made; read them after scoring.
-        spec: The judge's SPEC, ``repeval:MODEL``, or ``fused``.
-        needs: Parts that an item must have besides its target.
-        models: The language models that are asked; none for a judge that computes.
+        card: Validated content of the file.
+        task: The judging task.
+        marks: Sentences that apply to all verdicts; read them after scoring.
+        calls_an_item: Number of judge calls per item.
+        remarks: Notes on how the scores were computed; read them after scoring.
+        spec: SPEC of the judge, ``repeval:MODEL``, or ``fused``.
+        needs: Required parts of an item besides its target.
+        models: The language models that it asks, if any.
     """
 
     card: Mapping[str, Any]
@@ -130,7 +130,7 @@ class LoadedJudge(ABC):
 
     @property
     def spent(self) -> Usage:
-        """Cost of the replies since the judge was loaded."""
+        """The cost of replies since the judge was loaded."""
         return sum((model.spent for model in self.models), Usage())
 
     @abstractmethod
@@ -142,28 +142,28 @@ class LoadedJudge(ABC):
         on_progress: OnProgress | None = None,
         metrics: Metrics | None = None,
     ) -> Verdicts:
-        """Return one verdict per item, in order; `explain` adds reasons where the judge gives any.
+        """Return one verdict per item, in order; `explain` adds reasons if the judge has any.
 
-        `metrics` are numbers for those parts of a fusion that are handed in; other judges ignore them.
+        `metrics` has the scores of parts of a fusion that cannot be computed. Other judges ignore it.
         """
 
-    def close(self) -> None:  # noqa: B027 - a score of hidden states holds none
+    def close(self) -> None:  # noqa: B027 - a RepEval score has no connections
         """Release connections.  Safe to call twice."""
 
     def score_frame(self, frame: pd.DataFrame, *, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
-        """Return a copy of `frame` with the columns `ADDED` appended, index and order kept.
+        """Return a copy of `frame` with the columns `ADDED` appended, in the same order and with the same index.
 
-        ``score`` and ``calibrated`` are float64, NaN where there is none; ``unscored`` says why, and is missing where
-        a score is.  ``calibration_item`` is true where the text's label chose or fitted the judge.
-        ``metric_<name>`` columns serve the parts of a fusion that are handed in.
+        ``score`` and ``calibrated`` are float64, NaN if missing. ``unscored`` is the reason, missing if there is a
+        score. ``calibration_item`` is true if the label of the text was used to choose or fit the judge.
+        ``metric_<name>`` columns provide the scores of parts of a fusion that cannot be computed.
 
         Args:
-            frame: One item per row, also where an id is repeated.
-            columns: Role → column, where a column has neither its own name nor a usual alias (`core.data.columns`).
+            frame: One item per row, even if an id is repeated.
+            columns: Role → column, for columns without a standard name or alias (`core.data.columns`).
 
         Raises:
-            GoldenError: The frame lacks columns that the judge needs.
-            UsageError: A column of the frame is in the way.
+            GoldenError: Required columns are missing.
+            UsageError: The frame already has one of the new columns.
         """
         import pandas as pd
 
@@ -190,10 +190,10 @@ class LoadedJudge(ABC):
         return frame.assign(**dict(zip(ADDED, values, strict=True)))
 
     def _items(self, frame: pd.DataFrame, columns: Mapping[str, str]) -> GoldenSet:
-        """Return one item per row, in order, with the frame's ids where every row has one of its own."""
+        """Return one item per row, in order, with the ids of the frame if they are complete and unique."""
         rows: list[Any] = frame.astype(object).where(frame.notna(), None).to_dict("records")
         mapping = mapping_of(list(frame.columns), rows[:_SAMPLE], columns, kept_columns(self.card))
-        # the roles that scoring reads: texts, groups, metrics; labels play no part
+        # scoring reads texts, groups and metrics, but no labels
         roles = {role: name for role, name in mapping.roles.items() if role in ITEM_ROLES or role.startswith(METRIC)}
         if lacking := [role for role in ("target", *self.needs) if role not in roles]:
             raise GoldenError(
@@ -220,7 +220,7 @@ class LoadedJudge(ABC):
         return calibration_digests(self.card)
 
     def marked(self, items: Sequence[Item], verdicts: Iterable[Verdict]) -> Verdicts:
-        """Mark the `verdicts` on those `items` whose labels chose or fitted the judge."""
+        """Mark the `verdicts` on items whose labels were used to choose or fit the judge."""
         known = self._calibration_texts
         return Verdicts(
             replace(verdict, calibration_item=True) if known and text_digest(item) in known else verdict
@@ -229,13 +229,13 @@ class LoadedJudge(ABC):
 
 
 class RowJudge(LoadedJudge):
-    """A judge that scores item by item: a calibrated one, or a RepEval score."""
+    """Base class of judges that score items independently: calibrated judges and RepEval scores."""
 
     @abstractmethod
     def _scored(
         self, items: Sequence[Item], *, explain: bool, intervals: bool, on_progress: OnProgress | None
     ) -> Sequence[Verdict]:
-        """Return one verdict for each of `items`; there is at least one, and all have their parts."""
+        """Return one verdict per item. There is at least one item, and no item lacks a required part."""
 
     def score(
         self,
@@ -247,13 +247,13 @@ class RowJudge(LoadedJudge):
         metrics: Metrics | None = None,
         intervals: bool = False,
     ) -> Verdicts:
-        """Return one verdict per item, in order.  `explain` adds the reasons of the best of the criteria.
+        """Return one verdict per item, in order. `explain` adds the reasons by the best criteria.
 
-        `intervals` adds intervals that should hold 90 % of raters' labels, if the judge has them.
+        `intervals` adds intervals that should contain 90 % of raters' labels, if the judge has them.
 
         Raises:
-            GoldenError: No item has a part that the judge needs, and they are not a batch `of_more`.
-            ConsentError: The model of a file is not allowed here.
+            GoldenError: No item has a required part, and the items are not a batch `of_more`.
+            ConsentError: The model in the file is not allowed.
             JudgeError: The judge cannot score.
         """
         usable, lacking = self.divided(items, of_more=of_more)
@@ -262,9 +262,10 @@ class RowJudge(LoadedJudge):
         return self.marked(items, (lacking.get(item.item_id) or next(judged) for item in items))
 
     def divided(self, items: Sequence[Item], *, of_more: bool = True) -> tuple[list[Item], dict[str, Unscored]]:
-        """Split off the items without a part that the judge needs: item id → Unscored ("missing input").
+        """Separate the items that lack a required part; return (complete items, item id → Unscored "missing input").
 
-        GoldenError if no item has a part, unless they are a batch `of_more`: the column was left out or not found.
+        Raises GoldenError if no item has the part, unless the items are a batch `of_more`. The column is then missing
+        or was not found.
         """
         lacking = {
             item.item_id: Unscored(item.item_id, "missing input", NO_TEXT)
@@ -290,14 +291,14 @@ class RowJudge(LoadedJudge):
 
 @dataclass(frozen=True)
 class CalibratedJudge(RowJudge):
-    """A judge from a file: fixed criteria, joined by their mean, mapped to the human scale.
+    """A calibrated judge from a file: the mean score over its criteria, mapped to the human scale.
 
-    `Scored.value` is the judge's own score, on which the file's alignments were measured.  `Scored.calibrated` is that
-    score on the human scale by the isotonic map (None if the file has none).  Ranks are the same.
+    `Scored.value` is the judge's own score, for which the file states the alignments. `Scored.calibrated` is this score
+    mapped to the human scale by the isotonic map, None if the file has none. Both have the same ranks.
 
     Attributes:
-        hint: Added to an endpoint's refusal of the key.
-        intervals: Calibration errors that intervals around verdicts are made of; None in earlier files.
+        hint: Added to the error if an endpoint refuses the key.
+        intervals: Calibration errors, from which intervals of verdicts are computed; None in earlier files.
     """
 
     card: Mapping[str, Any]
@@ -319,10 +320,10 @@ class CalibratedJudge(RowJudge):
         marks: Sequence[str] = (),
         hint: str = "",
     ) -> CalibratedJudge:
-        """Score by `judge` as the card says, with marks for every difference.  JudgeError for a damaged card.
+        """Create the calibrated judge of a card that scores with `judge`. Raises JudgeError for a damaged card.
 
-        It keeps its intervals only if it is the judge they were fitted to: errors of another text or model say nothing
-        about this one.
+        Each difference between `judge` and the card adds a mark. Intervals are kept only if `judge` is the one that
+        they were fitted to, because errors of another model don't apply.
         """
         document = document_of(card, "judge", where)
         task, then = document.task.as_task(), card["judge"]
@@ -388,7 +389,7 @@ class CalibratedJudge(RowJudge):
         return with_reasons(verdicts, scores.explained, scores.values) if scores.explained else verdicts
 
     def close(self) -> None:
-        """Release the judge's connections."""
+        """Release the connections of the judge."""
         self.judge.close()
 
     def estimate(self, items: Sequence[Item]) -> CallEstimate:
@@ -408,7 +409,7 @@ def restored(
     marks: Sequence[str] = (),
     gate: Gate = CAREFUL,
 ) -> CalibratedJudge:
-    """Restore the calibrated judge of a checked card; `gate` decides whether its endpoint gets the key."""
+    """Restore the calibrated judge of a validated card. `gate` decides whether its endpoint gets the key."""
     state, hint = card["judge"], ""
     try:
         judge, spec = restore_judge(state, settings, replies, gate=gate), parse_spec(state["spec"])
@@ -428,9 +429,9 @@ def joined_verdicts(
     unread: Mapping[str, Unscored],
     turned: FloatArray | None = None,
 ) -> Verdicts:
-    """Average `members` (n_criteria, n_items), NaN = unscored, into verdicts; `unread` has the reasons.
+    """Average `members` (n_criteria, n_items; NaN = unscored) to verdicts. `unread` has the reasons for NaN.
 
-    `turned`, of the same shape, has the scores of pairs in the other order.
+    `turned` has the same shape and holds the scores of pairs in swapped order.
     """
     joined, n_read = ensemble_scores(members), (~np.isnan(members)).sum(axis=0).tolist()
     nothing: list[float | None] = [None] * len(item_ids)
@@ -447,9 +448,9 @@ def joined_verdicts(
 
 
 def with_reasons(verdicts: Sequence[Verdict], explained: Sequence[Verdict], members: FloatArray) -> Verdicts:
-    """Add the reasons and replies of `explained` to `verdicts` (means over `members`, one row for each criteria text).
+    """Add the reasons and replies of `explained` to `verdicts`. `members` has one row per criteria text.
 
-    Each comes from the first criteria that could be read; if several are averaged, it says which one.
+    Reasons come from the first criteria with a readable reply, and say so if several are averaged.
     """
     n, found = len(members), list[Verdict]()
     first_read = (~np.isnan(members)).argmax(axis=0).tolist()
@@ -472,10 +473,10 @@ def _known(value: float) -> float | None:
 
 @dataclass(frozen=True)
 class RepEvalJudge(RowJudge):
-    """A RepEval score from a file: `metric` reads the texts; its model is loaded with the first items.
+    """A RepEval score from a file. `metric` reads the texts, and its model is loaded with the first items.
 
-    `Scored.value` is the projection, on which the file's alignment was measured, in no particular unit.
-    `Scored.calibrated` is the projection on the human scale (None if the file has no map).
+    `Scored.value` is the projection, for which the file states the alignment. It has no particular unit.
+    `Scored.calibrated` is the projection mapped to the human scale, None if the file has no map.
     """
 
     card: Mapping[str, Any]
@@ -509,10 +510,10 @@ def repeval_judge(
     marks: Sequence[str] = (),
     gate: Gate = CAREFUL,
 ) -> RepEvalJudge:
-    """Return the RepEval score of a card; `judge` (hf:ID_OR_PATH) is the place of its model, and allows it.
+    """Create the RepEval score of a card. `judge` (hf:ID_OR_PATH) says where its model is, and allows it.
 
-    JudgeError, naming `where` it is, for a damaged card; UsageError for any other `judge`; ConsentError for a model
-    that is not allowed.
+    Raises JudgeError, which names the file (`where`), for a damaged card, UsageError for any other `judge`, and
+    ConsentError if the model is not allowed.
     """
     state = card["scorer"]
     if judge is not None:
@@ -529,10 +530,10 @@ def repeval_judge(
 
 
 def allowed_repeval(name: str, state: Mapping[str, Any], settings: Settings, gate: Gate = CAREFUL) -> Metric:
-    """Return the RepEval score that a file holds; its model is loaded with the first items, on a cluster if one is set.
+    """Create the metric of a RepEval file. Its model is loaded with the first items, on a cluster if one is set.
 
-    A file alone loads no model: ConsentError unless the model comes with the installation, is listed in
-    CONCORD_LOCAL_MODELS, or `gate` allows it.
+    Raises ConsentError unless the model comes with the installation, is listed in CONCORD_LOCAL_MODELS, or `gate`
+    allows it.
     """
     fitted = fitted_repeval(name, state, ray=settings.ray)
     model, revision = str(state["model"]), str(state["revision"])
@@ -553,20 +554,19 @@ def load_judge(
     accept_edited: bool = False,
     alone: bool = False,
 ) -> LoadedJudge:
-    """Load the judge of a `judge.yaml`, `fused.yaml` or `repeval.yaml`; its key, if any, is the environment's.
+    """Load the judge in a `judge.yaml`, `fused.yaml` or `repeval.yaml`. Its key comes from the environment.
 
     Args:
         path: The file.
-        judge: Score with another judge (a SPEC or a Judge) than the calibrated one, asked in the same way; its `marks`
-            then say so.  For a RepEval file it is ``hf:ID_OR_PATH``: the place of the model that the score was fitted
-            on, which you allow to load.
-        replies: Stores a remote judge's replies.
-        accept_edited: Load a file that was changed after its export, and mark it.
-        alone: Compute in this process, even if the installation names a cluster.
+        judge: A SPEC or a Judge to use instead of the calibrated one, in the same style; `marks` then say so. For a
+            RepEval file, ``hf:ID_OR_PATH`` says where its model is, and allows it to be loaded.
+        replies: Reply cache for a remote judge.
+        accept_edited: Load a file that was edited after its export, and mark it.
+        alone: Compute in this process, even if a cluster is set.
 
     Raises:
         JudgeError: The file cannot be used.
-        UsageError: `judge` has no known form, or the file is a fused judge, which takes none.
+        UsageError: `judge` is malformed, or the file is a fused judge, which takes none.
     """
     settings, where = Settings.from_environment(), str(path)
     settings = replace(settings, ray="") if alone else settings
@@ -582,6 +582,6 @@ def load_judge(
         return repeval_judge(card, judge, settings, where=where, marks=marks)
     if judge is None:
         return restored(card, settings, replies, where, marks=marks)
-    if isinstance(judge, str):  # asked as the file says
+    if isinstance(judge, str):  # with the style in the file
         judge = other_judge(card["judge"], judge, settings, replies)
     return CalibratedJudge.of(card, judge, where=where, marks=marks)

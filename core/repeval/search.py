@@ -1,8 +1,8 @@
-"""Run RepEval on states already read: settings, search for the best cells, and result.
+"""Search for the best cells of RepEval on states that were already read.
 
-A cell is one layer at one token.  Each cell is fitted on training items and ranked on validation items; the best cells
-are averaged and evaluated on test items.  Ridge ranks cells by folds of sources instead, over all items that it may
-learn from.  Cells go through the projection in batches as large as memory allows.
+A cell is a layer and a token. Each cell is fitted on training items and ranked on validation items. The best cells are
+averaged and evaluated on test items. Ridge ranks cells by cross-validation over sources instead, on all its training
+items. Cells are projected in batches that fit in memory.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ from core.stats import LabelledItems, align, alignment_values
 Method = Literal["ridge", "paper-pca", "paper-svm"]
 METHODS: tuple[Method, ...] = get_args(Method)
 AVERAGED = 20
-"""Cells that ridge averages."""
+"""Number of cells that ridge averages."""
 PAIRS: dict[Method, int] = {"ridge": 20, "paper-pca": 20, "paper-svm": 100}
 VALIDATION_SHARE = 0.2
 FOLDS = 10
-FEW_LABELS = 50  # on the validation side; under that the choice of a cell is mostly luck
+FEW_LABELS = 50  # validation labels below which the choice of a cell is mostly luck
 BATCH_BYTES = 256 << 20
-SAFE_DIGITS = 9  # of a score, above what sums in double precision differ in
+SAFE_DIGITS = 9  # digits of a score that don't depend on the order of summation in double precision
 
 
 @dataclass(frozen=True, slots=True)
 class RepEvalSettings:
-    """Which model reads which texts, and how to project, search and report.
+    """Settings of RepEval: model, texts, projection, search and statistic.
 
-    `reading` None reads what `usual_texts` names.  `level` None is the aspect's usual level.  `method` "ridge" averages
-    the z-scores of the 20 best cells; "paper-pca" and "paper-svm" are those of RepEval and use one cell.  `n_pairs`
-    None is 20 pairs, or 100 for paper-svm, whose pairs may share texts.  Test items are of `test_share` of the sources.
-    Of the other sources, the methods of the paper choose their cell on 20 % of all and learn from the rest.
-    `random_vectors` 0 leaves the random baseline out.
+    `reading` None uses `usual_texts`, and `level` None the default level of the aspect. `method` "ridge" averages the
+    z-scores of the 20 best cells. "paper-pca" and "paper-svm" are the methods of RepEval and use one cell. `n_pairs`
+    None means 20 pairs, or 100 for paper-svm, whose pairs may share texts. Test items come from `test_share` of the
+    sources. The paper's methods choose their cell on another 20 % of the sources and train on the rest.
+    `random_vectors` 0 means no random baseline.
     """
 
     method: Method = "ridge"
@@ -82,29 +82,29 @@ class RepEvalSettings:
 
     @property
     def uses_pairs(self) -> bool:
-        """Whether the method learns from pairs and chooses one cell on validation items."""
+        """Whether the method trains on pairs and chooses one cell on validation items."""
         return self.method != "ridge"
 
     def read(self, aspect: str) -> Extraction:
-        """Return what is read: `reading`, else what the model usually reads."""
+        """Return the extraction settings: `reading`, or else the model's default."""
         return self.reading or Extraction(criterion=aspect, texts=usual_texts(self.model.name))
 
     def on(self, golden: GoldenSet, aspect: str) -> RepEvalSettings:
-        """Return these settings with the level at which `aspect` is measured."""
+        """Return these settings with the level of `aspect` filled in."""
         return self if self.level else replace(self, level=LabelledItems.of(golden, aspect).usual_level)
 
     @property
     def measure(self) -> Measure:
-        """Statistic and level, for settings `on` a golden set."""
+        """The statistic and level, after `on` has filled in the level."""
         assert self.level is not None
         return Measure(self.statistic, self.level)
 
 
 @dataclass(frozen=True, slots=True)
 class RepEvalSplit:
-    """Positions (in `GoldenSet.items`) to train on, to choose cells on and to test on; no source is in two of them.
+    """Positions in `GoldenSet.items` for training, validation and test. No source is in more than one part.
 
-    For ridge the first two are the same items: each is scored by a fit without its source.
+    For ridge the first two are the same items, because each item is scored by a fit without its source.
     """
 
     train: tuple[int, ...]
@@ -114,7 +114,7 @@ class RepEvalSplit:
 
 @dataclass(frozen=True, slots=True)
 class RepEvalCell:
-    """One layer at one token, with its k (PCA only) and its alignment on validation and test (None = undefined)."""
+    """A layer and token, its k (PCA only), and its alignment on validation and test items (None = undefined)."""
 
     layer: int
     token: str
@@ -123,15 +123,15 @@ class RepEvalCell:
     test: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return its fields; the token is a number if it counts from the end."""
+        """Return the fields as JSON types. The token is a number if it counts from the end."""
         return asdict(self) | {"token": token_json(self.token)}
 
 
 @dataclass(frozen=True)
 class RandomBaseline:
-    """Test alignments `values` (n,) of random directions in the chosen cell; NaN = undefined.
+    """Test alignments `values` (n,) of random directions in the chosen cell, NaN = undefined.
 
-    `projection` is the chosen cell's own.
+    `projection` is the test alignment of the chosen cell itself.
     """
 
     projection: float | None
@@ -139,7 +139,7 @@ class RandomBaseline:
 
     @property
     def percentile(self) -> float | None:
-        """The share of random directions below the projection (0 to 100), ties counted half; None when undefined."""
+        """The percentage of random directions below the projection (0 to 100), ties counted half; None if undefined."""
         defined = self.values[~np.isnan(self.values)]
         if self.projection is None or not defined.size:
             return None
@@ -152,20 +152,20 @@ class RandomBaseline:
 
 
 def _without_kernel(stored: Any) -> Any:
-    """Drop the scorer of a support vector machine, which earlier versions stored."""
+    """Remove the scorer of an SVM, which earlier versions stored."""
     return None if isinstance(stored, dict) and "support" in stored["cells"][0] else stored
 
 
 @dataclass(frozen=True)
 class RepEvalResult:
-    """A RepEval score for every item, how it was chosen, and how well it agrees with the raters.
+    """The result of RepEval: scores of all items, the chosen cells, and alignments with the raters.
 
-    `scores` (n_items,) are in the order of the golden set, higher is better, in no particular unit.  Those of items
-    that it learnt from are by fits without their source for ridge, and optimistic for other methods.  `chosen` is the
-    cell with the best validation alignment, `members` the cells whose z-scores are averaged.  `validation` and `test`
-    are alignments of `scores`; the choice makes the first optimistic.  `cells` (n_layers, n_tokens) holds every cell's
-    validation alignment, NaN = undefined.  `scorer` rates other items; paper-svm and old stored
-    results have none.
+    `scores` (n_items,) are in the order of the golden set. Higher is better, and they have no particular unit. For
+    training items, ridge uses fits without their source; scores of other methods are optimistic. `chosen` is the cell
+    with the best validation alignment, and `members` are the cells whose z-scores are averaged. `validation` and `test`
+    are alignments of `scores`; the choice makes the first one optimistic. `cells` (n_layers, n_tokens) has the
+    validation alignment of each cell, NaN = undefined. `scorer` scores other items; it is None for paper-svm and old
+    stored results.
     """
 
     aspect: str
@@ -191,13 +191,13 @@ class RepEvalResult:
 
     @property
     def optimism(self) -> float | None:
-        """Validation minus test alignment; None when one is undefined."""
+        """The validation minus the test alignment; None if one is undefined."""
         if self.validation.value is None or self.test.value is None:
             return None
         return self.validation.value - self.test.value
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `repeval --json` prints; no NaN, null is undefined."""
+        """Return the JSON of `repeval --json`. Undefined values are null, never NaN."""
         return {
             "aspect": self.aspect,
             "method": self.settings.method,
@@ -230,12 +230,12 @@ def evaluate(scores: FloatArray, items: LabelledItems, settings: RepEvalSettings
 
 
 def token_json(name: str) -> int | str:
-    """Return -1 for "-1"; names of pooled tokens stay text."""
+    """Return the number -1 for "-1". Names of pooled tokens stay text."""
     return int(name) if name.startswith("-") else name
 
 
 def nullable(value: float) -> float | None:
-    """Return None for NaN."""
+    """Return `value`, or None for NaN."""
     return None if np.isnan(value) else float(value)
 
 
@@ -251,20 +251,20 @@ def run(
     split: Split | None = None,
     on_progress: OnProgress | None = None,
 ) -> RepEvalResult:
-    """Run RepEval on `golden` for one aspect.  Equal arguments give equal results.
+    """Run RepEval on the states of a golden set for one aspect. The result is deterministic.
 
     Args:
         golden: The golden set.
         aspect: The aspect of its labels.
-        states: The states of its items.
-        settings: Method, measure and seed; without a level, the aspect's usual one.
-        split: Test on its held-out items and learn from its calibration items, so that RepEval is measured on the same
+        states: Hidden states of its items.
+        settings: Method, statistic, level and seed. Level None is the default of the aspect.
+        split: Train on its calibration items and test on its held-out items, so that RepEval is measured on the same
             items as judges.
         on_progress: Called with (done, total) cells.
 
     Raises:
         AspectError: The labels cannot rank anything.
-        GoldenError: Too few sources.
+        GoldenError: There are too few sources.
     """
     how = (settings or RepEvalSettings()).on(golden, aspect)
     parts = split_three(golden, aspect, how, split)
@@ -338,16 +338,16 @@ def run(
 
 
 def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split: Split | None = None) -> RepEvalSplit:
-    """Return training, validation and test positions of the labelled items; no source of test is in another part.
+    """Split the labelled items into training, validation and test positions. No test source is in another part.
 
-    UsageError for pairs of texts.
+    Raises UsageError for pairs of texts.
     """
     if golden.kind == "pair":
         raise UsageError(f"RepEval reads one text at a time, and the items of {golden.name} are pairs of texts.")
     fitted = 1.0 - settings.test_share
     whole = split or split_sources(golden, aspect=aspect, fraction=fitted, seed=settings.seed)
     blank = set(blank_items(golden))
-    calibration = tuple(k for k in whole.calibration if k not in blank)  # a label on no text teaches nothing
+    calibration = tuple(k for k in whole.calibration if k not in blank)  # a label without a text can't train
     if not settings.uses_pairs:
         return RepEvalSplit(calibration, calibration, whole.held_out)
     share = (fitted - VALIDATION_SHARE) / fitted
@@ -356,14 +356,15 @@ def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split
 
 
 def blank_items(golden: GoldenSet) -> list[int]:
-    """Return the positions of items without a text, which get no score."""
+    """Return the positions of items without a text, which have no score."""
     return [k for k, item in enumerate(golden.items) if is_blank(item.target)]
 
 
 def training_of(golden: GoldenSet, aspect: str, parts: RepEvalSplit, settings: RepEvalSettings) -> Training:
-    """Return the training data of a projection; positions are those of the golden set.
+    """Return the training data of a projection, with positions in the golden set.
 
-    AspectError for labels that make no pairs, GoldenError if folds need more sources.
+    Raises AspectError if no pairs can be formed from the labels, and GoldenError if there are too few sources for
+    folds.
     """
     good, bad = choose_pairs(
         golden.labels(aspect),
@@ -379,9 +380,9 @@ def training_of(golden: GoldenSet, aspect: str, parts: RepEvalSplit, settings: R
 
 
 def source_folds(sources: IntArray, seed: int) -> IntArray:
-    """Assign the `sources` (n,) of items to folds of about as many sources each; returns (n,) numbers from 0.
+    """Assign items to folds by source; return fold numbers (n,) from 0.
 
-    GoldenError for a single source: nothing can be left out of it.
+    Folds have about equally many sources. Raises GoldenError for a single source.
     """
     codes, own = np.unique(sources, return_inverse=True)
     if codes.size < 2:
@@ -393,7 +394,7 @@ def source_folds(sources: IntArray, seed: int) -> IntArray:
 def random_baseline(
     states: NDArray[np.float16], test: LabelledItems, settings: RepEvalSettings, projection: float | None
 ) -> RandomBaseline | None:
-    """Evaluate random unit vectors on `states` (n_items, dim) of one cell; None if there are to be none.
+    """Evaluate random unit vectors on the `states` (n_items, dim) of a cell; None if `random_vectors` is 0.
 
     `projection` is the alignment of the fitted direction on the same `test` items.
     """
@@ -411,11 +412,11 @@ def random_baseline(
 
 @dataclass(frozen=True)
 class Searched:
-    """The result of a search over all cells; NaN = undefined.
+    """The result of a search over all cells, NaN = undefined.
 
-    `values` (n_layers, n_tokens, n_variants) are validation alignments, `best_k` (n_layers, n_tokens) the best variant.
-    `scores` (n_layers, n_tokens, n_items) are those of all items under it, and `fits` has by indices what was learnt,
-    in linear cells.
+    `values` (n_layers, n_tokens, n_variants) are validation alignments, and `best_k` (n_layers, n_tokens) the best
+    variants. `scores` (n_layers, n_tokens, n_items) are the scores of all items with the best variant. `fits` maps cell
+    indices to the fitted linear cell.
     """
 
     values: FloatArray
@@ -425,7 +426,7 @@ class Searched:
 
     @property
     def cells(self) -> FloatArray:
-        """(n_layers, n_tokens) validation alignments of the best variants."""
+        """The validation alignments (n_layers, n_tokens) of the best variants."""
         return np.asarray(np.take_along_axis(self.values, self.best_k[..., None], axis=2)[..., 0])
 
 
@@ -438,13 +439,13 @@ def search(
     measure: Measure,
     on_progress: OnProgress | None = None,
 ) -> Searched:
-    """Fit a projection from `make` in every cell of `states`, and score all items.
+    """Fit a projection (created by `make`) in each cell of `states`, and score all items.
 
-    A cell is undefined when a state in it is not a finite number, when all its states are equal, or when its scores or
-    the labels on validation are constant.  AspectError when no cell is defined, JudgeError when no cell has finite
-    states.  `on_progress(done, total)` counts cells.
+    A cell is undefined if a state is not finite, if all its states are equal, or if its validation scores or labels are
+    constant. `on_progress(done, total)` counts cells. Raises AspectError if all cells are undefined, and JudgeError if
+    no cell has finite states.
     """
-    import scipy.linalg  # noqa: F401  (has a BLAS of its own, which must be loaded to be limited)
+    import scipy.linalg  # noqa: F401  (has its own BLAS, which must be loaded before it can be limited)
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     values = states.values
@@ -464,7 +465,7 @@ def search(
     for start in range(0, total, step):
         at = (layers[start : start + step], tokens[start : start + step])
         batch = values[:, at[0], at[1]].astype(np.float32).transpose(1, 0, 2)
-        # thousands of small products: threads inside each one wait for each other longer than they work
+        # thousands of small products: with several threads each, they would mostly wait for each other
         with threadpool_limits(limits=1, user_api="blas"):
             fitted = make().fit(batch, training)
             rated = fitted.score(batch)
@@ -495,9 +496,10 @@ def search(
 
 
 def _without_rounding(rated: FloatArray) -> FloatArray:
-    """Round scores (…, n_items) so that equal states have equal scores: their sums differ in the last digits.
+    """Round scores (…, n_items), so that equal states have equal scores on any processor.
 
-    Otherwise the rank of items with the same state (such as the embedding of a last token) depends on the processor.
+    Without rounding, the last digits would decide the ranks of items with the same state, such as the embedding of a
+    last token.
     """
     scale = np.abs(rated).max(axis=-1, keepdims=True)
     unit = 10.0 ** np.ceil(np.log10(np.where(scale > 0, scale, 1.0)) - SAFE_DIGITS)
@@ -507,10 +509,10 @@ def _without_rounding(rated: FloatArray) -> FloatArray:
 def average_cells(
     found: Searched, validation: LabelledItems, count: int
 ) -> tuple[IntArray, tuple[ScorerCell, ...], FloatArray]:
-    """Return the `count` best cells and the mean (n_items,) of their z-scores.
+    """Return the `count` best cells and the mean of their z-scores (n_items,).
 
-    The cells come as (m, 2) layer and token indices and as parts of a scorer, best first, ties in order.  z is by mean
-    and deviation over the validation items.  With one cell the scores are that cell's own.
+    Cells are returned as indices (m, 2) of layer and token and as cells of a scorer, best first, ties in order.
+    z-scores use the mean and deviation of the validation items. With one cell, the scores are not standardised.
     """
     n_defined = int((~np.isnan(found.cells)).sum())
     order = np.argsort(-np.nan_to_num(found.cells.ravel(), nan=-np.inf), kind="stable")[: min(count, n_defined)]

@@ -1,9 +1,10 @@
-"""Read the hidden states of texts with a model, and cache them.
+"""Read and cache the hidden states of texts with a model.
 
-A template holds ``{hypothesis}`` (the rated text) and may hold ``{source}``, ``{context}`` and ``{criterion}``.
+A template contains ``{hypothesis}`` (the text to rate), and may contain ``{source}``, ``{context}`` and
+``{criterion}``.
 
-The cache holds one float16 .npy file for each distinct prompt, named by what decides its states: weights, number
-format, cells and token ids.  Every batch is in the cache before the next is read.
+The cache has one float16 .npy file per distinct prompt. The name is a hash of weights, dtype, cells and token ids. Each
+batch is cached before the next one is read.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ TextMode = Literal["prompt", "compared"]
 TEXT_MODES: tuple[TextMode, ...] = get_args(TextMode)
 Part = Literal["source", "context"]
 PARTS: tuple[Part, ...] = get_args(Part)
-"""Of an item besides its rated text."""
+"""Parts of an item that may be read besides the text to rate."""
 
 DECODER_TOKENS = ("-4", "-3", "-2", "-1")
 ENCODER_TOKENS = ("first", "mean", *DECODER_TOKENS)
 COMPARED_TOKENS = ("first", "mean", "-1")
 MOST_TOKENS = 2048
 COUNTED = "n_truncated n_lacking n_not_finite prompts cached".split()
-CHUNK = 64  # items looked at together
+CHUNK = 64  # items to process at once
 EXPONENT = np.uint16(0x7C00)
 
 FIELDS = ("source", "context", "hypothesis", "criterion")
@@ -64,14 +65,14 @@ _FOLDER = Path(__file__).resolve().parent / "prompts"
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """Settings for reading: which states of which text.
+    """Settings for reading states: which texts, layers and tokens.
 
-    `template` is "" for the hypothesis only, the name of a template, or its text; `criterion` fills ``{criterion}``.
-    `texts` "prompt" reads that one text.  "compared" reads the hypothesis and each of `parts` (None: source and
-    context, if any item has one) separately, and adds cells with their distance.  `tokens` are "-1" (the last real
-    token), "-2", …, "first" and "mean"; () takes the last four, for encoders also first and mean.  Compared,
-    "source:mean" is |u−v| at the mean, and () adds such cells at first (for encoders), mean and -1.  `layers` are 0
-    (embeddings) to the number of blocks; () takes all.  `max_tokens` cuts longer texts.
+    `template` is "" (only the hypothesis), the name of a template, or its text. `criterion` fills ``{criterion}``.
+    `texts` "prompt" reads only the filled template. "compared" reads the hypothesis and each of `parts` separately, and
+    adds cells with their distance. `parts` None means source and context, if any item has them. `tokens` are "-1" (the
+    last real token), "-2", …, "first" and "mean". () takes the last four, and for encoders also first and mean. With
+    "compared", "source:mean" is |u−v| at the mean, and () adds such cells at first (for encoders), mean and -1.
+    `layers` are 0 (embeddings) to the number of blocks; () takes all. `max_tokens` truncates longer texts.
     """
 
     template: str = ""
@@ -96,13 +97,13 @@ class Extraction:
 
     @property
     def needs(self) -> tuple[Part, ...]:
-        """Parts of an item that may be read besides its target."""
+        """The parts of an item that are read besides its target."""
         if self.texts == "compared":
             return self.others(())
         return tuple(part for part in PARTS if f"{{{part}}}" in template_text(self.template))
 
     def others(self, items: Sequence[Item]) -> tuple[Part, ...]:
-        """Return the parts of `items` that are read separately from the hypothesis."""
+        """Return the parts of items that are read separately from the hypothesis."""
         if self.texts != "compared":
             return ()
         if self.tokens:
@@ -111,31 +112,31 @@ class Extraction:
 
 
 def usual_texts(model: str, template: str = "") -> TextMode:
-    """Return what is read by default: the embedded encoder compares texts, which agrees best with raters."""
+    """Return the default text mode: "compared" for the embedded encoder, where it agrees best with raters."""
     return "compared" if model == EMBEDDED and not template.strip() else "prompt"
 
 
 def parts_in(tokens: Sequence[str]) -> tuple[Part, ...]:
-    """Return the parts that cells at these tokens compare with, in reading order."""
+    """Return the parts that the cells at these tokens compare with, in reading order."""
     return tuple(part for part in PARTS if any(name.startswith(f"{part}:") for name in tokens))
 
 
 def present_parts(*sets: Sequence[Item]) -> tuple[Part, ...]:
-    """Return the parts that some item of each of `sets` has."""
+    """Return the parts that occur in at least one item of each set."""
     return tuple(part for part in PARTS if all(n_lacking(items, part) < len(items) for items in sets))
 
 
 def n_lacking(items: Sequence[Item], *parts: Part) -> int:
-    """Return how many items lack one of `parts`."""
+    """Return the number of items that lack one of `parts`."""
     return sum(any(is_blank(getattr(item, part)) for part in parts) for item in items)
 
 
 def cells_of(
     facts: ModelFacts, extraction: Extraction, others: Sequence[str] = ()
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return layers and tokens of the cells of a model, including those that compare with `others`.
+    """Return the layers and tokens of a model's cells, including those that compare with `others`.
 
-    UsageError for a layer that the model does not have.
+    Raises UsageError if the model does not have a layer.
     """
     layers = extraction.layers or tuple(range(facts.n_layers))
     if beyond := [number for number in layers if not 0 <= number < facts.n_layers]:
@@ -151,12 +152,12 @@ def cells_of(
 
 @dataclass(frozen=True)
 class States:
-    """Hidden states of every item, and how they were read.
+    """The hidden states of all items, and how they were read.
 
-    `values` is (n_items, n_layers, n_tokens, dim) float16 in the order of items, `layers` and `token_names`.  A text
-    without the token that is asked for is represented by its first token.  `n_truncated` items were cut to fit;
-    `n_lacking` have no source (or context), so an empty text is compared.  `prompts` are the distinct texts, `cached`
-    of them found in the cache.  `fingerprint` changes with the model's weights.
+    `values` is (n_items, n_layers, n_tokens, dim) float16 in the order of items, `layers` and `token_names`. If a text
+    is too short to have a token, its first token is used. `n_truncated` items were truncated. `n_lacking` items have no
+    source (or context), so an empty text is compared. `prompts` is the number of distinct texts, and `cached` how many
+    of them were in the cache. `fingerprint` changes with the model's weights.
     """
 
     values: HalfArray
@@ -175,7 +176,7 @@ class States:
 
     @cached_property
     def n_not_finite(self) -> int:
-        """Cells (layer x token) with a value that is not a finite number."""
+        """Number of cells (layer × token) with a value that is not finite."""
         return int((~finite_cells(self.values)).sum())
 
     def warnings(self) -> tuple[str, ...]:
@@ -189,7 +190,7 @@ class States:
         return tuple(f"{count} {text.format(n)}" for count, text in said if count)
 
     def summary(self) -> dict[str, Any]:
-        """Return everything but the values, as JSON types."""
+        """Return everything except the values, as JSON types."""
         return {
             "model": self.model,
             "revision": self.revision,
@@ -206,9 +207,10 @@ class States:
 
 
 def finite_cells(values: HalfArray) -> NDArray[np.bool_]:
-    """Return (n_layers, n_tokens): whether every state of the cell is finite.  Item by item, so memory stays small.
+    """Return whether all states of each cell (n_layers, n_tokens) are finite.
 
-    On the bits (an exponent of all ones is infinite or not a number): arithmetic on float16 is many times slower.
+    It tests the bits item by item (an exponent of all ones is infinite or NaN), because float16 arithmetic is much
+    slower.
     """
     bits = values.view(np.uint16)
     good = np.ones(values.shape[1:3], dtype=np.bool_)
@@ -218,7 +220,7 @@ def finite_cells(values: HalfArray) -> NDArray[np.bool_]:
 
 
 def varying_cells(values: HalfArray) -> NDArray[np.bool_]:
-    """Return (n_layers, n_tokens): whether the states of the cell differ in any bit."""
+    """Return whether the states of each cell (n_layers, n_tokens) differ in any bit."""
     bits = values.view(np.uint16)
     differs = np.zeros(values.shape[1:3], dtype=np.bool_)
     for start in range(0, len(bits), CHUNK):
@@ -232,12 +234,15 @@ def varying_cells(values: HalfArray) -> NDArray[np.bool_]:
 
 
 def templates() -> dict[str, str]:
-    """Return the templates that come with Concord by name; each is a file in `core/repeval/prompts`."""
+    """Return the included templates by name. Each is a file in `core/repeval/prompts`."""
     return {path.stem: path.read_text("utf-8").rstrip("\n") for path in sorted(_FOLDER.glob("*.txt"))}
 
 
 def template_text(template: str) -> str:
-    """Return a template by its name, or the text given; "" is the hypothesis only.  UsageError for unusable ones."""
+    """Return the text of a template, given its name or text; "" is the hypothesis only.
+
+    Raises UsageError if it is invalid.
+    """
     text = HYPOTHESIS_ONLY if not template.strip() else templates().get(template.strip(), template)
     unknown = sorted(set(_BRACED.findall(text)) - set(FIELDS))
     if "{hypothesis}" not in text or unknown:
@@ -250,12 +255,12 @@ def template_text(template: str) -> str:
 
 
 def render(template: str, fields: Mapping[str, str]) -> str:
-    """Fill the fields of `template` once; braces inside an item's text mean nothing."""
+    """Fill in the fields of `template` once. Braces in the texts have no effect."""
     return _FIELD.sub(lambda field: fields.get(field[1], ""), template)
 
 
 def readings(items: Sequence[Item], extraction: Extraction) -> list[tuple[str, list[dict[str, str]]]]:
-    """Return what is read for every item: (template, fields of each item), first for the other texts, then its own."""
+    """Return (template, fields of all items) for each text to read: first the other texts, then the hypothesis."""
     more = {"criterion": extraction.criterion}
     fields = [{"source": item.source, "context": item.context, "hypothesis": item.target, **more} for item in items]
     if extraction.texts == "prompt":
@@ -265,7 +270,7 @@ def readings(items: Sequence[Item], extraction: Extraction) -> list[tuple[str, l
 
 
 def texts_to_read(items: Sequence[Item], extraction: Extraction) -> set[str]:
-    """Return the distinct texts that a model would read, before they are cut."""
+    """Return the distinct texts that a model would read, before truncation."""
     return {render(template, texts) for template, fields in readings(items, extraction) for texts in fields}
 
 
@@ -273,11 +278,14 @@ def texts_to_read(items: Sequence[Item], extraction: Extraction) -> set[str]:
 
 OnProgress = Callable[[int, int], None]
 Computed = tuple[IntArray, HalfArray]
-"""Numbers (b,) of prompts and their states (b, n_layers, n_tokens, dim)."""
+"""Row numbers (b,) of prompts, and their states (b, n_layers, n_tokens, dim)."""
 
 BATCH_TOKENS = {"cpu": 512, "mps": 8_192, "cuda": 16_384}
-"""Tokens in a batch, padding counted.  On a CPU small batches of like length keep the caches warm."""
-CACHE_VERSION = 1  # raise when the same key would mean other numbers
+"""Maximum tokens of a batch, including padding.
+
+On a CPU, small batches of similar length make good use of its caches.
+"""
+CACHE_VERSION = 1  # increase if the same key would mean different values
 
 
 def extract(
@@ -289,20 +297,20 @@ def extract(
     *,
     ray: str = "",
 ) -> States:
-    """Read the states of every item of `golden`; states cached in `cache_dir` are not computed again.
+    """Read the states of all items of a golden set, from the cache where possible.
 
     Args:
-        golden: The items.
-        spec: The model; None is the embedded encoder.
-        extraction: Which states are read from which text.
-        cache_dir: Folder of the cache, None for none.
+        golden: The golden set.
+        spec: Model; None is the embedded encoder.
+        extraction: Which texts, layers and tokens to read.
+        cache_dir: Folder of the cache; None for no cache.
         on_progress: Called with (done, total) distinct prompts.
-        ray: Address of a cluster to compute on ("auto" or HOST:PORT), "" computes here.
+        ray: Address of a cluster ("auto" or HOST:PORT); "" computes in this process.
 
     Raises:
-        ModelNotFoundError, JudgeError: About the model.
-        UsageError: About the template.
-        StoreError: About the cache.
+        ModelNotFoundError, JudgeError: The model is missing or unusable.
+        UsageError: The template or a layer is invalid.
+        StoreError: The cache cannot be read or written.
         JobError: The cluster failed.
     """
     reader = StateReader(spec or ModelSpec(), ray)
@@ -310,7 +318,7 @@ def extract(
 
 
 class StateReader:
-    """Reads states with one model, which is loaded with the first texts; arguments as for `extract`."""
+    """Reads states with a model, which is loaded with the first texts. For the arguments see `extract`."""
 
     def __init__(self, spec: ModelSpec, ray: str = "") -> None:
         self._spec, self._ray = spec, ray
@@ -332,9 +340,9 @@ class StateReader:
         cache_dir: Path | None = None,
         on_progress: OnProgress | None = None,
     ) -> States:
-        """Return the states of `items`; raises as `extract`.
+        """Return the states of `items`. Raises the same errors as `extract`.
 
-        A cell such as "source:mean" is |u−v|, the distance of the two texts in each dimension.
+        A cell such as "source:mean" is |u−v|, the distance between the two texts in each dimension.
         """
         facts, tokenizer = describe(self._spec), load_tokenizer(self._spec)
         if self._ray:
@@ -372,7 +380,7 @@ class StateReader:
         own = [tokens.index(token) for _, _, token in named]
         gaps = [(cell, list[str](others).index(part)) for cell, (part, _, _) in enumerate(named) if part]
         values = np.empty((len(items), len(layers), len(cells), facts.dim), dtype=np.float16)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is infinite leaves its cell undefined
+        with np.errstate(over="ignore", invalid="ignore"):  # a cell with infinite values becomes undefined
             for item in np.argsort(uses[:, 0], kind="stable"):
                 *of_others, text = (kept.get(int(row))[:, own].astype(np.float32) for row in uses[item])
                 for cell, other in gaps:
@@ -396,9 +404,9 @@ class StateReader:
 
 
 class StateCache:
-    """Caches states of `prompts`, each of `shape` (n_layers, n_tokens, dim), in files below `folder` or in memory.
+    """A cache of the states of `prompts`, each of `shape` (n_layers, n_tokens, dim), in files in `folder` or in memory.
 
-    `about` is what determines the states besides the token ids.
+    `about` has everything besides the token ids that the states depend on.
     """
 
     def __init__(
@@ -418,7 +426,7 @@ class StateCache:
         return self._files[row].is_file() if self._files else row in self._memory
 
     def get(self, row: int) -> HalfArray:
-        """Return cached states; StoreError if their file is damaged."""
+        """Return cached states. Raises StoreError if the file is damaged."""
         if not self._files:
             return self._memory[row]
         path = self._files[row]
@@ -432,7 +440,7 @@ class StateCache:
         return cast(HalfArray, values)
 
     def put(self, row: int, values: HalfArray) -> None:
-        """Cache states; a killed process leaves no partial file under the final name."""
+        """Cache states. A killed process leaves no partial file under the final name."""
         if not self._files:
             self._memory[row] = values
             return
@@ -455,13 +463,13 @@ class StateCache:
 def prompts_of(
     tokenizer: Any, items: Sequence[Item], extraction: Extraction, limit: int
 ) -> tuple[list[list[int]], IntArray, IntArray]:
-    """Return the distinct prompts as token ids, the prompts that each item uses, and which items were cut.
+    """Return distinct prompts as token ids, the rows of each item, and which items were truncated.
 
-    The second is (n_items, other texts + 1) row numbers with the hypothesis last, the third (n_items,) booleans.
+    The rows are (n_items, other texts + 1), hypothesis last. The last result is (n_items,) booleans.
     """
     fitted = [fit_prompts(tokenizer, template, fields, limit) for template, fields in readings(items, extraction)]
     places: dict[tuple[int, ...], int] = {}
-    # models without special tokens turn an empty text into no token at all; one padding token (0) stands for it
+    # without special tokens an empty text has no tokens, so use one padding token (0)
     uses = [[places.setdefault(tuple(row) or (0,), len(places)) for row in ids] for ids, _ in fitted]
     cut = np.any([cut for _, cut in fitted], axis=0)
     return [list(ids) for ids in places], np.array(uses, dtype=np.intp).T.reshape(len(items), len(fitted)), cut
@@ -470,10 +478,10 @@ def prompts_of(
 def fit_prompts(
     tokenizer: Any, template: str, fields: Sequence[Mapping[str, str]], limit: int
 ) -> tuple[list[list[int]], list[bool]]:
-    """Fill `template` with each of `fields`; return token ids, and whether each was cut to `limit` tokens.
+    """Fill in `template` for each of `fields`; return token ids, and whether each was truncated to `limit` tokens.
 
-    A prompt that is too long loses the *beginning* of its source first, then of its context, and only then of the
-    hypothesis, because states are read at the end.  Equal prompts are tokenized once.  JudgeError when the template
+    States are read at the end, so a long prompt loses the *beginning* of its source first. Next it loses the beginning
+    of its context, and last that of the hypothesis. Equal prompts are tokenized once. Raises JudgeError if the template
     alone is longer than `limit`.
     """
     used = [name for name in FIELDS if f"{{{name}}}" in template]
@@ -488,7 +496,7 @@ def fit_prompts(
             while len(ids) > limit and texts[name] and name in used:
                 own = max(1, len(token_ids(tokenizer, [texts[name]])[0]))
                 characters = math.ceil(len(texts[name]) * min(1.0, (len(ids) - limit) / own))
-                space = re.compile(r"\s\S").search(texts[name], max(characters - 1, 0))  # from the next word on
+                space = re.compile(r"\s\S").search(texts[name], max(characters - 1, 0))  # start at the next word
                 texts[name] = texts[name][space.start() + 1 if space else characters :]
                 ids = token_ids(tokenizer, [render(template, texts)])[0]
         if len(ids) > limit:
@@ -506,10 +514,11 @@ def fit_prompts(
 def read_batch(
     model: LoadedModel, layers: Sequence[int], tokens: Sequence[str], prompts: Sequence[Sequence[int]]
 ) -> HalfArray:
-    """Return (n, n_layers, n_tokens, dim) float16 states of `prompts` (token ids without padding, none empty).
+    """Return states (n, n_layers, n_tokens, dim) float16 of `prompts` (nonempty token ids without padding).
 
-    Layers are `hidden_states` of transformers: 0 the embeddings as the first block gets them, i the output of block i,
-    the last one after the final norm if a model has one.  Values too large for float16 become infinite.
+    Layers are the `hidden_states` of transformers. Layer 0 is the input of the first block, and layer i the output of
+    block i. The last layer comes after the final norm, if the model has one. Values too large for float16 become
+    infinite.
     """
     import torch
 
@@ -525,7 +534,7 @@ def read_batch(
                 if name == "mean":
                     real = hidden[layer].masked_fill(mask.unsqueeze(-1) == 0, 0)
                     read.append(real.sum(dim=1, dtype=torch.float32) / counts.unsqueeze(-1))
-                else:  # "first" is place 0
+                else:  # "first" is position 0
                     places = (counts + _offset(name)).clamp(min=0) if _offset(name) else torch.zeros_like(counts)
                     read.append(hidden[layer][rows, places].float())
         states = torch.stack(read, dim=1).half().cpu().numpy()
@@ -533,12 +542,12 @@ def read_batch(
 
 
 def _offset(name: str) -> int:
-    """Return -k for the token "-k", else 0."""
+    """Return -k for the token "-k", or else 0."""
     return int(name) if name.startswith("-") else 0
 
 
 def token_rows(prompts: Sequence[Sequence[int]], rows: IntArray, budget: int) -> list[IntArray]:
-    """Divide the prompts numbered `rows` into batches of at most `budget` tokens, the longest first."""
+    """Split the prompts at `rows` into batches of at most `budget` tokens, longest first."""
     return [rows[batch] for batch in token_batches([len(prompts[row]) for row in rows], budget)]
 
 
@@ -549,7 +558,7 @@ def compute(
     rows: IntArray,
     budget: int,
 ) -> Iterator[Computed]:
-    """Read `cells` (layers, tokens) of the prompts numbered `rows`, in batches of `budget` tokens, longest first."""
+    """Yield the states of the prompts at `rows`, in batches of at most `budget` tokens, longest first."""
 
     def read(batch: list[int]) -> HalfArray:
         return read_batch(model, *cells, [prompts[row] for row in rows[batch]])

@@ -1,7 +1,7 @@
 """Read hidden states on a Ray cluster.
 
-Ray Data gives each GPU an actor with the model, or each node without one.  Batches are cut as one process cuts them,
-so the states are the same.  Where a node is lost, Ray reads its batches on another.
+Ray Data runs one actor with the model per GPU, or per node if there are no GPUs. Batches are the same as in a single
+process, so the states are the same. If a node is lost, Ray reads its batches on another one.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from core.repeval.model import LoadedModel, ModelSpec, choose_precision, load_mo
 from core.repeval.states import Computed, HalfArray, compute
 
 LONGEST_STEP = 1800.0
-"""Seconds for what may load much before a cluster is given up."""
+"""Timeout in seconds for a step that may load a model."""
 
 
 def cluster_at(address: str, spec: ModelSpec) -> tuple[int, str, str, dict[str, float]]:
-    """Connect to the cluster at `address` ("auto" or HOST:PORT) and find out what it offers for `spec`.
+    """Connect to the cluster at `address` ("auto" or HOST:PORT), and find its resources for the model `spec`.
 
-    Returns how many actors it has room for, their device and number format, and what one of them takes.  JobError when
-    ray is not installed or the cluster cannot be reached.
+    Returns the number of actors, their device and dtype, and the resources per actor. Raises JobError if ray is not
+    installed or the cluster cannot be reached.
     """
     ray = connected(address)
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
@@ -39,7 +39,7 @@ def cluster_at(address: str, spec: ModelSpec) -> tuple[int, str, str, dict[str, 
     cpus = [node["CPU"] for node in nodes if node.get("CPU", 0) >= 1]
     if not cpus:
         raise JobError(f"The Ray cluster at {address} has neither GPUs nor processors to offer; start nodes with some.")
-    # as much of a node that no other holds the model twice, and room for the task that hands out batches
+    # enough of a node that it gets no second copy of the model, with room for the task that distributes batches
     return len(cpus), "cpu", choose_precision(spec, "cpu"), {"num_cpus": max(0.5, min(cpus) - 0.2)}
 
 
@@ -50,7 +50,7 @@ def compute_on(
     prompts: Sequence[Sequence[int]],
     batches: Sequence[IntArray],
 ) -> Iterator[Computed]:
-    """Read `batches` of prompts by actors made with the arguments `actor`.  JobError when the cluster fails."""
+    """Yield the states of `batches` of prompts, read by actors. Raises JobError if the cluster fails."""
     connected(address)
     from ray import data
 
@@ -74,9 +74,9 @@ def compute_on(
 
 
 class StateActor:
-    """An actor that loads the model of `spec` with the first prompts, and reads `cells` (layers, tokens) of prompts.
+    """An actor that reads `cells` (layers, tokens) of prompts. It loads the model with the first prompts.
 
-    Its weights must be those that `fingerprint` names.
+    The weights must match `fingerprint`.
     """
 
     def __init__(self, spec: ModelSpec, fingerprint: str, cells: tuple[Sequence[int], Sequence[str]]) -> None:
@@ -102,7 +102,7 @@ class StateActor:
             try:
                 for rows, states in compute(self.model, self.cells, prompts, np.arange(len(prompts)), whole):
                     read.update(zip(rows.tolist(), states, strict=True))
-            except ConcordError as error:  # sent as words, so that Ray neither retries nor wraps it
+            except ConcordError as error:  # returned as text, so that Ray neither retries nor wraps it
                 problem = str(error)
             values = np.array([] if problem else [read[row] for row in range(len(prompts))], dtype=np.float16)
             answer = {"rows": asked["rows"], "values": values.tobytes(), "shape": [*values.shape], "problem": problem}

@@ -1,4 +1,4 @@
-"""Files that take a calibrated judge into other tools; each lists what it cannot hold.
+"""Export a calibrated judge to other tools. Each file lists what is lost.
 
 =============  ==========================================================================================
 `mlflow`       an MLflow `make_judge` for each of the criteria, and a scorer that joins them
@@ -7,7 +7,7 @@
 `python`       a script that calls Concord
 =============  ==========================================================================================
 
-Criteria, names and definitions are hostile text: they reach a file as literals, as inert template text or as one-line
+Criteria, names and definitions are untrusted text. They enter a file only as literals, inert template text or one-line
 comments, never as code.
 """
 

@@ -1,4 +1,4 @@
-"""Facts of a judge card for the adapters, its prompts with a place for the item, and safe literals and comments."""
+"""Data of a judge file for the adapters, prompts with a placeholder for the item, and safe literals and comments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WIDTH = 100
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 NO_MODEL = ("offline", "scripted")
-"""Kinds of judges that another tool cannot ask."""
+"""Kinds of judges that other tools cannot call."""
 
 _PARTS: Mapping[ItemKind, tuple[str, ...]] = {
     "source_target": ("target", "source"),
@@ -49,14 +49,14 @@ _PARTS: Mapping[ItemKind, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class JudgeFacts:
-    """The content of a judge file as adapters use it.
+    """The content of a judge file, prepared for adapters.
 
     Attributes:
-        criteria: Texts of the criteria, best first.
-        model: "" for a judge that another tool cannot ask. Then `sampling` has the defaults and `isotonic` is None,
-            since the map was fitted on scores of another model.
-        key_goes: Whether OPENAI_API_KEY may be sent to `base_url`, which comes out of the file and may be anybody's.
-        parts: The parts of an item that every item of the calibration had.
+        criteria: Criteria texts, best first.
+        model: "" for a judge that other tools cannot call. Then `sampling` has the defaults and `isotonic` is None,
+            because the map was fitted to scores of another model.
+        key_goes: Whether OPENAI_API_KEY may be sent to `base_url`, which comes from the file and cannot be trusted.
+        parts: Parts that every item of the calibration had.
     """
 
     document: JudgeDocument
@@ -71,7 +71,7 @@ class JudgeFacts:
 
     @property
     def aspect(self) -> str:
-        """The aspect's name as Concord's prompts show it: one line, no control characters."""
+        """The aspect's name as in Concord's prompts: on one line, without control characters."""
         return " ".join(plain(self.task.aspect).split())
 
     @property
@@ -84,12 +84,12 @@ class JudgeFacts:
 
     @property
     def max_tokens(self) -> int:
-        """Token limit to send: other tools do not raise it when thoughts use it up."""
+        """Token limit to send. Other tools don't raise it if reasoning uses it up."""
         return self.sampling.max_tokens + self.document.judge.room
 
     @property
     def tokens_with_reasons(self) -> int:
-        """Token limit for a tool that requests JSON with reasons, which is longer than some forms of ours."""
+        """Token limit for a tool that requests JSON with reasons, which is longer than some of our forms."""
         return max(self.max_tokens, USUAL_TOKENS + self.document.judge.room)
 
     @property
@@ -99,7 +99,7 @@ class JudgeFacts:
 
     @property
     def lines(self) -> list[str]:
-        """Task, judge, alignment, approval and warnings, a line each."""
+        """Return task, judge, alignment, approval and warnings, one per line."""
         document, measured, version = self.document, self.document.alignment, self.document.judge_version
         baseline = (measured.no_criteria or {}).get("held_out")
         signed = [one for one in (version.approvals if version else document.approvals) if one.state == "approved"]
@@ -117,7 +117,7 @@ class JudgeFacts:
 
 
 def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
-    """Return the facts of a judge card.  JudgeError for a fused judge, a judge of pairs, and a damaged card."""
+    """Extract the data of a judge card. Raises JudgeError for a fused judge, a judge of pairs, or a damaged card."""
     if card.get("format") == FORMATS["fusion"]:
         raise JudgeError(
             "This is a fused judge, and the files of other tools can't contain its parts and weights. Score with "
@@ -146,7 +146,7 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
     except UsageError as error:
         raise JudgeError(f"Can't use the judge of this file: {error}") from error
     sampling = judge.sampling if judge.sampling and model else Style()
-    if sampling.nearest:  # a file cannot tell which examples are most similar to an item
+    if sampling.nearest:  # an exported file cannot find the examples most similar to an item
         sampling = replace(sampling, examples=(), nearest=0)
     named = document.task.needs or _PARTS.get(task.kind, ("target",))
     parts = [part for part in named if part != "references"] + ["references"] * sampling.references
@@ -164,7 +164,7 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
 
 
 def _words(alignment: Alignment | None) -> str:
-    """Describe an alignment: "spearman 0.612 at sample level, 95 % interval 0.541 to 0.683, n = 120"."""
+    """Describe an alignment, such as "spearman 0.612 at sample level, 95 % interval 0.541 to 0.683, n = 120"."""
     if alignment is None:
         return "unknown"
     value, ends = alignment.value, alignment.interval
@@ -175,11 +175,11 @@ def _words(alignment: Alignment | None) -> str:
 
 
 def open_prompts(facts: JudgeFacts) -> tuple[dict[str, Any], ...]:
-    """Return the prompt of each of the criteria, with a place for the item.
+    """Return one prompt per criteria text, with a placeholder for the item.
 
-    The user message is `before` + the item's block + `after`; `leading` are (role, content) of the messages before it
-    (a persona).  `form` is how the reply states its number, with "_json" where it is JSON by `schema` (else ""), and
-    `samples` how many replies are averaged.
+    The user message is `before` + item block + `after`. `leading` has (role, content) of the messages before it (a
+    persona). `form` is the form of the reply, with "_json" if it follows the JSON `schema` (else ""). `samples` is the
+    number of replies to average.
     """
     how = facts.sampling
     shown = (how.steps, levels_block(facts.task), *(each.item.target for each in how.examples))
@@ -204,7 +204,7 @@ def open_prompts(facts: JudgeFacts) -> tuple[dict[str, Any], ...]:
 
 
 def headings(facts: JudgeFacts) -> dict[str, str]:
-    """Map each part of an item to its heading in the prompts, in their order."""
+    """Return part of an item → heading in the prompts, in order."""
     words = KINDS[facts.task.kind]
     named = {
         "source": words.source,
@@ -216,28 +216,28 @@ def headings(facts: JudgeFacts) -> dict[str, str]:
 
 
 def unused(form: str, texts: Iterable[str]) -> str:
-    """Find a mark that none of `texts` contains: `form` filled with "", 2, 3, …"""
+    """Return the first marker that no text contains: `form` filled with "", 2, 3, …"""
     whole = "\0".join(texts)
     return next(mark for number in chain([""], count(2)) if (mark := form % number) not in whole)
 
 
 # ── texts of strangers in generated files ────────────────────────────────────────────────────────────────────────
-# Criteria, aspect names, definitions and warnings come from users and models.  They reach a generated file only through
-# these functions: as literals, as comments, as JSON; never as code.  The rest of such a file is fixed text of ours.
+# Criteria, aspect names, definitions and warnings come from users and models.  They enter a generated file only through
+# these functions: as literals, comments or JSON, never as code.  The rest of such a file is fixed text.
 
 
 def body_of(name: str) -> str:
-    """Return the fixed text of a generated file."""
+    """Return the fixed text of a generated file by name."""
     return (BODIES / f"{name}.txt").read_text(encoding="utf-8")
 
 
 def one_line(text: str) -> str:
-    """Return `text` on one line, without anything invisible (control and direction marks become "?")."""
+    """Return `text` on one line. Invisible characters (control and direction marks) become "?"."""
     return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
 
 
 def comment(lines: Iterable[str]) -> str:
-    """Return `lines` as comments of Python or YAML, long ones wrapped; an empty one keeps the bare mark."""
+    """Return `lines` as Python or YAML comments, with long lines wrapped."""
     rows = []
     for line in lines:
         indent = " " * (len(line) - len(line.lstrip(" ")))
@@ -247,17 +247,20 @@ def comment(lines: Iterable[str]) -> str:
 
 
 def constants(values: Mapping[str, Any]) -> str:
-    """Return assignments of literals to names, which must be ours; `ast.literal_eval` takes each back."""
+    """Return Python assignments of literals to trusted names. `ast.literal_eval` restores each value."""
     return "\n".join(f"{name} = {literal(value)}" for name, value in values.items())
 
 
 def literal(value: Any) -> str:
-    """Return Python source whose `ast.literal_eval` is `value` again."""
+    """Return Python source from which `ast.literal_eval` restores `value`."""
     return pformat(value, width=WIDTH, sort_dicts=False)
 
 
 def javascript(value: Any) -> str:
-    """Return a JavaScript literal (JSON) without a brace in any text: promptfoo reads ``{{ }}`` as a template."""
+    """Return a JavaScript literal (JSON).
+
+    Braces in texts are escaped, because promptfoo reads ``{{ }}`` as a template.
+    """
 
     def escaped(text: re.Match[str]) -> str:
         return "".join(

@@ -1,6 +1,6 @@
-"""Write a judge for another tool: one function per tool returns a file and lists what of the judge is lost.
+"""Export a judge: one function per tool returns a file and a list of what is lost.
 
-A generated Python file is a fixed body from `bodies`, after constants that are literals of this judge.
+A generated Python file consists of constants (literals of this judge) and a fixed body from `bodies`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from core.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """A judge as a file for another tool.
+    """A judge exported as a file for another tool.
 
     Attributes:
-        lost: What the file cannot hold, one sentence each; the top of `text` lists the same.
+        lost: What is lost in the export, one sentence each. The top of `text` lists it too.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Adapter:
 
 
 Made = tuple[str, Sequence[str]]
-"""Text of a file, and what it loses."""
+"""(text of a file, what is lost)."""
 
 # ── parts of several files ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -58,10 +58,10 @@ _LOST_BY_PROMPTS = (
 
 
 def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
-    """List what a file loses; with `own_prompt` the tool writes the prompt and the request itself.
+    """List what is lost in an export. With `own_prompt` the tool writes the prompt and the request itself.
 
-    No file passes on further fields of requests, which may cost, keep or fetch something: a judge file may come from
-    anybody.
+    Extra request fields are never exported, because they may cost, store or fetch something, and anybody may have
+    written the judge file.
     """
     judge, how, lost = facts.document.judge, facts.sampling, list[str]()
     if not facts.model:
@@ -103,9 +103,9 @@ def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
 
 
 def _head(facts: JudgeFacts, tool: str, use: Sequence[str], lost: Sequence[str]) -> list[str]:
-    """Return the lines at the top of a file.
+    """Return the header lines of a file.
 
-    The first two are ours alone, so that no name from a judge file can declare an encoding.
+    The first two lines are fixed, so that no name from a judge file can declare an encoding.
     """
     key = (
         f"{facts.base_url} comes from the judge file. It receives JUDGE_API_KEY, but never OPENAI_API_KEY unless you "
@@ -137,9 +137,9 @@ _DOUBLE_BRACES = re.compile(r"\{(?=\{)|\}(?=\})")
 
 
 def mlflow(facts: JudgeFacts) -> Made:
-    """Write `judges()` and the scorer `concord_judge` for MLflow.
+    """Export to MLflow: a Python file with `judges()` and the scorer `concord_judge`.
 
-    MLflow reads every ``{{ name }}`` in instructions as a variable, so double braces in the judge's texts are spaced.
+    MLflow reads ``{{ name }}`` in instructions as a variable, so double braces in the judge's texts get a space.
     """
 
     def inert(text: str) -> str:
@@ -219,10 +219,10 @@ _VERDICT = (
 
 
 def promptfoo(facts: JudgeFacts) -> Made:
-    """Write a promptfoo configuration that runs as it is: a JavaScript assertion with the judge as JSON literals.
+    """Export to promptfoo: a complete configuration with a JavaScript assertion and the judge as JSON literals.
 
-    promptfoo counts an assertion that throws as a score of 0. A *transform* that throws makes the test an error (seen
-    with promptfoo 0.121), so the transform does all of the work.
+    If an assertion throws, promptfoo counts a score of 0. If a *transform* throws, the test is an error (seen with
+    promptfoo 0.121). So the transform does all of the work.
     """
     lost = [*_lost(facts), *_LOST_BY_PROMPTS]
     lost += ["References after the first one in a list."] * ("references" in facts.parts)
@@ -267,7 +267,7 @@ def promptfoo(facts: JudgeFacts) -> Made:
 
 
 def openai(facts: JudgeFacts) -> Made:
-    """Write every message of every prompt between boundary lines that occur nowhere else, with a placeholder item."""
+    """Export all messages of all prompts as text, between unique boundary lines, with a placeholder for the item."""
     prompts, how = open_prompts(facts), facts.sampling
     texts = [one["before"] + one["after"] + "".join(content for _, content in one["leading"]) for one in prompts]
     place = unused("{ITEM%s}", texts)
@@ -321,11 +321,11 @@ NAMES: tuple[str, ...] = tuple(_MAKERS)
 
 
 def adapter(card: Mapping[str, Any], name: str) -> Adapter:
-    """Write the judge of a card (from `read_card`) for the tool called `name`.
+    """Export the judge of a card (from `read_card`) to the tool `name`.
 
     Raises:
-        UsageError: No tool has this name.
-        JudgeError: The card is of a fused judge or a judge of pairs, or it is damaged.
+        UsageError: The tool is unknown.
+        JudgeError: The card is damaged, or is for a fused judge or a judge of pairs.
     """
     if name not in _MAKERS:
         raise UsageError(f"Unknown adapter {name!r}. Choose one of: {', '.join(NAMES)}.")
@@ -335,5 +335,5 @@ def adapter(card: Mapping[str, Any], name: str) -> Adapter:
 
 
 def adapters(card: Mapping[str, Any]) -> tuple[Adapter, ...]:
-    """Write the judge of a card for every tool.  JudgeError as `adapter`."""
+    """Export the judge of a card to all tools. Raises JudgeError as in `adapter`."""
     return tuple(adapter(card, name) for name in NAMES)
