@@ -1,1 +1,1 @@
-"""The queue of runs and its worker; `core.projects.start_and_resume` has the functions of the runs."""
+"""Queue of runs and the worker process; `core.projects.start_and_resume` defines the runs."""

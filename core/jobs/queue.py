@@ -1,8 +1,8 @@
-"""The queue of runs, the progress of a running run, and the start of a worker process.
+"""Queue runs, track the progress of a running run, and start a worker process.
 
-It knows no domain and holds no SQL.  The queue is the table of runs: a worker claims a queued run by an update that
-only one can win, calls the function of its kind, and stores the result or the error.  A resumed run is called again and
-finds its stored replies (`core.projects.start_and_resume`).
+This module contains no SQL and does not depend on what runs compute.  The queue is the table of runs.  A worker claims
+a queued run by an atomic update, calls the function for its kind, and stores the result or the error.  A resumed run
+calls the function again and finds its stored replies (`core.projects.start_and_resume`).
 
 ::
 
@@ -10,10 +10,10 @@ finds its stored replies (`core.projects.start_and_resume`).
     worker dies  ── same worker starts     ──▶  its runs are queued again, as attempt n + 1
                  ── heartbeat goes stale   ──▶  the tick of another worker queues them again
 
-An older attempt can write nothing any more, and stops at its next sign of progress.
+An older attempt can no longer write, and stops when it next reports progress.
 
-The worker is a process in a session of its own, so it survives the web process.  It ends when no run is left and the
-web process that last asked for it has been gone for `core.jobs.worker.LINGER_SECONDS`.
+The worker runs in its own process session, so it survives the web process.  It ends when no run is left and the web
+process that last asked for it has been gone for `core.jobs.worker.LINGER_SECONDS`.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ Lane = Literal["usual", "model"]
 
 T = TypeVar("T")
 _INTERVAL = 0.4
-_GRACE = 1.0  # seconds that work gets to notice the stop by itself
+_GRACE = 1.0  # seconds for the work to notice the stop by itself
 
 
 class RunProgress:
     """The `Progress` of a running run; use it as a context manager around the work.
 
-    A thread writes stage and latest snapshot twice a second, and checks whether the run was cancelled or taken over.
-    A resumed run publishes its snapshots again; they are hidden until it passes the last one that was shown.
-    `remarks` is added to each message.
+    A thread writes stage and latest snapshot twice a second, and checks whether the run was cancelled or taken over. A
+    resumed run publishes its snapshots again; they are hidden until it passes the last snapshot shown before. `remarks`
+    is added to each message.
     """
 
     def __init__(self, store: Store, run: Run, worker_stops: threading.Event) -> None:
@@ -86,7 +86,7 @@ class RunProgress:
             self._write()
 
     def publish(self, snapshot: Snapshot) -> None:
-        """As `core.progress.Progress`."""
+        """Publish a snapshot, as in `core.progress.Progress`."""
         self.check()
         with self._lock:
             self._published += 1
@@ -98,14 +98,14 @@ class RunProgress:
                     self._snapshot = snapshot
 
     def advance(self, done: int, of: int) -> None:
-        """As `core.progress.Progress`."""
+        """Report calls made, as in `core.progress.Progress`."""
         with self._lock:
             if self._published >= self._shown_before:
                 self._stage = replace(self._stage, calls=max(self._stage.calls, self._base_calls + done))
         self.check()
 
     def check(self) -> None:
-        """Raise CancelledRunError, LostRunError or the store's error when the run must stop."""
+        """Raise CancelledRunError, LostRunError or the store's error if the run must stop."""
         if self._stop is not None:
             raise self._stop
 
@@ -152,7 +152,7 @@ class RunProgress:
 
 
 RUNS_AT_ONCE: dict[Lane, int] = {"usual": 4, "model": 1}
-"""Lane → most runs of a worker at once; two models in one process would share its memory or GPU."""
+"""Lane → maximum number of simultaneous runs of a worker; two models in one process would share memory or GPU."""
 _STOP_SECONDS = 3.0
 
 Work = Callable[[Run, RunProgress], str]
@@ -161,7 +161,7 @@ log = logging.getLogger("concord.jobs")
 
 
 class Queue:
-    """The queue of a worker process."""
+    """Claims queued runs and executes them in a worker process."""
 
     def __init__(
         self, store: Store, worker_id: str, work: Work, lane_of: Callable[[Run], Lane] = lambda run: "usual"
@@ -193,7 +193,7 @@ class Queue:
                 log.warning("run %s: requeued because worker %s was lost", run.run_id, run.worker_id)
         for run in reversed(active):
             lane = self._lane_of(run)
-            with self._changed:  # the attempt before, just cancelled, may still be ending
+            with self._changed:  # the previous attempt, just cancelled, may still be ending
                 room = run.run_id not in self._active
                 room = room and list(self._active.values()).count(lane) < RUNS_AT_ONCE[lane]
             message = "resuming" if run.snapshots else "starting"
@@ -205,11 +205,11 @@ class Queue:
 
     @property
     def idle(self) -> bool:
-        """Whether no run is queued or running anywhere."""
+        """Return whether no run is queued or running anywhere."""
         return not self._store.runs.active()
 
     def _do(self, run: Run) -> None:
-        """Do a run, and store its final status, unless another worker has taken it over."""
+        """Run it, and store its final status unless another worker has taken it over."""
         status = error = ""
         pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"work-{run.run_id}")
         try:
@@ -247,17 +247,17 @@ _CODE = "import sys; sys.path.insert(0, sys.argv[1]); from core.jobs.worker impo
 
 
 def lock_file(settings: Settings) -> Path:
-    """The lock file that the worker of this `CONCORD_HOME` holds."""
+    """Return the lock file that the worker of this `CONCORD_HOME` holds."""
     return settings.home.absolute() / "worker.lock"
 
 
 def watch_file(settings: Settings) -> Path:
-    """The file with the process id of the web process that last asked for a worker."""
+    """Return the file with the process id of the web process that last asked for a worker."""
     return settings.home.absolute() / "worker.watch"
 
 
 _started: dict[Path, tuple[subprocess.Popen[bytes], float]] = {}
-"""Home → the worker process that this process last started for it, with the time."""
+"""`CONCORD_HOME` → the worker process that this process last started for it, and the start time."""
 
 
 def ensure_worker(settings: Settings) -> None:
@@ -277,7 +277,7 @@ def ensure_worker(settings: Settings) -> None:
     if home in _started:
         process, at = _started[home]
         if process.poll() is None and time.monotonic() - at < _STARTING_SECONDS:
-            return  # it is still on its way to the lock
+            return  # it has not taken the lock yet
     try:
         with FileLock(lock_file(settings), timeout=0):
             pass
@@ -288,7 +288,7 @@ def ensure_worker(settings: Settings) -> None:
 
 def _start(settings: Settings) -> None:
     """Start the worker process; settings go through a pipe, so that no key is in the process list or a file."""
-    file = settings.home / "worker.log"  # tracebacks of failed runs among it
+    file = settings.home / "worker.log"  # includes tracebacks of failed runs
     if file.exists() and file.stat().st_size > _KEPT_LOG_BYTES:
         file.replace(file.with_suffix(".old.log"))
     command = [sys.executable, "-c", _CODE, str(Path(__file__).parents[2])]
@@ -307,7 +307,7 @@ def _start(settings: Settings) -> None:
 
 
 _ROOT = Path(__file__).parents[2]
-_PLAIN = (StoreError, JobError)  # the messages of others may quote a file or an endpoint
+_PLAIN = (StoreError, JobError)  # messages of other libraries can quote a file or an endpoint
 
 
 def log_to_stderr() -> None:
@@ -320,7 +320,7 @@ def log_to_stderr() -> None:
 
 
 class LineFormatter(logging.Formatter):
-    """Format a log record with the class and place of an error, without its message."""
+    """Formats a log record with the class and location of an error, without its message."""
 
     def format(self, record: logging.LogRecord) -> str:
         error = record.exc_info[1] if record.exc_info else None

@@ -1,10 +1,10 @@
-"""The worker process, which does the queued runs.
+"""Worker process that executes queued runs.
 
-``python -m core worker`` runs one until SIGTERM or Ctrl-C.  The app starts one by itself (`core.jobs.queue`), which
-ends when it is idle and nobody watches.  Several hosts may each run one on the same Postgres, with different
+``python -m core worker`` runs until SIGTERM or Ctrl-C.  The app starts its own worker (`core.jobs.queue`), which ends
+when it is idle and the web process is gone.  Several hosts can each run a worker on the same Postgres, with different
 `CONCORD_WORKER_ID` (default: the host name).
 
-A worker can be killed at any moment: the next one resumes its runs.  It listens on no port.
+A worker can be killed at any moment: the next worker resumes its runs.  It does not listen on a port.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from core.settings import Settings, collect_seldom
 from core.store.store import Store
 
 LINGER_SECONDS = 120.0
-"""How long a worker that the app started waits without runs and web process before it ends."""
+"""How long a worker started by the app waits, without runs and without the web process, before it ends."""
 _TICK, _BEAT = 0.1, 2.0
 BEHIND_THE_SCREENS = 5
 """Niceness of a worker next to the web process, so that screens stay fast."""
@@ -38,9 +38,9 @@ log = logging.getLogger("concord.jobs")
 
 
 def run_worker(settings: Settings, *, linger: float | None = None) -> None:
-    """Do queued runs until stopped, or until `linger` seconds after the last need for a worker.
+    """Execute queued runs until stopped, or until `linger` seconds after a worker was last needed.
 
-    JobError if this `CONCORD_HOME` or this worker id has a live worker already.
+    JobError if this `CONCORD_HOME` or this worker id already has a live worker.
     """
     log_to_stderr()
     make_private(settings.home.absolute())
@@ -59,7 +59,7 @@ def run_worker(settings: Settings, *, linger: float | None = None) -> None:
 def _work(settings: Settings, store: Store, linger: float | None) -> None:
     worker_id = settings.worker_id or socket.gethostname()
     place = f"{socket.gethostname()}, {settings.home.absolute()}"
-    for other in store.workers.alive():  # a worker of this CONCORD_HOME is dead, for its lock is here
+    for other in store.workers.alive():  # a worker of this CONCORD_HOME must be dead: this process holds its lock
         if other.worker_id == worker_id and other.place != place:
             raise JobError(
                 f"A worker named {worker_id!r} is already running on {other.place}. Set CONCORD_WORKER_ID to another "
@@ -98,8 +98,8 @@ def _work(settings: Settings, store: Store, linger: float | None) -> None:
 
 
 def _watched(file: Path) -> bool:
-    """Whether the web process that last asked for a worker is alive."""
-    if sys.platform == "win32":  # signal 0 would end the process there
+    """Return whether the web process that last asked for a worker is alive."""
+    if sys.platform == "win32":  # on Windows, signal 0 would end the process
         return True
     try:
         os.kill(int(file.read_text()), 0)
@@ -111,7 +111,7 @@ def _watched(file: Path) -> bool:
 
 
 def main() -> None:
-    """Run the worker that the app starts; settings come as JSON on standard input."""
+    """Run the worker that the app starts; its settings arrive as JSON on standard input."""
     settings = TypeAdapter(Settings).validate_json(sys.stdin.read())
     if hasattr(os, "nice"):
         os.nice(BEHIND_THE_SCREENS)

@@ -1,15 +1,15 @@
 """Tables, transactions with retries after a lost connection, and records as JSON text and blob.
 
-A change of the tables needs a new `HEAD`; a database with another one is refused.  Text of users, files or models is
-`SafeText`.  Times are seconds since 1970 (UTC) by the clock of the database's machine.
+Every change of the tables needs a new `HEAD`; a database with a different `HEAD` is refused.  Text from users, files or
+models is `SafeText`.  Times are seconds since 1970 (UTC) by the clock of the database's machine.
 
-SQLite runs in WAL mode (readers never wait for the writer), waits up to 15 s for another writer, and survives a killed
-process (`synchronous=NORMAL`: a power cut may take the last transactions, never the file).  A write transaction takes
-SQLite's write lock at its start, so two processes never deadlock.
+SQLite runs in WAL mode, so readers never wait for the writer.  It waits up to 15 s for another writer, and survives a
+killed process.  With `synchronous=NORMAL` a power cut can lose the last transactions, but never damages the file.  A
+write transaction takes SQLite's write lock at its start, so two processes never deadlock.
 
-If the connection is lost before the commit, the server has undone the transaction, and it runs again, for up to
-`PATIENCE` seconds.  If the connection is lost during the commit, the server is asked for its status
-(`pg_xact_status`), and it runs again only if it was undone.
+If the connection is lost before the commit, the server rolls the transaction back, and the store retries it for up to
+`PATIENCE` seconds.  If the connection is lost during the commit, the store asks the server for the status
+(`pg_xact_status`), and retries only if the transaction was rolled back.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ HEAD = "2"
 
 
 class SafeText(sa.types.TypeDecorator[str]):
-    """Text of any origin, stored as a JSON string, so that every character survives."""
+    """Text of any origin, stored as a JSON string so that every character survives."""
 
     impl = sa.Text
     cache_ok = True
@@ -75,8 +75,8 @@ _DEFAULTS = {"key": "", "word": "", "short": "", "safe": "", "int": 0, "bool": F
 def _table(name: str, columns: str, *constraints: Any) -> sa.Table:
     """Define a table of columns ``name:type``; `*` marks the primary key, `?` a nullable column.
 
-    ``>table`` instead of a type is a foreign key to the column of that name.  Texts, whole numbers and booleans that a
-    row does not name are "", 0 and False.
+    ``>table`` instead of a type is a foreign key to the column of that name.  Texts, integers and booleans default to
+    "", 0 and False.
     """
     made = []
     for word in columns.split():
@@ -197,7 +197,7 @@ log = logging.getLogger("concord")
 
 
 def say_in_log() -> None:
-    """Log that the program waits for the database."""
+    """Log that the program is waiting for the database."""
     log.warning("the database doesn't respond; waiting up to %g s", PATIENCE)
 
 
@@ -216,9 +216,9 @@ def sqlalchemy_url(url: str) -> sa.URL:
 
 
 def record_of(kind: type[T], row: sa.Row[Any], **other: Any) -> T:
-    """Make a record of type `kind` from the columns of `row` with the names of its fields, and `other`.
+    """Make a record of type `kind` from `other` and the columns of `row` that are named after its fields.
 
-    Seconds since 1970 (columns `…_at`) become UTC; 0, of a worker that signed off, becomes None.
+    Seconds since 1970 (columns `…_at`) become UTC; 0, for a worker that signed off, becomes None.
     """
     columns, values = row._mapping, dict(other)
     for name in (field.name for field in fields(kind)):  # type: ignore[arg-type]
@@ -229,7 +229,7 @@ def record_of(kind: type[T], row: sa.Row[Any], **other: Any) -> T:
 
 
 def row_of(table: sa.Table, record: object, **other: Any) -> dict[str, Any]:
-    """Make a row of `table` from `other` and the fields of `record` with the names of the other columns."""
+    """Make a row of `table` from `other` and the fields of `record` that are named after the remaining columns."""
     names = [c.name for c in table.columns if c.name not in (*other, "number") and hasattr(record, c.name)]
     return {name: getattr(record, name) for name in names} | other
 
@@ -240,7 +240,7 @@ def given(**columns: Any) -> dict[str, Any]:
 
 
 def in_chunks(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yield 500 items at a time, for one IN (…): SQLite takes 32,766 parameters, older builds 999."""
+    """Yield 500 items at a time for one IN (…): SQLite takes 32,766 parameters, older builds 999."""
     listed = list(items)
     for start in range(0, len(listed), 500):
         yield listed[start : start + 500]
@@ -258,7 +258,7 @@ class Transaction:
     def now(self) -> float:
         """Seconds since 1970, by the clock of the database server, or of this machine for a file.
 
-        SQLite's own clock counts whole milliseconds, and two transactions fit into one.
+        SQLite's own clock counts milliseconds, which two transactions can share.
         """
         if self._dialect is sqlite:
             return time.time()
@@ -268,12 +268,12 @@ class Transaction:
         return self.execute(query).all()
 
     def insert_new(self, table: sa.Table, rows: Rows) -> None:
-        """Insert rows, created now; an existing row of the same key stays as it is."""
+        """Insert rows, created now; existing rows with the same key stay unchanged."""
         if rows:
             self.execute(self._dialect.insert(table).on_conflict_do_nothing(), self._stamped(table, rows))
 
     def upsert(self, table: sa.Table, rows: Rows, keep: str = "") -> None:
-        """Insert rows, created now, or overwrite those with the same key, except for the column `keep`."""
+        """Insert rows, created now, or overwrite rows with the same key, except for the column `keep`."""
         insert, keys = self._dialect.insert(table), [column.name for column in table.primary_key]
         changed = {c.name: insert.excluded[c.name] for c in table.columns if c.name not in (*keys, keep)}
         if rows:
@@ -326,8 +326,8 @@ class Database:
     def read(self, isolation: str = "AUTOCOMMIT") -> Iterator[Transaction]:
         """Open a read-only transaction.
 
-        On Postgres each query sees its own moment, which saves two round trips; with "REPEATABLE READ" all queries see
-        the same moment, as on SQLite.
+        On Postgres each query has its own snapshot, which saves two round trips; with "REPEATABLE READ" all queries
+        share a snapshot, as on SQLite.
         """
         if (joined := self.joined) is not None:
             yield joined
@@ -342,9 +342,9 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        """Open a transaction, committed whole at the end or not at all; within `joining`, a part of that one.
+        """Open a transaction, committed completely at the end or not at all; within `joining`, join that transaction.
 
-        LostConnectionError if the connection was lost and nothing was committed; StoreError if that is not known.
+        LostConnectionError if the connection was lost and nothing was committed; StoreError if the outcome is unknown.
         """
         if (joined := self.joined) is not None:
             yield joined
@@ -362,7 +362,7 @@ class Database:
 
     @contextmanager
     def joining(self) -> Iterator[None]:
-        """Open a transaction that every `read` and `write` of this thread within it joins."""
+        """Open a transaction that every `read` and `write` in this thread joins."""
         with self.write() as transaction:
             self._thread.joined = transaction
             try:
@@ -372,7 +372,7 @@ class Database:
 
     @property
     def joined(self) -> Transaction | None:
-        """The transaction of `joining` in this thread, if there is one."""
+        """This thread's transaction opened by `joining`, or None."""
         return getattr(self._thread, "joined", None)
 
     def rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
@@ -386,7 +386,7 @@ class Database:
             return transaction.execute(query).one_or_none()
 
     def pauses(self) -> Iterator[float]:
-        """Wait for the database in growing pauses, for up to `PATIENCE` seconds."""
+        """Wait for the database with increasing pauses, for up to `PATIENCE` seconds."""
         self.say_waiting()
         until, pause = time.monotonic() + PATIENCE, 0.1
         while time.monotonic() + pause <= until:
@@ -395,7 +395,7 @@ class Database:
             pause = min(2 * pause, 2.0)
 
     def _was_committed(self, number: str) -> bool:
-        """Ask whether the transaction of that number was committed.  StoreError without an answer in time."""
+        """Ask the server whether this transaction was committed.  StoreError without an answer in time."""
         for _ in self.pauses():
             try:
                 with self.engine.connect() as connection:
@@ -406,7 +406,7 @@ class Database:
             else:
                 if status in ("committed", "aborted"):
                     return bool(status == "committed")
-                if status != "in progress":  # so long ago that the server has forgotten
+                if status != "in progress":  # too long ago: the server no longer knows
                     break
         raise StoreError(
             "The database connection was lost during a save, so Concord doesn't know whether the save succeeded. "
@@ -414,7 +414,7 @@ class Database:
         )
 
     def _make_tables(self) -> None:
-        """Create the tables of a new database.  StoreError if its version is not `HEAD`."""
+        """Create the tables if the database is new.  StoreError if its version is not `HEAD`."""
         with self.read() as transaction:
             if _version(transaction.connection) == HEAD:
                 return
@@ -438,13 +438,13 @@ _STATUS = "SELECT pg_xact_status(CAST(:number AS xid8))"
 
 
 def _set_up_postgres(connection: Any, _: object) -> None:
-    """End idle transactions, so that a frozen process does not keep its rows locked."""
+    """Set a timeout for idle transactions, so that a frozen process does not keep rows locked."""
     connection.execute("SET idle_in_transaction_session_timeout = '30s'")
     connection.commit()
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _: object) -> None:
-    connection.isolation_level = None  # transactions begin where SQLAlchemy says, not at the first change
+    connection.isolation_level = None  # SQLAlchemy begins transactions, not sqlite3 at the first change
     for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={_BUSY_MS}"):
         connection.execute(f"PRAGMA {pragma}")
 
@@ -464,9 +464,9 @@ def _version(connection: sa.Connection) -> str | None:
 
 
 class StorePart:
-    """A part of the store: each public method is one transaction, run again after a lost connection.
+    """A part of the store: each public method is one transaction, retried after a lost connection.
 
-    Generators are not run again, since their first rows are already out.
+    Generators are not retried, because their first rows have already been used.
     """
 
     def __init__(self, database: Database) -> None:
@@ -481,7 +481,7 @@ class StorePart:
 def _retried(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def retried(self: StorePart, *args: Any, **kwargs: Any) -> Any:
-        if self._db.joined is not None:  # the whole of a joined transaction is run again
+        if self._db.joined is not None:  # a joined transaction is retried as a whole
             return method(self, *args, **kwargs)
         pauses: Iterator[float] | None = None
         while True:
@@ -503,18 +503,18 @@ class Together(StorePart):
             return writes()
 
 
-# ── errors of the drivers in our words ───────────────────────────────────────────────────────────────────────────────
+# ── translation of driver errors ─────────────────────────────────────────────────────────────────────────────────────
 
 _LOST = ("08", "57P", "25P03")
 """SQLSTATEs: connection exceptions, a server that shuts down or starts up, a session ended as idle."""
 _REFUSALS = ("password authentication failed", "no password supplied", "no pg_hba.conf entry", '" does not exist')
 """Parts of messages of a server that refuses a connection; psycopg gives no SQLSTATE then."""
 _DISK_FULL = "53100"  # SQLSTATE disk_full
-_ROOM = 100_000  # bytes; SQLite asks for 32 KB or a few pages at a time
+_ROOM = 100_000  # bytes; SQLite allocates 32 KB or a few pages at a time
 
 
 def is_lost(error: sa.exc.DBAPIError) -> bool:
-    """Whether this error of Postgres means that the connection is lost, or could not be made."""
+    """Return whether this Postgres error means that the connection was lost or could not be made."""
     state = getattr(error.orig, "sqlstate", None)
     if state is not None:
         return bool(state.startswith(_LOST))
@@ -527,7 +527,7 @@ def _is_refused(error: sa.exc.DBAPIError) -> bool:
 
 @contextmanager
 def in_our_words(folder: Path | None = None) -> Iterator[None]:
-    """Translate errors of the database driver into Concord's errors; `folder` holds the file of SQLite."""
+    """Translate database driver errors to Concord's errors; `folder` contains the SQLite file."""
     try:
         yield
     except sa.exc.TimeoutError as error:
@@ -537,7 +537,7 @@ def in_our_words(folder: Path | None = None) -> Iterator[None]:
 
 
 def _translated(error: sa.exc.DBAPIError | sqlite3.Error, folder: Path | None) -> StoreError:
-    """Return our error for a driver's, without SQL, parameters or URLs."""
+    """Convert a driver error to a Concord error, without SQL, parameters or URLs."""
     cause = error if isinstance(error, sqlite3.Error) else error.orig
     if isinstance(error, sa.exc.DBAPIError) and not isinstance(cause, sqlite3.Error):
         if _is_refused(error):
@@ -550,8 +550,8 @@ def _translated(error: sa.exc.DBAPIError | sqlite3.Error, folder: Path | None) -
                 "Can't reach the database. Check CONCORD_DATABASE_URL, and make sure that the server is running."
             )
     code = getattr(cause, "sqlite_errorname", "") or getattr(cause, "sqlstate", "") or ""
-    # SQLite says FULL only of its pages.  Without room for the small files next to them it says IOERR_SHMSIZE or
-    # another IOERR, as it does of a file system that it cannot use at all.
+    # SQLite reports FULL only for its pages.  Without space for the small files next to the database it reports
+    # IOERR_SHMSIZE or another IOERR, as for a file system that it cannot use at all.
     if code in ("SQLITE_FULL", _DISK_FULL) or (code.startswith("SQLITE_IOERR") and _is_full(folder)):
         return StoreFullError("The disk is full. Your stored data is safe. Free some space, and try again.")
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
@@ -571,24 +571,24 @@ def _is_full(folder: Path | None) -> bool:
 
 # ── records as one JSON text and one blob of float64, exactly ────────────────────────────────────────────────────────
 
-# Records become JSON objects of their fields; a numpy array becomes ``{"shape": […], "offset": k}``, a view into the
+# Records become JSON objects of their fields.  A numpy array becomes ``{"shape": […], "offset": k}``, a view of the
 # blob (little-endian float64, so NaN and the last bits survive).  Reading follows the type annotations of the record,
 # so stored text never names a class.  Missing fields take their defaults, and unknown fields are dropped.
 #
-# pydantic-core reads, by schemas of our own: its usual ones would turn 1 into 1.0, which changes the hash of a golden
-# set, and refuse half a surrogate pair, which texts of models contain.  For the same reasons `json` writes.
+# pydantic-core reads with custom schemas: its default ones turn 1 into 1.0, which changes the hash of a golden set,
+# and reject lone surrogates, which occur in model outputs.  `json` writes, for the same reasons.
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A stored value: JSON text, and the numbers of all its arrays, one after the other."""
+    """A stored value: JSON text, and the numbers of all its arrays in one blob."""
 
     body: str
     blob: bytes = b""
 
 
 def pack(value: Any) -> Packed:
-    """Write `value` (records, mappings, sequences, float64 arrays, JSON scalars) as JSON text and blob.
+    """Write `value` (records, mappings, sequences, float64 arrays, JSON scalars) as JSON text and a blob.
 
     TypeError for anything else.
     """
@@ -600,7 +600,7 @@ def pack(value: Any) -> Packed:
 def unpack(kind: type[T], packed: Packed | str) -> T:
     """Read the record of type `kind` that `pack` wrote, arrays bit for bit.  Text alone has no arrays.
 
-    pydantic_core.ValidationError, a ValueError, for anything else.
+    pydantic_core.ValidationError (a ValueError) for anything else.
     """
     packed = Packed(packed) if isinstance(packed, str) else packed
     annotation: Any = kind
@@ -609,9 +609,9 @@ def unpack(kind: type[T], packed: Packed | str) -> T:
 
 
 def plain(value: Any, chunks: list[bytes]) -> Any:
-    """Turn `value` into JSON values; the bytes of its arrays are appended to `chunks`.
+    """Convert `value` to JSON values; the bytes of its arrays are appended to `chunks`.
 
-    Fields marked "silent" were added later, and are left out while they are false.
+    Fields marked "silent" were added later, and are omitted while they are false.
     """
     if value is None or isinstance(value, str | bool | int | float):
         return value
@@ -663,7 +663,7 @@ def _schema(kind: Any) -> CoreSchema:
     if isinstance(kind, type) and is_dataclass(kind):
         return _record(kind)
     if origin is Annotated:
-        return _schema(inner[0])  # bounds are checked where people give values
+        return _schema(inner[0])  # bounds are checked where users enter values
     if origin in (Union, types.UnionType):
         rest = [_schema(part) for part in inner if part is not type(None)]
         either = rest[0] if len(rest) == 1 else schemas.union_schema([*rest])
@@ -701,7 +701,7 @@ def _record(kind: type) -> CoreSchema:
 
 
 def _array(value: Any, info: schemas.ValidationInfo[bytes]) -> Any:
-    """Copy the array out of the blob."""
+    """Copy the array from the blob."""
     try:
         shape, offset = value["shape"], 8 * value["offset"]
         numbers = np.frombuffer(info.context or b"", "<f8", math.prod(shape), offset)

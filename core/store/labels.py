@@ -1,10 +1,9 @@
 """Store labels that raters save in a pass, and drafts of unsaved texts.
 
-*Labels* are one row for each save, so nothing is ever overwritten.  A label belongs to its pass; a rater's newest row
-of the pass for an item and aspect counts.  A form that is sent twice (a lost connection, a double click) has the same
-`form` id and is stored once.
+*Labels* have one row for each save, so nothing is ever overwritten.  In a pass, a rater's newest row for an item and
+aspect counts.  A form that is sent twice (a lost connection, a double click) has the same `form` id and is stored once.
 
-*Drafts* are overwritten at every pause in typing.  They are neither logged nor exported with a project.
+*Drafts* are overwritten whenever the user pauses typing.  They are neither logged nor exported.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from core.store.database import StorePart, drafts, given, labels, record_of, row
 from core.store.log import UNWRITTEN
 
 REMARK = ""
-"""In place of an aspect, for a comment on the item instead of one label."""
+"""Replaces the aspect for a comment on the whole item."""
 WITHDRAWN = "undone:"
-"""Begins the form of a row that undoes a label."""
+"""Prefix of the form id of a row that withdraws a label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A rater's label of one item on one aspect in a pass; `value` None = seen, but no label is possible.
+    """A rater's label of one item on one aspect in a pass; `value` None means seen, but no label is possible.
 
-    `number` grows with time; it is 0, and `at` in 1970, until the label is saved.
+    `number` grows with time; until the label is saved it is 0, and `at` is in 1970.
     """
 
     rater: str
@@ -45,21 +44,21 @@ class Label:
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether it undoes the label before: the item is open again on this aspect."""
+        """Whether it withdraws the previous label, so that the item is unlabelled again on this aspect."""
         return self.form.startswith(WITHDRAWN)
 
 
 class LabelStore(StorePart):
     def add(self, project_id: str, golden_id: str, new: Sequence[Label], *, form: str) -> None:
-        """Store the labels of one form (one per aspect); the same form a second time changes nothing."""
+        """Store the labels of one form (one per aspect); storing the same form again changes nothing."""
         same = {"project_id": project_id, "golden_id": golden_id, "form": form}
         with self._db.write() as transaction:
             transaction.insert_new(labels, [row_of(labels, label, **same) for label in new])
 
     def current(self, project_id: str, pass_id: str, rater: str | None = None) -> list[Label]:
-        """Return the newest labels in a pass of each rater (or of one) for each item and aspect, in the order saved.
+        """Return the newest label for each rater, item and aspect in a pass, in the order saved.
 
-        Withdrawn labels are left out.
+        `rater` selects one rater.  Withdrawn labels are left out.
         """
         same = (labels.c.pass_id, labels.c.rater, labels.c.item_id, labels.c.aspect)
         where = {"project_id": project_id, "pass_id": pass_id} | given(rater=rater)
@@ -83,7 +82,7 @@ class LabelStore(StorePart):
 class Draft:
     """Unsaved text of an author ("" = unknown) on a subject such as "criteria:ID".
 
-    `base` is the version it began from (`CriteriaView.head`), so that a save notices a newer one.
+    `base` is the version it started from (`CriteriaView.head`), so that a save detects a newer version.
     """
 
     subject: str
@@ -109,7 +108,7 @@ class Drafts(StorePart):
         return None if row is None else record_of(Draft, row)
 
     def drop(self, project_id: str, subject: str, author: str) -> None:
-        """Delete the author's draft of a subject; an unknown one changes nothing."""
+        """Delete the author's draft of a subject, if there is one."""
         with self._db.write() as transaction:
             own = sa.delete(drafts).filter_by(project_id=project_id, subject=subject, author=author)
             transaction.execute(own)

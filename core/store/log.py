@@ -1,7 +1,7 @@
 """Store the log: who did what, when and why.
 
-Entries never change.  The state of a thing (an approval, a lock) follows from its entries, and undoing something is
-one more entry.
+Entries never change.  States such as an approval or a lock follow from the entries, and undoing an action adds an
+entry.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ IMPORTED = " (imported)"
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Something that `actor` ("" = unknown) did to `subject`, in which role, and when.
+    """An action of `actor` ("" = unknown) on `subject`, with role and time.
 
-    A subclass defines how it is stored (`kind`) and how it reads (`does`, a format string for the entry).  Its
-    positional fields are its *body*, stored as JSON; keyword fields are columns of the log, or follow from later
-    entries.  `number` grows with time; it is 0, and `at` in 1970, until the entry is written.
+    A subclass defines how it is stored (`kind`) and displayed (`does`, a format string for the entry).  Its positional
+    fields are its *body*, stored as JSON; keyword fields are columns of the log, or follow from later entries.
+    `number` grows with time; until the entry is written it is 0, and `at` is in 1970.
     """
 
     kind: ClassVar[str]
@@ -79,7 +79,7 @@ class Entry:
 
     @property
     def description(self) -> str:
-        """The action, as the end of a sentence that begins with the actor."""
+        """The action as the end of a sentence that begins with the actor."""
         return self.does.format(self)
 
     @property
@@ -91,7 +91,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Action(Entry):
-    """A change that is stored elsewhere, such as a started run; `about` has the arguments."""
+    """A change stored elsewhere, such as a started run; `about` has the arguments."""
 
     kind = "audit"
     does = "{0.done}"
@@ -114,14 +114,14 @@ class Events(StorePart):
     def add(self, project_id: str, entry: Entry, actor: Actor, *, form: str = "", expected: int | None = None) -> int:
         """Write an entry of `actor` and return its number.
 
-        `form` is the id of the sent form: a second entry of it is not written, and the first one's number is returned.
-        `expected` is the number of the newest entry of this kind and subject that the user saw, 0 for none.
-        ConflictError if there is a newer one.
+        `form` is the id of the sent form: a second entry from it is not written, and the number of the first is
+        returned. `expected` is the number of the newest entry of this kind and subject that the user saw, or 0.
+        ConflictError if there is a newer entry.
         """
         form = form or uuid.uuid4().hex
         newest = sa.select(events).filter_by(project_id=project_id).order_by(events.c.number.desc()).limit(1)
         with self._db.write() as transaction:
-            if expected is not None:  # one at a time, so that nobody writes in between
+            if expected is not None:  # lock, so that nobody writes in between
                 transaction.execute(sa.select(projects.c.name).filter_by(project_id=project_id).with_for_update())
             if first := transaction.execute(newest.filter_by(form=form)).one_or_none():
                 return int(first.number)
@@ -140,13 +140,13 @@ class Events(StorePart):
             return int(transaction.execute(newest.filter_by(form=form)).one().number)
 
     def all(self, project_id: str, kind: type[E], subject: str | None = None) -> list[E]:
-        """Return the project's entries of a class (about one subject), oldest first."""
+        """Return the project's entries of a class, or only those on one subject, oldest first."""
         kinds = [name for name, record in ENTRY_KINDS.items() if issubclass(record, kind)]
         query = sa.select(events).filter_by(project_id=project_id, **given(subject=subject))
         return [_entry(row) for row in self._db.rows(query.where(events.c.kind.in_(kinds)).order_by(events.c.number))]
 
     def page(self, project_id: str, offset: int = 0, limit: int | None = None) -> list[Entry]:
-        """Return up to `limit` entries from `offset` on, newest first."""
+        """Return up to `limit` entries, newest first, after skipping `offset`."""
         query = sa.select(events).filter_by(project_id=project_id).order_by(events.c.number.desc())
         return [_entry(row) for row in self._db.rows(query.offset(offset).limit(limit))]
 
@@ -158,7 +158,7 @@ class Events(StorePart):
 
 @lru_cache(maxsize=256)
 def _said(kind: str, body: str) -> Entry:
-    """Read the body of an entry; cached, since entries never change and every screen reads some."""
+    """Read the body of an entry; cached, since entries never change and every screen reads some of them."""
     if kind in RETIRED:
         about = json.loads(body)
         return Action(RETIRED[kind], about if isinstance(about, dict) else {})

@@ -1,8 +1,8 @@
 """Store projects, their golden sets, criteria and judges.
 
-A golden set is stored once under its content digest, and linked to projects under a name.  An item is a row; labels
-and metrics are one JSON text, and ratings another, by columns.  A golden set is loaded equal to what was stored, float
-for float, with its digest.
+A golden set is stored once under its content digest, and linked to projects under a name.  Each item is a row; one JSON
+text holds labels and metrics, another the ratings by columns.  A loaded golden set equals the stored one exactly, with
+the same digest.
 """
 
 from __future__ import annotations
@@ -74,19 +74,19 @@ class Projects(StorePart):
         return identity
 
     def all(self) -> list[ProjectSummary]:
-        """Every project, oldest first."""
+        """Return every project, oldest first."""
         rows = self._db.rows(_counted().order_by(projects.c.created_at, projects.c.project_id))
         return [record_of(ProjectSummary, row) for row in rows]
 
     def get(self, project_id: str) -> ProjectSummary:
-        """NotFoundError for an unknown id."""
+        """Return a project.  NotFoundError for an unknown id."""
         row = self._db.row(_counted().where(projects.c.project_id == project_id))
         if row is None:
             raise NotFoundError(f"Project {project_id!r} not found. It may be in another CONCORD_HOME.")
         return record_of(ProjectSummary, row)
 
     def remove(self, project_id: str) -> None:
-        """Delete a project with everything that belongs to it alone; golden sets stay, since others may share them."""
+        """Delete a project and everything that only it uses; golden sets stay, since other projects may share them."""
         its_runs = sa.select(runs.c.run_id).filter_by(project_id=project_id)
         with self._db.write() as transaction:
             for table in reversed(metadata.sorted_tables):  # a row is deleted before the rows that it refers to
@@ -97,7 +97,7 @@ class Projects(StorePart):
 
 
 def _counted() -> sa.Select[Any]:
-    """Select projects with their numbers of golden sets and runs."""
+    """Select projects with their counts of golden sets and runs."""
     counts = [
         sa.select(sa.func.count()).where(table.c.project_id == projects.c.project_id).scalar_subquery().label(name)
         for table, name in ((project_goldens, "n_goldens"), (runs, "n_runs"))
@@ -120,7 +120,7 @@ class GoldenBody:
 
 @dataclass(frozen=True, slots=True)
 class RatingColumns:
-    """Ratings by columns: ids, raters and aspects as codes into lists of names, comments by position."""
+    """Ratings by columns: ids, raters and aspects as indices into lists of names, comments by position."""
 
     item_id: tuple[int, ...]
     item_ids: tuple[str, ...]
@@ -157,7 +157,7 @@ class Goldens(StorePart):
         self._load = lru_cache(maxsize=_CACHED)(self._load_anew)
 
     def add(self, project_id: str, golden: GoldenSet) -> str:
-        """Store and link a golden set, and return its digest, which is its id; a second time changes nothing."""
+        """Store and link a golden set, and return its digest as its id; storing it again changes nothing."""
         known = sa.select(goldens.c.golden_id).filter_by(golden_id=golden.digest)
         items = [
             {"golden_id": golden.digest, "position": k, "body": json.dumps(_item_body(item), ensure_ascii=False)}
@@ -172,7 +172,7 @@ class Goldens(StorePart):
         return golden.digest
 
     def all(self, project_id: str) -> list[GoldenSummary]:
-        """The project's golden sets, newest first."""
+        """Return the project's golden sets, newest first."""
         query = _summary().where(project_goldens.c.project_id == project_id)
         query = query.order_by(project_goldens.c.created_at.desc(), project_goldens.c.golden_id)
         return [_golden(row) for row in self._db.rows(query)]
@@ -188,7 +188,7 @@ class Goldens(StorePart):
     def load(self, golden_id: str) -> GoldenSet:
         """Return the whole golden set.  NotFoundError for an unknown id.
 
-        Golden sets never change, so the last few loaded are cached.
+        Golden sets never change, so the most recently loaded ones are cached.
         """
         return self._load(golden_id)
 
@@ -201,13 +201,15 @@ class Goldens(StorePart):
         body, ratings = unpack(GoldenBody, head.body), unpack(RatingColumns, head.ratings).ratings()
         texts = tuple(starmap(Item, unpack(_Items, f"[{','.join(bodies)}]")))
         golden = GoldenSet(name, head.kind, texts, body.aspects, ratings, body.metrics, body.given_split, body.columns)
-        golden.__dict__["digest"] = golden_id  # it is stored under its own hash: no need to compute it again
+        golden.__dict__["digest"] = (
+            golden_id  # it is stored under its hash, so there is no need to compute the hash again
+        )
         return golden
 
     def verified(self, golden_id: str) -> GoldenSet:
-        """Return the golden set, read anew, after checking that its rows match its hash.  ValueError if they don't.
+        """Reload the golden set, and check its rows against its hash.  ValueError if they don't match.
 
-        Everybody with the same content shares it, so nobody may import one under another hash.
+        Projects with the same content share it, so nobody may import other content under this hash.
         """
         golden, row = self._load_anew(golden_id), self._db.row(sa.select(goldens).filter_by(golden_id=golden_id))
         golden = replace(golden, name="")  # a copy without the cached digest
@@ -275,38 +277,38 @@ class CriteriaBody:
 
 class KeptCriteria(StorePart):
     def add(self, project_id: str, golden_id: str, new: Sequence[Criteria]) -> None:
-        """Store criteria; existing ones keep their first provenance."""
+        """Store criteria; existing criteria keep their first provenance."""
         with self._db.write() as transaction:
             _insert(transaction, project_id, golden_id, new)
 
     def record(self, project_id: str, new: Sequence[CriteriaAlignment]) -> None:
-        """Store alignments of stored criteria in runs; a repetition overwrites the same row."""
+        """Store alignments of stored criteria in runs; storing them again overwrites the same rows."""
         rows = [row_of(alignments, each, project_id=project_id, body=pack(each.alignment).body) for each in new]
         with self._db.write() as transaction:
             transaction.upsert(alignments, rows, keep="created_at")
 
     def all(self, project_id: str, aspect: str | None = None, golden_id: str | None = None) -> list[CriteriaEntry]:
-        """Return the project's criteria, newest first; only those of an aspect or golden set if given."""
+        """Return the project's criteria (of an aspect or golden set, if given), newest first."""
         query = sa.select(criteria).filter_by(project_id=project_id, **given(aspect=aspect, golden_id=golden_id))
         with self._db.read() as transaction:
             rows = transaction.rows(query.order_by(criteria.c.created_at.desc(), criteria.c.criteria_id))
             return _entries(transaction, project_id, rows)
 
     def texts(self, project_id: str, aspect: str) -> list[tuple[Criteria, float]]:
-        """Return the criteria of an aspect, each with the time (seconds since 1970) when it was added."""
+        """Return the criteria of an aspect with the times when they were added (seconds since 1970)."""
         rows = self._db.rows(sa.select(criteria).filter_by(project_id=project_id, aspect=aspect))
         return [(_criteria(row), row.created_at) for row in rows]
 
     def get(self, project_id: str, criteria_id: str) -> CriteriaEntry:
-        """NotFoundError for an unknown id."""
+        """Return criteria.  NotFoundError for an unknown id."""
         with self._db.read() as transaction:
             return _entry(transaction, project_id, criteria_id)
 
     def save_edit(self, project_id: str, parent_id: str, edit: Criteria, expected_head: str | None) -> str:
-        """Store `edit` as the newest edit of the parent, even if it was an older one, and return its id.
+        """Store `edit` as the newest edit of the parent, even if it existed before, and return its id.
 
         `expected_head` is the newest edit that the author saw, or the parent.  ConflictError, and nothing is stored, if
-        somebody else saved another edit since.  NotFoundError for an unknown parent.
+        somebody else has saved an edit since.  NotFoundError for an unknown parent.
         """
         with self._db.write() as transaction:
             parent = _entry(transaction, project_id, parent_id, lock=True)
@@ -339,7 +341,7 @@ def _criteria(row: sa.Row[Any]) -> Criteria:
 
 
 def _entry(transaction: Transaction, project_id: str, criteria_id: str, *, lock: bool = False) -> CriteriaEntry:
-    """Read an entry; `lock` makes other writers of its row wait (on SQLite a write locks the whole file anyway)."""
+    """Read an entry; `lock` makes other writers of its row wait (SQLite locks the whole file anyway)."""
     query = sa.select(criteria).filter_by(project_id=project_id, criteria_id=criteria_id)
     rows = transaction.rows(query.with_for_update() if lock else query)
     if not rows:
@@ -350,7 +352,7 @@ def _entry(transaction: Transaction, project_id: str, criteria_id: str, *, lock:
 def _entries(
     transaction: Transaction, project_id: str, rows: Sequence[sa.Row[Any]], criteria_id: str | None = None
 ) -> list[CriteriaEntry]:
-    """Read the entries of `rows`; `criteria_id` is given if they all have it."""
+    """Read the entries of `rows`; `criteria_id` is given if all rows share it."""
     aligned, edited = defaultdict[str, list[CriteriaAlignment]](list), defaultdict[str, list[str]](list)
     query = sa.select(alignments).filter_by(project_id=project_id, **given(criteria_id=criteria_id))
     query = query.order_by(alignments.c.created_at.desc(), alignments.c.run_id, alignments.c.side)
@@ -382,9 +384,9 @@ class Judges(StorePart):
         judge: JudgeScores,
         replies: Mapping[str, Sequence[str]] | None = None,
     ) -> str:
-        """Add a judge and return its id; one with the same scores and kind stays as it is.
+        """Add a judge and return its id; an existing judge with the same scores and kind stays unchanged.
 
-        `replies` maps item id → replies as they came.  StoreError if the scores are not of this golden set's length.
+        `replies` maps each item id to the original replies.  StoreError unless there is one score per item.
         """
         judge_id, packed = judge_id_of(golden_id, judge), pack(judge)
         with self._db.write() as transaction:
@@ -405,7 +407,7 @@ class Judges(StorePart):
         return judge_id
 
     def all(self, project_id: str, golden_id: str | None = None, aspect: str | None = None) -> list[JudgeEntry]:
-        """Return the project's judges (of a golden set, of an aspect), oldest first."""
+        """Return the project's judges (of a golden set or aspect, if given), oldest first."""
         query = _judges(project_id).filter_by(**given(golden_id=golden_id, aspect=aspect))
         return [_judge(row) for row in self._db.rows(query.order_by(judges.c.created_at, judges.c.judge_id))]
 
@@ -417,19 +419,19 @@ class Judges(StorePart):
         return _judge(row)
 
     def replies(self, project_id: str, judge_id: str) -> dict[str, tuple[str, ...]]:
-        """Return item id → replies as they came; empty for a judge without replies, or an unknown one."""
+        """Map each item id to the original replies; empty for a judge without replies, or an unknown judge."""
         row = self._db.row(sa.select(judges.c.replies).filter_by(project_id=project_id, judge_id=judge_id))
         replies = {} if row is None or row.replies is None else json.loads(zlib.decompress(row.replies))
         return {item_id: tuple(texts) for item_id, texts in replies.items()}
 
     def remove(self, project_id: str, judge_id: str) -> None:
-        """Remove a judge; an unknown one changes nothing."""
+        """Remove a judge; an unknown id changes nothing."""
         with self._db.write() as transaction:
             transaction.execute(sa.delete(judges).filter_by(project_id=project_id, judge_id=judge_id))
 
 
 def judge_id_of(golden_id: str, judge: JudgeScores) -> str:
-    """Return ``"j" + 12 hex digits`` of the judge's scores and kind, without its name: a renamed judge is the same."""
+    """Return ``"j" + 12 hex digits`` of the judge's scores and kind, so that renaming keeps the id."""
     scores = hashlib.sha256(np.ascontiguousarray(judge.values, dtype="<f8").tobytes()).hexdigest()
     body = [golden_id, judge.aspect, judge.kind, judge.run_id, judge.note, scores, list(judge.seen)]
     return "j" + content_digest("judge", body).split(":")[1][:12]

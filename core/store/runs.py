@@ -1,11 +1,11 @@
-"""Store runs, their workers, their results (documents and scores), and replies, which are paid for once.
+"""Store runs, their workers, their results (documents and scores), and paid replies.
 
 Every change of a run increases `version`, so that a screen polls one number.  Each start or resumption of a run by a
-worker is an *attempt*.  It writes only while that attempt is running: a worker that lost its run gets `False`.
-Workers show that they are alive by heartbeats on the clock of the database.
+worker is an *attempt*.  A worker can write only while its attempt is running; one that lost its run gets `False`.
+Workers send heartbeats, timed by the clock of the database.
 
-Scores are stored per run and criteria as one float64 BLOB over all items of the golden set, in its order, NaN =
-unscored.
+Scores are stored for each run and criteria as one float64 BLOB over all items of the golden set, in its order (NaN =
+unscored).
 """
 
 from __future__ import annotations
@@ -85,25 +85,25 @@ class Runs(StorePart):
         return run_id
 
     def get(self, run_id: str) -> Run:
-        """NotFoundError for an unknown id."""
+        """Return a run.  NotFoundError for an unknown id."""
         if found := self._select(runs.c.run_id == run_id):
             return found[0]
         raise NotFoundError(f"Run {run_id!r} not found. It may be in another CONCORD_HOME.")
 
     def all(self, project_id: str | None = None) -> list[Run]:
-        """Every run, or the project's, newest first."""
+        """Return every run, or the project's runs, newest first."""
         return self._select(sa.true() if project_id is None else runs.c.project_id == project_id)
 
     def active(self) -> list[Run]:
-        """Runs that are queued or running."""
+        """Return the runs that are queued or running."""
         return self._select(runs.c.status.in_(("queued", "running")))
 
     # ── requests of users ────────────────────────────────────────────────────────────────────────────────────
 
     def request_cancel(self, run_id: str) -> None:
-        """Cancel a run: at once if no worker runs it, else when its worker next looks.
+        """Cancel a run: at once if no worker runs it, otherwise at its worker's next check.
 
-        A finished run stays as it is.  NotFoundError for an unknown id.
+        A finished run stays unchanged.  NotFoundError for an unknown id.
         """
         run = self.get(run_id)
         with self._db.write() as transaction:
@@ -116,7 +116,7 @@ class Runs(StorePart):
             _bumped(transaction, running, cancel_requested=True, message="cancelling")
 
     def requeue(self, run_id: str) -> None:
-        """Queue a failed or cancelled run again; its replies are kept.  JobError for any other run."""
+        """Queue a failed or cancelled run again; its replies stay cached.  JobError for any other run."""
         status = self.get(run_id).status
         over = sa.update(runs).filter_by(run_id=run_id).where(runs.c.status.in_(RESUMABLE))
         again = over.values(attempt=runs.c.attempt + 1, cancel_requested=False, started_at=None, finished_at=None)
@@ -128,7 +128,7 @@ class Runs(StorePart):
     # ── steps of workers ─────────────────────────────────────────────────────────────────────────────────────
 
     def claim(self, run_id: str, attempt: int, worker_id: str, message: str = "starting") -> bool:
-        """Start this attempt as `worker_id`; False if another worker was faster, or the run is over."""
+        """Start this attempt as `worker_id`; return False if another worker was faster, or the run is over."""
         with self._db.write() as transaction:
             claimed = _attempt("queued", run_id, attempt).values(
                 started_at=sa.func.coalesce(runs.c.started_at, transaction.now),
@@ -137,13 +137,13 @@ class Runs(StorePart):
             return _bumped(transaction, claimed, status="running", worker_id=worker_id, message=message)
 
     def pass_on(self, run_id: str, attempt: int, message: str = "requeued after its worker was lost") -> bool:
-        """Queue a running run again as a new attempt; False if another worker was faster."""
+        """Requeue a running run as a new attempt; return False if another worker was faster."""
         again = _attempt("running", run_id, attempt).values(attempt=attempt + 1)
         with self._db.write() as transaction:
             return _bumped(transaction, again, status="queued", worker_id="", message=message)
 
     def progress(self, run_id: str, attempt: int, snapshot: Snapshot, snapshots: int) -> bool:
-        """Store the progress of the run and its number of published snapshots; False if the attempt is over."""
+        """Store the progress of the run and its number of published snapshots; return False if the attempt is over."""
         change = _attempt("running", run_id, attempt).values(
             phase=snapshot.phase,
             calls=snapshot.calls,
@@ -155,13 +155,13 @@ class Runs(StorePart):
             return _bumped(transaction, change, message=snapshot.message)
 
     def finish(self, run_id: str, attempt: int, status: str, *, message: str = "", error: str = "") -> bool:
-        """End the run; False if the attempt is over."""
+        """End the run; return False if the attempt is over."""
         with self._db.write() as transaction:
             ended = _attempt("running", run_id, attempt).values(finished_at=transaction.now, cancel_requested=False)
             return _bumped(transaction, ended, status=status, message=message, error=error)
 
     def must_stop(self, run_id: str, attempt: int) -> str:
-        """Return "cancelled" after a cancel request, "lost" if another attempt is running, else ""."""
+        """Return "cancelled" after a cancel request, "lost" if another attempt is running, otherwise ""."""
         query = sa.select(runs.c.cancel_requested).filter_by(run_id=run_id, attempt=attempt, status="running")
         row = self._db.row(query)
         return "lost" if row is None else "cancelled" if row.cancel_requested else ""
@@ -180,7 +180,7 @@ def _attempt(status: str, run_id: str, attempt: int) -> sa.Update:
 
 
 def _bumped(transaction: Transaction, change: sa.Update, **values: Any) -> bool:
-    """Make a change, with `values`, under a new version number; return whether a row was changed."""
+    """Change a run to `values`, increase its version, and return whether a row changed."""
     change = change.values(**values, updated_at=transaction.now, version=runs.c.version + 1)
     return transaction.execute(change).rowcount == 1
 
@@ -190,24 +190,24 @@ def _bumped(transaction: Transaction, change: sa.Update, **values: Any) -> bool:
 
 class Workers(StorePart):
     def enter(self, worker_id: str, place: str, pid: int) -> None:
-        """Sign on, and replace a predecessor of the same id."""
+        """Register a worker, replacing a predecessor with the same id."""
         about = {"worker_id": worker_id, "place": place, "pid": pid}
         with self._db.write() as transaction:
             now = transaction.now
             transaction.upsert(workers, about | {"started_at": now, "beat_at": now})
 
     def beat(self, worker_id: str) -> None:
-        """Show that the worker is alive."""
+        """Send a heartbeat of the worker."""
         with self._db.write() as transaction:
             transaction.execute(sa.update(workers).filter_by(worker_id=worker_id).values(beat_at=transaction.now))
 
     def leave(self, worker_id: str) -> None:
-        """Sign off: the worker counts as gone at once."""
+        """Unregister a worker, so that it counts as gone at once."""
         with self._db.write() as transaction:
             transaction.execute(sa.update(workers).filter_by(worker_id=worker_id).values(beat_at=0.0))
 
     def alive(self) -> list[Worker]:
-        """The workers with a recent heartbeat, the latest first."""
+        """Return the workers with a recent heartbeat, the latest first."""
         with self._db.read() as transaction:
             recent = workers.c.beat_at >= transaction.now - ALIVE_SECONDS
             rows = transaction.rows(sa.select(workers).where(recent).order_by(workers.c.beat_at.desc()))
@@ -223,14 +223,14 @@ Reasons = Mapping[str, tuple[Unscored, ...]]
 
 class Results(StorePart):
     def read(self, run_id: str, name: str, kind: type[T]) -> T | None:
-        """Return the record of type `kind` in the run's document of that name, or None."""
+        """Return the run's document of that name as a record of type `kind`, or None."""
         row = self._db.row(sa.select(documents).filter_by(run_id=run_id, name=name))
         return None if row is None else unpack(kind, Packed(row.body, row.blob))
 
     def put_document(self, run_id: str, name: str, document: object, *, attempt: int | None = None) -> None:
-        """Store a record, or overwrite the one there.
+        """Store a record, overwriting an existing one.
 
-        With `attempt`: LostRunError, and nothing is stored, if the run is no longer running in this attempt.
+        With `attempt`: LostRunError, and nothing is stored, if this attempt of the run is no longer running.
         """
         packed = pack(document)
         with self._db.write() as transaction:
@@ -241,9 +241,9 @@ class Results(StorePart):
     def add_scores(
         self, run_id: str, positions: Sequence[int], new: ScoreMatrix, *, attempt: int | None = None
     ) -> None:
-        """Write scores (the columns of `new`) of the items at `positions` of the golden set, over those there already.
+        """Write scores (the columns of `new`) for the items at `positions` of the golden set, overwriting old ones.
 
-        A repetition changes nothing.  `attempt` as in `put_document`.
+        Repeating a call changes nothing.  `attempt` works as in `put_document`.
         """
         with self._db.write() as transaction:
             _touch(transaction, run_id, attempt)
@@ -266,7 +266,7 @@ class Results(StorePart):
             transaction.upsert(scores, rows)
 
     def scores(self, run_id: str, item_ids: Sequence[str], criteria_ids: Sequence[str] | None = None) -> ScoreMatrix:
-        """Return scores (n_criteria, n_items) in the golden set's order, of all criteria of the run or of those named.
+        """Return scores (n_criteria, n_items), in the golden set's order, for all criteria of the run or those named.
 
         `item_ids` are the golden set's.  Criteria without any score are absent.
         """
@@ -303,7 +303,7 @@ def _reasons(row: sa.Row[Any]) -> tuple[Unscored, ...]:
 
 
 def _values(blob: bytes, n_items: int) -> FloatArray:
-    """(2, n_items) scores, and those of pairs in the other order, which are stored only if there are any."""
+    """Return (2, n_items): scores, and scores of pairs in the other order (stored only if there are any)."""
     values = np.frombuffer(blob, dtype="<f8").astype(np.float64)
     if len(values) not in (n_items, 2 * n_items):
         raise StoreError(f"The stored scores cover {len(values)} items, but the golden set has {n_items}.")
@@ -314,20 +314,20 @@ def _values(blob: bytes, n_items: int) -> FloatArray:
 
 
 class Replies(StorePart):
-    """Replies that all runs share; thread-safe.  `put_replies` has committed when it returns."""
+    """Replies shared by all runs; thread-safe.  `put_replies` commits before it returns."""
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        """Return the stored texts by key."""
+        """Map the keys to the stored texts."""
         with self._db.read() as transaction:
             return _shared(transaction, keys)
 
     def put_replies(self, new: Sequence[tuple[str, str]]) -> None:
-        """Store (key, text) pairs; storing a key twice keeps the first text."""
+        """Store (key, text) pairs; a key that is already stored keeps its text."""
         with self._db.write() as transaction:
             _share(transaction, new)
 
     def of_run(self, run_id: str, *, alone: bool = False) -> RunReplies:
-        """Return the replies of a run; `alone`: it neither reads nor adds shared ones."""
+        """Return the replies of a run; with `alone` it neither reads nor adds shared replies."""
         return RunReplies(self._db, run_id, alone=alone)
 
 
@@ -340,7 +340,7 @@ class RunReplies(StorePart):
         self.counted: set[str] = set()
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        """Return shared replies by key; the run then owns them too."""
+        """Return shared replies by key, and link them to the run."""
         if self._alone:
             return {}
         with self._db.read() as transaction:
@@ -350,7 +350,7 @@ class RunReplies(StorePart):
         return texts
 
     def put_replies(self, new: Sequence[tuple[str, str]]) -> None:
-        """Store replies that the run paid for, in one transaction with the shared ones; the first one stays."""
+        """Store replies that the run paid for, in one transaction with the shared ones; existing replies stay."""
         if self._alone:
             self._note(dict(new), paid=True)
         elif new:
@@ -364,19 +364,19 @@ class RunReplies(StorePart):
         self._note(dict(new), paid=True)
 
     def unread(self) -> list[str]:
-        """Return the keys without a reply, or with a reply that cannot be read."""
+        """Return the keys without a reply, or with an unreadable reply."""
         query = sa.select(run_replies).filter_by(run_id=self._run_id).where(run_replies.c.body.is_not(None))
         return [row.reply_key for row in self._db.rows(query) if not _serves_everybody(row.body)]
 
     def forget_unread(self) -> None:
-        """Delete what is `unread`, so that a resumed run asks again."""
+        """Delete the `unread` entries, so that a resumed run asks again."""
         with self._db.write() as transaction:
             for keys in in_chunks(self.unread()):
                 own = sa.delete(run_replies).filter_by(run_id=self._run_id)
                 transaction.execute(own.where(run_replies.c.reply_key.in_(keys)))
 
     def answered(self, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
-        """Return key → (stored text, whether this run paid for it), for the replies that the run has."""
+        """Map key → (stored text, whether this run paid for it), for the run's replies."""
         query = sa.select(run_replies).filter_by(run_id=self._run_id)
         with self._db.read() as transaction:
             rows = list(_chosen(transaction, query, run_replies.c.reply_key, keys))
@@ -396,7 +396,7 @@ def _shared(transaction: Transaction, keys: Sequence[str]) -> dict[str, str]:
 
 
 def _share(transaction: Transaction, new: Sequence[tuple[str, str]]) -> set[str]:
-    """Share the texts that can be read; return the keys whose stored text is now the one given here."""
+    """Share the readable texts; return the keys whose stored text is now the given text."""
     serving = {key: text for key, text in reversed(new) if _serves_everybody(text)}
     there = _shared(transaction, list(serving))
     rows = [{"reply_key": k, "body": text} for k, text in serving.items() if k not in there]
@@ -405,14 +405,14 @@ def _share(transaction: Transaction, new: Sequence[tuple[str, str]]) -> set[str]
 
 
 def _serves_everybody(text: str) -> bool:
-    """Whether a reply can be read; the next run asks again if it was cut off, refused or empty."""
+    """Return whether a reply is readable; cut-off, refused or empty replies are requested again by the next run."""
     reply = json.loads(text)
     whole = reply.get("finish", "stop") == "stop" and bool(str(reply.get("text", "-")).strip())
     return whole and not reply.get("unread") and "failure" not in reply
 
 
 def _chosen(transaction: Transaction, query: sa.Select[Any], column: Any, keys: Sequence[str]) -> Iterator[Any]:
-    """Yield the rows of `query` with one of `keys` in `column`."""
+    """Yield the rows of `query` whose `column` is one of `keys`."""
     for some in in_chunks(dict.fromkeys(keys)):
         yield from transaction.rows(query.where(column.in_(some)))
 
@@ -422,12 +422,12 @@ def _chosen(transaction: Transaction, query: sa.Select[Any], column: Any, keys: 
 
 class MetricBlocks(StorePart):
     def get(self, key: str) -> str | None:
-        """Return the text of `key`, or None."""
+        """Return the text for `key`, or None."""
         row = self._db.row(sa.select(blocks).filter_by(block_key=key))
         return None if row is None else row.body
 
     def put(self, key: str, text: str) -> None:
-        """Store a text; an existing one stays."""
+        """Store a text; an existing text stays."""
         with self._db.write() as transaction:
             transaction.insert_new(blocks, {"block_key": key, "body": text})
 
@@ -445,7 +445,7 @@ _REST = "golden sets, criteria, labels and the log"
 
 @dataclass(frozen=True, slots=True)
 class StoredSize:
-    """`n` rows or files of about `n_bytes` in all."""
+    """Storage use of one kind of content: `n` rows or files, about `n_bytes` bytes in total."""
 
     what: str
     n: int
@@ -454,7 +454,7 @@ class StoredSize:
 
 class Upkeep(StorePart):
     def held(self) -> tuple[StoredSize, ...]:
-        """Return what takes up space, the largest first."""
+        """Return the storage use by kind of content, the largest first."""
         names = {table: what for what, tables in _HELD.items() for table in tables}
         n, n_bytes = Counter[str](), Counter[str]()
         with self._db.read() as transaction:
@@ -471,10 +471,10 @@ class Upkeep(StorePart):
         return tuple(StoredSize(what, n[what], size) for what, size in n_bytes.most_common())
 
     def prune_replies(self, before: float, *, delete: bool = False) -> StoredSize:
-        """Delete replies older than a time; without `delete` only count them.
+        """Delete replies older than a time; without `delete`, only count them.
 
-        Replies of runs that have not ended, or that can be resumed, stay.  Scores, criteria and reports stay: only the
-        models' own words are lost.
+        Replies of runs that have not ended, or that can be resumed, stay.  Scores, criteria and reports stay; only the
+        original replies are lost.
         """
         over = [status for status in FINISHED if status not in RESUMABLE]
         unfinished = sa.select(runs.c.run_id).where(runs.c.status.not_in(over))
@@ -490,7 +490,7 @@ class Upkeep(StorePart):
         return StoredSize("replies", n, int(n_bytes or 0))
 
     def shrink(self) -> None:
-        """Return the space of deleted rows to the disk; a server does that by itself."""
+        """Return the space of deleted rows to the disk; a database server does this by itself."""
         if self._db.is_sqlite:  # VACUUM takes no transaction
             with in_our_words(self._db.folder), closing(self._db.engine.raw_connection()) as connection:
                 connection.cursor().execute("VACUUM")

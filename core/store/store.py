@@ -1,4 +1,4 @@
-"""The store: records in, records out, and no SQL outside this folder.
+"""Read and write Concord's records in a database; SQL occurs only in this folder.
 
 =============  ======================================================  =====================
 part           content                                                 module
@@ -12,17 +12,18 @@ part           content                                                 module
 ``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.runs`
 ``blocks``     numbers of metrics by the content of their items        `core.store.runs`
 ``workers``    which workers are alive                                 `core.store.runs`
-``upkeep``     what takes up space, and pruning                        `core.store.runs`
+``upkeep``     storage use, and pruning of replies                        `core.store.runs`
 ``labels``     labels that raters save in the app                      `core.store.labels`
 ``drafts``     texts that users typed and have not saved               `core.store.labels`
 ``events``     the log of actions                                      `core.store.log`
 ``transfers``  projects as rows, for export and import                 `core.store.transfer`
 =============  ======================================================  =====================
 
-`actor` is the user of this handle; `acting` gives another user a handle on the same database.
+`actor` is the user of this handle; `acting` returns a handle on the same database for another user.
 
-Every method is one transaction, done whole or not at all, and repeated after a lost connection
-(`core.store.database`); `together` makes one of several.  Errors are `core.errors.StoreError` and its children.
+Every method is one transaction, committed completely or not at all, and retried after a lost connection
+(`core.store.database`).  `together` runs several in one transaction.  Errors are `core.errors.StoreError` and its
+subclasses.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ T = TypeVar("T")
 
 
 class Store:
-    """One per process and database (`core.projects.open_store`); thread-safe."""
+    """Access to one database for one user; thread-safe, one per process (`core.projects.open_store`)."""
 
     def __init__(self, url: str) -> None:
-        """Open ``sqlite:///path`` or ``postgresql://…``, and create the tables of a new one.  StoreError otherwise."""
+        """Open ``sqlite:///path`` or ``postgresql://…``, and create the tables if new.  StoreError if that fails."""
         self._database = Database(url)
         self.projects = Projects(self._database)
         self.goldens = Goldens(self._database)
@@ -70,21 +71,24 @@ class Store:
         self.workers = Workers(self._database)
 
     def together(self, writes: Callable[[], T]) -> T:
-        """Run `writes`, which calls several parts, as one transaction; it may run again, so it must do nothing else."""
+        """Run `writes`, which calls several parts, as one transaction.
+
+        A retry runs it again, so it must not have other effects.
+        """
         return self._together.do(writes)
 
     def acting(self, actor: Actor) -> Self:
-        """Return the same store for `actor`; it shares all connections."""
+        """Return the same store for `actor`; they share all connections."""
         other = copy.copy(self)
         other.actor = actor
         return other
 
     def say_waiting_by(self, say: Callable[[], None]) -> None:
-        """Call `say`, in the thread that waits, whenever the store waits for the database."""
+        """Set the function to call, in the waiting thread, when the store waits for the database."""
         self._database.say_waiting = say
 
     def close(self) -> None:
-        """Release connections.  Safe to call twice."""
+        """Release all connections.  Safe to call twice."""
         self._database.close()
 
     def __enter__(self) -> Self:
@@ -104,10 +108,10 @@ _LONGEST = 120
 
 
 def requires(role: Role, does: str = "", *, reads: bool = False) -> Callable[[Task[P, R]], Task[P, R]]:
-    """Let only users of at least `role` call a task; with `does` ("started a calibration") log it.
+    """Restrict a function to users with at least `role`; with `does` ("started a calibration") log each call.
 
-    The task's first argument is the store of the user who acts (`Store.acting`).  A task that only `reads` needs no
-    name.  AccessError otherwise.
+    The function's first argument is the store of the acting user (`Store.acting`).  A function that only `reads` needs
+    no user name.  AccessError otherwise.
     """
 
     def guard(task: Task[P, R]) -> Task[P, R]:
@@ -134,7 +138,7 @@ def requires(role: Role, does: str = "", *, reads: bool = False) -> Callable[[Ta
 
 
 def _log(store: Store, does: str, arguments: Mapping[str, Any], result: object) -> None:
-    """Log an action in its project: the one named, or that of its request, of its result, or of its run."""
+    """Log an action in its project: the project named, or that of its request, result or run."""
     request = arguments.get("request")
     named = (arguments.get("project_id"), getattr(request, "project_id", None), getattr(result, "project_id", None))
     project_id = next((each for each in named if isinstance(each, str)), None)

@@ -1,12 +1,12 @@
 """Export a project as rows of JSON, and import such rows into another store in one transaction.
 
-An export shows one moment of the store.  Stored JSON stays JSON, so that anybody can read a file of rows.  Arrays of
-float64 become base64 of their little-endian bytes, which keeps every bit (NaN = unscored among them):
-``numpy.frombuffer(base64.b64decode(text), "<f8")``.  No row has the id of its project.
+An export is one snapshot of the store.  Stored JSON stays JSON, so the file is readable without Concord.  Arrays of
+float64 become base64 of their little-endian bytes, which keeps every bit, including NaN (unscored):
+``numpy.frombuffer(base64.b64decode(text), "<f8")``.  Rows omit the id of their project.
 
-An import takes rows that were checked (`core.projects.project_files`).  It makes a new project, changes nothing else,
-and stores everything or nothing.  The importing store gives events new numbers, and runs new ids where theirs are
-taken; references follow, in columns and within JSON.
+An import takes checked rows (`core.projects.project_files`).  It makes a new project, changes nothing else, and stores
+everything or nothing.  Events get new numbers, and runs get new ids if theirs are taken; references in columns and JSON
+are updated.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from core.store.log import IMPORTED
 Row = Mapping[str, Any]
 UNFINISHED = ("queued", "running")
 OF_THE_WORKER: Row = {"worker_id": "", "version": 1, "snapshots": 0, "begun_by": "", "cancel_requested": False}
-"""Columns of a run about its worker, which no export has, with the values that an import gives them."""
+"""Columns of a run about its worker, which exports omit, with their values after an import."""
 _STAYING = {"project_id", *OF_THE_WORKER, "criteria_edits.number", "labels.number"}
 _KINDS: dict[Any, str] = {
     schema.SafeText: "text",
@@ -66,7 +66,7 @@ _SHARED = ("goldens", "golden_items")  # stored under the hash of their content:
 
 
 def _encoded(kind: str, value: Any) -> Any:
-    """Turn a stored value into a JSON value."""
+    """Convert a stored value to a JSON value."""
     if value is None or kind not in ("json", "floats", "replies"):
         return value
     if kind == "floats":
@@ -75,7 +75,7 @@ def _encoded(kind: str, value: Any) -> Any:
         return json.loads(zlib.decompress(value))
     try:
         parsed = json.loads(value, parse_constant=_refuse)
-    except ValueError:  # it has NaN, which JSON does not know, and leaves as text
+    except ValueError:  # JSON has no NaN, so it is exported as text
         return value
     return value if isinstance(parsed, str) else parsed
 
@@ -85,7 +85,7 @@ def _refuse(constant: str) -> Any:
 
 
 def _decoded(kind: str, value: Any) -> Any:
-    """Turn a JSON value into the value to store.  ValueError for another kind."""
+    """Convert a JSON value to the value to store.  ValueError for another kind."""
     if value is None or kind not in ("json", "floats", "replies"):
         return value
     if kind == "floats":
@@ -96,7 +96,7 @@ def _decoded(kind: str, value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """Write a value as stored JSON, in ASCII if it has half a surrogate pair, which no encoding takes."""
+    """Write a value as stored JSON, in ASCII if it contains a lone surrogate, which no encoding accepts."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         text.encode()
@@ -107,9 +107,9 @@ def json_text(value: Any) -> str:
 
 class Transfers(StorePart):
     def dump(self, project_id: str) -> Generator[tuple[str, Iterator[dict[str, Any]]], None, None]:
-        """Yield (table, its rows) for every table of `LAYOUT`, all of one moment; read them in this order.
+        """Yield each table of `LAYOUT` with its rows, from one snapshot; read them in this order.
 
-        Runs that are not over leave as cancelled.
+        Runs that are not over are exported as cancelled.
         """
         numbers = count(1)
 
@@ -129,7 +129,7 @@ class Transfers(StorePart):
                 yield name, leaving(name, _rows_of(name, project_id))
 
     def taken(self, run_ids: Iterable[str]) -> set[str]:
-        """Return the ids that runs of this store have."""
+        """Return the given ids that are already in use by runs of this store."""
         ids = schema.runs.c.run_id
         chunks = in_chunks(sorted(run_ids))
         return {row.run_id for some in chunks for row in self._db.rows(sa.select(ids).where(ids.in_(some)))}
@@ -137,24 +137,24 @@ class Transfers(StorePart):
     def restore(
         self, name: str, tables: Iterable[tuple[str, Iterable[Row]]], *, runs: Mapping[str, str], project_id: str = ""
     ) -> str:
-        """Make a project of checked rows and return its id; after any error nothing is stored.
+        """Make a project from checked rows and return its id; after any error nothing is stored.
 
-        `runs` maps the ids of runs that change.  A given `project_id` is that of a project that ships with Concord,
-        which is trusted and does not count as imported.  StoreError for two rows with one key.
+        `runs` maps old ids of runs to new ones.  A given `project_id` belongs to a project that ships with Concord,
+        which is trusted and does not count as imported.  StoreError for two rows with the same key.
         """
         new_id = project_id or f"p{uuid.uuid4().hex[:12]}"
 
         def arriving(table: str, row: Row) -> dict[str, Any]:
-            """Return the row to store: of this project, with the ids that its runs have here."""
+            """Return the row to store, with this project's id and the new ids of its runs."""
             row = _of_project(row, new_id) if table == "runs" else row
             stored = {column: _decoded(kind, row[column]) for column, kind in LAYOUT[table].items()}
             if runs and table not in _SHARED:
                 for column, value in stored.items():
                     if isinstance(value, str):
                         stored[column] = RUN_ID.sub(lambda match: runs.get(match[0], match[0]), value)
-            if table == "runs":  # whatever the file says: a run that is newer than the import was made here
+            if table == "runs":  # not the file's time: a run newer than the import counts as made here
                 stored |= {**OF_THE_WORKER, "created_at": min(float(stored["created_at"]), now)}
-            if table == "events":  # numbered anew, in the order of their rows
+            if table == "events":  # renumbered in the order of their rows
                 del stored["number"]
                 stored["role"] = stored["role"].removesuffix(IMPORTED) + IMPORTED
             return stored | ({"project_id": new_id} if "project_id" in schema.metadata.tables[table].c else {})
@@ -182,7 +182,7 @@ class Transfers(StorePart):
 
 
 def _rows_of(name: str, project_id: str) -> sa.Select[Any]:
-    """Select the rows of table `name` that belong to a project, by time where they have one."""
+    """Select the rows of table `name` that belong to a project, by time if they have one."""
     table, runs = schema.metadata.tables[name], schema.runs.c
     columns, query = table.c, sa.select(table)
     ids = [key for key in table.primary_key.columns if key.name != "project_id"]
@@ -203,7 +203,7 @@ def _rows_of(name: str, project_id: str) -> sa.Select[Any]:
 
 
 def _of_project(row: Row, project_id: str) -> dict[str, Any]:
-    """Return the row of a run whose request names `project_id`."""
+    """Return the row of a run with `project_id` in its request."""
     request = row["request"]
     known = isinstance(request, dict)
     return {**row, "request": request | {"project_id": project_id} if known else request}
