@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
-from core.data.split import KnownTexts, SplitKind, split_sources
+from core.data.split import ENOUGH, KnownTexts, SplitKind, split_sources
 from core.errors import UsageError
 from core.records import (
     Alignment,
@@ -65,7 +65,7 @@ PRESETS: Mapping[PresetName, Preset] = {
 }
 
 
-AS_IN_PAPER: Mapping[str, Any] = {"revisit": "full", "refine_gate": False, "ensemble": 1}
+AS_IN_PAPER: Mapping[str, Any] = {"revisit": "full", "rounds": 1, "refine_gate": False, "ensemble": 1}
 """The search of the paper: score every draft on every item, refine without a gate, take the best one."""
 
 
@@ -83,7 +83,12 @@ class CalibrationSettings:
     revisit: RevisitMode = setting(
         "racing", "full scores every draft on every item; racing needs about a seventh of the calls."
     )
-    rounds: int = setting(1, "Rounds of refining.", low=0, high=20)
+    rounds: int | None = setting(
+        None,
+        f"Rounds of refining (default: 1; 0 for fewer than {ENOUGH} calibration labels, whose noise it would fit).",
+        low=0,
+        high=20,
+    )
     keep: int = setting(4, "Number of criteria to refine in each round (K).", low=1, high=50)
     ensemble: int = setting(
         3, "Number of best criteria to average in the final judge. 1 takes only the best.", low=1, high=25
@@ -114,6 +119,10 @@ class CalibrationSettings:
         """Split `golden` into calibration and held-out set, by source (and system), with the seed."""
         return split_sources(golden, aspect=aspect, fraction=self.calibration_share, seed=self.seed, kind=self.split)
 
+    def with_rounds(self, n: int) -> CalibrationSettings:
+        """Fill in the default rounds for `n` calibration labels: with few, refining fits their noise."""
+        return replace(self, rounds=int(n >= ENOUGH)) if self.rounds is None else self
+
     @property
     def plan(self) -> Preset:
         return PRESETS[self.preset]
@@ -126,8 +135,6 @@ class CalibrationSettings:
     @property
     def refinements(self) -> int:
         """Number of refinements requested in each round."""
-        if not self.rounds:
-            return 0
         each = len(self.plan.refine_sizes) * self.plan.refine_trials * self.plan.refine_samples
         return min(self.keep, self.plan.n_drafts) * each
 
@@ -135,11 +142,13 @@ class CalibrationSettings:
     def words(self) -> str:
         """A sentence on search, refinement and choice of the final judge."""
         gate = "if it gains on an inner fold" if self.refine_gate else "without a gate"
-        refining = f"{counted(self.rounds, 'round')} of refining the best {self.keep}, each refinement taken {gate}"
+        refining = "no refining"
+        if self.rounds:
+            refining = f"{counted(self.rounds, 'round')} of refining the best {self.keep}, each refinement taken {gate}"
         applied = "the single best" if self.ensemble == 1 else f"the mean of the best {self.ensemble}"
         return (
             f"Search: {self.preset} ({self.plan.n_drafts} drafts), revisited by {self.revisit}; "
-            f"{refining if self.rounds else 'no refining'}; applied: {applied}; seed {self.seed}."
+            f"{refining}; applied: {applied}; seed {self.seed}."
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -267,8 +276,8 @@ class Estimate:
     """Cost of a calibration before it starts; tokens and cost are None if unknown.
 
     `calls` is the maximum for these settings, within the budget. Tokens and cost treat every call as a scoring call,
-    because most are. `notes` are sentences to show with the estimate. `few_labels` warns about too few calibration
-    labels, "" if there are enough.
+    because most are. `rounds` counts rounds of refining. `notes` are sentences to show with the estimate. `few_labels`
+    warns about too few calibration labels, "" if there are enough.
     """
 
     calls: int
@@ -277,6 +286,7 @@ class Estimate:
     cost: float | None
     n_calibration: int
     n_held_out: int
+    rounds: int = 0
     notes: tuple[str, ...] = ()
     few_labels: str = ""
 

@@ -116,7 +116,7 @@ def calibrate(
         AspectError: The labels are too few or all equal; raised before the first call.
         UsageError: A budget in dollars for a model without a price, or too small for one call.
     """
-    task, split, items, judge = _prepared(golden, aspect, judge, settings, split)
+    task, split, items, judge, settings = _prepared(golden, aspect, judge, settings, split)
     shown, recorder = [golden.items[position] for position in split.calibration], recorder or Recorder()
     limit = calls_within(settings, judge, task, golden, split)
     ready, prepared = judge.made_ready(task, shown, writes_steps=asking is not None and asking.writes_steps)
@@ -150,7 +150,7 @@ def calibrate(
         run.fitted = fit_strengths(pool)
 
     # Refine: improve the best drafts on their misaligned items
-    for round_ in range(1, settings.rounds + 1):
+    for round_ in range(1, (settings.rounds or 0) + 1):
         if not _refine_round(run, round_):
             break
     return _report(run)
@@ -158,14 +158,15 @@ def calibrate(
 
 def _prepared(
     golden: GoldenSet, aspect: str | Task, judge: Judge, settings: CalibrationSettings, split: Split | None
-) -> tuple[Task, Split, LabelledItems, Judge]:
-    """Return the task, the split, the calibration items, and the judge with its examples."""
+) -> tuple[Task, Split, LabelledItems, Judge, CalibrationSettings]:
+    """Return the task, the split, the calibration items, the judge with its examples, and the settings with rounds."""
     task = task_of(golden, aspect) if isinstance(aspect, str) else aspect
     if not settings.levels or not isinstance(judge, LLMJudge):
         task = replace(task, levels=())
     split = split or settings.split_of(golden, task.aspect)
     items = _usable_items(golden, task, split)
-    return task, split, items, with_examples(judge, golden, items, task.scale, settings)
+    judge = with_examples(judge, golden, items, task.scale, settings)
+    return task, split, items, judge, settings.with_rounds(items.n)
 
 
 def _usable_items(golden: GoldenSet, task: Task, split: Split) -> LabelledItems:
@@ -244,7 +245,7 @@ def _start(
         if opened
         else "The judge wasn't measured on held-out items, so the calibration figure is optimistic."
     )
-    run.warnings += filter(None, [few_labels(items.n, refining=settings.rounds > 0), unseen])
+    run.warnings += filter(None, [few_labels(items.n), unseen])
     if split.dropped:
         run.warnings.append(f"{split.dropped} items were left out because their system belongs to the other set.")
     return run
@@ -416,9 +417,9 @@ def _work_done(run: _Run, n_held_out: int, stopped: str) -> WorkDone:
         drafts_asked=settings.plan.n_drafts,
         drafts_made=len(drafts),
         drafts_ranked=sum(draft.calls > 0 for draft in drafts),
-        rounds_asked=settings.rounds,
+        rounds_asked=settings.rounds or 0,
         rounds_done=pool.rounds_done,
-        refined_asked=settings.rounds * settings.refinements,
+        refined_asked=(settings.rounds or 0) * settings.refinements,
         refined_made=len(refinements),
         refined_accepted=sum(child.status in ("kept", "chosen") for child in refinements),
         held_out_asked=run.held_out.n,
@@ -476,7 +477,7 @@ def estimate(
 ) -> Estimate:
     """Estimate calls, tokens and price of `calibrate` with the same arguments; raises the same errors."""
     asking = asking or Asking()
-    task, split, items, judge = _prepared(golden, aspect, judge, settings, split)
+    task, split, items, judge, settings = _prepared(golden, aspect, judge, settings, split)
     shown = [golden.items[p] for p in split.calibration]
     if isinstance(judge, LLMJudge):
         require_references(judge.sampling, task, shown)
@@ -508,7 +509,8 @@ def estimate(
         n_calibration=items.n,
         n_held_out=n_held_out,
         notes=tuple(filter(None, notes)),
-        few_labels=few_labels(items.n, refining=settings.rounds > 0),
+        rounds=settings.rounds or 0,
+        few_labels=few_labels(items.n),
     )
 
 

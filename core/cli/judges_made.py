@@ -35,7 +35,7 @@ from core.cli.output import (
 from core.fusion.fusion_settings import FusionSettings
 from core.records import setting
 from core.stats import MeasureSettings
-from core.wording import difference_figures, number, price_words, signed
+from core.wording import counted, difference_figures, number, price_words, signed
 
 if TYPE_CHECKING:
     from core.calibration.calibrated import CalibratedRun
@@ -60,7 +60,7 @@ def calibrate(
         bool,
         typer.Option(
             "--as-in-paper",
-            help="Use the paper's settings: --revisit full --no-refine-gate --ensemble 1 --form score_only.",
+            help="Use the paper's settings: --revisit full --rounds 1 --no-refine-gate --ensemble 1 --form score_only.",
         ),
     ] = False,
     scale: Annotated[
@@ -83,8 +83,10 @@ def calibrate(
     task = asked.task(loaded, aspect)
     first = estimate(loaded, task, judge, **how)
     tokens = f", about {first.prompt_tokens:,} prompt tokens" if first.prompt_tokens else ""
-    sides = f"{first.n_calibration} calibration and {first.n_held_out} held-out items"
-    lines = [f"About {first.calls:,} calls{tokens}{price_words(first.cost)} on {sides}."]
+    how_much = (
+        f"{first.n_calibration} calibration and {first.n_held_out} held-out items, {counted(first.rounds, 'round')}"
+    )
+    lines = [f"About {first.calls:,} calls{tokens}{price_words(first.cost)} on {how_much} of refining."]
     lines += cautions([*filter(None, [first.few_labels]), *first.notes])
     if not asked.definition and judge.startswith(("openai:", "hf:")):
         lines.append(f"The aspect {aspect} has no definition. Add a one-sentence definition with --definition.")
@@ -286,11 +288,6 @@ def _calibration_words(run: CalibratedRun, body: dict[str, Any]) -> list[str]:
     return [*lines, *written_to(body["out"]), f"Next: {score}"]
 
 
-def _descending(value: float | None) -> float:
-    """Return a sort key: the highest value first, an undefined one last."""
-    return 2.0 if value is None else -value
-
-
 def _fusion_words(body: dict[str, Any]) -> list[str]:
     fused = body["fused"]
     lines = [
@@ -298,7 +295,8 @@ def _fusion_words(body: dict[str, Any]) -> list[str]:
         f"{body['n_fit']} calibration items",
         alignment_line(f"fusion, {body['method']}", fused),
     ]
-    for name, part in sorted(body["parts"].items(), key=lambda pair: _descending(pair[1]["value"])):
+    parts = body["parts"].items()
+    for name, part in sorted(parts, key=lambda pair: 2.0 if pair[1]["value"] is None else -pair[1]["value"]):
         lines.append(alignment_line(name, part, ", left out" if name in body["left_out"] else ""))
     if (test := body["against_best"]) is not None:
         lines.append(f"fusion minus {body['best_part']}, the best part on calibration items: {_minus(test)}")

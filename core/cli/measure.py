@@ -39,8 +39,7 @@ from core.stats import MeasureSettings, claim
 from core.wording import DASH, difference_figures, estimate, number, p_figure
 
 if TYPE_CHECKING:
-    from core.comparison.corrected_means import EstimatedMeans
-    from core.stats import Ceiling, Comparison
+    from core.stats import Comparison
 
 
 @command("Measure")
@@ -132,7 +131,14 @@ def ceiling(
 
     loaded = golden.load()
     people = measure(loaded, aspect, measured)
-    body, lines = people.as_json(), _ceiling_words(people)
+    whose = f" of the panel {people.panel}" if people.panel else ""
+    alpha = f"{number(people.krippendorff_alpha)}, n = {people.alpha_n_items}{because(people.alpha_reason)}"
+    body = people.as_json()
+    lines = [
+        f"{aspect}: {people.n_raters:,} raters{whose}, each compared with the mean of the others",
+        f"leave one rater out: {alignment_words(people.leave_one_out)}",
+        f"Krippendorff's alpha ({people.alpha_metric}): {alpha}",
+    ]
     if verdicts is not None:
         table, unknown, off = read_table(loaded, verdicts, aspect)
         axis = people.leave_one_out
@@ -172,10 +178,18 @@ def estimate_means(
 ) -> None:
     """Estimate the mean of each system from many verdicts and few labels."""
     from core.comparison.corrected_means import estimate_means as estimated_means
+    from core.findings.system_quality import difference_words, means_finding, notes_of_systems
 
     estimated = estimated_means(golden.load(), verdicts, aspect, **asdict(seen))
     optimistic = seen_words(estimated) if seen.all_items else []  # the finding already mentions items that are left out
-    lines = [*_means_words(estimated), *optimistic]
+    means = estimated.means
+    rows = [
+        f"  {system.name}: {estimate(system.corrected)}, {system.n_labelled} labels, {system.n_judged:,} verdicts"
+        for system in means.systems
+    ]
+    rows += [f"  {note}" for note in notes_of_systems(means)]
+    rows += [f"  {pair.a} − {pair.b}: {difference_words(pair)}" for pair in means.differences]
+    lines = [*finding_lines(means_finding(means, aspect, estimated.left_out), rows), *optimistic]
     tell(estimated.as_json() | seen_counts(estimated), lines)
 
 
@@ -353,29 +367,4 @@ def _comparison_words(comparison: Comparison, bars: list[str]) -> list[str]:
         f"Williams' test (Pearson, dataset level): {williams}{because(test.reason)}",
         *(f"{name}: {words}" for name, words in zip("ab", bars, strict=False)),
         *notes(f"{test.note}."),
-    ]
-
-
-def _means_words(estimated: EstimatedMeans) -> list[str]:
-    from core.findings.system_quality import difference_words as pair_words
-    from core.findings.system_quality import means_finding, notes_of_systems
-
-    means = estimated.means
-    rows = [
-        f"  {system.name}: {estimate(system.corrected)}, {system.n_labelled} labels, {system.n_judged:,} verdicts"
-        for system in means.systems
-    ]
-    rows += [f"  {note}" for note in notes_of_systems(means)]
-    rows += [f"  {pair.a} − {pair.b}: {pair_words(pair)}" for pair in means.differences]
-    return finding_lines(means_finding(means, estimated.aspect, estimated.left_out), rows)
-
-
-def _ceiling_words(people: Ceiling) -> list[str]:
-    alpha = people.krippendorff_alpha
-    whose = f" of the panel {people.panel}" if people.panel else ""
-    return [
-        f"{people.aspect}: {people.n_raters:,} raters{whose}, each compared with the mean of the other raters",
-        f"leave one rater out: {alignment_words(people.leave_one_out)}",
-        f"Krippendorff's alpha ({people.alpha_metric}): {number(alpha)}, n = {people.alpha_n_items}"
-        f"{because(people.alpha_reason)}",
     ]

@@ -90,7 +90,7 @@ def _draw_form(selection: Selection) -> None:
     page, store = selection.page, selection.page.store
     if run_panel.note_imported(page, run_panel.read_run(page, selection.calibration_id)):
         return
-    if words := few_labels(_n_calibration(selection.calibration_id, selection), refining=True):
+    if words := few_labels(_n_calibration(selection.calibration_id, selection)):
         st.warning(words, icon=":material/warning:")
     left, right = st.columns(2, gap="large")
     with left:

@@ -11,14 +11,14 @@ import streamlit as st
 
 from core import projects
 from core.calibration.calibration_records import AS_IN_PAPER, PRESETS, CalibrationSettings, Estimate
-from core.data.split import ENOUGH, ENOUGH_IN_ALL
+from core.data.split import ENOUGH_IN_ALL
 from core.errors import ConcordError, UsageError
 from core.judging.judge_specs import parse_spec
 from core.judging.scoring_styles import Asking
 from core.project_records import GoldenSummary
 from core.projects.calibration import CalibrationRequest
 from core.records import Scale
-from core.wording import counted, money
+from core.wording import money
 from pages.ui import people, setting_form, state, tables
 from pages.ui.asking_form import MODEL_FORM, choose_asking
 from pages.ui.page import Opened
@@ -43,8 +43,8 @@ WORDS: Mapping[str, Mapping[Any, str]] = {
 
 
 SEARCHES: Mapping[str, Mapping[str, Any]] = {
-    "Quick": {"preset": "quick", "revisit": "racing", "rounds": 1},
-    "Standard": {"revisit": "racing", "rounds": 1},
+    "Quick": {"preset": "quick", "revisit": "racing", "rounds": None},
+    "Standard": {"revisit": "racing", "rounds": None},
     "Thorough": {"revisit": "full", "rounds": 2},
 }
 """What each choice sets among the advanced settings; the usual preset depends on the golden set."""
@@ -154,18 +154,13 @@ def _choose_search(golden: GoldenSummary, aspect: str, n_labelled: int) -> None:
     thorough = st.segmented_control("Search", list(SEARCHES), default="Standard", required=True, key=widget("search"))
     usual = "data-to-text" if golden.kind == "data_text" else "summarisation"
     chosen = {"preset": usual, **SEARCHES[thorough]}
-    few = n_labelled < ENOUGH_IN_ALL
-    if few:
-        chosen["rounds"] = 0
+    if n_labelled < ENOUGH_IN_ALL:
+        chosen["rounds"] = None  # 2 are for many labels
     asked = (golden.golden_id, aspect, thorough)
     if st.session_state.get(widget("searched")) != asked:
         st.session_state[widget("searched")] = asked
         st.session_state.update({widget(name): value for name, value in chosen.items()})
-    rounds = st.session_state[widget("rounds")]
-    refined = counted(rounds, "round") + " of refining" if rounds else "no refining"
-    why = f" With fewer than {ENOUGH} calibration labels, refining fits noise." if few and not rounds else ""
-    n_drafts = PRESETS[st.session_state[widget("preset")]].n_drafts
-    st.caption(f"{n_drafts} drafts of criteria, {refined}.{why}")
+    st.caption(f"{PRESETS[st.session_state[widget('preset')]].n_drafts} drafts of criteria")
 
 
 def _choose_settings(spec: str) -> CalibrationSettings:
@@ -201,6 +196,7 @@ def show_estimate(estimate: Estimate, *, offline: bool = False) -> None:
         **({"Price": "free"} if offline else asking),
         "Calibration items": f"{estimate.n_calibration:,}",
         "Held-out items": f"{estimate.n_held_out:,}",
+        "Refinement rounds": str(estimate.rounds),
     }
     with st.container(horizontal=True, gap="medium"):
         for label, figure in figures.items():

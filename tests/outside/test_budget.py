@@ -27,7 +27,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("budget", [90, 700, 4000])
 def test_what_is_said_is_what_happened(concord: Concord, repository: Path, tmp_path: Path, budget: int) -> None:
-    answer = calibrate(concord, repository, tmp_path, "--budget", str(budget))
+    answer = calibrate(concord, repository, tmp_path, "--rounds", "1", "--budget", str(budget))
     body, work = answer.body, answer.body["work"]
     assert body["calls"] == work["calls"]["used"] <= work["calls"]["planned"] <= budget == work["calls"]["budget"]
     candidates = lines(tmp_path / "candidates.jsonl")

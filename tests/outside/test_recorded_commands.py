@@ -58,7 +58,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "calibrate-llm": Command(
         "calibrate {sample}/dialogue.jsonl --aspect engagingness --judge scripted:3 --preset quick "
-        "--out {out}/scripted",
+        "--rounds 1 --out {out}/scripted",
         ("scripted/judge.yaml", "scripted/summary.json"),
     ),
     "calibrate-no-aspect": Command("calibrate {sample}/summaries.jsonl --aspect beauty"),

@@ -62,19 +62,16 @@ def test_an_empty_project_says_what_to_do_next(empty: Place) -> None:
 
 
 def test_the_form_shows_the_cost_before_the_start(place: Place, form: AppTest) -> None:
-    assert metrics(form) == {"Price": "free", "Calibration items": "72", "Held-out items": "72"}
+    usual = {"Price": "free", "Calibration items": "72", "Held-out items": "72", "Refinement rounds": "0"}
+    assert metrics(form) == usual  # 72 labels are few
     form.radio(key="form_judge").set_value("scripted").run()
-    settings = CalibrationSettings(rounds=0)  # 72 labels are few
-    request = CalibrationRequest(place.project_id, place.golden_id, "coherence", "scripted", settings)
+    request = CalibrationRequest(place.project_id, place.golden_id, "coherence", "scripted")
     estimate = projects.estimate(place.store, place.settings, request)
     assert metrics(form)["Maximum calls, approximately"] == f"{estimate.calls:,}"
     assert metrics(form)["Price"] == "$0.00"
     assert estimate.notes[0] in texts(form)
-    assert (
-        "60 drafts of criteria, no refining. With fewer than 100 calibration labels, refining fits noise."
-    ) in texts(form)
     choose(form, "Search", "Thorough")
-    assert (form.selectbox(key="form_revisit").value, form.number_input(key="form_rounds").value) == ("full", 0)
+    assert (form.selectbox(key="form_revisit").value, metrics(form)["Refinement rounds"]) == ("full", "0")
 
 
 def test_start_puts_the_run_in_the_url_and_shows_it(place: Place, form: AppTest) -> None:
@@ -132,7 +129,7 @@ def test_one_press_sets_the_search_as_in_the_paper(place: Place, form: AppTest) 
     choose(again, "Search", "Quick")
     press(again, "Start the calibration")
     chosen = place.request_of(place.newest("calibration")).settings
-    assert (chosen.preset, chosen.revisit, chosen.rounds) == ("quick", "racing", 0)
+    assert (chosen.preset, chosen.revisit, chosen.rounds) == ("quick", "racing", None)
 
 
 def test_an_endpoint_needs_a_model_and_never_asks_for_a_key(place: Place, form: AppTest) -> None:

@@ -17,9 +17,14 @@ SPLIT = split_sources(GOLDEN, aspect="quality", fraction=0.5, seed=0)
 SIDE = LabelledItems.of(GOLDEN, "quality", SPLIT.calibration)
 
 
+def test_by_default_few_labels_are_not_refined_on() -> None:
+    asked = ((None, 99), (None, 100), (2, 8))
+    assert [CalibrationSettings(rounds=rounds).with_rounds(n).rounds for rounds, n in asked] == [0, 1, 2]
+
+
 def test_calls_by_hand() -> None:
     """Full, quick, 120 items, 10 held out: 12 + 13 × 120 = 1572; a round 16 + 16 × 120 = 1936; held out 4 × 10."""
-    full = CalibrationSettings(preset="quick", revisit="full")
+    full = CalibrationSettings(preset="quick", revisit="full", rounds=1)
     assert most_calls(full, SIDE, 10, fitting=0) == 1572 + 1936 + 40
 
 

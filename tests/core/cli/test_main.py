@@ -36,8 +36,8 @@ def test_the_search_of_the_paper_is_written_into_the_judge_file(run: Run) -> Non
     command = ("calibrate", SUMMARIES, "--aspect", "fluency", "--judge", "scripted", "--out", "out")
     small = ("--preset", "quick", "--budget", "300", "--keep", "2")
     for more, expected in (
-        (("--as-in-paper",), {"revisit": "full", "refine_gate": False, "ensemble": 1}),
-        ((), {"revisit": "racing", "refine_gate": True, "ensemble": 3}),
+        (("--as-in-paper",), {"revisit": "full", "rounds": 1, "refine_gate": False, "ensemble": 1}),
+        ((), {"revisit": "racing", "rounds": 0, "refine_gate": True, "ensemble": 3}),
     ):
         assert run(*command, *small, *more)[0] == 0
         document = yaml.safe_load(Path("out/judge.yaml").read_text())
