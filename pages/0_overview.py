@@ -33,7 +33,7 @@ def show(page: Opened) -> None:
     try:
         now = projects.overview(page.store, page.project.project_id, golden.golden_id, aspect)
     except ConcordError as error:
-        stop_with("The overview can't be shown.", str(error))
+        stop_with("Concord can't show the overview.", str(error))
     key = state.widget("overview_part")
     part, version = st.session_state.get(key) or NOW, choose_version(now)
     shown = version if part == NOW else None

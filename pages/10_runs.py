@@ -38,7 +38,7 @@ def draw(page: Opened, runs: list[Run]) -> None:
     grid.draw(
         runs_table.columns(shown, starters, goldens),
         runs_table.COLUMNS,
-        alt="Runs of this project, newest first",
+        alt="Runs in this project, newest first",
         key=state.RUNS,
         pick=grid.Pick(ids, picked, lambda: state.put_in_url(run=grid.picked(state.RUNS))),
     )
@@ -54,10 +54,11 @@ def draw_worker(page: Opened) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge("No worker is running", icon=":material/error:", color="red")
         if page.settings.worker == "auto":
-            st.text("One should start within seconds. If it doesn't, check worker.log in CONCORD_HOME.")
+            st.text("A worker should start within seconds. If it doesn't, check worker.log in CONCORD_HOME.")
         else:
             st.text(
-                "Concord doesn't start workers itself (CONCORD_WORKER=external). Start one with: python -m core worker"
+                "Concord doesn't start workers here, because CONCORD_WORKER is set to external. Start one with: "
+                "python -m core worker"
             )
 
 
@@ -77,7 +78,7 @@ def draw_picked(page: Opened, run: Run) -> None:
             if isinstance(request, RecheckRequest):
                 home = run_panel.read_run(page, request.run_id)
                 where = {"golden": home.golden_id, "aspect": home.aspect, "section": "drift"}
-                link_to("report", "Open in Report, Drift", icon=":material/monitoring:", **where)
+                link_to("report", "Open the drift report", icon=":material/monitoring:", **where)
         else:
             run_panel.link_to_result(run)
 
@@ -87,7 +88,7 @@ def switch_view() -> None:
     state.put_in_url(section=section, page=None, who=None, what=None)
 
 
-page = open_page("runs", intro="You can close this tab. Runs continue in the worker.")
+page = open_page("runs", intro="You can close this tab. Runs continue in the background.")
 st.session_state[state.RUNS_VIEW] = LOG if state.url_id("section") == "log" else RUNS
 view = st.segmented_control(
     "View",

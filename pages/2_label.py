@@ -50,7 +50,7 @@ def show(page: Opened) -> None:
     elif view == LABEL:
         draw_session(page, passed)
     elif not people.may(page, "reviewer"):
-        words = "Only reviewers see all raters' labels, so that raters aren't influenced before they finish."
+        words = "Only reviewers can see all raters' labels. This keeps raters from influencing each other."
         st.info(words, icon=":material/visibility_off:")
     elif page.actor.is_unnamed:
         words = "Other raters' labels stay hidden until Concord knows that you aren't rating the same items."
@@ -64,7 +64,7 @@ def show(page: Opened) -> None:
             elif label_blind.may_see(page, passed.golden_id, passed.aspects, decides=True):
                 label_decide.draw(page.store, passed)
         except ConcordError as error:
-            stop_with("The labels of this pass can't be shown.", str(error))
+            stop_with("Concord can't show the labels from this pass.", str(error))
 
 
 def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
@@ -72,7 +72,7 @@ def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
     by_id, wanted = {passed.pass_id: passed for passed in passes}, state.url_id("labelling")
     if wanted not in by_id:
         if wanted is not None:
-            st.warning(f"{ELSEWHERE} The newest pass is shown instead.", icon=":material/link_off:")
+            st.warning(f"{ELSEWHERE} Concord shows the newest pass instead.", icon=":material/link_off:")
         golden_id = state.url_id("golden")
         wanted = next((passed.pass_id for passed in passes if passed.golden_id == golden_id), passes[0].pass_id)
     if len(passes) == 1:
@@ -86,9 +86,7 @@ def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
 def draw_session(page: Opened, passed: LabelPass) -> None:
     """Draw a rater's labelling session; for anyone else, the first item and a button to join."""
     if page.actor.name in passed.stopped:
-        st.info(
-            "You have stopped rating in this pass. The labels that you gave still count.", icon=":material/task_alt:"
-        )
+        st.info("You have stopped rating in this pass. Your labels still count.", icon=":material/task_alt:")
         return
     if page.actor.name in passed.raters:
         label_session.draw(Assignment(page.store, passed))
@@ -112,7 +110,8 @@ def draw_session(page: Opened, passed: LabelPass) -> None:
         if plan.instructions:
             label_item.draw_text(plan.instructions)
         st.caption(
-            "Each label is saved immediately. You can stop and return at any time. You can't see other raters' labels."
+            "Concord saves each label immediately. You can stop and return at any time. You can't see other raters' "
+            "labels."
         )
 
 

@@ -16,10 +16,10 @@ def show_run(page: Opened, run_id: str) -> None:
     try:
         view = run_panel.read_run(page, run_id)
     except ConcordError as error:
-        stop_with("This run can't be shown.", str(error))
+        stop_with("Concord can't show this run.", str(error))
     if not isinstance(view.request, CalibrationRequest):
         title = run_panel.link_to_result(view) or "Runs"
-        stop_with("This run isn't a calibration.", f"Open {title} to see its result: {view.title}.")
+        stop_with("This run isn't a calibration.", f"To see the result of {view.title}, open {title}.")
     run_panel.follow_run(page, run_id, lambda now: draw(page, now))
 
 
@@ -42,14 +42,14 @@ def show_form(page: Opened) -> None:
         st.button("Start the calibration", icon=":material/play_arrow:", disabled=True, key="form_start_off")
         st.caption(plain(choice.missing))
         st.stop()
-    st.subheader("Before the start", anchor=False)
+    st.subheader("Before you start", anchor=False)
     request = choice.request
     try:
         offline = request.judge_spec == "offline"
         forms.show_estimate(projects.estimate(page.store, page.settings, request), offline=offline)
         kept = projects.keeping_sides(page.store, request).split_from
     except ConcordError as error:
-        stop_with("The calibration can't start with these settings.", str(error))
+        stop_with("Concord can't start the calibration with these settings.", str(error))
     if kept:
         st.info(plain(calibration_view.kept_words(page, kept)), icon=":material/call_split:")
     run_panel.draw_start(
@@ -62,7 +62,7 @@ def show_form(page: Opened) -> None:
 
 page = open_page(
     "calibrate",
-    intro="Draft criteria from labels, rank them by agreement, refine them and test them.",
+    intro="Draft criteria from labels, then rank, refine and test them.",
 )
 if run_id := run_panel.choose_run(page, "calibration", new="New calibration"):
     show_run(page, run_id)

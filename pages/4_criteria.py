@@ -50,7 +50,7 @@ def show(page: Opened) -> None:
         try:
             linked = getattr(run_panel.read_run(page, run_id).request, "criteria_id", None)
         except ConcordError as error:
-            stop_with("This run can't be shown.", str(error))
+            stop_with("Concord can't show this run.", str(error))
         state.put_in_url(criteria=linked)
     entries = criteria_list.choose(page)
     if not entries:

@@ -54,7 +54,7 @@ def show(page: Opened) -> None:
             misaligned_selection.draw_finding(selection, sentence)
             (rounds_view.draw if section == ROUNDS else misaligned_list.draw_list)(selection)
     except ConcordError as error:
-        stop_with("Misaligned items can't be shown.", str(error))
+        stop_with("Concord can't show misaligned items.", str(error))
     misaligned_selection.draw_accesses(selection)
 
 

@@ -28,7 +28,7 @@ def show(page: Opened) -> None:
         section = chosen.choose_part("Section", "section", SECTIONS, "ranking", label_visibility="collapsed")
         st.space("stretch")
         compared = choices.choose(page, golden, aspect, shown)
-        st.button("Add, remove", on_click=state.put_in_url, kwargs={"section": CHANGE})
+        st.button("Add or remove judges", on_click=state.put_in_url, kwargs={"section": CHANGE})
     match section:
         case "ranking":
             leaderboard.draw(compared)
@@ -44,4 +44,4 @@ opened = open_page("compare", intro="Compare every judge with the raters on the 
 try:
     show(opened)
 except ConcordError as error:
-    stop_with("These judges can't be compared.", str(error))
+    stop_with("Concord can't compare these judges.", str(error))

@@ -16,9 +16,9 @@ def show_run(page: Opened, run_id: str) -> None:
     try:
         view = run_panel.read_run(page, run_id)
     except ConcordError as error:
-        stop_with("This run can't be shown.", str(error))
+        stop_with("Concord can't show this run.", str(error))
     if not isinstance(view.request, RepEvalRequest):
-        link_to("runs", "Open it in Runs", icon=":material/list_alt:", run=run_id)
+        link_to("runs", "Open in Runs", icon=":material/list_alt:", run=run_id)
         stop_with("This isn't a RepEval run.", "Choose a RepEval run, or start one.")
     run_panel.follow_run(page, run_id, lambda now: draw(page, now))
 
@@ -36,15 +36,15 @@ def show_form(page: Opened) -> None:
     runs = page.store.runs.all(page.project.project_id)
     if not any(run.kind == "repeval" and run.golden_id == golden.golden_id for run in runs):
         st.info(
-            "RepEval hasn't been run on this golden set yet. You can start it with the settings below. MiniLM comes "
-            "with Concord, runs on any computer and needs no network.",
+            "RepEval hasn't been run on this golden set yet. Start it with the settings below. The MiniLM model "
+            "comes with Concord, runs on any computer and needs no network connection.",
             icon=":material/grid_on:",
         )
     try:
         request = repeval_form.choose(page, golden, aspect)
         repeval_form.draw_estimate(page, request)
     except ConcordError as error:
-        st.warning(f"RepEval can't start with these settings.  \n{plain(str(error))}", icon=":material/edit:")
+        st.warning(f"Concord can't start RepEval with these settings.  \n{plain(str(error))}", icon=":material/edit:")
         return
     run_panel.draw_start(
         page,
@@ -54,7 +54,7 @@ def show_form(page: Opened) -> None:
     )
 
 
-page = open_page("repeval", intro="Predict text quality from a model's hidden states, without judge calls.")
+page = open_page("repeval", intro="Predict text quality from a model's hidden states, without calling a judge.")
 if run_id := run_panel.choose_run(page, "repeval", new="New RepEval"):
     show_run(page, run_id)
 else:

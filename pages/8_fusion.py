@@ -22,7 +22,7 @@ def show(page: Opened) -> None:
     try:
         fused = result.fuse(page, golden, aspect, choice)
     except ConcordError as error:
-        finding("These judges can't be fused.")
+        finding("Concord can't fuse these judges.")
         st.warning(plain(str(error)), icon=":material/block:")
         parts.draw_choice(choice)
         parts.draw_sources(page, golden, aspect)
@@ -42,8 +42,8 @@ def show(page: Opened) -> None:
     parts.draw_choice(choice)
     parts.draw_kinds(choice)
     parts.draw_sources(page, golden, aspect)
-    st.subheader("Fusion by a language model", anchor=False)
+    st.subheader("Fuse with a language model", anchor=False)
     by_model.draw(page, fused)
 
 
-show(open_page("fusion", intro="Combine several judges and metrics into one."))
+show(open_page("fusion", intro="Combine several judges and metrics into one judge."))

@@ -48,4 +48,4 @@ opened = open_page("report")
 try:
     show(opened)
 except ConcordError as error:
-    stop_with("The report can't be shown.", str(error))
+    stop_with("Concord can't show the report.", str(error))

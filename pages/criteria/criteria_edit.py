@@ -80,19 +80,21 @@ def _draw_conflict(
 ) -> None:
     """Draw both texts and their difference, so that the user can decide which one to save."""
     st.warning(
-        "Someone else saved a new version of these criteria while you were editing. Compare both below.",
+        "Someone else saved a new version of these criteria while you were editing. Compare both versions below.",
         icon=":material/call_split:",
     )
-    for column, heading, shown in zip(st.columns(2), ("Theirs (saved)", "Yours (not saved yet)"), both, strict=True):
+    for column, heading, shown in zip(
+        st.columns(2), ("Their version (saved)", "Your version (not saved yet)"), both, strict=True
+    ):
         with column:
             st.markdown(f"**{heading}**")
             st.text(shown)
-    st.markdown("**Changes from theirs to yours**")
+    st.markdown("**Changes from their version to yours**")
     diff_view.draw(word_diff(*both))
     with st.container(horizontal=True):
-        if people.button(page, "reviewer", "Save mine as a separate version", type="primary", key="conflict_save"):
+        if people.button(page, "reviewer", "Save my version separately", type="primary", key="conflict_save"):
             save(entry.head)
-        if st.button("Drop mine", key="conflict_drop"):
+        if st.button("Discard my version", key="conflict_drop"):
             del st.session_state[state.CONFLICT]
             drafts.done(page, editing)
             st.rerun()
@@ -102,7 +104,7 @@ def _rescore(page: Opened, parent: CriteriaEntry, edited: str) -> str | None:
     """Score an edit and its parent with the judge that scored the parent; leave a notice if there is none."""
     run_id = min(parent.runs, key=lambda run_id: run_id != state.url_id("run"), default=None)
     if run_id is None:
-        state.leave_notice("Saved, but not re-scored, because no run has scored the parent yet.", good=True)
+        state.leave_notice("The edit was saved but not re-scored, because no run has scored its parent yet.", good=True)
         return None
     where = (page.project.project_id, parent.golden_id, parent.aspect)
     try:
@@ -112,7 +114,7 @@ def _rescore(page: Opened, parent: CriteriaEntry, edited: str) -> str | None:
             RescoreRequest(*where, edited, parent.criteria_id, run_id),
         )
     except ConcordError as error:
-        state.leave_notice(f"Saved, but not re-scored: {error}", good=False)
+        state.leave_notice(f"The edit was saved but not re-scored: {error}", good=False)
         return None
     state.leave_notice("Edit saved.", good=True)
     return rescore_id
@@ -129,7 +131,7 @@ def draw_restore(page: Opened, entry: CriteriaEntry) -> None:
         where = (page.store, project_id, entry.criteria_id, text, page.actor.name)
         restored = projects.save_edit(*where, note="restored the parent's text", expected_head=entry.head)
         state.put_in_url(criteria=restored, rescore=None)
-        state.leave_notice("Restored as a new version.", good=True)
+        state.leave_notice("The parent's text was restored as a new version.", good=True)
 
     words = "Restore the parent's text"
     if people.button(page, "reviewer", words, icon=":material/undo:", key=state.widget("restore")):

@@ -30,7 +30,7 @@ def difference_words(difference: PairedDifference) -> str:
     figures = difference_figures(difference.value, difference.interval, difference.p)
     words = f"{figures}, n = {difference.n:,}"
     return {
-        "undefined": "The difference can't be computed on these items.",
+        "undefined": "Concord can't compute the difference on these items.",
         "untested": f"{words}.",
         "higher": f"{words}: a significant gain on these items.",
         "lower": f"{words}: a significant loss on these items.",
@@ -72,7 +72,7 @@ def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_i
     try:
         run_panel.read_run(page, rescore_id)
     except ConcordError as error:
-        st.error(plain(str(error)), title="This re-scoring can't be shown", icon=":material/error:")
+        st.error(plain(str(error)), title="Concord can't show this re-scoring", icon=":material/error:")
         return
 
     def show(now: RunDetail) -> None:
@@ -142,4 +142,4 @@ def _draw_known(
             link_to("criteria", "Open the parent", icon=":material/arrow_upward:", criteria=parent_id)
         if entry.alignments:
             ids = {"criteria": entry.criteria_id} | ({"run": run_id} if run_id else {})
-            link_to("misaligned", "Where judge and raters disagree", icon=":material/difference:", **ids)
+            link_to("misaligned", "Where the judge and raters disagree", icon=":material/difference:", **ids)

@@ -58,7 +58,7 @@ def _draw_form(page: Opened, entry: CriteriaEntry, key: str, origin: VersionOrig
     together = projects.in_place_of_parent(page.store, page.project.project_id, entry.aspect, entry.criteria_id)
     if together:
         others = counted(len(together) - 1, "other set of criteria", "other sets of criteria")
-        ways = {tuple(together): f"instead of the text they were edited from, with {others}", criteria_ids: "alone"}
+        ways = {tuple(together): f"in place of their previous text, with {others}", criteria_ids: "alone"}
         chosen = st.radio("Use these criteria", list(ways), format_func=ways.__getitem__, key=f"{key}_way")
         criteria_ids = chosen or criteria_ids
     held_out = st.checkbox(
@@ -66,8 +66,8 @@ def _draw_form(page: Opened, entry: CriteriaEntry, key: str, origin: VersionOrig
         value=True,
         key=f"{key}_held_out",
         help=(
-            "Each time you look, the held-out figure becomes a little more optimistic. Only the first comparison of "
-            "two versions counts as a test."
+            "Each time you look at the held-out figure, it becomes slightly more optimistic. Only the first "
+            "comparison of two versions counts as a test."
         ),
     )
     request = VersionRequest(page.project.project_id, entry.aspect, criteria_ids, held_out=held_out)
@@ -78,7 +78,8 @@ def _draw_form(page: Opened, entry: CriteriaEntry, key: str, origin: VersionOrig
         return
     price = plain(price_words(estimate.cost))
     st.caption(
-        f"At most {estimate.calls:,} scores{price}. Cached replies cost nothing. You decide after seeing the result."
+        f"Concord requests at most {estimate.calls:,} scores{price}. Cached replies cost nothing. You decide after "
+        "you see the result."
     )
     note = st.text_input("What changed (optional)", max_chars=300, key=f"{key}_note") or ""
     if not st.button("Measure it", type="primary", icon=":material/play_arrow:", key=f"{key}_start"):

@@ -68,7 +68,7 @@ def draw(page: Opened, entries: Sequence[CriteriaEntry], names: Mapping[str, str
     grid.draw(
         frame,
         {"criteria": Column(width=430), heading: Column(digits=2), "interval": Column("95 % interval")},
-        alt="Criteria, best measured first",
+        alt="Criteria, highest agreement first",
         rows=6,
         key=state.CANDIDATES,
         pick=grid.Pick(
@@ -86,10 +86,10 @@ def finding(entry: CriteriaEntry, names: Mapping[str, str], edit: RescoreResult 
         return {
             "lower": f"This edit lowers agreement from {before} to {after}.",
             "higher": f"This edit raises agreement from {before} to {after}.",
-        }.get(edit.claim, f"This edit makes no clear difference: agreement {after}, and {before} before.")
+        }.get(edit.claim, f"This edit makes no clear difference: agreement was {before} and is now {after}.")
     newest = tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
-        return f"“{names[entry.criteria_id]}” hasn't been measured on {entry.aspect} yet"
+        return f"“{names[entry.criteria_id]}” hasn't been measured for {entry.aspect} yet"
     return f"Agreement with raters on the calibration set: {number(newest.alignment.value)}."
 
 
@@ -105,8 +105,8 @@ def measured_on(entry: CriteriaEntry, entries: Sequence[CriteriaEntry], *, scori
     """Return statistic, level, n and interval of the headline figure, or how to measure it."""
     newest = tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
-        words = "To measure these criteria, make them the judge."
-        return "The criteria are being scored now." if scoring else words
+        words = "To measure these criteria, use “Make this the judge”."
+        return "Concord is scoring these criteria now." if scoring else words
     aligned = newest.alignment
     ends = "" if aligned.interval is None else f", 95 % interval {tables.interval_of(aligned)}"
     measure = measure_name(aligned.statistic, aligned.level)

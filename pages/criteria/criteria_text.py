@@ -33,7 +33,7 @@ def draw_head(page: Opened, entry: CriteriaEntry, name: str) -> None:
 def draw_lines(text: str) -> None:
     """Draw the text line by line, with the levels of a scale in bold."""
     if not text.strip():
-        st.text("No criteria: this is the baseline.")
+        st.text("This is the baseline, which has no criteria.")
         return
     lines = text.splitlines()
     if len(lines) > MOST_MARKED:
@@ -91,7 +91,7 @@ def draw_shown_items(page: Opened, entry: CriteriaEntry) -> None:
     if not entry.provenance.item_ids:
         return
     refined = entry.origin == "refine"
-    st.markdown(f"**{'The misaligned items it was shown' if refined else 'The items it was drafted from'}**")
+    st.markdown(f"**{'Misaligned items used for refining' if refined else 'Items used for drafting'}**")
     golden = label_item.cached_golden(entry.golden_id, page.store)
     labels = golden.aspects.get(entry.aspect)
     places = {

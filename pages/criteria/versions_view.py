@@ -29,7 +29,7 @@ def draw(page: Opened, opened: CriteriaEntry, names: Mapping[str, str]) -> None:
     if len(by_id) > 1:
         _draw_pair(page, by_id, opened, names)
     else:
-        st.caption("These criteria have only one version so far. An edit or a refinement round adds another.")
+        st.caption("These criteria have only one version so far. Edits and refinement rounds add more versions.")
     _draw_table(page, family, names)
 
 
@@ -56,7 +56,7 @@ def _draw_pair(
             chosen.append(entry)
             newest = tables.newest_calibration(entry)
             parents = ", ".join(names[parent] for parent in entry.parents if parent in names)
-            made = f" · made from {parents}" if parents else ""
+            made = f" · created from {parents}" if parents else ""
             note = f" · {entry.note}" if entry.note else ""
             with st.container(horizontal=True, vertical_alignment="center", gap="small"):
                 judge_view.draw_follower(page, entry.aspect, entry.criteria_id)
@@ -86,7 +86,8 @@ def _draw_pair(
         on_click=state.attempt,
         args=("Not measured", measure),
         disabled=not runs,
-        help="Scores both with the same judge and calibration items. Held-out items aren't used.",
+        help="Concord scores both versions with the same judge on the same calibration items. It doesn't use "
+        "held-out items.",
     )
 
 
@@ -98,21 +99,21 @@ def _draw_table(page: Opened, family: list[CriteriaEntry], names: Mapping[str, s
     if not shown or (
         len(shown) < len(family)
         and st.toggle(
-            f"Also show the {len(family) - len(shown)} that weren't measured on all items",
+            f"Also show {len(family) - len(shown)} that Concord didn't measure on all items",
             key=state.widget("lineage_all"),
         )
     ):
         shown = family
     st.caption(
-        "Agreement on the calibration set, from the newest run that scored each version. Figures measured on "
-        "different or fewer items (see n) aren't strictly comparable."
+        "Agreement on the calibration set, from the newest run that scored each version. Figures aren't strictly "
+        "comparable if they were measured on different or fewer items (see n)."
     )
     newest = [tables.newest_calibration(entry) for entry in shown]
     alignments = [None if each is None else each.alignment for each in newest]
     frame = pd.DataFrame(
         {
             "criteria": [names[entry.criteria_id] for entry in shown],
-            "made from": [", ".join(names[p] for p in entry.parents if p in names) for entry in shown],
+            "created from": [", ".join(names[p] for p in entry.parents if p in names) for entry in shown],
             "judge": [judge_view.state_words(followed.get(entry.criteria_id)) for entry in shown],
             "agreement": pd.Series([tables.value_of(each) for each in alignments], dtype="float64"),
             "95 % interval": [tables.interval_of(each) for each in alignments],
@@ -125,7 +126,7 @@ def _draw_table(page: Opened, family: list[CriteriaEntry], names: Mapping[str, s
 
     grid.draw(
         frame,
-        {"agreement": Column(digits=2), "criteria": Column(width=220), "made from": Column(width=160)},
+        {"agreement": Column(digits=2), "criteria": Column(width=220), "created from": Column(width=160)},
         alt="All versions, oldest first",
         rows=8,
         key=state.LINEAGE,

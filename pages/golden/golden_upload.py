@@ -54,14 +54,15 @@ def draw_upload(page: Opened, *, empty: bool = False) -> None:
     if empty and st.session_state.get(state.UPLOAD) is None:
         st.markdown(
             "#### This project has no golden set yet\nConcord calibrates a judge on items with human labels and "
-            "measures how well it agrees with them. Start with your own items."
+            "measures how well the judge agrees with those labels. Start with your own items."
         )
     upload = st.file_uploader(
         "File with items and human labels",
         type=UPLOAD_TYPES,
         key=state.UPLOAD,
         max_upload_size=page.settings.max_upload_mb,
-        help="CSV, TSV, JSONL, JSON (also .gz), Parquet or XLSX; one row per item, or one row per rating.",
+        help="CSV, TSV, JSONL, JSON (optionally compressed as .gz), Parquet or XLSX, with one row per item or one "
+        "row per rating.",
     )
     if upload is not None:
         data = upload.getvalue()
@@ -71,11 +72,11 @@ def draw_upload(page: Opened, *, empty: bool = False) -> None:
         except AccessError as error:
             stop_with("The golden set wasn't frozen.", str(error))
         except ConcordError as error:
-            stop_with("This file can't be used.", str(error))
+            stop_with("Concord can't use this file.", str(error))
         return
     st.markdown(
-        "One row per item: the text to judge and, if you have them, human labels. Concord guesses the columns from "
-        "their names. You check them before anything is stored."
+        "Use one row per item, with the text to judge and any human labels. Concord guesses the columns from their "
+        "names. You check them before Concord stores anything."
     )
     if empty:
         left, right = st.columns(2, gap="medium")
@@ -114,7 +115,7 @@ def offer_demo(page: Opened) -> None:
 
 def _draw_file(page: Opened, digest: str, table: Table) -> None:
     finding, problems = st.container(), st.container()
-    columns, preview, findings = st.tabs(["Columns", "Labels and first items", "What was found"])
+    columns, preview, findings = st.tabs(["Columns", "Labels and first items", "Findings"])
     with problems:
         table, alone, n_open = mapping.confirm_raters(table, digest)
     digest += "_".join([*alone, *table.joined])  # other columns need other widgets
@@ -146,7 +147,7 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
         _freeze(page, built, off=n_open > 0)
     with preview:
         if (draft := built.draft) is None:
-            st.markdown("Choose the column of the judged text first.")
+            st.markdown("First choose the column that contains the judged text.")
         else:
             charts.place_labels(draft, draft.aspects)
             st.markdown(f"**First {min(PREVIEW_ROWS, len(draft.items))} items**")
@@ -187,12 +188,14 @@ def _draw_finding(built: BuiltGolden, n_open: int) -> None:
         )
     elif errors:
         message = min((error.message for error in errors), key=_is_asked)
-        st.error(f"This file can't be used yet. {plain(_without_option(message))}  \n{read}", icon=":material/error:")
+        st.error(
+            f"Concord can't use this file yet. {plain(_without_option(message))}  \n{read}", icon=":material/error:"
+        )
     elif n_warnings:
         words = counted(n_warnings, "warning")
-        st.warning(f"{read} It can be used, with {words} under “What was found”.", icon=":material/warning:")
+        st.warning(f"{read} You can use this file. See {words} under “Findings”.", icon=":material/warning:")
     else:
-        st.success(f"{read} It can be used.", icon=":material/check_circle:")
+        st.success(f"{read} You can use this file.", icon=":material/check_circle:")
 
 
 def _freeze(page: Opened, built: BuiltGolden, *, off: bool) -> None:

@@ -53,7 +53,7 @@ def draw(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSummary) 
     sees = not golden.aspects or label_blind.may_see(page, golden.golden_id)
     words, n = _glance(golden.golden_id, page)
     rated = [aspect.aspect for aspect in golden.aspects if aspect.n_labelled]
-    labelled = f"with labels of {rated[0]}" if len(rated) == 1 else f"with labels of {len(rated)} aspects"
+    labelled = f"with labels for {rated[0]}" if len(rated) == 1 else f"with labels for {len(rated)} aspects"
     labelled = labelled if rated else "without labels"
     finding(f"{shortened(golden.name, LONGEST)}: {counted(golden.n_items, 'item')} {labelled}.")
     st.caption(plain(words))
@@ -82,24 +82,27 @@ def _draw_next(page: Opened, golden: GoldenSummary, n: int) -> None:
     """Draw the next step and its reason; `n` is the number of labels to calibrate on."""
     calibrate = n >= LEAST
     if not golden.aspects:
-        words = "**Next:** have raters label these items. A judge needs labels to be calibrated."
+        words = "**Next:** have raters label these items. Calibrating a judge requires labels."
     elif not calibrate:
-        words = f"**Next:** label more. Only {counted(n, 'label')} would be left to calibrate on; {LEAST} are required."
+        words = (
+            f"**Next:** label more items. Only {counted(n, 'label')} would be left to calibrate on. At least {LEAST} "
+            "are required."
+        )
     elif n < ENOUGH:
         words = (
-            "**Next:** calibrate a judge, or label more first. Half of the sources are held out; that leaves "
-            f"{n:,} labels to calibrate on, and we recommend {ENOUGH}."
+            "**Next:** calibrate a judge, or label more items first. Half of the sources are held out, which leaves "
+            f"{n:,} labels to calibrate on. We recommend {ENOUGH}."
         )
     else:
-        words = f"**Next:** calibrate a judge on {n:,} labels. The others are held out to measure it."
+        words = f"**Next:** calibrate a judge on {n:,} labels. The other labels are held out to measure the judge."
     with st.container(border=True, gap="small"):
         st.markdown(words)
         ids = {"golden": golden.golden_id}
         with st.container(horizontal=True):
             if calibrate:
-                link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", **ids)
-            link_to("label", "Have raters label it", icon=":material/edit_note:", **ids)
+                link_to("calibrate", "Calibrate a judge on this golden set", icon=":material/tune:", **ids)
+            link_to("label", "Have raters label these items", icon=":material/edit_note:", **ids)
             for aspect, line in projects.judge_lines(page.store, page.project.project_id).items():
                 if (judge := line.default) and golden.aspect(aspect) and judge.on(golden.golden_id) is None:
-                    label = f"Measure version {judge.number} of the {aspect} judge on it"
+                    label = f"Measure version {judge.number} of the {aspect} judge on this golden set"
                     link_to("overview", plain(label), icon=":material/science:", aspect=aspect, **ids)

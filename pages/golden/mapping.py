@@ -25,9 +25,9 @@ from pages.ui.state import widget
 MAIN_ROLES = {
     "target": "Judged text",
     "source": "Source",
-    "source_id": "Source id (the group)",
-    "system_id": "System (which wrote the text)",
-    "item_id": "Item id",
+    "source_id": "Source ID (group)",
+    "system_id": "System that wrote the text",
+    "item_id": "Item ID",
 }
 OTHER_ROLES = {
     "context": "Context",
@@ -44,12 +44,12 @@ KIND_WORDS: dict[ItemKind, str] = {
     "source_context_target": "a source, its context and a text about it",
     "conversation": "a conversation",
     "data_text": "structured data and a text about it",
-    "pair": "a pair of texts, A and B; raters prefer one",
+    "pair": "a pair of texts, A and B, of which raters prefer one",
 }
 HOW_WORDS: dict[How | None, str] = {
-    "exact": "by its name",
+    "exact": "matched by name",
     "alias": "guessed from the name",
-    "corrected": "chosen here",
+    "corrected": "chosen by you",
     None: "",
 }
 _WIDTHS = (2, 3, 5)
@@ -82,16 +82,16 @@ def confirm_raters(table: Table, upload: str) -> tuple[Table, list[str], int]:
     Returns the table as answered, the columns that are separate aspects, and the number of open questions.
     """
     n_open, alone = 0, list[str]()
-    raters, apart, no_labels = "Raters of one aspect: use their mean", "One aspect each", "No labels"
+    raters, apart, no_labels = "Raters for one aspect: use their mean", "One aspect each", "No labels"
     asked = [(ratings.removeprefix(ANN), columns) for ratings, columns in table.joined.items()]
     if unnamed := unnamed_labels(table, proposed(upload, table)):
         asked.append(("", unnamed))
     for aspect, columns in asked:
         names = ", ".join(map(plain, columns))
-        words = f"{names} look like {len(columns)} raters of **{plain(aspect)}**. What are they?"
+        words = f"{names} look like labels from {len(columns)} raters for **{plain(aspect)}**. What are they?"
         options = [raters, apart]
         if not aspect:
-            words, options = f"{names} hold numbers. What are they?", [raters, apart, no_labels]
+            words, options = f"{names} contain numbers. What are they?", [raters, apart, no_labels]
         with st.container(border=True):
             chosen = st.radio(words, options, index=None, key=widget(f"raters_{upload}_{aspect}"))
         n_open += chosen is None
@@ -119,7 +119,7 @@ def correct_mapping(table: Table, upload: str, labels: Sequence[str]) -> tuple[M
         label_visibility="collapsed",
     )
     if kind != mapping.kind:
-        beside.caption("chosen here")
+        beside.caption("chosen by you")
         mapping = mapping.with_kind(kind)
     return _correct_labels(table, mapping, guess, upload)
 
@@ -170,7 +170,7 @@ def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
             )
             with beside:
                 if role == "source_id" and column is None and mapping.roles.get("source"):
-                    st.caption("Items with equal sources form a group.")
+                    st.caption("Items with the same source form a group.")
                 else:
                     _draw_samples(table, column, HOW_WORDS[mapping.found.get(role)] if column else "")
     return mapping
@@ -203,7 +203,7 @@ def _correct_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str)
     aspects = among or mapping.aspects
     rows: list[AspectRow] = []
     if columns:
-        for place, words in zip(st.columns(_ASPECT_WIDTHS), ("Name of the aspect", "Its scale", ""), strict=True):
+        for place, words in zip(st.columns(_ASPECT_WIDTHS), ("Aspect name", "Scale", ""), strict=True):
             place.caption(words)
     for number, aspect in enumerate(aspects[:_MOST_ASPECTS], start=1):
         column = columns[aspect]
@@ -229,12 +229,12 @@ def _correct_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str)
     names = {row.column: row.aspect for row in rows}
     if names and mapping.kind != "pair":
         low = st.multiselect(
-            "Reverse, because the lowest label is the best",
+            "Reverse the scale, because the lowest label is the best",
             list(names),
             format_func=names.__getitem__,
             key=widget(f"best_{upload}"),
             placeholder="none",
-            help="For labels such as school marks, where 1 is the best. After reversing, higher is better.",
+            help="Use this for labels such as school marks, where 1 is the best. After reversing, higher is better.",
         )
         best: tuple[tuple[str, Best], ...] = tuple((names[column], "low") for column in low)
         mapping = replace(mapping, values=replace(mapping.values, best=best))
@@ -260,7 +260,8 @@ def _choose_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str) 
             mapping = mapping.with_role(HUMAN + (column if HUMAN + name in mapping.roles else name), column)
     if not mapping.aspects:
         words = (
-            "Concord found no column of human labels. Choose one above, or confirm below that there are no labels yet."
+            "Concord found no column of human labels. Choose a column above, or confirm below that there are no "
+            "labels yet."
         )
         st.warning(words, icon=":material/warning:")
     return mapping
@@ -288,7 +289,7 @@ def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> d
         confirmed = sure.checkbox(
             "confirmed",
             key=f"{key}_sure",
-            help=("Concord detected this scale from the labels. Tick the box if it's correct."),
+            help=("Concord detected this scale from the labels. Select the checkbox if the scale is correct."),
         )
         if confirmed or (bottom, top) != (scale.low, scale.high):
             scales[row.aspect] = Scale(bottom, top, scale.step, given=True)
@@ -300,18 +301,18 @@ def answer_questions(questions: Sequence[Question], values: Values, upload: str)
     for question in questions:
         aspect, numbers = question.aspect, ", ".join(f"{number:g}" for number in question.numbers[:8])
         if question.kind == "ids":
-            words = f"R{rows_words(question.rows)[1:]} have the same id, **{plain(aspect)}**. What are they?"
+            words = f"R{rows_words(question.rows)[1:]} have the same ID, **{plain(aspect)}**. Are they one item or two?"
             options = {
                 "Two items: keep both": replace(values, ids="number"),
-                "One item: leave the later row out": replace(values, ids="first"),
+                "One item: leave out the later row": replace(values, ids="first"),
             }
         else:
             where = f"{numbers} in {rows_words(question.rows)}"
             words = f"**{plain(aspect)}**: {where} is far from the other labels. Is it a label?"
             lost = tuple((aspect, number) for number in question.numbers)
             options = {
-                "No: leave it out": replace(values, missing=(*values.missing, *lost)),
-                "Yes: keep it": replace(values, missing=(*values.missing, (aspect, None))),
+                "No, leave it out": replace(values, missing=(*values.missing, *lost)),
+                "Yes, keep it": replace(values, missing=(*values.missing, (aspect, None))),
             }
         with st.container(border=True):
             chosen = st.radio(words, list(options), index=None, key=widget(f"values_{upload}_{question}"))

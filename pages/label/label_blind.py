@@ -26,8 +26,8 @@ def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None, 
     first, n_open = rating[0]
     st.info(
         plain(
-            f"You're still rating: {counted(n_open, 'item')} left in {first.name}. The labels of these items are "
-            "hidden, so that they don't influence yours."
+            f"You still have {counted(n_open, 'item')} to rate in {first.name}. Concord hides the labels of these "
+            "items so that they don't influence yours."
         ),
         icon=":material/visibility_off:",
     )
@@ -49,7 +49,7 @@ def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None, 
                 )
         else:
             link_to("label", "Continue rating", icon=":material/edit_note:", labelling=first.pass_id)
-            st.button("Show them anyway", key=f"{key}_press", on_click=_show, args=(key,))
+            st.button("Show the labels anyway", key=f"{key}_press", on_click=_show, args=(key,))
     return False
 
 

@@ -18,8 +18,8 @@ from pages.ui.page import finding, link_to
 from pages.ui.screens import plain
 
 COMBINE_WORDS: dict[Combine, str] = {
-    "fill": "Keep all of them; new labels only fill gaps",
-    "replace": "Replace them if there is a new label or decision",
+    "fill": "Keep all existing labels, and use new labels only to fill gaps",
+    "replace": "Replace existing labels that have a new label or decision",
 }
 
 
@@ -29,12 +29,12 @@ def draw(store: Store, passed: LabelPass) -> None:
     if seen.queue:
         finding(f"{counted(len(seen.queue), 'item')} to decide")
         st.caption(
-            "For these items, raters differ by more than one step of the scale (a tenth of a scale without steps), or "
-            "someone marked the label as wrong in triage."
+            "Raters differ on these items by more than one step (or a tenth of a scale without steps), or someone "
+            "marked the label as wrong in triage."
         )
         _draw_one(store, passed, seen)
     elif seen.decided:
-        finding("All items are decided. Freeze the labels below.")
+        finding("You have decided all items. Freeze the labels below.")
     else:
         finding(
             "Nothing to decide: no two raters differ by more than one step, and no label was marked as wrong in triage"
@@ -99,7 +99,7 @@ def _draw_form(store: Store, passed: LabelPass, name: str, item_id: str) -> None
             st.segmented_control("Label", choices, key=f"{key}_value", format_func="{:g}".format)
         else:
             st.number_input(f"A number from {low:g} to {high:g}", low, high, value=None, key=f"{key}_value")
-        st.text_area("Reason, for later readers", key=f"{key}_reason", max_chars=2_000, height=80)
+        st.text_area("Reason for the decision", key=f"{key}_reason", max_chars=2_000, height=80)
         form = st.session_state.setdefault(f"{key}_form_id", f"decide:{uuid.uuid4().hex}")
         people.submit(
             store,
@@ -135,21 +135,21 @@ def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
         return
     golden = label_item.cached_golden(passed.golden_id, store)
     st.markdown(
-        f"**{seen.n_touched:,} of {len(passed.plan.positions):,} items** have a label, {len(seen.decided):,} are "
-        "decided. The new golden set contains the decided label of each item, or the mean of its raters' labels. It "
-        "keeps individual ratings and comments. The original golden set doesn't change."
+        f"**{seen.n_touched:,} of {len(passed.plan.positions):,} items** have a label, and {len(seen.decided):,} "
+        "have a decision. For each item, the new golden set contains the decided label or the mean of its raters' "
+        "labels. It keeps individual ratings and comments. The original golden set doesn't change."
     )
     if seen.queue:
         words = (
-            f"{counted(len(seen.queue), 'item')} still to decide. If you freeze now, Concord uses the mean of their "
-            "labels."
+            f"You haven't decided {counted(len(seen.queue), 'item')} yet. If you freeze now, Concord uses the mean "
+            "of the raters' labels for undecided items."
         )
         st.warning(words, icon=":material/balance:")
     where = (store, passed.project_id, passed.pass_id)
     combine: Combine = "fill"
     if any(aspect in golden.aspects for aspect in passed.aspects):
         key = state.widget(f"label_combine_{passed.pass_id}")
-        words = "Existing golden labels of these items"
+        words = "Existing golden labels for these items"
         combine = st.radio(words, list(COMBINE_WORDS), format_func=COMBINE_WORDS.__getitem__, key=key)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         key = state.widget(f"label_frozen_{passed.pass_id}")
@@ -167,4 +167,4 @@ def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
     st.success(plain(f"{view.name} is frozen, with {view.n_items:,} items. Labels: {counts_words}."))
     with st.container(horizontal=True):
         link_to("golden_set", "Open it", icon=":material/dataset:", golden=golden_id)
-        link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", golden=golden_id)
+        link_to("calibrate", "Calibrate a judge on this golden set", icon=":material/tune:", golden=golden_id)

@@ -66,7 +66,7 @@ def draw(assignment: Assignment) -> None:
     if shown.problem:
         st.error(plain(f"This wasn't saved: {shown.problem}"), icon=":material/error:")
     if shown.item_id is None:
-        finding(f"All {len(session.assigned)} of your items are labelled. Thank you.")
+        finding(f"You have labelled all {len(session.assigned)} of your items. Thank you.")
         st.caption("Your labels are saved. You can close this page.")
         st.button("Review your labels", key=state.widget("label_first"), on_click=label_shown.go, args=(None, "first"))
         return
@@ -154,8 +154,8 @@ def _draw_answers(assignment: Assignment, shown: ShownItem) -> None:
         levels, choices, here = label_item.levels_of(aspect, kind), aspect.choices(), place == active
         mark = ":primary[:material/keyboard:] " if here and len(aspects) > 1 else ""
         done = " :green[:material/check:]" if aspect.aspect in shown.known else ""
-        ends = f"{aspect.scale.low:g} lowest, {aspect.scale.high:g} highest"
-        ends = f":gray[{'Which of the two is better?' if levels else ends}]"
+        ends = f"{aspect.scale.low:g} is lowest, {aspect.scale.high:g} is highest"
+        ends = f":gray[{'Which text is better?' if levels else ends}]"
         note = ends
         if shown.note and place == (active or 0):
             note = f"**{shown.note}**" if shown.note == label_shown.UNDONE else f":orange[**{plain(shown.note)}**]"

@@ -29,7 +29,7 @@ def draw(page: Opened) -> None:
     """Draw the form of a new pass, and above it the workload of each rater with the start button."""
     goldens = page.store.goldens.all(page.project.project_id)
     if not goldens:
-        words = "There is nothing to label yet. Upload a file with items first. It doesn't need labels."
+        words = "There is nothing to label yet. Upload a file with items first. The file doesn't need labels."
         st.info(words, icon=":material/dataset:")
         link_to("golden_set", "Upload a file", icon=":material/upload_file:", section=state.UPLOAD_SECTION)
         return
@@ -62,7 +62,7 @@ def draw(page: Opened) -> None:
             "items",
             "Items",
             (1, golden.n_items, USUAL_ITEMS),
-            ("Concord takes the first items in the chosen order."),
+            ("Concord uses the first items in the chosen order."),
         )
     with st.expander("Scale, order, instructions and name", icon=":material/tune:"):
         names = dict.fromkeys(" ".join(visible_name(name).split()) for name in chosen)
@@ -139,10 +139,10 @@ def _choose_rest(
     shared, overlap = items, 1
     if raters > 1:
         with st.container(horizontal=True, gap="medium"):
-            words = "All raters rate these items first, so that you see their agreement early."
-            shared = _number(golden, "shared", "Items for all raters first", (0, items, USUAL_SHARED), words)
-            words = "With 1 rater per item, the same effort covers the most items."
-            overlap = _number(golden, "overlap", "Raters per item afterwards", (1, raters, 1), words)
+            words = "All raters rate these items first, so that you can see their agreement early."
+            shared = _number(golden, "shared", "Items that all raters rate first", (0, items, USUAL_SHARED), words)
+            words = "With one rater per item, the same effort covers the most items."
+            overlap = _number(golden, "overlap", "Raters per item after that", (1, raters, 1), words)
     n_begun = len(projects.list_passes(store, project_id))
     order = st.segmented_control(
         "Order",
@@ -176,10 +176,10 @@ def _begin(page: Opened, golden_id: str, name: str, plan: LabelPlan, items: int)
         if plan.n_raters == 1:  # the user who starts the pass labels it
             projects.join_pass(page.store, project_id, pass_id)
     except ConcordError as error:
-        state.leave_notice(f"The pass didn't begin: {error}", good=False)
+        state.leave_notice(f"The pass didn't start: {error}", good=False)
         return
     drafts.done(page, _instructions(page))
-    where = "" if plan.n_raters == 1 else " Open Progress to get the address for raters."
+    where = "" if plan.n_raters == 1 else " To get the address for raters, open Progress."
     state.leave_notice(f"{' '.join(visible_name(name).split())} has begun.{where}", good=True)
     state.put_in_url(labelling=pass_id, golden=None, order=None)
     st.session_state[state.LABEL_VIEW] = "Label"

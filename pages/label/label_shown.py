@@ -224,8 +224,8 @@ def read_number(typed: str, aspect: LabelAspect) -> tuple[float | None, str]:
         value = math.nan
     if not math.isfinite(value):
         what = f"“{text}” isn't a number. " if text else ""
-        point = " (with a point: 3.5)" if "," in text else ""
-        return None, f"{what}Rate this item first: type a number {ends}{point}, then Enter."
+        point = " (with a decimal point, such as 3.5)" if "," in text else ""
+        return None, f"{what}Rate this item first: type a number {ends}{point}, then press Enter."
     if not aspect.takes(value):
         steps = f" in steps of {aspect.scale.step:g}" if aspect.scale.step else ""
         return None, f"{text} isn't on the scale. Type a number {ends}{steps}."

@@ -66,18 +66,21 @@ def _draw_progress(store: Store, passed: LabelPass) -> None:
 def _draw_agreement(passed: LabelPass, agreement: AspectAgreement) -> None:
     about = f"on {shortened(agreement.aspect, LONGEST)}"
     if agreement.alpha is None:
-        finding(f"Agreement {about} is unknown so far")
-        st.caption("To compute Krippendorff's alpha, Concord needs items rated by two raters, and labels that differ.")
+        finding(f"Agreement {about} can't be computed yet")
+        st.caption(
+            "To compute Krippendorff's alpha, Concord needs items rated by at least two raters and labels that "
+            "aren't all the same."
+        )
         return
     if agreement.alpha >= RELIABLE:
         finding(f"Raters agree well {about}")
     elif agreement.alpha >= TENTATIVE:
-        finding(f"Raters agree {about} enough for tentative conclusions")
+        finding(f"Raters agree well enough {about} for tentative conclusions")
     else:
-        finding(f"Raters agree too little {about} to rely on their labels")
+        finding(f"Raters don't agree enough {about} for reliable labels")
     st.caption(
-        f"Krippendorff's alpha {number(agreement.alpha)} ({agreement.alpha_metric}; 1 is perfect, 0 is chance), "
-        f"n = {agreement.n_double:,} items rated by two or more, {agreement.n_labels:,} labels in all"
+        f"Krippendorff's alpha {number(agreement.alpha)} ({agreement.alpha_metric}; 1 is perfect agreement, 0 is "
+        f"chance), n = {agreement.n_double:,} items with two or more raters, {agreement.n_labels:,} labels in all"
     )
 
 
@@ -90,7 +93,7 @@ def _draw_address(passed: LabelPass) -> None:
         )
     elif st.context.url:
         ids = urlencode({"project": passed.project_id, "labelling": passed.pass_id, "task": "1"})
-        st.markdown("Send raters this address, which shows only their task:")
+        st.markdown("Send this address to raters. It shows only their task:")
         st.code(f"{st.context.url.split('?')[0]}?{ids}", language=None)
 
 
@@ -110,12 +113,12 @@ def _draw_anchors(store: Store, passed: LabelPass, aspect: LabelAspect) -> None:
                 value=anchors.texts.get(level, ""),
                 key=f"{key}_{level:g}",
                 max_chars=LONGEST_ANCHOR,
-                placeholder="Describe a typical item of this level",
+                placeholder="Describe a typical item at this level",
             )
         people.submit(
             store,
             "reviewer",
-            f"Save the levels of {plain(aspect.aspect)}",
+            f"Save the level descriptions for {plain(aspect.aspect)}",
             type="primary",
             icon=":material/anchor:",
             on_click=_save,
@@ -131,8 +134,10 @@ def _save(store: Store, passed: LabelPass, aspect: LabelAspect, boxes: Mapping[f
         projects.set_anchors(*where, texts, expected=seen.number)
     except ConflictError as error:
         mine = "; ".join(f"{level:g}: {text}" for level, text in texts.items() if text != seen.texts.get(level, ""))
-        state.leave_notice(f"{error} You had written: {mine}", good=False)
+        state.leave_notice(f"{error} You wrote: {mine}", good=False)
     except ConcordError as error:
         state.leave_notice(f"Nothing was saved: {error}", good=False)
     else:
-        state.leave_notice(f"The levels of {aspect.aspect} are saved. Raters see them next to the buttons.", good=True)
+        state.leave_notice(
+            f"The level descriptions for {aspect.aspect} are saved. Raters see them next to the buttons.", good=True
+        )

@@ -108,7 +108,7 @@ def draw(selection: Selection) -> None:
                 st.multiselect(LABELS[name], list(words), placeholder="all", **look)  # type: ignore[arg-type]
         if not usual:
             st.button("Show all misaligned items", key=state.widget("misaligned_all"), on_click=Filters().put_in_url)
-        st.caption(f"A gap below {MISALIGNED_FROM:g} standard deviations counts as aligned.")
+        st.caption(f"Items with a gap below {MISALIGNED_FROM:g} standard deviations count as aligned.")
 
 
 def triage_words(triage: Triage | None) -> str:

@@ -34,7 +34,7 @@ def link_to_decide(page: Opened, known: Triage) -> None:
     """Draw a link to the screen where raters correct a wrong label."""
     passes = projects.list_passes(page.store, page.project.project_id, known.golden_id)
     where = {"labelling": passes[0].pass_id} if passes else {"golden": known.golden_id}
-    words = "Decide it in Label" if passes else "Start a labelling pass to have raters decide it"
+    words = "Decide the label in Label" if passes else "Start a labelling pass to let raters decide"
     link_to("label", words, icon=":material/balance:", **where)
 
 
@@ -43,7 +43,7 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
     try:
         explanation, raw = _explained(run.run_id, criteria_id, score.item_id, page)
     except ConcordError as error:
-        st.warning(plain(str(error)), title="The judge's reasons can't be shown", icon=":material/error:")
+        st.warning(plain(str(error)), title="Concord can't show the judge's reasons", icon=":material/error:")
         explanation, raw = "", ()
     item = score.item
     kind = label_item.kind_of(run.golden_id, page.store)
@@ -55,7 +55,7 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
         with st.container(border=True, key=state.widget("misaligned_text")):
             label_item.draw_text(item.target)
         draw_note()
-        st.markdown("**Why the reply couldn't be read**" if score.score is None else "**Reasons for the score**")
+        st.markdown("**Why Concord couldn't read the reply**" if score.score is None else "**Reasons for the score**")
         st.text(explanation or tables.gap_words(score))
         for said in raw:
             if said.strip() not in explanation:

@@ -39,7 +39,7 @@ def draw_list(selection: Selection) -> None:
         for place, verdict in enumerate(TRIAGE_VERDICTS, 1)
     ]
     words = "no longer picked" if picked else "picked for the next round"
-    presses.append(("Drop the pick" if picked else "Pick", "P", words, {"picked": not picked}))
+    presses.append(("Remove pick" if picked else "Pick", "P", words, {"picked": not picked}))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.markdown(f"**{len(marked):,} marked**", width="content")
         for label, shortcut, words, said in presses:
@@ -61,7 +61,7 @@ def draw_list(selection: Selection) -> None:
         )
     with st.container(horizontal=True, vertical_alignment="center"):
         if not misaligned_triage.draw_last(selection):
-            st.caption("Select rows at their left edge, then press a verdict to apply it to all of them.")
+            st.caption("Select rows at the left edge, then choose a verdict for all of them.")
     golden = label_item.cached_golden(selection.run.golden_id, selection.page.store)
     texts = {item.item_id: tables.one_line(item.target)[:MOST_TEXT] for item in golden.items}
     frame = pd.DataFrame(
@@ -77,7 +77,7 @@ def draw_list(selection: Selection) -> None:
         }
     )
     number = st.column_config.NumberColumn(format="%.2f", width="small")
-    gap_help = "in standard deviations of judge and raters; above 0: too lenient"
+    gap_help = "Standardised score minus standardised label. Above 0, the judge is too lenient."
     st.dataframe(
         frame,
         key=table_key(ids),

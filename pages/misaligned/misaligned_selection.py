@@ -69,8 +69,8 @@ def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
             run_panel.follow_run(page, running.run_id)
         else:
             st.info(
-                "No judge has scored items in this project yet. Calibrate one to see where it disagrees with the "
-                "raters.",
+                "No judge has scored items in this project yet. Calibrate a judge to see where it disagrees with "
+                "the raters.",
                 icon=":material/difference:",
             )
             link_to("calibrate", "Start a calibration", icon=":material/tune:")
@@ -90,10 +90,10 @@ def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
         chosen_id = linked if linked in by_id else usual
         words = {criteria_id: criteria_words(entry) for criteria_id, entry in by_id.items()}
         criteria = by_id[choose_in_url("Criteria", "criteria", chosen_id, words)]
-        st.text(criteria.text or "No criteria: this is the baseline.")
+        st.text(criteria.text or "This is the baseline, which has no criteria.")
     if linked not in by_id:
         st.warning(
-            "This run didn't score the linked criteria. Its best criteria are shown instead.",
+            "This run didn't score the linked criteria. Concord shows the run's best criteria instead.",
             icon=":material/link_off:",
         )
     calibration_id = run.run_id
@@ -116,7 +116,10 @@ def _wanted_run(page: Opened, runs: Mapping[str, Run]) -> str:
     if linked in runs:
         return str(linked)
     if linked:
-        st.warning("The linked run wasn't found or hasn't finished. Another one is shown.", icon=":material/link_off:")
+        st.warning(
+            "The linked run wasn't found or hasn't finished. Concord shows another run instead.",
+            icon=":material/link_off:",
+        )
     elif criteria_id:
         for entry in page.store.criteria.all(page.project.project_id):
             for aligned in entry.alignments:
@@ -182,9 +185,9 @@ def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
         facts.append(f"{scored.counts['unread']} unreadable")
     with place.container(gap="xsmall"):
         if n:
-            finding(f"Judge and raters disagree on {n} of {len(scored):,} items")
+            finding(f"The judge and raters disagree on {n} of {len(scored):,} items")
         else:
-            finding(f"Judge and raters agree on all {len(scored):,} calibration items")
+            finding(f"The judge and raters agree on all {len(scored):,} calibration items")
         st.caption(" · ".join(facts))
 
 
@@ -192,5 +195,5 @@ def draw_accesses(selection: Selection) -> None:
     """Say that held-out items are not shown, and how often their results were viewed."""
     accesses = projects.list_held_out_accesses(selection.page.store, *selection.about)
     st.caption(
-        f"Only calibration items are shown here. The held-out set has been opened {counted(len(accesses), 'time')}."
+        f"This screen shows only calibration items. The held-out set has been opened {counted(len(accesses), 'time')}."
     )

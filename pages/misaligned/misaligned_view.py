@@ -56,7 +56,7 @@ def draw(selection: Selection, sentence: DeltaGenerator) -> None:
     listed = misaligned_filters.listed(selection)
     item = _opened(selection, listed)
     if item is None:
-        st.info("No items match these filters. Change them under Filter.", icon=":material/filter_alt_off:")
+        st.info("No items match these filters. To change the filters, open Filter.", icon=":material/filter_alt_off:")
         return
     page, form = selection.page, uuid.uuid4().hex
     known, ids = selection.triage.get(item.item_id), [each.item_id for each in listed]
@@ -173,7 +173,7 @@ def _opened(selection: Selection, listed: tuple[ItemScore, ...]) -> ItemScore | 
         return item
     if wanted:
         st.warning(
-            "The linked item isn't a calibration item of this run. It is held out, unlabelled or unknown.",
+            "The linked item isn't a calibration item in this run. It is held out, unlabelled or unknown.",
             icon=":material/link_off:",
         )
     first = next((item for item in listed if _waits(selection, item.item_id)), next(iter(listed), None))

@@ -24,16 +24,24 @@ from pages.ui.run_panel import BadgeColour
 from pages.ui.screens import plain
 
 STATE_COLOURS: dict[ProposalState, BadgeColour] = {"open": "gray", "accepted": "green", "rejected": "red"}
-CHANGED_HELP = "of all calibration items, compared with the parent"
+CHANGED_HELP = "Number of calibration items, compared with the parent criteria"
 COLUMNS = {
     "proposal": Column(width=220),
     "inner fold": Column(
-        digits=2, signed=True, help=("proposal minus parent, on items that weren't used to write any proposal")
+        digits=2,
+        signed=True,
+        help=("Agreement of the proposal minus that of its parent, on items that weren't used to write any proposal"),
     ),
     "interval": Column("95 % interval"),
-    "n": Column(help="items of the inner fold"),
-    "p": Column("p (Holm)", digits=3, help="on the inner fold, corrected over the proposals; — means not tested"),
-    "calibration": Column(digits=2, signed=True, help="proposal minus parent, on all calibration items (optimistic)"),
+    "n": Column(help="Number of items in the inner fold"),
+    "p": Column(
+        "p (Holm)", digits=3, help="On the inner fold, corrected for the number of proposals. A dash means not tested."
+    ),
+    "calibration": Column(
+        digits=2,
+        signed=True,
+        help="Agreement of the proposal minus that of its parent, on all calibration items (optimistic)",
+    ),
     NOW_ALIGNED: Column(help=CHANGED_HELP),
     NOW_MISALIGNED: Column(help=CHANGED_HELP),
 }
@@ -74,7 +82,7 @@ def draw(selection: Selection, run: RunDetail) -> None:
         frame = frame.drop(columns="parent")
     n_open = sum(proposal.state == "open" for proposal in proposals)
     st.markdown(f"**{counted(len(proposals), 'proposal')}**, {n_open} to decide")
-    alt = "Proposals, those to decide first, then the largest difference on the inner fold"
+    alt = "Proposals: undecided first, then by difference on the inner fold, largest first"
     grid.draw(frame, COLUMNS, alt=alt, rows=7, key=state.PROPOSALS, pick=grid.Pick(ids, picked))
     _draw_one(selection, run, proposals[ids.index(picked)], names)
 
@@ -94,7 +102,7 @@ def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal, na
         became = changes(run.run_id, criteria_id, proposal.parent.criteria_id, selection.page)
         picked = run.request.item_ids if isinstance(run.request, RoundRequest) else ()
         shown = picked or proposal.criteria.provenance.item_ids
-        whose = f"the {len(shown)} {'picked items' if picked else 'items it was shown'}"
+        whose = f"the {len(shown)} {'picked items' if picked else 'items used to write it'}"
         everything = f"all {proposal.calibration.n:,} calibration items"
         for of, words in ((whose, [became.get(item_id) for item_id in shown]), (everything, [*became.values()])):
             aligned, misaligned = words.count(NOW_ALIGNED), words.count(NOW_MISALIGNED)
@@ -121,8 +129,9 @@ def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal, na
         st.text(f"Inner fold: {difference_words(proposal.inner)}")
         st.text(f"All calibration items (optimistic): {difference_words(proposal.calibration)}")
         st.caption(
-            "The inner fold contains items that weren't used to write any proposal of this round. 95 % intervals, "
-            "paired over sources; p Holm-corrected over the round's proposals. Held-out items weren't used."
+            "The inner fold contains items that weren't used to write any proposal in this round. The 95 % "
+            "intervals are paired by source, and p is Holm-corrected for the round's proposals. Held-out items "
+            "weren't used."
         )
         _draw_decision(selection, proposal)
 
@@ -141,5 +150,5 @@ def _draw_decision(selection: Selection, proposal: ListedProposal) -> None:
             link_to("criteria", "Decide in the review", icon=":material/groups:", section="review", **about)
         elif made.verdict == "accepted":
             entry = page.store.criteria.get(page.project.project_id, proposal.criteria.criteria_id)
-            link_to("criteria", "Open it in Criteria", icon=":material/rule:", criteria=entry.criteria_id)
+            link_to("criteria", "Open in Criteria", icon=":material/rule:", criteria=entry.criteria_id)
             criteria_judge.draw(page, entry, "proposal")

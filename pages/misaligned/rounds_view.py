@@ -19,7 +19,7 @@ from pages.ui.grid import Column
 from pages.ui.screens import plain
 
 NEW = "new"
-PICKS, SAMPLED = "the picked items", "a sample of the most misaligned"
+PICKS, SAMPLED = "the picked items", "a sample of the most misaligned items"
 SIZES = (1, 2, 3, 4, 6, 8)
 
 
@@ -105,17 +105,21 @@ def _draw_form(selection: Selection) -> None:
             format_func=lambda criteria_id: criteria_words(by_id[criteria_id]),
             key=state.widget(f"round_parents_{here}"),
             help=(
-                "Each set of criteria gets its own proposals. The number is its latest agreement on the calibration "
-                "set."
+                "Concord writes separate proposals for each set of criteria. The number shows its latest agreement "
+                "on the calibration set."
             ),
         )
     with right:
         sizes = st.pills(
-            "Items shown at a time", SIZES, selection_mode="multi", default=[1, 2, 4], key=state.widget("round_sizes")
+            "Items shown to the model at a time",
+            SIZES,
+            selection_mode="multi",
+            default=[1, 2, 4],
+            key=state.widget("round_sizes"),
         )
         numbers = setting_form.draw(RoundSettings, {"trials": "Trials"}, prefix="round_")
         if not parents or not sizes:
-            st.warning("Choose at least one set of criteria to refine and one size.", icon=":material/edit:")
+            st.warning("Choose at least one set of criteria to refine and one number of items.", icon=":material/edit:")
             return
         settings = RoundSettings(sizes=tuple(sorted(sizes)), **numbers)
         request = RoundRequest(*selection.about, selection.calibration_id, tuple(parents), items, settings)
@@ -149,8 +153,8 @@ def _choose_items(selection: Selection) -> tuple[str, ...]:
         "by": [triage[item_id].actor or tables.DASH for item_id in picked],
         "picked": picked,
     }
-    grid.draw(frame, {"text": Column(width=230)}, alt="Items picked for the round", rows=6)
-    st.caption("Proposals are tested on items from other sources.")
+    grid.draw(frame, {"text": Column(width=230)}, alt="Items picked for this round", rows=6)
+    st.caption("Concord tests proposals on items from other sources.")
     return tuple(picked)
 
 
@@ -162,4 +166,6 @@ def _cost_words(selection: Selection, request: RoundRequest) -> str:
     sent, paid = before.usage.requests, before.usage.cost
     price = price_words(None if paid is None or not sent else paid / sent * calls)
     proposals = counted(n_parents * request.settings.per_parent, "proposal")
-    return f"At most {proposals} and {counted(calls, 'call')}{price if run_panel.makes_calls(before) else ''}."
+    return (
+        f"This makes at most {proposals} and {counted(calls, 'call')}{price if run_panel.makes_calls(before) else ''}."
+    )

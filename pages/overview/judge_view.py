@@ -96,7 +96,7 @@ def gain_of(page: Opened, version: JudgeVersion) -> Finding | None:
         looks = projects.list_held_out_accesses(page.store, page.project.project_id, measured.golden_id, version.aspect)
         seen = f" The held-out items were opened {times(len(looks))}."
     if gain is None or gain.value is None:
-        return Finding(f"The difference from version {measured.beside} can't be computed.", "")
+        return Finding(f"Concord can't compute the difference from version {measured.beside}.", "")
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     says = CLAIMS[claim(gain.value, gain.interval, gain.p)]
     return Finding(f"{says} version {measured.beside}.", f"{figures}, {gain.n:,} {where}.{seen}")
@@ -197,7 +197,7 @@ def measure(page: Opened, line: JudgeLine, version: JudgeVersion, golden_id: str
     """Start measuring a version, on a golden set or again."""
     where = (page.store, page.settings, page.project.project_id, line.aspect, version.number)
     state.put_in_url(version=str(version.number))
-    _said(lambda: projects.measure_version(*where, golden_id=golden_id), f"{version.name} is being measured.")
+    _said(lambda: projects.measure_version(*where, golden_id=golden_id), f"Concord is measuring {version.name}.")
 
 
 def _said(act: Callable[[], object], done: str) -> None:

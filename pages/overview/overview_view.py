@@ -31,8 +31,8 @@ PLACES: dict[StageName, Screen] = {
 }
 TASKS: dict[ToDo, tuple[Screen, str, str]] = {
     "label": ("label", "Continue labelling", "labelling"),
-    "sign off": ("overview", "Look and approve", "version"),
-    "decide": ("misaligned", "Go through the proposals", "round"),
+    "sign off": ("overview", "Review and approve", "version"),
+    "decide": ("misaligned", "Review the proposals", "round"),
     "vote": ("criteria", "Join the review", "section"),
     "triage": ("misaligned", "Review the items", ""),
     "grow": ("overview", "", ""),
@@ -66,25 +66,26 @@ def finding_of(now: Overview, report: Report | None) -> Finding:
             "agreement with raters."
         )
     if now.calibrating is not None:
-        return Finding(f"A calibration of {aspect} is running. It will propose the first version of the judge.")
+        return Finding(f"A calibration for {aspect} is running. It will propose the first version of the judge.")
     if now.stages["calibration"][0]:
         return Finding(
-            f"There is no judge of {aspect} yet, but a calibration has finished. You can make its criteria the judge."
+            f"There is no judge for {aspect} yet, but a calibration has finished. You can turn its criteria into a "
+            "judge."
         )
-    return Finding(f"There is no judge of {aspect} yet: {name} has {now.stages['labels'][1]} items.")
+    return Finding(f"There is no judge for {aspect} yet: {name} has {now.stages['labels'][1]} items.")
 
 
 def draw_agreement(report: Report) -> None:
     """Draw the agreement of judge and raters as one figure each, and a chart with the baseline."""
     held, raters = report.held_out, report.raters.ceiling
     judge, others = st.columns(2)
-    judge.metric("Agreement of the judge with raters", number(held.value))
-    others.metric("Agreement of the raters with each other", number(raters.value))
+    judge.metric("Agreement between judge and raters", number(held.value))
+    others.metric("Agreement between raters", number(raters.value))
     # the reason is too long for a row, so it is drawn below
     rows = {"raters": replace(raters, reason=""), report.judge_name: held}
     rows["baseline"] = report.calibration.no_criteria.held_out
     drawn = standing_figure(rows, measure=measure(held), width=HALF)
-    charts.place(drawn, key="standing", alt="Agreement of the judge compared with raters and baseline")
+    charts.place(drawn, key="standing", alt="Agreement of the judge, compared with the raters and the baseline")
     st.caption(plain(f"Held-out set: {basis_words(held)}. Lines are 95 % intervals. {steady(report)}"))
     if raters.value is None:
         st.caption(plain(raters.reason))
@@ -124,11 +125,11 @@ def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
         if not _in_view(first, shown):
             _draw_way(page, now, first, place="head")
     elif not now.line.aspect:
-        link_to("label", "Have raters label it", icon=":material/edit_note:", **at)
+        link_to("label", "Have raters label these items", icon=":material/edit_note:", **at)
     elif now.line.current is not None:
         link_to("report", "Export the judge", icon=":material/download:", section="export", **at)
     elif now.line.default is not None:
-        link_to("misaligned", "See where judge and raters disagree", icon=":material/difference:", **at)
+        link_to("misaligned", "See where the judge and raters disagree", icon=":material/difference:", **at)
     elif now.calibrating is not None:
         link_to("calibrate", "Watch it", icon=":material/tune:", run=now.calibrating.run_id)
     elif now.stages["calibration"][0]:
@@ -141,7 +142,9 @@ def draw_to_do(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
     """Draw the user's to-do list, each task with a link; version `shown` is already in view."""
     st.subheader("To do", anchor=False)
     if not now.waiting:
-        st.caption("Nothing. To improve the judge, edit criteria, look at misaligned items, or label more.")
+        st.caption(
+            "Nothing to do. To improve the judge, edit its criteria, review misaligned items, or label more items."
+        )
     for waiting in now.waiting:
         with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
             st.markdown(plain(waiting.words[:1].upper() + waiting.words[1:]), width="stretch")
@@ -164,7 +167,7 @@ def _draw_way(page: Opened, now: Overview, waiting: Waiting, *, place: str) -> N
         people.button(
             page,
             "reviewer",
-            "Measure it here",
+            "Measure on this golden set",
             icon=":material/play_arrow:",
             key=state.widget(f"grow_{place}"),
             on_click=judge_view.measure,

@@ -73,8 +73,8 @@ STEPS = (
     ),
     Step(
         "criteria",
-        "You can edit criteria and see immediately which items improved. This edit says that the result must come "
-        "first, a rule that no draft contained. It became version 2.",
+        "You can edit criteria and see immediately which items improved. This edit adds a rule that no draft "
+        "contained: the result must come first. The edit became version 2.",
         lambda demo: {"rescore": demo.run("rescore")},
     ),
     Step(
@@ -110,11 +110,12 @@ def draw_demo(settings: Settings, store: Store, project_id: str) -> None:
     with popover:
         st.caption("The demo shows how Concord works, not how good a judge is.")
         st.caption(
-            "Watch a whole calibration. It runs on recorded replies, needs no key or network, and takes under a minute."
+            "Watch a complete calibration. It uses recorded replies, needs no key or network connection, and takes "
+            "less than a minute."
         )
         key = state.widget("demo_replay")
         replay = people.button(store, "reviewer", "Replay this calibration", icon=":material/replay:", key=key)
-        st.caption("Reset the demo. You will lose your changes to it. Other projects don't change.")
+        st.caption("If you reset the demo, you lose your changes to it. Other projects don't change.")
         key = state.widget("demo_reset")
         again = people.button(store, "admin", "Reset the demo", icon=":material/restart_alt:", key=key)
         try:

@@ -45,8 +45,9 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
         _draw_newest(own[-1].outcome, name)
     else:
         st.caption(
-            "A recheck scores newer labelled items that weren't used to calibrate or evaluate the judge. It compares "
-            "the agreement there with the held-out figure. The interval of the change decides."
+            "A recheck scores newer labelled items that weren't used to calibrate or evaluate the judge. It "
+            "compares the agreement on these items with the held-out agreement. The interval of the change shows "
+            "whether the judge has drifted."
         )
     if not run_panel.note_imported(page, run):
         _draw_form(page, golden, aspect, run.run_id)
@@ -78,7 +79,7 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) ->
         if summary.golden_id != golden.golden_id and (labels := summary.aspect(aspect)) and labels.n_labelled > 1
     }
     if not n_labels:
-        words = f"No other golden set in this project has labels of {aspect}. Upload a file with newer labels, or "
+        words = f"No other golden set in this project has labels for {aspect}. Upload a file with newer labels, or "
         st.info(plain(f"{words}label new items in the app and freeze them."), icon=":material/dataset:")
         with st.container(horizontal=True):
             link_to("golden_set", "Upload newer labels", icon=":material/upload_file:")
@@ -104,13 +105,13 @@ def _draw_newest(recheck: Recheck, name: str) -> None:
     left, middle, right = st.columns(3)
     for column, title, aligned in (
         (left, "Now, on newer labels", recheck.now),
-        (middle, "Then, held-out", recheck.then),
+        (middle, "Then, on held-out items", recheck.then),
     ):
         column.metric(title, number(aligned.value))
         measure = measure_name(aligned.statistic, aligned.level)
         column.caption(plain(f"{measure}; 95 % interval {tables.interval_of(aligned)}; n = {aligned.n:,}"))
     right.metric("Unscored", percent(recheck.unread_share, digits=1))
     left_out = sum(recheck.left_out.values())
-    right.caption(f"of {recheck.n_labelled:,} newer labelled items; {left_out:,} others were left out")
+    right.caption(f"of {recheck.n_labelled:,} newer labelled items ({left_out:,} other items were left out)")
     for line in said.cautions:
         st.caption(plain(line))

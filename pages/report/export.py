@@ -29,7 +29,7 @@ def draw_finding(page: Opened, judge: MeasuredJudge) -> None:
     """Draw which version the file contains, its approval, and the download."""
     version = judge.version
     approval = None if version is None else version.approval
-    signed = f"approved by {approval.actor or 'somebody'}" if approval else "which no one here has approved"
+    signed = f"approved by {approval.actor or 'somebody'}" if approval else "which no one in this project has approved"
     name = "the judge of a calibration" if version is None else version.name
     finding(f"judge.yaml contains {name}, {signed}", step=lambda: draw_download(page, judge.run.run_id, first=True))
 
@@ -96,7 +96,7 @@ def draw(page: Opened, golden_id: str, aspect: str, judge: MeasuredJudge) -> Non
 
 
 def _draw_text(text: str, language: str | None) -> None:
-    with st.expander(f"Its text ({len(text.splitlines()):,} lines)"):
+    with st.expander(f"Show the file ({len(text.splitlines()):,} lines)"):
         st.code(text[:_MOST], language=language, wrap_lines=True, height=480)
 
 
@@ -105,7 +105,7 @@ def draw_project(page: Opened) -> None:
     st.subheader("The whole project", anchor=False)
     st.markdown(
         "A zip file with all golden sets, runs, criteria, judges, labels and decisions, and the log. You can import "
-        "it in another installation. It contains the texts and people's names, but never a key."
+        "the file into another installation. It contains the texts and people's names, but no API keys."
     )
     key, project_id = state.widget("transfer_prepared"), page.project.project_id
     why = "Only an admin can export a project, because the file includes the log."

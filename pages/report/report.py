@@ -63,19 +63,19 @@ def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     going = [run.run_id for run in runs if (run.kind, run.golden_id, run.aspect) == about and not run.finished]
     if going:
         finding(
-            f"A calibration of {aspect} is running. Its report appears here when it is finished",
+            f"A calibration for {aspect} is running. Its report appears here when the run is finished",
             step=lambda: link_to("calibrate", "Watch it", icon=":material/visibility:", run=going[0]),
         )
         return
     finding(
-        f"There is no judge of {aspect} yet, because no calibration on this golden set has finished",
+        f"There is no judge for {aspect} yet, because no calibration on this golden set has finished",
         step=lambda: link_to("calibrate", "Start a calibration", icon=":material/tune:", **where),
     )
     judges = page.store.judges.all(page.project.project_id, golden.golden_id, aspect)
     if judges:
         names = in_short(unique_names([entry.judge for entry in judges]))
-        st.caption(plain(f"Only a judge that was calibrated here has a report. For {names}, see Compare."))
-        link_to("compare", "Compare it with the raters", icon=":material/leaderboard:", **where)
+        st.caption(plain(f"Only judges calibrated in this project have a report. For {names}, see Compare."))
+        link_to("compare", "Compare with the raters", icon=":material/leaderboard:", **where)
 
 
 def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | None, words: str) -> None:
@@ -87,7 +87,7 @@ def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | 
     run = projects.version_run(page.store, project_id, aspect, version.number)
     if run is not None and not run.finished and run.golden_id == golden.golden_id:
         finding(
-            f"{version.name.capitalize()} is being measured",
+            f"Concord is measuring {version.name}",
             step=lambda: link_to("runs", "Watch it", icon=":material/visibility:", run=run.run_id),
         )
         return
@@ -118,8 +118,8 @@ def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | 
         st.warning(plain(str(error)), icon=":material/error:")
         return
     st.caption(
-        f"At most {asked.calls:,} scores{plain(price_words(asked.cost))}. Cached replies cost nothing. This opens the "
-        "held-out items once more."
+        f"Concord requests at most {asked.calls:,} scores{plain(price_words(asked.cost))}. Cached replies cost "
+        "nothing. This opens the held-out items once more."
     )
 
 
@@ -138,8 +138,8 @@ def draw(page: Opened, report: Report) -> None:
     version = report.version
     left, right = st.columns([2, 1], gap="large")
     with left:
-        charts.place(sides_plot(report), key="report_sides", alt="Held-out next to calibration")
-        st.caption("Filled: held-out set. Hollow: calibration set (optimistic). Lines: 95 % intervals.")
+        charts.place(sides_plot(report), key="report_sides", alt="Held-out agreement next to calibration agreement")
+        st.caption("Filled points: held-out set. Hollow points: calibration set (optimistic). Lines: 95 % intervals.")
         st.markdown(plain(sign_off(report)))
     with right:
         said = gained(report)

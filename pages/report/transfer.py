@@ -36,11 +36,11 @@ def import_upload(page: Opened) -> None:
         with st.spinner("Importing …"):
             arrived = projects.import_project(page.store, page.settings, io.BytesIO(upload.getvalue()))
     except ConcordError as error:
-        stop_with("This file was rejected; nothing was imported.", str(error))
-    under = f" as {arrived.project.name}, because its name is already taken" if arrived.renamed else ""
+        stop_with("Concord rejected this file and imported nothing.", str(error))
+    under = f" as {arrived.project.name}, because that name is already taken" if arrived.renamed else ""
     words = f"{arrived.file.project} was imported{under}: {arrived.file.words}."
     if arrived.file.holds["runs"]:
-        words += " Its runs are read-only. Golden sets, labels and criteria can be used."
+        words += " Its runs are read-only. You can use its golden sets, labels and criteria."
     state.leave_notice(words, good=True)
     state.leave_project()
     state.remember_project(arrived.project_id)

@@ -30,7 +30,7 @@ def draw(page: Opened, where: tuple[str, str, str], point: Point) -> None:
         about = page.store.criteria.get(page.project.project_id, point.subject_id)
     except ConcordError as error:  # the item may have been triaged for a judge without criteria
         if not point.item_id:
-            st.caption(plain(f"The text can't be shown: {error}"))
+            st.caption(plain(f"Concord can't show the text: {error}"))
             return
         about = None
     if about is None or point.item_id:

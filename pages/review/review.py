@@ -60,7 +60,7 @@ def draw(page: Opened) -> None:
         st.caption(f"In the review now: {plain(', '.join(review.joined))}")
     if not review.points:
         st.info(
-            "Here you review proposals of refinement rounds, edited criteria, and misaligned items that someone "
+            "Here you review proposals from refinement rounds, edited criteria, and misaligned items that someone "
             "picked or marked as ambiguous or wrongly labelled.",
             icon=":material/event_available:",
         )
@@ -115,7 +115,7 @@ def _draw_full(page: Opened, where: Where, review: OpenReview) -> None:
         st.button("Leave", icon=":material/logout:", type="tertiary", key=state.widget("review_leave"), on_click=leave)
     _watch(page, projects.review_moved(page.store, page.project.project_id))
     if not review.points:
-        st.header("Nothing is open", anchor=False)
+        st.header("No open points", anchor=False)
         for decision in review.decided[:MOST_DECIDED]:
             _draw_decision(page, decision)
         return
@@ -130,7 +130,7 @@ def _draw_full(page: Opened, where: Where, review: OpenReview) -> None:
             with early:
                 _draw_decision_form(page, where, point)
         else:
-            st.caption("A reviewer records the decision.")
+            st.caption("Only a reviewer can record the decision.")
         if review.decided:
             st.caption("Last decision")
             _draw_decision(page, review.decided[0])
@@ -197,7 +197,7 @@ def _draw_decision_form(page: Opened, where: Where, point: Point) -> None:
             key=f"{key}_reason",
             height=80,
             max_chars=2_000,
-            placeholder="Optional if the decision follows the votes" if voted else "Reason, for later readers",
+            placeholder="Optional if your decision follows the votes" if voted else "Reason for the decision",
         )
         with st.container(horizontal=True, gap="small"):
             for verdict, (label, icon) in LABELS.items():

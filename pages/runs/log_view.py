@@ -21,7 +21,7 @@ def draw(page: Opened) -> None:
     n, entries = page.store.events.count(project_id), page.store.events.page(project_id, (number - 1) * ROWS, ROWS)
     if not n:
         st.info(
-            "There are no changes in this project yet. Every change will appear here, with its author and time.",
+            "There are no changes in this project yet. Each change appears here with its author and time.",
             icon=":material/history:",
         )
         return
@@ -53,7 +53,7 @@ def draw(page: Opened) -> None:
             "said": [tables.one_line(words) for words in said],
             "role": [entry.role for entry in entries],
         },
-        {"said": Column(help="the reason, comment or note given with it"), "who": Column(width=140)},
+        {"said": Column(help="Reason, comment or note entered for the change"), "who": Column(width=140)},
         alt="Log of all changes",
         rows=16,
     )

@@ -18,7 +18,7 @@ COLUMNS = {
     "progress": Column(digits=0, unit=" %"),
     "golden set": Column(width=180),
     "judge": Column(width=160),
-    "by": Column(help="who started it, according to the log", width=140),
+    "by": Column(help="Person who started the run, according to the log", width=140),
     "calls": Column(help="requests sent to a model"),
     "error": Column(width=260),
 }
@@ -86,7 +86,7 @@ def finding(runs: Sequence[Run]) -> str:
         said.append(f"{counted(len(waiting), 'run')} {'waits' if len(waiting) == 1 else 'wait'}")
     if not said:
         last = runs[0]
-        ended = {"done": "finished", "budget": "stopped at its budget"}.get(last.status, last.status)
+        ended = {"done": "finished", "budget": "stopped when its budget was used up"}.get(last.status, last.status)
         when = tables.when(last.finished_at or last.updated_at)
         said.append(f"Nothing is running. The last run, {named(last)}, {ended} {when}")
     if stopped:

@@ -24,7 +24,7 @@ FORM_NAMES: dict[StyleForm, str] = {
     "stars": "stars, then reasons",
     "rate_explain": "rating, then reasons",
     "analyze_rate": "analysis, then rating",
-    "clauses": "clause by clause, a score each",
+    "clauses": "a score for each clause",
 }
 PERSONA_NAMES: dict[Persona, str] = {
     "none": "none",
@@ -44,21 +44,21 @@ def choose_asking(spec: str) -> Asking:
         with first:
             key = widget("form_hf" if local else MODEL_FORM)
             st.session_state.setdefault(key, AT_ONCE if local else "rate_explain")  # "As in the paper" also sets it
-            names = {**FORM_NAMES, AT_ONCE: "one pass: probabilities of the ratings"}
+            names = {**FORM_NAMES, AT_ONCE: "one pass: rating probabilities"}
             form = st.selectbox(
-                "Form of a reply",
+                "Reply form",
                 [AT_ONCE] * local + [*STYLE_FORMS],
                 key=key,
                 format_func=names.__getitem__,
-                help="Reasons improve scores. For most models, analysis first and a few replies at temperature 1 work "
-                "best.",
+                help="Reasons improve scores. Most models work best with the analysis first and a few replies at "
+                "temperature 1.",
             )
             weighted = form == AT_ONCE or (
                 form == "score_only"
                 and st.checkbox(
                     "Weight by probability",
                     key=widget("weighted"),
-                    help="Only for endpoints that return the probabilities of tokens.",
+                    help="Requires an endpoint that returns token probabilities.",
                 )
             )
             references = st.checkbox(
@@ -74,10 +74,10 @@ def choose_asking(spec: str) -> Asking:
                 MOST_SAMPLES,
                 1,
                 key=widget("samples"),
-                help="Their mean is the score. At temperature 0 they are nearly identical.",
+                help="The score is the mean of these replies. At temperature 0, they are nearly identical.",
             )
             usual = 1.0 if samples > 1 else 0.0
-            own = st.checkbox("Leave the temperature to the model", key=widget("own_temperature"))
+            own = st.checkbox("Use the model's default temperature", key=widget("own_temperature"))
             key = widget(f"temperature_{usual:g}")
             heat = st.number_input("Temperature", 0.0, 2.0, usual, 0.1, key=key, disabled=own)
         more: dict[str, Any] = {}
@@ -88,29 +88,29 @@ def choose_asking(spec: str) -> Asking:
                 MOST_TOKENS,
                 None,
                 key=widget("max_tokens"),
-                placeholder="set by the form",
-                help="If a reasoning model uses this up by thinking, it gets more.",
+                placeholder="set by the reply form",
+                help="If a reasoning model uses up this limit by thinking, Concord raises the limit.",
             )
             if spec.startswith("openai:"):
                 more["effort"] = st.selectbox(
                     "Reasoning effort",
                     EFFORTS,
                     key=widget("effort"),
-                    format_func=lambda word: word or "the model's own",
+                    format_func=lambda word: word or "the model's default",
                 )
                 more["extra"] = st.text_input(
                     "Extra fields for each request (JSON)",
                     key=widget("extra_body"),
                     placeholder='{"chat_template_kwargs": {"enable_thinking": false}}',
                 )
-        steps: bool | str = st.checkbox("With evaluation steps", key=widget("steps"))
+        steps: bool | str = st.checkbox("Use evaluation steps", key=widget("steps"))
         if steps:
             text = st.text_area(
                 "Steps",
                 key=widget("steps_text"),
                 max_chars=MOST_STEPS,
                 height=110,
-                placeholder="If empty, the model writes the steps once, before the first score.",
+                placeholder="If you leave this empty, the model writes the steps once, before the first score.",
                 label_visibility="collapsed",
             )
             steps = text.strip() or True

@@ -23,7 +23,9 @@ def choose_golden(page: Opened) -> GoldenSummary:
         st.stop()
     wanted = state.url_id("golden")
     if wanted is not None and wanted not in goldens:
-        st.warning("This link points to a golden set that isn't in this project. Another one is shown instead.")
+        st.warning(
+            "This link points to a golden set that isn't in this project. Concord shows another golden set instead."
+        )
     if wanted not in goldens:
         judged = {view.golden_id for view in page.store.judges.all(page.project.project_id)}
         wanted = next((golden for golden in goldens if golden in judged), next(iter(goldens)))

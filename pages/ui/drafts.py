@@ -86,12 +86,12 @@ def draw_kept(page: Opened, editing: Editing, head: str = "") -> None:
     if editing.opened_at is None:
         return
     moved = (
-        (" Someone has saved another version since then. When you save yours, you will see both.")
+        (" Someone else has saved a new version since you opened this one. When you save yours, you will see both.")
         if head != editing.base
         else ""
     )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        words = f"Your unsaved text from {clock(editing.opened_at)} was kept.{moved if head else ''}"
+        words = f"Concord kept your unsaved text from {clock(editing.opened_at)}.{moved if head else ''}"
         st.markdown(f":material/history: {plain(words)}", width="content")
         st.button(
             "Start over from the saved version",

@@ -34,7 +34,7 @@ def say_error(error: Exception) -> bool:
     else:  # already logged by Streamlit, see `log_no_messages`
         st.error(
             f"Something went wrong on this screen ({plain(type(error).__name__)}). Reload the page. If it happens "
-            "again, report it with the trace from the app's log.",
+            "again, report it together with the stack trace from the app's log.",
             icon=":material/error:",
         )
     return True

@@ -26,18 +26,18 @@ from pages.ui.screens import plain
 from pages.ui.state import widget
 
 JUDGES = {
-    "offline": "Offline judge: free, fast, needs no key; not an LLM",
+    "offline": "Offline judge: free and fast, needs no key, isn't an LLM",
     "openai": "LLM at an OpenAI-compatible endpoint",
-    "hf": "LLM that the worker loads, from this installation's list",
+    "hf": "LLM from this installation's list, loaded by the worker",
     "scripted": "Scripted demo: a stand-in that follows a script",
 }
 WORDS: Mapping[str, Mapping[Any, str]] = {
     "preset": {name: f"{name} ({preset.n_drafts} drafts)" for name, preset in PRESETS.items()},
     "revisit": {
-        "racing": "racing: about a seventh of the calls, more with few items",
+        "racing": "racing: about a seventh of the calls (more with few items)",
         "full": "full: every draft on every item",
     },
-    "examples_by": {"scale": "the scale, the same for all", "similarity": "similarity to the item"},
+    "examples_by": {"scale": "the scale (the same examples for all items)", "similarity": "similarity to the item"},
     "split": {"sources": "other sources", "sources+systems": "other sources and other systems"},
 }
 
@@ -64,7 +64,7 @@ GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
     },
     {
         "Refining": {
-            "refine_gate": "Refinements must gain on unseen items",
+            "refine_gate": "Refinements must improve agreement on unseen items",
             "keep": "Criteria refined per round (K)",
         },
         "Drafting": {"reasons": "Show the raters' reasons"},
@@ -113,7 +113,8 @@ def choose_calibration(
         with st.container(border=True):
             st.text(f"{labels.n_labelled:,} labels on {labels.scale}, from {golden.n_sources:,} sources")
             st.caption(
-                "Half of the sources choose the criteria (calibration set). The other half is held out to test them."
+                "Half of the sources are used to choose the criteria (calibration set). The other half is held out "
+                "to test them."
             )
         definition = st.text_area(
             f"What {plain(aspect)} means, in a sentence (optional)", key=widget("definition"), max_chars=2000, height=90
@@ -170,7 +171,7 @@ def _choose_settings(spec: str) -> CalibrationSettings:
         label = "As in the paper"
         st.button(label, key=widget(label), on_click=st.session_state.update, args=(fields,))
         st.caption(
-            "The paper scores every draft on every item, accepts every refinement, and applies the single best "
+            "The paper scores every draft on every item, accepts every refinement, and applies only the best set of "
             "criteria. The model replies with only a rating."
         )
     values: dict[str, Any] = {}
@@ -188,7 +189,7 @@ def show_estimate(estimate: Estimate, *, offline: bool = False) -> None:
     """Draw calls and cost of the run before it starts; "—" if unknown."""
     tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)
     asking = {
-        "Maximum calls, approximately": f"{estimate.calls:,}",
+        "Maximum calls (approximate)": f"{estimate.calls:,}",
         "Tokens": tables.DASH if tokens is None else f"{tokens:,}",
         "Price": money(estimate.cost),
     }
@@ -233,13 +234,13 @@ def choose_judge(page: Opened, prefix: str = "", *, models_only: bool = False) -
     kind = st.radio("Judge", list(kinds), key=widget(f"{prefix}judge"), format_func=kinds.__getitem__, **look)
     if kind == "hf":
         key = widget(f"{prefix}local_model")
-        return f"hf:{st.selectbox('Model in the worker', settings.local_models, key=key, format_func=plain)}"
+        return f"hf:{st.selectbox('Model loaded by the worker', settings.local_models, key=key, format_func=plain)}"
     if kind != "openai":
         return str(kind)
     placeholder = "the model's name at the endpoint"
     model = st.text_input("Model", key=widget(f"{prefix}model"), placeholder=placeholder, **look).strip()
     base = st.text_input(
-        "Base URL (empty: OpenAI's own)",
+        "Base URL (leave empty for OpenAI)",
         key=widget(f"{prefix}base_url"),
         placeholder=settings.openai_base_url or "http://127.0.0.1:8000/v1",
         type="url",

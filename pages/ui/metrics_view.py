@@ -33,7 +33,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     offers = _offers(golden.golden_id, page)
     there = {entry.name for entry in page.store.judges.all(page.project.project_id, golden.golden_id, aspect)}
     st.caption(
-        "Metrics read the texts, never the labels. Each metric is a baseline for the judges and has its own scale."
+        "Metrics use the texts, never the labels. Each metric is a baseline for the judges and has its own scale."
     )
     # New boxes after each start, because browsers keep old ones checked
     prefix = widget(f"metrics_{golden.golden_id[-12:]}_{st.session_state.get(state.METRICS_RUN, '')}")
@@ -42,8 +42,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     places = st.columns(ACROSS, gap="medium")
     for place, metric in enumerate(possible):
         with places[place % ACROSS], st.container(gap="xxsmall"):
-            needs = ", ".join(sorted(metric.needs)) or "only the target"
-            name = f"{metric.name} (among the judges)" if metric.name in there else metric.name
+            needs = ", ".join(sorted(metric.needs)) or "only the judged text"
+            name = f"{metric.name} (already added)" if metric.name in there else metric.name
             help_words = plain(f"Needs: {needs}. Cost: {metric.cost}.")
             if st.checkbox(plain(name), key=f"{prefix}_{metric.name}", help=help_words):
                 chosen.append(metric.name)
@@ -54,14 +54,14 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             by_reason.setdefault(missing, []).append(metric.name)
     if by_reason:
         lacking = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in by_reason.items())
-        st.caption(plain(f"Not here: {lacking}."))
-    with st.expander("With your own model", icon=":material/deployed_code:"):
+        st.caption(plain(f"Not available here: {lacking}."))
+    with st.expander("Use your own model", icon=":material/deployed_code:"):
         typed = st.text_input(
-            "Others, separated by commas",
+            "Other metrics, separated by commas",
             key=f"{prefix}_models",
             placeholder="bertscore:MODEL, nli:FOLDER",
-            help="A Hugging Face id or a folder on the worker's machine, after bertscore:, nli:, regression: or "
-            "likelihood:.",
+            help="Enter bertscore:, nli:, regression: or likelihood:, followed by a Hugging Face ID or a folder on "
+            "the worker's machine.",
         )
     chosen += [name.strip() for name in typed.split(",") if name.strip()]
     problem = "A metric is listed twice. Remove one of them." if len(set(chosen)) < len(chosen) else ""
@@ -77,7 +77,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     known = dict.fromkeys(costs.get(name, "your own model: slow without a GPU") for name in chosen)
     words = "No metrics chosen yet. Metrics make no judge calls."
     if chosen:
-        words = f"{golden.n_items:,} items each, no calls. " + " ".join(
+        words = f"{golden.n_items:,} items for each metric, no calls. " + " ".join(
             f"{cost[0].upper()}{cost[1:]}." for cost in known
         )
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
@@ -112,7 +112,7 @@ def draw_run(page: Opened, golden: GoldenSummary) -> None:
             run_panel.draw_status(page, view)
             return
         if outcome.judges:
-            words = f"Added as judges of {', '.join(outcome.aspects)}: {', '.join(outcome.judges)}."
+            words = f"Added as judges for {', '.join(outcome.aspects)}: {', '.join(outcome.judges)}."
             st.success(plain(words), icon=":material/check:")
         if outcome.left_out:
             left_out = outcome.left_out.items()

@@ -64,7 +64,7 @@ def require_account() -> Account | None:
         if not st.secrets.load_if_toml_exists() and any(
             Path(file).is_file() for file in st.get_option("secrets.files")
         ):
-            _stop("No one can sign in, because secrets.toml can't be read. See the server's log.")
+            _stop("No one can sign in, because Concord can't read secrets.toml. See the server's log.")
         address = st.context.ip_address
         # Without accounts users can't be told apart, so only this machine is allowed.  None is this machine.
         if isinstance(address, str) and not is_loopback(address):
@@ -121,7 +121,7 @@ def _log_in(provider: str | None) -> None:
         st.login(provider)
     except (StreamlitAuthError, StreamlitMissingAuthlibError) as error:
         _log.error("signing in with %s: %s", provider or "the only provider", error)
-        state.leave_notice("Sign-in isn't fully set up. The server's log says what is missing.", good=False)
+        state.leave_notice("Sign-in isn't fully set up. The server's log shows what is missing.", good=False)
 
 
 def _draw_sign_out() -> None:
@@ -333,4 +333,4 @@ def gate(page: Acting, role: Role, *, disabled: bool = False, help: str | None =
     """Return `disabled` and `help` for a widget: disabled, with the reason, if the role is too low."""
     if may(page, role):
         return {"disabled": disabled, "help": help}
-    return {"disabled": True, "help": f"This requires the role {role}. Your role is {page.actor.role}."}
+    return {"disabled": True, "help": f"This requires the {role} role. Your role is {page.actor.role}."}

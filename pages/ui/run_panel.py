@@ -192,8 +192,8 @@ def note_imported(page: Opened, run: Run) -> bool:
     if not page.project.came_with(run):
         return False
     st.info(
-        "This run was imported and is read-only. To run anything in this project, start a calibration with a judge of "
-        "your choice.",
+        "This run was imported and is read-only. To run anything else in this project, start a calibration with a "
+        "judge of your choice.",
         icon=":material/inventory_2:",
     )
     return True
@@ -203,7 +203,8 @@ def draw_unread(page: Opened, run: Run) -> None:
     """Draw how many replies couldn't be read, and how to request them again."""
     if n := projects.unread_replies(page.store, run.run_id):
         st.text(
-            f"{counted(n, 'reply', 'replies')} couldn't be read. Start the run again. You pay only for these replies."
+            f"Concord couldn't read {counted(n, 'reply', 'replies')}. If you start the run again, you pay only for "
+            "these replies."
         )
 
 

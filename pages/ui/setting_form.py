@@ -14,7 +14,7 @@ from pages.ui.state import widget
 
 WORDS: Mapping[str, Mapping[Any, str]] = {
     "statistic": {name: STATISTIC_NAMES[name] for name in STATISTICS},
-    "level": {None: "automatic, by golden set"} | {name: LEVEL_NAMES[name] for name in LEVELS},
+    "level": {None: "automatic, based on the golden set"} | {name: LEVEL_NAMES[name] for name in LEVELS},
 }
 
 

@@ -128,7 +128,7 @@ def gap_words(item: ItemScore) -> str:
 def status_words(run: Run) -> str:
     if run.cancelling and not run.finished:
         return "cancelling"
-    return {"queued": "waiting", "budget": "cut by the budget"}.get(run.status, run.status)
+    return {"queued": "waiting", "budget": "stopped by the budget"}.get(run.status, run.status)
 
 
 def seconds_taken(run: Run, now: datetime) -> float | None:
@@ -177,7 +177,7 @@ def standing_words(entry: CriteriaEntry) -> str:
     if newest is None or group == UNMEASURED:
         return "not measured"
     if group == DROPPED_EARLY:
-        return f"dropped early, on {newest.alignment.n:,} items"
+        return f"dropped early, after {newest.alignment.n:,} items"
     return {
         "chosen": "chosen",
         "rejected": "rejected: no gain over its parent",
@@ -228,8 +228,8 @@ def alignment_columns(heading: str) -> dict[str, Column]:
         "criteria": Column(width=240),
         heading: Column(digits=2),
         "interval": Column("95 % interval"),
-        "n": Column(help="number of items (at system level, of systems)"),
-        "unread": Column(help="items whose replies contained no rating; never counted as a score"),
+        "n": Column(help="Number of items, or of systems at system level"),
+        "unread": Column(help="Number of items whose replies contained no rating. They never count as a score."),
     }
 
 

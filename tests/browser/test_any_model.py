@@ -84,9 +84,9 @@ def test_a_model_in_the_worker_scores_as_on_the_command_line(
     with serve(home) as url:
         known_as(url)
         page.goto(f"{url}/calibrate?project={project}&golden={golden_id}&aspect=quality&section=new")
-        settle("Before the start")
-        page.get_by_text("LLM that the worker loads, from this installation's list").click()
-        settle("Model in the worker")
+        settle("Before you start")
+        page.get_by_text("LLM from this installation's list, loaded by the worker").click()
+        settle("Model loaded by the worker")
         page.get_by_text("Advanced: search").click()
         enter(page.get_by_role("spinbutton", name="Budget in calls"), "200")
         calibrated(page, settle, judge)

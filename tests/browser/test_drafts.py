@@ -99,7 +99,7 @@ def test_bursts_are_kept_in_order_a_reload_brings_them_back_and_saving_ends_the_
         page.reload()
         area = opened(page, settle)
         expect(area).to_have_value(whole)
-        expect(page.get_by_text("Your unsaved text from")).to_be_visible()
+        expect(page.get_by_text("your unsaved text from")).to_be_visible()
 
         types(page, area, " Five.")
         page.close()  # before typing has rested
@@ -111,13 +111,13 @@ def test_bursts_are_kept_in_order_a_reload_brings_them_back_and_saving_ends_the_
 
         types(page, area, " Six.")
         page.keyboard.press("Control+Enter")  # saves, in the same breath
-        settle("Saved, but not re-scored", page)
+        settle("The edit was saved but not re-scored", page)
         newest = place.store.criteria.get(place.project_id, PARENT.criteria_id).head
         assert place.store.criteria.get(place.project_id, newest).text == f"{whole} Five. Six."
         assert place.draft() is None
         page.goto(place.form(url))
         expect(opened(page, settle)).to_have_value(TEXT)
-        assert not page.get_by_text("Your unsaved text from").count()
+        assert not page.get_by_text("your unsaved text from").count()
         assert not page.get_by_test_id("stException").count()
 
 

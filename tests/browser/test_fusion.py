@@ -87,7 +87,7 @@ def test_four_assistants_one_left_out_kept_and_applied(
     left_out = page.get_by_label(f"Remove {SHOWN[3]}")
     left_out.click()
     expect(left_out).to_have_count(0)
-    settle("Fusion by a language model")
+    settle("Fuse with a language model")
     page.get_by_role("radio", name="Result").click()
     expect(rows(page).first).to_be_visible(timeout=60_000)
     expect(rows(page).filter(has_text=SHOWN[3])).to_have_count(0)

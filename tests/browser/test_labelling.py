@@ -261,7 +261,7 @@ def test_two_raters_in_two_passes_on_one_aspect(page: Page, browser: Browser, pl
         for k, (hers, his) in enumerate(((2, 2), (4, 5), (3, 3))):
             strike(page, str(hers), "Enter", then=f"{k + 2} of 4 · {k + 1} done")
             strike(bo, str(his), "Enter", then=f"{k + 2} of 4 · {k + 1} done")
-        view(page, "Decide", "You're still rating: 1 item left in First look.")
+        view(page, "Decide", "You still have 1 item to rate in First look.")
         assert "2.67" not in page.content()  # neither golden labels nor the other's ratings
         page.get_by_role("button", name="Continue rating").click()
         stands(page, "4 of 4 · 3 done")
@@ -269,7 +269,7 @@ def test_two_raters_in_two_passes_on_one_aspect(page: Page, browser: Browser, pl
         strike(bo, "4", then="4 of 4 · 4 done")
         view(page, "Decide", "1 item to decide")
         expect(page.get_by_text("Label in the golden set: 2.67")).to_be_visible()
-        view(page, "Progress", "n = 4 items rated by two or more, 8 labels in all")
+        view(page, "Progress", "n = 4 items with two or more raters, 8 labels in all")
         second = _second_pass(page, place, drawn_anew)
         _rates_afresh(page, bo, place, second)
     finally:
@@ -303,7 +303,7 @@ def _rates_afresh(page: Page, bo: Page, place: Place, second: str) -> None:
     for k, his in enumerate((4, 5, 3)):
         strike(bo, str(his), "Enter", then=f"{k + 2} of 4 · {k + 1} done")
     strike(bo, "4", then="4 of 4 · 4 done")
-    view(bo, "Decide", "Keep all of them; new labels only fill gaps")
+    view(bo, "Decide", "Keep all existing labels, and use new labels only to fill gaps")
     bo.get_by_role("button", name="Freeze these labels").click()
     told(bo, "items. Labels: clarity on 4")
     frozen = place.store.goldens.load(place.store.goldens.all(place.project_id)[0].golden_id)

@@ -20,7 +20,7 @@ def start_calibration(page: Page, url: str, settle: Settle, enter: Settle, choos
     Every draft on every item and many rounds: long enough to be watched.
     """
     page.goto(f"{url}/calibrate?section=new")
-    settle("Before the start")
+    settle("Before you start")
     page.get_by_text("Advanced: search").click()
     choose("Revisit", "full: every draft on every item")
     enter(page.get_by_role("spinbutton", name="Refinement rounds"), "20")

@@ -30,12 +30,12 @@ def opened_item(page: Page) -> str:
 def calibrate(page: Page, url: str, settle: Settle, choose: Callable[..., None]) -> None:
     """A quick calibration of the sample project's first aspect."""
     page.goto(f"{url}/calibrate?section=new")
-    settle("Before the start")
+    settle("Before you start")
     page.get_by_text("Advanced: search").click()
     choose("Preset", "quick")
     settle("Held-out items")
     page.get_by_role("button", name="Start the calibration").click()
-    settle("Where judge and raters disagree")
+    settle("Where the judge and raters disagree")
     expect(page.get_by_role("button", name="Cancel")).to_have_count(0)  # the end of the run redraws the screen
     rest(page)
 
@@ -55,7 +55,7 @@ def test_triage_refine_and_accept(
 ) -> None:
     known_as(app_url, "Mia")  # Ann still rates in a pass of another test, and would be kept from labels
     calibrate(page, app_url, settle, choose)
-    page.get_by_text("Where judge and raters disagree").click()
+    page.get_by_text("Where the judge and raters disagree").click()
     settle("Reasons for the score")
     page.wait_for_url(re.compile("item="))
 
@@ -100,7 +100,7 @@ def test_triage_refine_and_accept(
     settle("Undone for 2 items.")
 
     page.get_by_text("Rounds", exact=True).click()
-    settle("Items shown at a time")
+    settle("Items shown to the model at once")
     page.get_by_role("button", name="Start the round").click()
     settle("to decide")
     expect(page.get_by_text("Of the 3 picked items")).to_be_visible()

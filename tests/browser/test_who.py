@@ -25,7 +25,7 @@ from tests.browser.conftest import call_me, enter_name, named
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Settle = Callable[..., None]
-HEAD = "Runs continue in the worker"
+HEAD = "Runs continue in the background"
 COOKIES = "document.cookie.split('; ').filter((one) => one.startsWith('concord-')).map((one) => one.split('=')[1])"
 
 
@@ -67,7 +67,7 @@ def test_no_link_says_who_its_reader_is_and_a_name_is_asked_for_before_the_first
     page: Page, context: BrowserContext, app_url: str, settle: Settle
 ) -> None:
     page.goto(f"{app_url}/calibrate?rater=Lin&section=new")
-    settle("Before the start")
+    settle("Before you start")
     named(page, "")
     start = page.get_by_role("button", name="Start the calibration")
     start.click()

@@ -95,7 +95,7 @@ def start_round(project: Project) -> dict[str, str]:
 
 def start_styles(project: Project) -> dict[str, str]:
     screen = open_judges(project, "Judging styles")
-    labelled(screen.checkbox, "With evaluation steps").check().run()
+    labelled(screen.checkbox, "Use evaluation steps").check().run()
     labelled(screen.text_input, "Model").set_value("fake-judge")
     labelled(screen.text_input, "Base URL").set_value(project.url)
     press(screen.run(), "Start the")

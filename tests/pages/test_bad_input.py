@@ -59,9 +59,9 @@ def test_five_hundred_criteria_are_one_list(store: Store, project_id: str, calib
     best = projects.load_calibration(store, calibrated.run_id).chosen[0]
     assert best.text.splitlines()[0] in texts(screen), "the best that was measured stands open, not one of the 500"
     screen.segmented_control(key="criteria_view").set_value("Versions").run()
-    assert len(frame_with(screen, "made from")) < 60, "what was not measured in full is shown when asked for"
+    assert len(frame_with(screen, "created from")) < 60, "what was not measured in full is shown when asked for"
     screen.toggle(key="form_lineage_all").set_value(True).run()
-    assert len(frame_with(screen, "made from")) > 500
+    assert len(frame_with(screen, "created from")) > 500
 
 
 @pytest.mark.parametrize("role", ["viewer", "annotator"])

@@ -67,7 +67,7 @@ def test_the_form_shows_the_cost_before_the_start(place: Place, form: AppTest) -
     form.radio(key="form_judge").set_value("scripted").run()
     request = CalibrationRequest(place.project_id, place.golden_id, "coherence", "scripted")
     estimate = projects.estimate(place.store, place.settings, request)
-    assert metrics(form)["Maximum calls, approximately"] == f"{estimate.calls:,}"
+    assert metrics(form)["Maximum calls (approximate)"] == f"{estimate.calls:,}"
     assert metrics(form)["Price"] == "$0.00"
     assert estimate.notes[0] in texts(form)
     choose(form, "Search", "Thorough")

@@ -90,7 +90,7 @@ def test_dropped_and_rejected_criteria_stand_below_the_complete(place: Place, ru
     place.add_criteria(replace(best, text="Lucky on few items."), run_id, 0.96, status="stopped")
     listed = grids(open_screen(SCREEN, run=run_id))[0]
     assert listed["Spearman, sample"].iloc[0] == pytest.approx(0.6)
-    assert listed["status"].iloc[-2:].tolist() == ["rejected: no gain over its parent", "dropped early, on 80 items"]
+    assert listed["status"].iloc[-2:].tolist() == ["rejected: no gain over its parent", "dropped early, after 80 items"]
 
 
 def test_no_two_rows_read_alike(run_id: str) -> None:
@@ -112,10 +112,10 @@ def test_an_edit_is_saved_with_its_author_and_rescored(place: Place, run_id: str
     assert (request.parent_id, request.run_id) == (best.criteria_id, run_id)
     assert screen.query_params["criteria"] == request.criteria_id
     assert screen.query_params["rescore"] == rescore
-    assert "The criteria are being scored now." in texts(screen)
+    assert "Concord is scoring these criteria now." in texts(screen)
 
 
-@pytest.mark.parametrize("way", ["Save mine as a separate version", "Drop mine"])
+@pytest.mark.parametrize("way", ["Save my version separately", "Discard my version"])
 def test_a_conflict_shows_both_texts_and_loses_none(place: Place, run_id: str, best: Criteria, way: str) -> None:
     screen = press(open_screen(SCREEN, run=run_id), "Edit")
     projects.save_edit(place.store.acting(Actor("Bo")), place.project_id, best.criteria_id, "Their text.", "Bo")

@@ -78,7 +78,7 @@ def test_a_part_is_left_out_and_the_figures_follow(full: Place) -> None:
     frame = table(choose_section(screen, "Result"))
     assert set(frame.loc[frame["role"] != "fusion", "judge"]) == {"one", "two"}
     labelled(choose_section(screen, "Set up").multiselect, "Parts of the fusion").set_value(["one"]).run()
-    assert "These judges can't be fused" in texts(screen)
+    assert "Concord can't fuse these judges" in texts(screen)
 
 
 def test_every_section_draws_and_shows_markup_as_letters(full: Place) -> None:
@@ -116,7 +116,7 @@ def test_parts_that_saw_nearly_everything_are_refused_in_words(shelf: Place) -> 
     add(shelf, "one", 1.0)
     add(shelf, "cheat", 0.1, kind="calibrated", seen=tuple(range(110)))
     page_text = texts(open_screen(SCREEN, **shelf.ids))
-    assert "These judges can't be fused" in page_text
+    assert "Concord can't fuse these judges" in page_text
     assert "no part has seen" in page_text
 
 

@@ -93,7 +93,7 @@ def test_the_link_to_the_drop_zone_opens_it_where_there_are_golden_sets(place: P
 
 def test_the_sample_is_shown_at_first_start_its_finding_first(place: Place) -> None:
     screen = open_screen(SCREEN)
-    assert "summaries: 144 items with labels of " in texts(screen)
+    assert "summaries: 144 items with labels for " in texts(screen)
     assert "144 items from 6 systems over 24 sources" in texts(screen)
     assert "72 labels to calibrate on" in texts(screen)
     assert screen.query_params["golden"] == place.golden_id
@@ -109,7 +109,7 @@ def test_a_file_is_mapped_by_alias_checked_and_frozen_after_a_name_is_given(
     screen = bring(place, "mine.csv", rows())
     assert value_of(screen, "Judged text") == "summary"
     assert "guessed from the name: Summary 0 of 0. · Summary 1 of 0. · Summary 2 of 0." in plainly(screen)
-    assert "by its name: 0-0 · 0-1 · 0-2" in plainly(screen)
+    assert "matched by name: 0-0 · 0-1 · 0-2" in plainly(screen)
     assert "60 items from 3 systems over 20 sources" in texts(screen)
     assert "a source and a text about it" in texts(screen)
     press(screen, FREEZE)
@@ -128,7 +128,7 @@ def test_a_wrong_column_can_be_corrected_and_leaves_its_other_part(place: Place)
     assert value_of(screen, "Kind of item") == "single"
     choose(screen, "Context", "summary")
     assert value_of(screen, "Kind of item") == "source_context_target"
-    assert "chosen here: The source of 0." in plainly(screen)
+    assert "chosen by you: The source of 0." in plainly(screen)
     press(screen, FREEZE)
     item = frozen(place).items[0]
     assert (item.target, item.context) == ("The source of 0.", "Summary 0 of 0.")
@@ -176,7 +176,7 @@ NAMED = "ticket,answer,Anna,Ben,Chris\n" + "".join(
 
 @pytest.mark.parametrize(
     ("answer", "aspects", "n_ratings"),
-    [("Raters of one aspect: use their mean", ["overall"], 30), ("One aspect each", ["anna", "ben", "chris"], 0)],
+    [("Raters for one aspect: use their mean", ["overall"], 30), ("One aspect each", ["anna", "ben", "chris"], 0)],
 )
 def test_columns_of_numbers_without_a_known_name_are_asked_about(
     place: Place, answer: str, aspects: list[str], n_ratings: int
@@ -185,7 +185,7 @@ def test_columns_of_numbers_without_a_known_name_are_asked_about(
     assert "Answer 1 question below" in texts(screen)
     assert "--map" not in texts(screen)
     assert button(screen, FREEZE).disabled
-    (question,) = [radio for radio in screen.radio if radio.label == "Anna, Ben, Chris hold numbers. What are they?"]
+    (question,) = [radio for radio in screen.radio if radio.label == "Anna, Ben, Chris contain numbers. What are they?"]
     press(question.set_value(answer).run(), FREEZE)
     golden = frozen(place)
     assert (list(golden.aspects), len(golden.ratings)) == (aspects, n_ratings)
@@ -193,7 +193,7 @@ def test_columns_of_numbers_without_a_known_name_are_asked_about(
 
 def test_columns_of_numbers_may_be_no_labels(place: Place) -> None:
     screen = bring(place, "named.csv", NAMED)
-    (question,) = [radio for radio in screen.radio if "hold numbers" in radio.label]
+    (question,) = [radio for radio in screen.radio if "contain numbers" in radio.label]
     screen = question.set_value("No labels").run()
     assert "Can't find a column of human labels. Choose it under “Columns”." in texts(screen)
     assert button(screen, FREEZE).disabled
@@ -214,7 +214,7 @@ def test_broken_rows_are_listed_and_freezing_is_off(place: Place) -> None:
     for row in listed[:33]:
         row["human_clarity"] = "excellent"
     screen = bring(place, "mine.csv", listed)
-    assert "This file can't be used yet. Expected a number, got 'excellent'" in texts(screen)
+    assert "Concord can't use this file yet. Expected a number, got 'excellent'" in texts(screen)
     errors = frame_with(screen, "severity").query("severity == 'error'")
     assert (errors["row"].iloc[0], errors["column"].iloc[0]) == (2, "human_clarity")
     (cause,) = errors["finding"]  # one message per cause
@@ -225,7 +225,7 @@ def test_broken_rows_are_listed_and_freezing_is_off(place: Place) -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "This file can't be used."),
+        (b"", "Concord can't use this file."),
         (b"only\nshort\n", "Can't find a column of human labels"),
         (b"target,human_x\n\xff\xfe\x00bad,1\nb,2\n", "1 warning under"),
         (",".join(f"human_a{k}" for k in range(300)).encode() + b",target\n" + b"1," * 300 + b"t\n", "200 aspects"),
@@ -257,7 +257,7 @@ RATED = "id,text,score_anna,score_ben\n" + "".join(
 
 @pytest.mark.parametrize(
     ("answer", "aspects"),
-    [("Raters of one aspect: use their mean", ["overall"]), ("One aspect each", ["anna", "ben"])],
+    [("Raters for one aspect: use their mean", ["overall"]), ("One aspect each", ["anna", "ben"])],
 )
 def test_columns_that_look_like_raters_are_confirmed_by_a_press(place: Place, answer: str, aspects: list[str]) -> None:
     screen = bring(place, "rated.csv", RATED)
@@ -275,7 +275,7 @@ def test_a_repeated_id_is_asked_about(place: Place) -> None:
         place, "twice.csv", "id,text,human_q\n" + "".join(f"{k % 9},Text {k} is here.,{k % 5 + 1}\n" for k in range(10))
     )
     assert "--values" not in texts(screen)
-    (question,) = [radio for radio in screen.radio if "have the same id" in radio.label]
+    (question,) = [radio for radio in screen.radio if "have the same ID" in radio.label]
     assert question.label.startswith("Rows 2 and 11 ")
     press(question.set_value("Two items: keep both").run(), FREEZE)
     assert frozen(place).item_ids[-1] == "0 (row 11)"
@@ -308,8 +308,8 @@ MADE = {}
 @pytest.mark.parametrize(
     ("name", "answer", "labels"),
     [
-        ("g99.csv", "No: leave it out", 10),
-        ("g99.csv", "Yes: keep it", 12),
+        ("g99.csv", "No, leave it out", 10),
+        ("g99.csv", "Yes, keep it", 12),
     ],
 )
 def test_what_values_mean_is_asked_before_a_file_is_frozen(
@@ -325,6 +325,6 @@ def test_what_values_mean_is_asked_before_a_file_is_frozen(
 
 def test_labels_whose_lowest_is_the_best_can_be_reversed(place: Place) -> None:
     screen = bring(place, "marks.csv", f"item_id,target,human_mark\n{MARKS}")
-    choose(screen, "Reverse, because the lowest label is the best", ["human_mark"])
+    choose(screen, "Reverse the scale, because the lowest label is the best", ["human_mark"])
     press(screen, FREEZE)
     assert frozen(place).aspects["mark"].values == (5, 4, 3, 2, 1) * 2

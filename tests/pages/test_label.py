@@ -153,7 +153,7 @@ def test_a_pass_of_several_is_begun_from_the_form(store: Store, asked: Asked, op
     screen = choose(open_label(), "Raters", 2)
     # 6 items, 20 asked for everybody but there are 6: two raters label 6 each
     assert "by 2 raters: 12 ratings, at most 6 each" in finding_of(screen)
-    choose(screen, "Items for all raters first", 2)
+    choose(screen, "Items that all raters rate first", 2)
     assert "by 2 raters: 8 ratings, at most 4 each" in finding_of(screen)
     choose(screen, "Name of the pass", HOSTILE)
     press(screen, "Begin this pass")
@@ -185,7 +185,7 @@ def test_a_link_to_an_unknown_pass_says_so(store: Store, asked: Asked, open_labe
     known = asked.begin(store)
     screen = open_label(labelling="<b>gone</b>")
     assert (
-        "This link points to a labelling pass that isn't in this project. The newest pass is shown instead."
+        "This link points to a labelling pass that isn't in this project. Concord shows the newest pass instead."
         in texts(screen)
     )
     assert screen.query_params["labelling"] == known
@@ -298,8 +298,8 @@ def test_levels_are_explained_by_reviewers_at_the_buttons_and_nobody_overwrites_
     levels = ["1 (lowest)", "2", "3", "4", "5 (highest)", "0 (lowest)", "100 (highest)"]
     assert [one.label for one in screen.main.text_input] == levels
     screen.main.text_input[4].set_value(HOSTILE)
-    press(screen, "Save the levels of clarity")
-    assert "The levels of clarity are saved" in texts(screen)
+    press(screen, "Save the level descriptions for clarity")
+    assert "The level descriptions for clarity are saved" in texts(screen)
     st.cache_data.clear()  # raters see new levels within seconds
     harmless(view(screen, "Label"))
     assert [one.label for one in screen.button if one.label.startswith("**5** ")]
@@ -308,8 +308,8 @@ def test_levels_are_explained_by_reviewers_at_the_buttons_and_nobody_overwrites_
     view(screen, "Progress")
     projects.set_anchors(store, asked.project_id, asked.golden_id, "clarity", {5: "Bo's"})
     screen.main.text_input[0].set_value("mine")
-    press(screen, "Save the levels of clarity")
-    assert "You had written: 1: mine" in texts(screen)
+    press(screen, "Save the level descriptions for clarity")
+    assert "You wrote: 1: mine" in texts(screen)
     assert projects.get_anchors(store, asked.project_id, asked.golden_id, "clarity").texts == {5.0: "Bo's"}
 
 
@@ -399,10 +399,13 @@ def test_texts_are_shown_letter_by_letter(sit: Open) -> None:
 
 def test_all_done(sit: Open) -> None:
     screen = strike(sit(limit=2, shared=2), "3", "enter", "3", "enter")
-    assert "All 2 of your items are labelled" in texts(screen)
+    assert "You have labelled all 2 of your items" in texts(screen)
     assert place_of(screen) == "2 of 2 · 2 done"
     press(screen, "Review your labels")
     assert shown(screen).item_id == "i0"
+
+
+TYPE_FIRST = "Rate this item first: type a number from 0 to 100, then press Enter."
 
 
 @pytest.mark.parametrize(
@@ -412,8 +415,8 @@ def test_all_done(sit: Open) -> None:
         ("X", None, None, ""),
         ("3.5", 1.0, None, "3.5 isn't on the scale. Type a number from 0 to 100 in steps of 1."),
         ("101", None, None, "101 isn't on the scale. Type a number from 0 to 100."),
-        ("nan", None, None, "“nan” isn't a number. Rate this item first: type a number from 0 to 100, then Enter."),
-        ("", None, None, "Rate this item first: type a number from 0 to 100, then Enter."),
+        ("nan", None, None, f"“nan” isn't a number. {TYPE_FIRST}"),
+        ("", None, None, TYPE_FIRST),
     ],
 )
 def test_what_was_typed_as_a_number(text: str, step: float | None, value: float | None, wrong: str) -> None:
@@ -444,7 +447,7 @@ def test_pairs_stand_side_by_side_and_are_rated_by_side(store: Store, asked: Ask
     golden_id = projects.add_golden(store, asked.project_id, golden)
     screen = sit(golden_id=golden_id, aspects=(LabelAspect("preference", PREFERENCES),))
     assert "Second 0" in texts(screen)
-    assert "Which of the two is better?" in texts(screen)
+    assert "Which text is better?" in texts(screen)
     named = [button.label for button in screen.button if button.label.startswith("**")]
     assert named == ["**1** A is better", "**2** a tie", "**3** B is better"]
     strike(screen, "3")
@@ -475,9 +478,9 @@ def view(screen: AppTest, name: str) -> AppTest:
 def test_progress_and_agreement(rated: str, open_label: Open) -> None:
     screen = view(open_label(labelling=rated, who="Rev"), "Progress")
     assert grids(screen)[0].to_numpy().tolist() == [["Ann", 3, 6, 50], ["Bo", 3, 6, 50]]
-    assert "too little on clarity" in finding_of(screen)
+    assert "Raters don't agree enough on clarity" in finding_of(screen)
     assert "3 of 6 items" in texts(screen)
-    assert "n = 3 items rated by two or more, 6 labels in all" in texts(screen)
+    assert "n = 3 items with two or more raters, 6 labels in all" in texts(screen)
 
 
 def test_nobody_has_joined_yet(store: Store, asked: Asked, open_label: Open) -> None:
@@ -489,7 +492,7 @@ def test_nobody_has_joined_yet(store: Store, asked: Asked, open_label: Open) -> 
 
 def test_whoever_still_rates_sees_no_labels_until_they_stop(rated: str, open_label: Open) -> None:
     screen = view(open_label(labelling=rated), "Decide")
-    assert "You're still rating: 3 items left in first." in texts(screen)
+    assert "You still have 3 items to rate in first." in texts(screen)
     assert not grids(screen)
     press(screen, "Stop rating")
     assert "1 item to decide" in finding_of(screen)
@@ -502,12 +505,12 @@ def test_other_screens_show_labels_to_whoever_still_rates_only_when_asked(asked:
     def parts() -> bool:
         return "Part" in [control.label for control in screen.segmented_control]
 
-    assert "You're still rating: 3 items left in first." in texts(screen)
+    assert "You still have 3 items to rate in first." in texts(screen)
     assert not parts()
-    press(screen, "Show them anyway")
+    press(screen, "Show the labels anyway")
     assert parts()
     screen.session_state[state.RATER] = "Bo"
-    assert "You're still rating" in texts(screen.run())
+    assert "You still have" in texts(screen.run())
 
 
 def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_label: Open) -> None:
@@ -528,10 +531,10 @@ def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_
     log = store.events.all(asked.project_id, Adjudicated)
     assert [(one.actor, one.reason) for one in log] == [("Rev", "rule 3")]
 
-    assert "1 item still to decide" in texts(screen)
+    assert "You haven't decided 1 item yet" in texts(screen)
     assert screen.radio[0].options == [
-        "Keep all of them; new labels only fill gaps",
-        "Replace them if there is a new label or decision",
+        "Keep all existing labels, and use new labels only to fill gaps",
+        "Replace existing labels that have a new label or decision",
     ]
     press(screen, "Freeze these labels")  # keeps them, which is the usual choice
     assert "no new labels to freeze" in texts(screen)

@@ -42,8 +42,8 @@ def test_what_a_calibration_proposed_is_signed_off_and_in_use(store: Store, line
     screen = open_screen("0_overview", aspect=ASPECT)
     assert screen.header[0].value.replace("\\", "").startswith(("Caution: version 1", "Not yet: version 1"))
     shown = metrics(screen)
-    assert re.fullmatch(r"0\.\d\d", shown["Agreement of the judge with raters"])
-    assert shown["Agreement of the raters with each other"] == "—"
+    assert re.fullmatch(r"0\.\d\d", shown["Agreement between judge and raters"])
+    assert shown["Agreement between raters"] == "—"
     assert "only one label per item" in texts(screen)
     assert "Version 1 is waiting for approval" in texts(screen)
     press(screen, "Approve and use it")
@@ -93,7 +93,7 @@ def test_an_empty_project_begins_in_a_press(empty: Place) -> None:
     assert "Your own data" in texts(screen)
     assert "demo" in texts(screen)
     press(screen, "Add the sample summaries")
-    assert "There is no judge of coherence yet: summaries has 144 labelled items." in texts(screen)
+    assert "There is no judge for coherence yet: summaries has 144 labelled items." in texts(screen)
 
 
 def test_a_golden_set_without_labels_says_what_to_do(empty: Place) -> None:
@@ -104,4 +104,4 @@ def test_a_golden_set_without_labels_says_what_to_do(empty: Place) -> None:
 
 def test_a_long_aspect_is_said_whole(empty: Place) -> None:
     empty.add_golden(golden_of(aspects=["x" * 100]))
-    assert f"There is no judge of {'x' * 100} yet" in texts(open_screen("0_overview", project=empty.project_id))
+    assert f"There is no judge for {'x' * 100} yet" in texts(open_screen("0_overview", project=empty.project_id))

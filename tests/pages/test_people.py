@@ -247,7 +247,7 @@ def test_a_file_of_secrets_that_cannot_be_read_lets_nobody_in(
     monkeypatch.setattr(st, "get_option", lambda name: [str(broken)] if name == "secrets.files" else found(name))
     monkeypatch.setattr(Secrets, "load_if_toml_exists", lambda self: False)
     screen = run(prepared("10_runs", project=project))
-    assert "secrets.toml can't be read" in texts(screen)
+    assert "Concord can't read secrets.toml" in texts(screen)
     assert SECRET not in everything(screen)
 
 
@@ -314,7 +314,7 @@ def test_a_start_is_off_with_the_reason_where_the_role_is_too_low(
     role = {"vi": "viewer", "ann": "annotator"}[who]
     assert f"Your role is {role}" in texts(screen)
     assert button(screen, label).disabled
-    assert button(screen, label).help == f"This requires the role reviewer. Your role is {role}."
+    assert button(screen, label).help == f"This requires the reviewer role. Your role is {role}."
     assert button(screen, "New project").disabled
 
 

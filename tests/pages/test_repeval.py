@@ -113,7 +113,7 @@ def test_choices_reach_the_request(bench: Bench) -> None:
 
 def test_what_cannot_start_is_told_before_the_button(bench: Bench) -> None:
     screen = open_screen(SCREEN, **{**bench.ids, "aspect": "flat"})
-    assert "RepEval can't start with these settings" in texts(screen)
+    assert "Concord can't start RepEval with these settings" in texts(screen)
     assert not has_button(screen, "Read the hidden states")
 
 

@@ -42,7 +42,7 @@ def found_report(store: Store, calibrated: Any) -> Any:
 @pytest.mark.parametrize("section", ["report", "evidence", "export", "drift"])
 def test_without_a_calibration_it_says_what_to_do(whole: Callable[..., AppTest], section: str) -> None:
     screen = whole(aspect=HOSTILE_ASPECT, section=section)
-    assert "There is no judge of" in texts(screen)
+    assert "There is no judge for" in texts(screen)
     assert "<b>" not in as_sent(screen)
     assert "[x](" not in as_sent(screen)
     assert not screen.get("download_button")
@@ -57,7 +57,7 @@ def test_without_a_calibration_judges_that_were_brought_in_are_found_on_compare(
     judge = JudgeScores("<b>Theirs", "imported", HOSTILE_ASPECT, values, on_scale=False)
     projects.add_judge(store, project.project_id, golden_id, judge)
     screen = whole(aspect=HOSTILE_ASPECT)
-    assert "There is no judge of" in texts(screen) and "Theirs, see Compare" in texts(screen)
+    assert "There is no judge for" in texts(screen) and "Theirs, see Compare" in texts(screen)
     assert any("/compare" in link.proto.url for link in screen.get("link_button"))
 
 
@@ -151,7 +151,7 @@ def test_a_version_without_held_out_figures_says_so_and_can_be_measured(
     assert "Version 2 hasn't been measured on held-out items" in texts(screen)
     assert "not measured on held-out items)" in labelled(screen.selectbox, "Judge").options[0]
     press(screen, "Measure it")
-    assert "Version 2 is being measured" in texts(whole(version="2"))
+    assert "Concord is measuring version 2" in texts(whole(version="2"))
     drive(store, settings, store.runs.all(project.project_id)[0].run_id)
     measured = whole(version="2")
     assert "No one here has approved version 2." in texts(measured)

@@ -45,7 +45,7 @@ def add_newer(place: Place) -> None:
 def test_newer_labels_are_asked_for_then_a_recheck_is_started_and_its_answer_drawn(place: Place) -> None:
     calibrate(place, QUICK, ASPECT)
     shown = screen(place)
-    assert f"No other golden set in this project has labels of {ASPECT}" in texts(shown)
+    assert f"No other golden set in this project has labels for {ASPECT}" in texts(shown)
     assert not has_button(shown, "Recheck")
     add_newer(place)
     shown = screen(place)

@@ -56,7 +56,7 @@ def test_out_and_in_again(store: Store, settings: Settings) -> None:
     assert download.proto.label == "Download the project"
     screen = bring(importing(settings), file.read_bytes())
     press(screen, "Import this project")
-    assert "Mine was imported as Mine (2), because its name is already taken" in texts(screen)
+    assert "Mine was imported as Mine (2), because that name is already taken" in texts(screen)
     new = store.projects.all()[-1]
     assert screen.query_params["project"] == new.project_id
     assert [golden.name for golden in store.goldens.all(new.project_id)] == ["set"]
@@ -71,7 +71,7 @@ def test_a_hostile_name_is_shown_as_it_is(store: Store, settings: Settings, fore
 
 def test_a_file_that_is_refused(store: Store, settings: Settings, foreign: bytes) -> None:
     screen = press(bring(importing(settings), foreign[:-30]), "Import this project")
-    assert "rejected; nothing was imported" in texts(screen)
+    assert "rejected this file and imported nothing" in texts(screen)
     assert "cut short" in texts(screen)
     assert len(store.projects.all()) == 1
 

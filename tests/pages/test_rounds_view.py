@@ -86,7 +86,7 @@ def test_a_round_asks_for_what_was_chosen(
     screen.pills(key="form_round_sizes").set_value([2]).run()
     screen.number_input(key="form_round_trials").set_value(3).run()
     calls = projects.round_cost(real.store, real.run_id, 1, RoundSettings(sizes=(2,), trials=3))
-    assert f"At most 3 proposals and {calls} calls." in texts(screen)
+    assert f"This makes at most 3 proposals and {calls} calls." in texts(screen)
     press(screen, "Start the round")
     run = projects.run_view(real.store, screen.query_params["round"])
     request = run.request
@@ -176,9 +176,9 @@ def test_its_items_can_be_read_from_here(opened: Open, round_id: str) -> None:
 def test_all_versions_are_listed_ancestors_first(real: Any, round_id: str, best: Criteria) -> None:
     screen = open_screen("4_criteria", project=real.project_id, criteria=best.criteria_id, section="versions")
     family = real.store.criteria.all(real.project_id, ASPECT, real.golden_id)
-    shown = frame_with(screen, "made from")
+    shown = frame_with(screen, "created from")
     names = list(shown["criteria"])
-    for place, parents in enumerate(shown["made from"]):
+    for place, parents in enumerate(shown["created from"]):
         assert all(parent not in names or names.index(parent) < place for parent in filter(None, parents.split(", ")))
     assert any("version" in judge for judge in shown["judge"] if judge)
     assert len(shown) == sum(tables.group_of(entry) != tables.UNMEASURED for entry in family)

@@ -43,7 +43,7 @@ def test_no_worker_alive_is_told_and_an_external_one_named_as_such(
     monkeypatch.setenv("CONCORD_WORKER", "auto")
     monkeypatch.setattr(projects, "ensure_worker", lambda settings: None)
     st.cache_resource.clear()
-    assert "One should start within seconds" in texts(open_screen(SCREEN))
+    assert "A worker should start within seconds" in texts(open_screen(SCREEN))
 
 
 def test_every_state_is_listed_with_its_cost_and_error(place: Place) -> None:
@@ -197,4 +197,4 @@ def test_what_could_not_be_read_is_counted(place: Place) -> None:
     cut_off = '{"text": "Sc", "finish": "length"}'
     place.store.replies.of_run(run_id).put_replies([("reply:1", cut_off), ("reply:2", cut_off)])
     screen = open_screen(SCREEN, run=run_id)
-    assert "2 replies couldn't be read." in texts(screen)
+    assert "Concord couldn't read 2 replies." in texts(screen)

@@ -59,13 +59,13 @@ def test_a_draft_from_before_somebody_elses_version_meets_the_conflict(
     projects.keep_draft(ann, reviewed.project_id, subject, "What Ann wants.", base=reviewed.best)
     projects.save_edit(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, "What Bo wants.")
     screen = open_criteria("Ann", criteria=reviewed.best, edit="1")
-    assert "Someone has saved another version since then" in texts(screen)
+    assert "Someone else has saved a new version since you opened this one" in texts(screen)
     press(screen, "Save and re-score")
     assert "What Bo wants." in texts(screen)
     kept = projects.draft_of(ann, reviewed.project_id, subject)
     assert kept is not None
     assert kept.text == "What Ann wants."
-    press(screen, "Save mine as a separate version")
+    press(screen, "Save my version separately")
     assert projects.draft_of(ann, reviewed.project_id, subject) is None
     newest = store.criteria.get(reviewed.project_id, reviewed.best).head
     assert store.criteria.get(reviewed.project_id, newest).text == "What Ann wants."

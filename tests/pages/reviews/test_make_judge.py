@@ -49,7 +49,7 @@ def test_an_edit_of_one_of_several_takes_its_place_unless_it_is_to_be_alone(
     screen.session_state[f"form_make_{edit}"] = True
     run(screen)
     (way,) = [radio for radio in screen.radio if radio.label == "Use these criteria"]
-    assert way.options == ["instead of the text they were edited from, with 2 other sets of criteria", "alone"]
+    assert way.options == ["in place of their previous text, with 2 other sets of criteria", "alone"]
     assert way.value == tuple(edit if known == reviewed.best else known for known in first)
     way.set_value((edit,)).run()
     press(screen, "Measure it")

@@ -68,7 +68,7 @@ def test_a_review_stays_open_where_the_browser_still_sends_what_stood_before_it(
 
 def test_nothing_to_review(review: Open) -> None:
     assert "Nothing to review" in texts(review("Ann", view="", aspect="fluency"))
-    assert "Nothing is open" in texts(review("Ann", aspect="fluency"))
+    assert "No open points" in texts(review("Ann", aspect="fluency"))
 
 
 def test_votes_of_two_browsers_are_hidden_until_both_are_in(
@@ -96,7 +96,7 @@ def test_who_may_label_but_not_review_votes_and_decides_nothing(
     monkeypatch.setattr("pages.ui.people.Actor", lambda name, **given: Actor(name, "annotator"))
     screen = press(press(review("Ann"), "Join the review"), "Against")
     assert [(vote.actor, vote.choice) for vote in first(store, where).votes] == [("Ann", "against")]
-    assert "A reviewer records the decision" in texts(screen)
+    assert "Only a reviewer can record the decision" in texts(screen)
     assert not any(widget.label == "Accept" for widget in screen.button)
 
 
@@ -133,6 +133,6 @@ def test_every_point_can_be_decided(store: Store, where: tuple[str, str, str], r
         assert any(metric.label == "Raters" for metric in screen.metric) == of_item
         harmless(screen)
         press(write(screen, "Reason", "because"), "Reject")
-    assert "Nothing is open" in texts(screen)
+    assert "No open points" in texts(screen)
     assert len(projects.open_review(store, *where).decided) == len(of_items)
     assert not any(widget.label == "Reject" for widget in screen.button)

@@ -42,7 +42,7 @@ def test_a_refined_version_shows_the_items_it_was_made_from(store: Store, review
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=proposal.criteria.criteria_id)
     screen.session_state["form_criteria_origin"] = True
     screen.run()
-    assert "The misaligned items it was shown" in texts(screen)
+    assert "Misaligned items used for refining" in texts(screen)
     shown = frame_with(screen, "under the parent")
     assert shown["item"].tolist() == list(proposal.criteria.provenance.item_ids)
     scores = {

@@ -48,7 +48,7 @@ def test_what_can_be_computed_is_offered_and_the_rest_named_with_its_reason(scre
 
 def test_what_it_takes_stands_beside_the_button(screen: AppTest) -> None:
     box(screen, "overlap").check().run()
-    assert "4 items each, no calls. Free; about a second for 1,000 items with one reference." in [
+    assert "4 items for each metric, no calls. Free; about a second for 1,000 items with one reference." in [
         line.value for line in screen.text
     ]
     screen.text_input[0].set_value("nli:a").run()
@@ -72,9 +72,9 @@ def test_a_choice_is_computed_and_texts(
     assert button(screen, "Compute").disabled, "the choice is empty again"
     drive(store, settings, run.run_id)
     screen.run()
-    assert "Added as judges of wit: overlap, metric_ter." in texts(screen)
+    assert "Added as judges for wit: overlap, metric_ter." in texts(screen)
     assert f"metric_{HOSTILE} was left out: it gave the same score, 1, to all 4 items that it scored." in texts(screen)
-    assert box(screen, "overlap").label == "overlap \\(among the judges\\)"
+    assert box(screen, "overlap").label == "overlap \\(already added\\)"
     assert len(store.judges.all(run.project_id)) == 2
 
 
