@@ -25,7 +25,7 @@ FOLLOWS, RANKING, SEARCH, FIGURES = SECTIONS = (
     "Search",
     "All figures",
 )
-DIFFER = "Where judge and raters disagree"
+DIFFER = "Where the judge and raters disagree"
 
 
 def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
