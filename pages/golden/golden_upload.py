@@ -184,7 +184,7 @@ def _draw_finding(built: BuiltGolden, n_open: int) -> None:
         errors = [error for error in errors if not error.message.startswith(NO_LABELS)]
     if n_open and all(_is_asked(error.message) for error in errors):
         st.info(
-            (f"{read} Answer {counted(n_open, 'question')} below, then freeze the golden set."), icon=":material/help:"
+            f"{read} Answer {counted(n_open, 'question')} below, then freeze the golden set.", icon=":material/help:"
         )
     elif errors:
         message = min((error.message for error in errors), key=_is_asked)

@@ -289,7 +289,7 @@ def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> d
         confirmed = sure.checkbox(
             "confirmed",
             key=f"{key}_sure",
-            help=("Concord detected this scale from the labels. Select the checkbox if the scale is correct."),
+            help="Concord detected this scale from the labels. Select the checkbox if the scale is correct.",
         )
         if confirmed or (bottom, top) != (scale.low, scale.high):
             scales[row.aspect] = Scale(bottom, top, scale.step, given=True)

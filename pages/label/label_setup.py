@@ -62,7 +62,7 @@ def draw(page: Opened) -> None:
             "items",
             "Items",
             (1, golden.n_items, USUAL_ITEMS),
-            ("Concord uses the first items in the chosen order."),
+            "Concord uses the first items in the chosen order.",
         )
     with st.expander("Scale, order, instructions and name", icon=":material/tune:"):
         names = dict.fromkeys(" ".join(visible_name(name).split()) for name in chosen)

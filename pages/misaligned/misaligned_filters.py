@@ -24,7 +24,7 @@ KNOWN: Mapping[str, Sequence[str]] = {
 LABELS = {
     "sides": "The judge is",
     "found": "Triage",
-    "changed": ("Compared with the parent version"),
+    "changed": "Compared with the parent version",
     "systems": "System",
 }
 

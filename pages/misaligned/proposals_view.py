@@ -30,7 +30,7 @@ COLUMNS = {
     "inner fold": Column(
         digits=2,
         signed=True,
-        help=("Agreement of the proposal minus that of its parent, on items that weren't used to write any proposal"),
+        help="Agreement of the proposal minus that of its parent, on items that weren't used to write any proposal",
     ),
     "interval": Column("95 % interval"),
     "n": Column(help="Number of items in the inner fold"),

@@ -111,7 +111,7 @@ def _draw_form(selection: Selection) -> None:
         )
     with right:
         sizes = st.pills(
-            "Items shown to the model at a time",
+            "Items shown to the model at once",
             SIZES,
             selection_mode="multi",
             default=[1, 2, 4],

@@ -75,7 +75,7 @@ def test_a_store_that_cannot_be_opened_is_told_in_words(place: Place, monkeypatc
 
 def test_a_link_to_a_project_that_is_not_here_says_so(place: Place) -> None:
     screen = open_screen("10_runs", project="nowhere", golden="g")
-    assert "This link points to a project that isn't in this installation." in texts(screen)
+    assert "This link points to a project that isn't here." in texts(screen)
     assert screen.sidebar.selectbox[0].value == place.project_id
     assert "golden" not in screen.query_params
     assert "points to a project" not in texts(open_screen("10_runs"))
