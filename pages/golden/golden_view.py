@@ -84,7 +84,7 @@ def _draw_next(page: Opened, golden: GoldenSummary, n: int) -> None:
     if not golden.aspects:
         words = "**Next:** have raters label these items. Calibrating a judge requires labels."
     elif not calibrate:
-        words = f"**Next:** label more items. Calibration would have {counted(n, 'label')} but requires {LEAST} or more."
+        words = f"**Next:** label more items. Calibration would have {counted(n, 'label')} but needs at least {LEAST}."
     elif n < ENOUGH:
         words = (
             "**Next:** calibrate a judge, or label more items first. Half of the sources are held out, which leaves "
