@@ -37,8 +37,8 @@ def connected(address: str) -> Any:
         import ray
     except ImportError as error:
         raise JobError(
-            f"CONCORD_RAY or --ray specifies a cluster ({address}), but ray is not installed here. Install it on every "
-            f'node (pip install "ray[data]=={RAY}"), or remove that setting to use this machine alone.'
+            f"CONCORD_RAY or --ray specifies a cluster ({address}), but Ray isn't installed on this machine. "
+            f'Install it on every node (pip install "ray[data]=={RAY}"), or remove the setting to use only this host.'
         ) from error
     with _connecting:
         if not ray.is_initialized():
@@ -64,8 +64,8 @@ def _find_head(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise JobError(
-            f"No Ray cluster responds at {address} ({error}). Check that its head is running there (ray start --head "
-            f"--node-ip-address=HEAD --port={port}), that this host can reach it, and that the address is correct."
+            f"No Ray cluster responds at {address} ({error}). Check that the address is correct, that the head node is "
+            f"running there (ray start --head --node-ip-address=HEAD --port={port}), and that this host can reach it."
         ) from error
 
 
@@ -94,9 +94,9 @@ def plain_errors(address: str) -> Iterator[None]:
     except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         raise JobError(
             f"The Ray cluster at {address} failed: {_message(error)}. Check `ray status`: every node needs the same "
-            f"Python, ray=={RAY}, enough memory, and connections to all others, and this host must be a node too. With "
-            "a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH here as there. Finished work is saved, so the "
-            "run can be resumed."
+            f"Python version, ray=={RAY}, enough memory, and connections to all other nodes. This host must also be a "
+            "node. If the cluster uses a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH on this host too. "
+            "Finished work is saved, so you can resume the run."
         ) from error
 
 

@@ -52,8 +52,7 @@ def saving(path: Path, refused: type[ConcordError] = UsageError) -> Iterator[Pat
         if error.errno in FULL:
             full = ConcordError if issubclass(refused, UsageError) else refused
             raise full(
-                f"{path} can't be written, because the disk is full. Nothing was changed. Free some space and try "
-                "again."
+                f"{path} can't be written because the disk is full. Nothing was changed. Free some space and try again."
             ) from error
         raise refused(f"{path} can't be written ({error.strerror or error}). Choose another location.") from error
 
@@ -78,7 +77,7 @@ def small_text(path: Path, option: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{option}: {path} can't be read as text ({error}). Save it as UTF-8.") from error
     if len(text) > _LONGEST_TEXT:
-        raise UsageError(f"{option}: {path} has more than {_LONGEST_TEXT:,} characters.")
+        raise UsageError(f"{option}: {path} has more than {_LONGEST_TEXT:,} characters. Shorten the file.")
     return text
 
 

@@ -119,7 +119,7 @@ def run_job(
                     line = process.stdout.readline(_LONGEST) if process.stdout else b""
                     size += len(line)
                     if most and size > most:
-                        raise RefusedError(f"The unpacked file is larger than {most // _MB} MB. Split it.")
+                        raise RefusedError(f"The unpacked file is larger than {most // _MB} MB. Split the file.")
                     if line[:1] == _END:
                         return
                     if line[:1] != _VALUE or not line.endswith(b"\n"):
@@ -147,9 +147,11 @@ def _refusal(kind: bytes, rest: bytes, allowed: Mapping[str, int]) -> RefusedErr
     if kind == _SPENT:
         spent = "memory" if rest.strip() == b"memory" else "time"
         return RefusedError(
-            f"Reading it takes more {spent} than Concord allows for a file of its size ({limits}). Split the file."
+            f"Reading the file takes more {spent} than Concord allows for this file size ({limits}). Split the file."
         )
-    return RefusedError(f"It can't be read within {limits}, or its data is damaged. Save the file again, or split it.")
+    return RefusedError(
+        f"The file can't be read within {limits}, or its data is damaged. Save the file again, or split it."
+    )
 
 
 # ── in the process that decodes ────────────────────────────────────────────────────────────────────────────────
@@ -201,7 +203,7 @@ def _out_of_time(*_: object) -> None:
 
 # ── jobs: Parquet and workbooks ──────────────────────────────────────────────────────────────────────────────
 
-MORE_ROWS = "Split it."
+MORE_ROWS = "Split the file."
 PARQUET_ROWS = 64
 
 
@@ -309,7 +311,7 @@ def _bound_workbook(file: IO[bytes], limit: int) -> None:
     try:
         with zipfile.ZipFile(file) as packed:
             if sum(entry.file_size for entry in packed.infolist()) > limit:
-                raise GoldenError(f"The unpacked workbook is larger than {limit >> 20} MB. Split it.")
+                raise GoldenError(f"The unpacked workbook is larger than {limit >> 20} MB. Split the file.")
             if "[Content_Types].xml" not in packed.namelist():
                 raise GoldenError("This isn't an XLSX workbook.")
             for entry in packed.infolist():

@@ -102,7 +102,9 @@ def ray_address(raw: str, where: str) -> str:
     host, _, port = address.rpartition(":")
     if address in ("", "auto") or (host and port.isdigit() and "/" not in address):
         return address
-    raise UsageError(f"{where} must be 'auto' or the HOST:PORT of a Ray head (default port: 6379), not {raw!r}.")
+    raise UsageError(
+        f"{where} must be 'auto' or the HOST:PORT address of a Ray head node (default port: 6379), not {raw!r}."
+    )
 
 
 def _roles(file: str, where: str) -> Mapping[str, Role]:
@@ -116,7 +118,9 @@ def _roles(file: str, where: str) -> Mapping[str, Role]:
         ) from error
     for subject, role in roles.items():
         if role not in ROLES:
-            raise UsageError(f"{where}: {path} gives {subject!r} the role {role!r}. Use one of: {', '.join(ROLES)}.")
+            raise UsageError(
+                f"{where}: {path} assigns the unknown role {role!r} to {subject!r}. Use one of: {', '.join(ROLES)}."
+            )
     return {subject.strip().lower(): role for subject, role in roles.items()}
 
 

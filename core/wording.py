@@ -25,12 +25,12 @@ VERSION_STATES: dict[str, str] = {
 """State of a version to words for people."""
 VERSION_ORIGINS: dict[str, str] = {
     "calibration": "proposed by a calibration",
-    "edit": "made from an edit",
-    "proposal": "made from an accepted proposal",
-    "merge": "made from merged criteria",
-    "review": "decided in a review",
-    "criteria": "made from chosen criteria",
-    "switch": "moved to another model",
+    "edit": "created from an edit",
+    "proposal": "created from an accepted proposal",
+    "merge": "created by merging criteria",
+    "review": "chosen in a review",
+    "criteria": "created from selected criteria",
+    "switch": "switched to another model",
 }
 
 # ── statistics ───────────────────────────────────────────────────────────────────────────────────────────────

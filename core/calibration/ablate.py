@@ -130,10 +130,10 @@ class Ablation:
         """A sentence on how this table used the held-out items."""
         names = ", ".join(row.key for row in self.rows if row.first_look)
         if not names:
-            return f"All rows were already measured on the {self.n_held_out:,} held-out items."
+            return f"All rows had already been measured on the {self.n_held_out:,} held-out items."
         return (
-            f"This table opened the {self.n_held_out:,} held-out items, for the first time for: {names}. Don't choose "
-            "a row by these figures, or the held-out items become part of the choice."
+            f"This table used the {self.n_held_out:,} held-out items, for the first time for these rows: {names}. If "
+            "you choose a row by these figures, its held-out figure becomes optimistic."
         )
 
     def as_json(self, out: str = "") -> dict[str, Any]:
@@ -154,8 +154,8 @@ class _Asked:
     def __init__(self, calibration: Calibration, golden: GoldenSet, scores: ScoreMatrix | None) -> None:
         if golden.digest != calibration.golden_digest:
             raise UsageError(
-                f"{golden.name} differs from {calibration.golden_name}, on which the judge was calibrated. Use that "
-                "golden set."
+                f"The judge was calibrated on {calibration.golden_name}, and {golden.name} has different items or "
+                "labels. Use the original golden set."
             )
         self.variants, self.left_out = variants_of(calibration)
         cut = {lost.item_id for lost in calibration.scores.unscored.get("final", ()) if lost.reason == "budget"}
@@ -280,22 +280,20 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
     if not any(criteria.provenance.origin == "refine" for criteria in chosen):
         left_out["without refinement"] = "The final judge has no refined criteria."
     elif not best:
-        left_out["without refinement"] = "No draft was scored on all calibration items, so no draft can replace it."
+        left_out["without refinement"] = "No draft was scored on all calibration items, so none can be compared."
     else:
         who = "The best draft" if len(best) == 1 else f"The {len(best)} best drafts"
-        short = "" if len(best) == len(chosen) else f" (no more were scored on all {n_items:,} items)"
-        what = f"{who}, chosen on the calibration set from drafts only{short}."
+        short = "" if len(best) == len(chosen) else f" (no other drafts were scored on all {n_items:,} items)"
+        what = f"{who} on the calibration set, without refined criteria{short}."
         variants.append(Variant("without refinement", best, what))
     if len(chosen) > 1:
-        what = f"Only the best criteria on the calibration set, instead of the mean of {len(chosen)}."
+        what = f"Only the criteria that agree best on the calibration set, instead of the mean of {len(chosen)} sets."
         variants.append(Variant("single best", chosen[:1], what))
     else:
         left_out["single best"] = "The final judge has only one set of criteria."
-    same = "The same criteria, but the prompt leaves out"
+    same = "The same criteria, but the prompt omits"
     if "levels" in shown:
-        variants.append(
-            Variant("without levels", chosen, f"{same} the descriptions of the scale's levels.", ("levels",))
-        )
+        variants.append(Variant("without levels", chosen, f"{same} the scale's level descriptions.", ("levels",)))
     if "examples" in shown:
         variants.append(Variant("without examples", chosen, f"{same} the rated examples.", ("examples",)))
     if shown:

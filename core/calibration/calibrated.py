@@ -153,8 +153,8 @@ def _opened(judge: str | Judge, replies: ReplyStore | None, asking: Asking | Non
         return closing(make_judge(judge, Settings.from_environment(), replies, asking=asking, gate=NAMED))
     if asking is not None and asking.style is not None:
         raise UsageError(
-            "`asking` can't change a judge that you pass as an object. Set its sampling "
-            "when you create it, or pass a SPEC instead."
+            "`asking` can't be combined with a judge object. Set the sampling when you create the judge, or pass a "
+            "SPEC instead."
         )
     return nullcontext(judge)
 
@@ -172,7 +172,7 @@ def ablate(calibrated: CalibratedRun, *, progress: Progress = SILENT) -> ablatio
 
 
 OTHER_RESULT = (
-    "The repeated calibration chose different criteria from those in the file, because replies weren't cached or "
+    "The repeated calibration chose different criteria than the file contains, because some replies weren't cached or "
     "someone edited the criteria. These figures describe the repeated calibration."
 )
 
@@ -195,16 +195,18 @@ def repeated(
     if (kind := kind_of(card)) != "judge":
         raise UsageError(
             f"{path} contains a {'fusion' if kind == 'fusion' else 'RepEval score'}, which has no criteria to remove. "
-            "Use the judge.yaml of a calibration."
+            "Use a judge.yaml file from a calibration."
         )
     if card["golden"]["digest"] != golden.digest:
         raise UsageError(
-            f"{path} was calibrated on {card['golden']['name']}, and {golden.name} has different items or "
-            "labels. Use the golden set that it was calibrated on."
+            f"The judge in {path} was calibrated on {card['golden']['name']}, and {golden.name} has different items or "
+            "labels. Use the original golden set."
         )
     state, task = card["judge"], card["task"]
     if judge and judge != state["spec"]:
-        raise UsageError(f"{path} was calibrated with {state['spec']}, not {judge}. Use the same judge.")
+        raise UsageError(
+            f"The judge in {path} was calibrated with {state['spec']}, not {judge}. Use the original judge."
+        )
     gate = NAMED if judge else CAREFUL
     with closing(restore_judge(state, Settings.from_environment(), replies, gate=gate)) as asked:
         settings = CalibrationSettings.from_json(card["settings"])

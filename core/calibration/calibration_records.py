@@ -79,38 +79,42 @@ class CalibrationSettings:
     `fit_strengths` lets the offline judge fit the strengths of its clauses to all calibration labels.
     """
 
-    preset: PresetName = setting("summarisation", "How many criteria to draft and refine, from how many exemplars.")
+    preset: PresetName = setting(
+        "summarisation", "How many criteria to draft and refine, and how many exemplars to show."
+    )
     revisit: RevisitMode = setting(
-        "racing", "full scores every draft on every item; racing needs about a seventh of the calls."
+        "racing", "full scores every draft on every item; racing ranks them with about a seventh of the calls."
     )
     rounds: int | None = setting(
         None,
-        f"Rounds of refining (default: 1; 0 for fewer than {ENOUGH} calibration labels, whose noise it would fit).",
+        f"Number of refinement rounds (default: 1; 0 for fewer than {ENOUGH} calibration labels to avoid overfitting).",
         low=0,
         high=20,
     )
-    keep: int = setting(4, "Number of criteria to refine in each round (K).", low=1, high=50)
+    keep: int = setting(4, "Number of sets of criteria to refine in each round (K).", low=1, high=50)
     ensemble: int = setting(
-        3, "Number of best criteria to average in the final judge. 1 takes only the best.", low=1, high=25
+        3, "Number of best sets of criteria to average in the final judge. 1 uses only the best set.", low=1, high=25
     )
     budget: int | None = setting(None, "Maximum number of calls.", low=1)
     budget_usd: float | None = setting(None, "Maximum cost of the run in dollars.", low=0)
-    statistic: Statistic = setting("spearman", "Coefficient of agreement.")
-    level: Level | None = setting(None, "Level of agreement; auto uses sample where the groups allow it, else dataset.")
-    split: SplitKind = setting("sources", "Hold out sources only, or sources and systems.")
-    calibration_share: float = setting(0.5, "Share of the sources to calibrate on.", low=0.05, high=0.95)
+    statistic: Statistic = setting("spearman", "Agreement coefficient.")
+    level: Level | None = setting(
+        None, "Level of agreement; auto uses sample if the sources allow it, otherwise dataset."
+    )
+    split: SplitKind = setting("sources", "What to hold out: sources only, or sources and systems.")
+    calibration_share: float = setting(0.5, "Share of the sources to use for calibration.", low=0.05, high=0.95)
     refine_gate: bool = setting(
-        True, "Accept a refinement only if it also gains on items that weren't used to write it."
+        True, "Accept a refinement only if it also improves agreement on items that weren't used to write it."
     )
     seed: int = setting(0, "Seed for all random choices.", low=0)
     fit_strengths: bool = True
-    levels: bool = setting(True, "Show the judge the level descriptions of the scale, if there are any.")
+    levels: bool = setting(True, "Show the scale's level descriptions to the judge, if the scale has any.")
     examples: int = setting(0, "Number of labelled calibration items to show in the judging prompt.", low=0, high=16)
     examples_by: ExamplesBy = setting(
         "scale",
-        "How to choose the examples: spread over the scale (the same for every item), or most similar to the item.",
+        "How to choose the examples: spread across the scale (the same for every item), or most similar to the item.",
     )
-    reasons: bool = setting(True, "Show the raters' reasons when drafting and refining.")
+    reasons: bool = setting(True, "Show the raters' reasons to the model that drafts and refines criteria.")
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -141,14 +145,14 @@ class CalibrationSettings:
     @property
     def words(self) -> str:
         """A sentence on search, refinement and choice of the final judge."""
-        gate = "if it gains on an inner fold" if self.refine_gate else "without a gate"
-        refining = "no refining"
+        gate = "accepted only if they improve agreement on an inner fold" if self.refine_gate else "all accepted"
+        refining = "none"
         if self.rounds:
-            refining = f"{counted(self.rounds, 'round')} of refining the best {self.keep}, each refinement taken {gate}"
-        applied = "the single best" if self.ensemble == 1 else f"the mean of the best {self.ensemble}"
+            refining = f"{counted(self.rounds, 'round')} on the {self.keep} best sets of criteria, refinements {gate}"
+        applied = "best set of criteria" if self.ensemble == 1 else f"mean of the {self.ensemble} best sets of criteria"
         return (
-            f"Search: {self.preset} ({self.plan.n_drafts} drafts), revisited by {self.revisit}; "
-            f"{refining}; applied: {applied}; seed {self.seed}."
+            f"Preset: {self.preset} ({self.plan.n_drafts} drafts, {self.revisit} evaluation). "
+            f"Refinement: {refining}. Final judge: {applied}. Seed: {self.seed}."
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -182,7 +186,7 @@ class RoundSettings:
     def __post_init__(self) -> None:
         check_settings(self)
         if not self.sizes or min(self.sizes) < 1 or max(self.sizes) > 16:
-            raise UsageError(f"Refining can show 1 to 16 items at a time, not {self.sizes}.")
+            raise UsageError(f"A refinement can show the model 1 to 16 items, not {self.sizes}.")
 
     @property
     def per_parent(self) -> int:
@@ -263,10 +267,9 @@ class WorkDone:
         """Summarise the work requested and done in one line."""
         allowed = "no limit" if self.budget is None else f"{self.budget:,} allowed"
         return (
-            f"Drafts: {self.drafts_asked:,} requested, {self.drafts_made:,} made, {self.drafts_ranked:,} ranked. "
-            f"Rounds of refining: {self.rounds_asked} requested, {self.rounds_done} done. "
-            f"Refinements: {self.refined_asked:,} requested, {self.refined_made:,} made, "
-            f"{self.refined_accepted:,} accepted. "
+            f"Drafts: {self.drafts_asked:,} requested, {self.drafts_made:,} usable, {self.drafts_ranked:,} ranked. "
+            f"Refinement rounds: {self.rounds_asked} requested, {self.rounds_done} done. Refinements: "
+            f"{self.refined_asked:,} requested, {self.refined_made:,} usable, {self.refined_accepted:,} accepted. "
             f"Calls: {allowed}, {self.calls_planned:,} planned, {self.calls_used:,} used."
         )
 

@@ -142,10 +142,10 @@ def calibrate(
     # Revisit: keep the drafts with the best agreement on calibration items
     kept, n_items, ended = revisit(pool, drafts, order, phase="revisit", round_=0)
     if ended:
-        run.cut.append(f"the ranking of the drafts up to {n_items} of {items.n} calibration items")
+        run.cut.append(f"the ranking of drafts on {n_items} of {items.n} calibration items")
     pool.mark(kept, "kept")
     if run.fitting and pool.table.left < run.fitting:
-        run.cut.append("no strengths fitted to all labels")
+        run.cut.append("criteria without fitted strengths")
     elif run.fitting:
         run.fitted = fit_strengths(pool)
 
@@ -174,15 +174,15 @@ def _usable_items(golden: GoldenSet, task: Task, split: Split) -> LabelledItems:
     items = LabelledItems.of(golden, task.aspect, split.calibration)
     if items.n < LEAST:
         raise AspectError(
-            f"aspect {task.aspect!r} has {golden.aspects[task.aspect].n_labelled} labels, {items.n} of them in the "
-            f"calibration set. At least {LEAST} are required there (we recommend {ENOUGH}). Label more items, or "
-            "choose a larger calibration share.",
+            f"aspect {task.aspect!r} has {golden.aspects[task.aspect].n_labelled} labels, of which {items.n} are in "
+            f"the calibration set. That set needs at least {LEAST} labels (we recommend {ENOUGH}). Label more items, "
+            "or choose a larger calibration share.",
             file=golden.name,
         )
     if float(np.ptp(items.labels)) == 0.0:
         raise AspectError(
-            f"all {items.n} calibration labels of aspect {task.aspect!r} equal {items.labels[0]:g}, so agreement with "
-            "them is undefined. Choose another aspect, or label items of different quality.",
+            f"all {items.n} calibration labels for aspect {task.aspect!r} are {items.labels[0]:g}, so agreement with "
+            "them is undefined. Choose another aspect, or label items of varying quality.",
             file=golden.name,
         )
     return items
@@ -243,11 +243,13 @@ def _start(
     unseen = (
         few_held_out(held_out.n)
         if opened
-        else "The judge wasn't measured on held-out items, so the calibration figure is optimistic."
+        else "The judge was measured only on the items that it was calibrated on, so this figure is optimistic."
     )
     run.warnings += filter(None, [few_labels(items.n), unseen])
     if split.dropped:
-        run.warnings.append(f"{split.dropped} items were left out because their system belongs to the other set.")
+        run.warnings.append(
+            f"{split.dropped} items were left out because their source and their system belong to different sets."
+        )
     return run
 
 
@@ -258,8 +260,8 @@ def _refine_round(run: _Run, round_: int) -> bool:
     parents = pool.ranked(pool.with_status("kept"))[: pool.settings.keep]
     requests = refine_requests(pool, train, parents, round_)
     if not requests:
-        why = "judge and raters don't disagree enough on any item" if parents else "no draft could be scored"
-        run.not_run.append(f"Refinement ended before round {round_}: {why}.")
+        why = "the judge and raters don't disagree enough on any item" if parents else "no draft could be scored"
+        run.not_run.append(f"Refinement stopped before round {round_}: {why}.")
         return False
     n = len(requests)
     while n and n + race_calls(pool.settings, n, run.order) > table.left:
@@ -268,7 +270,7 @@ def _refine_round(run: _Run, round_: int) -> bool:
         run.cut.append(f"{n} of {len(requests)} refinements in round {round_}")
     if not n:
         return False
-    pool.publish("refine", f"refining {len(parents)} criteria, {n} proposals", round_)
+    pool.publish("refine", f"asking for {n} refinements of {len(parents)} sets of criteria", round_)
     children = new_criteria(pool.judge, requests[:n], table, run.problems, pool.entries)
     pool.add(children)
     complete, n_items, ended = revisit(pool, children, run.order, phase="refine", round_=round_)
@@ -318,8 +320,8 @@ def _report(run: _Run) -> Calibration:
     if missing:
         reasons = ", ".join(sorted({lost.reason for lost in missing}))
         run.warnings.append(
-            f"{len(missing)} of {len(scores.item_ids)} items couldn't be scored ({reasons}). The verdicts contain "
-            "the replies."
+            f"{len(missing)} of {len(scores.item_ids)} items couldn't be scored ({reasons}). To see the judge's "
+            "replies, open the verdicts."
         )
     run.warnings += judge.judge.remarks
     if no_map:
@@ -363,11 +365,11 @@ def _final_members(run: _Run) -> list[str]:
         return [run.fitted[0].criteria_id]
     kept, wanted = pool.ranked(pool.with_status("kept")), pool.settings.ensemble
     if not kept:
-        run.warnings.append("No criteria could be scored, so the final judge has none.")
+        run.warnings.append("None of the criteria could be scored, so the final judge has no criteria.")
         return [run.baseline.criteria_id]
     affordable = int(max(1, min(wanted, pool.table.left / n_held_out - 1)))
     if affordable < min(wanted, len(kept)):
-        run.cut.append(f"{affordable} of {wanted} criteria in the final judge")
+        run.cut.append(f"{affordable} of {wanted} sets of criteria in the final judge")
     return kept[:affordable]
 
 
@@ -396,7 +398,7 @@ def _final_scores(run: _Run, members: Sequence[str], final: FloatArray, position
     table, items = run.pool.table, run.pool.judge.golden.items
     ids, reasons = tuple(items[k].item_id for k in positions), table.reasons(members)
     missing = tuple(
-        reasons.get(item_id, Unscored(item_id, "budget", "not requested, because the budget was used up"))
+        reasons.get(item_id, Unscored(item_id, "budget", "not requested because the budget was used up"))
         for item_id, value in zip(ids, final[positions], strict=True)
         if np.isnan(value)
     )
@@ -492,16 +494,16 @@ def estimate(
         notes.append(reasons_words(golden, task.aspect, split, settings))
         samples = judge.sampling.samples
         if judge.sampling.form == "clauses":
-            total = f"with {CLAUSES} clauses, up to {CLAUSES * samples * calls:,} in all"
+            total = f"with {CLAUSES} clauses, up to {CLAUSES * samples * calls:,} replies in total"
             notes.append(f"Each score needs {counted(samples, 'reply', 'replies')} for each clause: {total}.")
         elif samples > 1:
             notes.append(
-                f"Each score is the mean of {samples} replies, so there are up to {samples * calls:,} replies in all."
+                f"Each score is the mean of {samples} replies, so up to {samples * calls:,} replies are needed."
             )
         notes.append(added_prompt_words(judge, task, shown, calls))
     if limit < most:
         notes.append(
-            f"The {settings.budget_words} may end the search early. The whole search takes up to {most:,} calls."
+            f"The {settings.budget_words} may stop the search early. A complete search needs up to {most:,} calls."
         )
     return Estimate(
         calls,
@@ -520,8 +522,8 @@ def reasons_words(golden: GoldenSet, aspect: str, split: Split, settings: Calibr
     n = sum(golden.items[position].item_id in reasons for position in split.calibration)
     if not n:
         return ""
-    come = f"{counted(n, 'calibration item')} {'has' if n == 1 else 'have'} reasons from raters."
-    return f"{come} Drafting and refining {'use them' if settings.reasons else 'ignore them'}."
+    use = "use" if settings.reasons else "ignore"
+    return f"Raters gave reasons for {counted(n, 'calibration item')}. Drafting and refining {use} these reasons."
 
 
 # ── final criteria with strengths fitted to all calibration items, for judges that support it ─────────────────────────
@@ -571,8 +573,8 @@ def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
     if not judge.fits_strengths or not any(states_strength(each.text) for each in criteria):
         return ""
     return (
-        "The criteria state strengths that were fitted to labels, so the map to the human scale and the intervals may "
-        "be too optimistic. Calibrate again to get reliable ones."
+        "The criteria contain strengths that were fitted to labels, so the map to the human scale and the intervals "
+        "may be too optimistic. Calibrate again to get a reliable map and intervals."
     )
 
 
@@ -582,8 +584,8 @@ def unread_lines_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
     if not lines:
         return ""
     return (
-        f"The {judge.spec} judge can't read these lines, so they have no effect: {' '.join(lines)}. "
-        "It reads lines such as “Reward texts that are short.” that use phrases from its feature table."
+        f"The {judge.spec} judge can't interpret these lines, so they have no effect: {' '.join(lines)}. This judge "
+        "interprets only phrases from its feature table, as in “Reward texts that are short.”"
     )
 
 

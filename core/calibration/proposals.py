@@ -371,8 +371,8 @@ def refinement_round(
     places = {position: k for k, position in enumerate(items.positions.tolist())}
     if strange := set(picks) - set(places):
         raise UsageError(
-            f"{len(strange)} of the picked items aren't labelled calibration items. A round learns only from "
-            "calibration items, so that held-out items stay held out. Drop the others."
+            f"{len(strange)} of the selected items aren't labelled calibration items. A round uses only calibration "
+            "items, so that held-out items stay held out. Remove the other items."
         )
     picked = np.array([places[position] for position in picks], dtype=np.intp)
     train, inner = folds_of(items, chosen.seed)
@@ -380,8 +380,8 @@ def refinement_round(
         shown = np.isin(items.sources[inner], items.sources[picked])
         if shown.all():
             raise UsageError(
-                "The picked items come from all sources, so none is left to test a proposal. Pick items from fewer "
-                "sources."
+                "The selected items cover every source, so no source is left for testing a proposal. Select items "
+                "from fewer sources."
             )
         train, inner = np.union1d(train, inner[shown]), inner[~shown]
     table, problems, requests = ScoreTable(golden.item_ids), Counter[str](), list[DraftRequest]()
@@ -406,7 +406,7 @@ def refinement_round(
             seeds = (0, 5, number, rank, trial)
             requests += refinements(parent, seen, sizes=sizes, samples=1, seeds=seeds)
     if not requests:
-        nothing = {"judge and raters don't disagree on any item": len(parents)}
+        nothing = {"the judge and raters don't disagree on any item": len(parents)}
         return RoundResult((), table.calls, table.usage, nothing)
     publish("refine", f"asking for {len(requests)} proposals", most)
     children = new_criteria(judge, requests, table, problems, [parent.criteria_id for parent in parents])

@@ -199,7 +199,7 @@ def examine(
     verdicts: VerdictsFile,
     *,
     aspect: AspectOption,
-    statistic: Annotated[Statistic, typer.Option("--statistic", help="Coefficient of agreement.")] = "spearman",
+    statistic: Annotated[Statistic, typer.Option("--statistic", help="Agreement coefficient.")] = "spearman",
     controls: Annotated[
         int,
         typer.Option(

@@ -82,7 +82,10 @@ def spoiled_pairs(
     if golden.kind == "pair":
         raise GoldenError("The golden set contains pairs. Only single texts can be spoiled.", file=golden.name)
     if not usable.size:
-        raise GoldenError("The golden set has no labelled item that the judge was calibrated on.", file=golden.name)
+        raise GoldenError(
+            "The judge wasn't calibrated on any labelled item here. Use the golden set from its calibration.",
+            file=golden.name,
+        )
     good = usable[labels[usable] >= np.median(labels[usable])]
     drawn = [golden.items[int(place)] for place in generator.permutation(good)[:n]]
     pairs: list[tuple[ControlKind, Item, Item]] = []

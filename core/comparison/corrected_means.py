@@ -26,8 +26,8 @@ UNSCORED = "items without a score"
 OFF_SCALE = "scores off the scale of the labels"
 
 PAIRS = (
-    "{name} contains pairs of texts, which have no mean per system. Run `preferences GOLDEN VERDICTS "
-    "--aspect {aspect}` to rank systems by how often they are preferred."
+    "{name} contains pairs of texts, which have no mean per system. Run `preferences GOLDEN VERDICTS --aspect "
+    "{aspect}` to rank systems by how often raters prefer them."
 )
 
 
@@ -146,8 +146,8 @@ def estimate_means(
     judged, left_out = judged_items(golden, aspect, rows, seen=() if all_items else behind.tolist())
     if not judged.has_score.any():
         raise UsageError(
-            f"None of the {len(ids):,} verdicts can be used. Each needs a score, and an item of {golden.name} or a "
-            "system in a column system_id."
+            f"None of the {len(ids):,} verdicts can be used. Each verdict needs a score, and either an item in "
+            f"{golden.name} or a system in the system_id column."
         )
     n_off = sum(verdict.reason == "out of range" for verdict in read.unscored)
     return EstimatedMeans(

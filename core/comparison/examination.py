@@ -305,7 +305,7 @@ def _by_number(values: FloatArray, unit: str) -> tuple[IntArray, list[str]]:
 def _by_system(items: tuple[Item, ...]) -> tuple[IntArray, list[str]] | str:
     counts = Counter(item.system_id for item in items if item.system_id)
     if len(counts) < 2:
-        return "only one system is named" if counts else "the items don't name the systems that wrote them"
+        return "the items name only one system" if counts else "the items don't name the systems that wrote them"
     names = sorted(name for name, _ in counts.most_common(MOST_SYSTEMS))
     places = {name: k for k, name in enumerate(names)}
     return np.array([places.get(item.system_id, -1) for item in items], dtype=np.intp), names
@@ -409,14 +409,14 @@ def family_of(name: str) -> str:
 def _own_family(of: _Examined, model: str) -> Bias:
     family = family_of(model)
     if of.kind == "pair":
-        return Bias("own family", reason="each pair belongs to two systems")
+        return Bias("own family", reason="each pair contains texts from two systems")
     if not family:
         return Bias("own family", reason="the judge's model family is unknown")
     named = np.array([bool(item.system_id) for item in of.items], dtype=np.bool_)
     own = np.array([family_of(item.system_id) == family for item in of.items], dtype=np.bool_)
     others, n_own = named & ~own, int(own.sum())
     if n_own < 2 or others.sum() < 2:
-        why = f"too few texts: {n_own:,} from its family ({family}) and {others.sum():,} from others"
+        why = f"too few texts: {n_own:,} from systems of the same family ({family}) and {others.sum():,} from others"
         return Bias("own family", name=family, reason=why)
     behind = min(np.unique(of.labelled.sources[own]).size, np.unique(of.labelled.sources[others]).size)
     return _leaning(of, "own family", np.where(named, own, np.nan), family, n_behind=behind)

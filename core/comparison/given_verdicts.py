@@ -87,11 +87,11 @@ def labelled_verdicts(
     records, labels = in_records(verdicts, task_of(golden, aspect)), golden.labels(aspect)
     named = np.array([item_id in records.by_id for item_id in golden.item_ids], dtype=np.bool_)
     positions = np.flatnonzero(named & ~np.isnan(labels))
-    whose = f" of judge {name}" if name else ""
+    whose = f" from judge {name}" if name else ""
     if not positions.size and not may_be_none:
         raise UsageError(
-            f"None of the {len(records.by_id)} verdicts{whose} matches an item of {golden.name} with a label for "
-            f"{aspect!r}. Item ids there look like {', '.join(golden.item_ids[:3])}."
+            f"None of the {len(records.by_id)} verdicts{whose} matches an item in {golden.name} that has a label for "
+            f"{aspect!r}. In the golden set, item ids look like {', '.join(golden.item_ids[:3])}."
         )
     seen = calibration_items(golden, records, judge_file) if seen is None else seen
     behind = np.isin(positions, seen)
@@ -110,8 +110,8 @@ def labelled_verdicts(
 
 
 NOTHING_UNSEEN = (
-    "All {n} labelled items with verdicts{whose} were used to choose or fit a judge, so none is left to measure on. "
-    "Label more items, or add --all-items (all_items=True in Python) for an optimistic result."
+    "All {n} labelled items with verdicts{whose} were used to choose or fit a judge, so no item is left for measuring "
+    "agreement. Label more items, or add --all-items (all_items=True in Python) to get an optimistic result."
 )
 
 

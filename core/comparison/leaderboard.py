@@ -226,7 +226,7 @@ def compare_table(
     names, scale, common = unique_names(judges), golden.aspects[aspect].scale, everything.take(at)
     scores = np.stack([judge.upward[at] for judge in judges])
     order, pairwise, bar = list(range(len(judges))), None, None
-    none = Alignment(measure.statistic, measure.level, None, 0, reason="the judges have no labelled item in common")
+    none = Alignment(measure.statistic, measure.level, None, 0, reason="the judges have no labelled items in common")
     alignments = [none] * len(judges)
     if pool.n_common:
         values = alignment_values(scores, common, measure)
@@ -337,8 +337,8 @@ def _raters(golden: GoldenSet, aspect: str) -> RaterTable | None:
 def _nothing_left(pool: ItemPool) -> str:
     """Say why no item is left to compare on, and what to do."""
     if not pool.n_labelled:
-        return "No item has a label on this aspect."
+        return "No item has a label for this aspect."
     return (
-        f"Of {pool.n_labelled:,} labelled items, {pool.n_seen:,} were used to calibrate one of the judges, and "
-        f"{pool.n_unscored:,} more lack a score from at least one judge. Leave out some judges."
+        f"No item is left: of {pool.n_labelled:,} labelled items, {pool.n_seen:,} were used to calibrate a judge, and "
+        f"{pool.n_unscored:,} others lack a score from at least one judge. Compare fewer judges."
     )

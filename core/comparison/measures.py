@@ -112,8 +112,8 @@ def compare(
     positions = np.intersect1d(a.scored, b.scored)
     if not positions.size:
         raise UsageError(
-            f"The two judges scored no labelled item of {golden.name} in common: a scored {a.scored.size}, and b "
-            f"scored {b.scored.size} others. Score the same items with both."
+            f"No labelled item of {golden.name} was scored by both judges: judge a scored {a.scored.size} items, and "
+            f"judge b scored {b.scored.size} others. Score the same items with both judges."
         )
     items = LabelledItems.of(golden, aspect, positions)
     how = settings or MeasureSettings()
@@ -190,7 +190,7 @@ class Preferences(JsonRecord):
     @property
     def caution(self) -> str:
         """The pairs left out of the strengths, in words; "" if none or all are."""
-        left_out = {"without two known systems": self.n_unknown, "of a system with itself": self.n_itself}
+        left_out = {"without two known systems": self.n_unknown, "of one system with itself": self.n_itself}
         known = [f"{counted(n, 'pair')} {why}" for why, n in left_out.items() if n and self.by_people.n]
         return f"The strengths exclude {' and '.join(known)}." if known else ""
 
@@ -254,7 +254,7 @@ def choose_threshold(
         )
     limit = scale.high if yes_from is None else yes_from
     if not scale.low < limit <= scale.high:
-        raise UsageError(f"--yes-from must be above {scale.low:g} and at most {scale.high:g}; got {limit:g}.")
+        raise UsageError(f"--yes-from must be greater than {scale.low:g} and at most {scale.high:g}; got {limit:g}.")
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     scores, labels = given.verdicts.aligned(golden.item_ids), golden.labels(aspect).copy()
     labels[given.seen] = np.nan
@@ -281,8 +281,8 @@ def preferences(
     task_of(golden, aspect)
     if golden.kind != "pair":
         raise UsageError(
-            f"{golden.name} doesn't contain pairs. Name its columns text_a, text_b, model_a, model_b and winner (A, B "
-            "or tie)."
+            f"{golden.name} doesn't contain pairs of texts. A file of pairs needs the columns text_a, text_b, model_a, "
+            "model_b and winner (A, B or tie)."
         )
     if verdicts is None:
         return preferred(golden, aspect)

@@ -173,8 +173,8 @@ def periods_of(items: Sequence[Item], times: Sequence[datetime | None], by: By) 
     else:
         if missing := times.count(None):
             raise UsageError(
-                f"{missing:,} of {len(times):,} texts have no readable time, but --by {by} needs one. Map a column "
-                "with --map time=COLUMN (2026-11-23T09:30:00), or use --by version."
+                f"{missing:,} of {len(times):,} texts have no readable time, but --by {by} needs a time for each text. "
+                "Map a column of times such as 2026-11-23T09:30:00 with --map time=COLUMN, or use --by version."
             )
         days = [at.date() for at in times if at is not None]
         named = [(day if by == "day" else day - timedelta(days=day.weekday())).isoformat() for day in days]
@@ -237,7 +237,7 @@ def look_again(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str],
     both = [anchor for anchor in first if anchor in now]
     look = AnchorLook(n, len(both), len(first) - len(both), None, None)
     if n == 1:
-        return replace(look, reason="first look, the reference for later ones")
+        return replace(look, reason="this first look is the reference for later looks")
     if not both:
         return replace(look, reason="no anchor was scored again")
     changes = np.array([now[anchor] - first[anchor] for anchor in both])
@@ -367,7 +367,7 @@ def monitor(
         if off.size:
             raise GoldenError(
                 f"{off.size:,} labels are outside the judge's scale of {task.scale.low:g} to {task.scale.high:g}; the "
-                f"first is {off[0]:g}. Map the right column with --map {HUMAN}{task.aspect}=COLUMN."
+                f"first is {off[0]:g}. Map the correct column with --map {HUMAN}{task.aspect}=COLUMN."
             )
         n_known, verdicts = _verdicts(items, paths, file, folder, how, replies=replies, progress=progress)
         look = None
@@ -431,8 +431,8 @@ def read_traffic(
         mapping = mapping_of(columns, head, own, kept)
         if "target" not in mapping.roles or mapping.layout == "long":
             raise GoldenError(
-                f"Can't find the column of texts to judge. The columns are: {', '.join(columns)[:300]}. Choose one "
-                "with --map target=COLUMN, or a field within an object with --map target=output.text.",
+                f"Can't find the column with the texts to judge. The columns are: {', '.join(columns)[:300]}. Choose "
+                "one with --map target=COLUMN, or a field of an object with --map target=output.text.",
                 file=path.name,
             )
         log = FindingLog()
@@ -460,7 +460,7 @@ def read_traffic(
             f"None of the files has a column {lacking[0][:60]!r}. The columns are: {', '.join(all_columns)[:400]}."
         )
     if not read:
-        raise GoldenError(f"No text to judge in {', '.join(path.name for path in paths)}.")
+        raise GoldenError(f"No texts to judge were found in {', '.join(path.name for path in paths)}.")
     items, times = map(list, zip(*read.values(), strict=True))
     means = np.array([fmean(labels[item.item_id]) if item.item_id in labels else np.nan for item in items])
     return items, times, means, dict(left_out)
@@ -491,11 +491,11 @@ def _claim(folder: Path, judge_file: Path, model: str) -> None:
             write_json(state, own)
         known = json.loads(state.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"Can't use {state} ({error}). Use another --out.") from error
+        raise UsageError(f"Can't read or write {state} ({error}). Choose another folder with --out.") from error
     if known != own:
         raise JobError(
-            f"{folder} contains verdicts of another judge file or model, which can't be compared with those of "
-            f"{judge_file.name}. Use another --out, or the judge that it was started with."
+            f"{folder} contains verdicts from another judge file or model, which can't be compared with verdicts from "
+            f"{judge_file.name}. Choose another folder with --out, or use the original judge."
         )
 
 
@@ -510,7 +510,9 @@ def _kept(path: Path) -> Iterator[dict[str, Any]]:
             except ValueError:
                 body = None
             if not isinstance(body, dict):
-                raise JobError(f"{path}: line {number} is damaged. Remove the line, or use another --out.")
+                raise JobError(
+                    f"{path}: line {number} is damaged. Remove the line, or choose another folder with --out."
+                )
             yield body
 
 
@@ -573,6 +575,8 @@ def _look(judge: LoadedJudge, golden: GoldenSet, folder: Path) -> AnchorLook:
         write_text(place, json_lines(lines))
     looks = [{key: score for key, score in line["scores"].items() if key in places} for line in lines]
     if not looks[0]:
-        raise JobError(f"None of the anchors matches the first look in {folder}. Use the same --anchors as before.")
+        raise JobError(
+            f"None of these anchors was scored in the first look in {folder}. Use the same --anchors file as before."
+        )
     sources = {key: golden.items[k].source_id or key for key, k in places.items()}
     return look_again(looks, sources, ALPHA / 2)

@@ -32,8 +32,8 @@ Decision = Literal["holds", "fallen", "inconclusive"]
 
 _WORDS: Mapping[str, str] = {
     "calibration": "{n:,} were used to choose the judge",
-    "held_out": "{n:,} to evaluate it",
-    "repeated": "{n:,} repeat another text of the same system",
+    "held_out": "{n:,} were used to evaluate the judge",
+    "repeated": "{n:,} repeat another text from the same system",
 }
 
 
@@ -41,8 +41,10 @@ _WORDS: Mapping[str, str] = {
 class RecheckSettings:
     """`fall` is the fall that matters, `alpha` the accepted chance of a false alarm."""
 
-    alpha: float = setting(0.05, "Accepted chance of a false alarm.")
-    fall: float = setting(0.1, "Smallest fall that matters. The result 'holds' rules out such a fall.")
+    alpha: float = setting(0.05, "Maximum acceptable chance of a false alarm.")
+    fall: float = setting(
+        0.1, "Smallest fall in agreement that matters. A result of 'holds' rules out a fall this large."
+    )
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,10 @@ def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str) -> tupl
     reason_of |= {digest: "calibration" for judge_texts in texts for digest in judge_texts.calibration}
     labelled = np.flatnonzero(~np.isnan(golden.labels(aspect))).tolist()
     if not labelled:
-        raise GoldenError(f"The golden set has no newer labels of {aspect!r}: no item has a label.", file=golden.name)
+        raise GoldenError(
+            f"The golden set has no labels for {aspect!r}. Label some items, and run the recheck on them.",
+            file=golden.name,
+        )
     seen: set[tuple[str, str]] = set()
     reasons: dict[int, str] = {}
     for k in labelled:
@@ -184,8 +189,8 @@ def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str) -> tupl
     used = [k for k in labelled if k not in reasons]
     if not used:
         raise GoldenError(
-            f"The golden set has no newer labels of {aspect!r}. Of its {len(labelled):,} labelled items, recognised "
-            f"by their texts, {_reasons(counts)}. Label other items, and recheck on those.",
+            f"The golden set has no new labels for {aspect!r}. Concord recognised the texts of all {len(labelled):,} "
+            f"labelled items: {_reasons(counts)}. Label other items, and run the recheck on them.",
             file=golden.name,
         )
     return np.array(used, dtype=np.intp), counts

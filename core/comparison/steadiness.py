@@ -130,8 +130,8 @@ def items_to_repeat(judge: LoadedJudge, golden: GoldenSet, settings: RepeatSetti
     places = [k for k, item in enumerate(golden.items) if text_digest(item) in known]
     if len(places) < 2:
         raise UsageError(
-            f"{golden.name} contains {len(places)} of the items that the judge was calibrated on; at least 2 are "
-            "needed. Use the golden set of its calibration."
+            f"{golden.name} contains only {len(places)} of the items that the judge was calibrated on, but at least 2 "
+            "are needed. Use the golden set from its calibration."
         )
     chosen = np.random.default_rng([settings.seed, 37]).permutation(len(places))[: settings.items]
     return [golden.items[places[k]] for k in np.sort(chosen)]
@@ -245,7 +245,9 @@ def is_within_noise(found: Steadiness, gain: Difference) -> bool:
 def _asked(judge: LoadedJudge) -> tuple[CalibratedJudge, LLMJudge]:
     """The judge and its language model; UsageError for a judge that computes, JudgeError for one without criteria."""
     if not isinstance(judge, CalibratedJudge):
-        raise JudgeError("Only a judge.yaml with criteria can be asked again, not a fused judge or a RepEval score.")
+        raise JudgeError("A fused judge or a RepEval score can't be asked again. Use a judge.yaml file with criteria.")
     if not isinstance(judge.judge, LLMJudge):
-        raise UsageError(f"The judge {judge.spec} computes its scores, so asking again gives the same ones.")
+        raise UsageError(
+            f"The judge {judge.spec} computes its scores and always returns the same ones. Use a language model."
+        )
     return judge, judge.judge

@@ -70,10 +70,11 @@ class StylesSettings:
     def __post_init__(self) -> None:
         check_settings(self)
         if not self.styles or len(set(self.styles)) < len(self.styles):
-            raise UsageError("A grid needs at least one style, and no style twice.")
+            raise UsageError("Choose at least one style, and choose each style only once.")
         if any(style.form == "clauses" for style in self.styles):
             raise UsageError(
-                "Styles are compared without criteria, so no clause can be rated. Use calibrate --form clauses."
+                "Styles are compared without criteria, so there are no clauses to rate. To rate clauses, use "
+                "calibrate --form clauses."
             )
 
     @property
@@ -105,7 +106,8 @@ def asked_items(golden: GoldenSet, aspect: str, settings: StylesSettings) -> Ask
     task, positions = task_of(golden, aspect), np.flatnonzero(~np.isnan(golden.labels(aspect)))
     if positions.size < 2:
         raise AspectError(
-            f"Aspect {aspect!r} needs at least 2 labels; it has {positions.size}. Label more items.", file=golden.name
+            f"Aspect {aspect!r} needs at least 2 labels, but it has {positions.size}. Label more items.",
+            file=golden.name,
         )
     if settings.n_items is not None and settings.n_items < positions.size:
         draw = np.random.default_rng(settings.seed)
@@ -267,7 +269,7 @@ def styles(
             try:
                 found = _ask(model, style, golden, asked, how=settings, view=view, progress=progress)
             except BudgetSpentError as error:
-                unfinished += [Unfinished(each.name, "the budget is used up") for each in chosen[k:]]
+                unfinished += [Unfinished(each.name, "the budget was used up") for each in chosen[k:]]
                 view = replace(view, stopped_early=str(error), usage=view.usage + error.usage)
                 break
             except JudgeError as error:
@@ -349,7 +351,7 @@ def _ask(
         aspect=task.aspect,
         values=values,
         unscored=scores.unscored,
-        note=f"The judge {spec}, {style.name}, without criteria{f'; a pilot on {len(asked.items)} items' * pilot}.",
+        note=f"The judge {spec}, style {style.name}, without criteria{f'; pilot on {len(asked.items)} items' * pilot}.",
         calls_per_item=float(per_item),
     )
     return cell, judge, replies

@@ -79,8 +79,8 @@ def calibration_curve(
     fitting, telling = usable[seen], usable[~seen]
     if not telling.size:
         raise UsageError(
-            f"{judge.name} was calibrated on all {usable.size:,} items with both a score and a label, so none is left "
-            "to show what its scores mean. Label or score more items."
+            f"{judge.name} was calibrated on all {usable.size:,} items that have both a score and a label, so no item "
+            "is left to show what its scores mean. Label or score more items."
         )
     crossed = own is None and fitting.size < MIN_LABELS
     at = telling if crossed else fitting

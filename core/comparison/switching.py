@@ -73,14 +73,14 @@ def switch(
         JudgeError, ProviderError: As the judges raise them.
     """
     if not 1 <= len(judges) <= MOST:
-        raise UsageError(f"Name 1 to {MOST} other models; got {len(judges)}.")
+        raise UsageError(f"Specify 1 to {MOST} other models; you specified {len(judges)}.")
     found: list[TriedModel] = []
     rows: list[np.ndarray[Any, np.dtype[np.float64]]] = []
     total = Usage()
     for spec in (None, *judges):
         with closing(opened(spec)) as judge:
             if not isinstance(judge, CalibratedJudge):
-                raise UsageError("Only a judge.yaml with criteria can be tried with another model.")
+                raise UsageError("Only a judge.yaml file with criteria can be run with another model.")
             measure, aspect = exported_alignment(judge.card).measure, judge.task.aspect
             task_of(golden, aspect)
             labelled = np.flatnonzero(~np.isnan(golden.labels(aspect)))

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from core.stats.raters import Standing
 
 TURN_ROUND = (
-    "If the lowest label is the best, reverse the labels (with --values best=low, or when you upload) and measure "
-    "again."
+    "If the lowest label means best, reverse the labels (with --values best=low, or when you upload the file) and "
+    "measure again."
 )
 
 STANDING_WORDS: dict[Standing, str] = {
@@ -76,8 +76,8 @@ def board_finding(
     if at == 0 and others:
         best = all(value <= ALPHA for value in p.values())
         verb = "agrees best with raters" if best else "has the highest agreement with raters"
-        verb = verb.replace("with raters", "of the judges shown") if some_hidden else verb
-    of_each = "no judge here has seen" if len(board.rows) > 1 else "it has not seen"
+        verb += " among the judges shown" if some_hidden else ""
+    of_each = "none of these judges has seen" if len(board.rows) > 1 else "the judge hasn't seen"
     items = f"{counted(board.pool.n_common, 'item')} from {counted(board.n_sources, 'source')}"
     ends = row.alignment.interval
     known = "" if ends is None else f", 95 % interval {number(ends.low)} to {number(ends.high)}"
@@ -97,11 +97,13 @@ def board_finding(
     few, at_systems = 2 <= board.n_sources < LEAST_SOURCES, board.measure.level == "system"
     by_chance = ends is not None and ends.low <= 0.0 <= ends.high
     cautions = (
-        f"The held-out items were opened {looks} times." if looks > 1 and bare is not None else "",
+        f"The held-out items were used in {looks} evaluations." if looks > 1 and bare is not None else "",
         no_interval_words(row.alignment),
-        "Its interval includes 0, so the agreement may be due to chance." if by_chance else "",
-        f"Only {board.n_sources} sources, so intervals are wide and nothing is tested ({TOO_FEW})." if few else "",
-        f"With only {row.alignment.n} systems, only large differences can be detected at system level."
+        "The interval includes 0, so the agreement may be due to chance." if by_chance else "",
+        f"With only {board.n_sources} sources, intervals are wide and differences aren't tested ({TOO_FEW})."
+        if few
+        else "",
+        f"With {row.alignment.n} systems, only large differences can be detected at system level."
         if at_systems
         else "",
         f"The interval applies only to these systems. It is {SHORT}."
@@ -120,15 +122,15 @@ def gain_finding(gain: Difference) -> Finding:
     """
     before, after = number(gain.b.value), number(gain.a.value)
     if contradicts(gain.b):
-        return Finding(f"Without criteria the judge contradicts the raters ({before}).", next_step=TURN_ROUND)
+        return Finding(f"Without criteria, the judge contradicts the raters ({before}).", next_step=TURN_ROUND)
     shown = claim(gain.value, gain.interval, gain.p)
     if shown == "undefined":
         return Finding("The gain over the baseline is undefined.", f"{capital(gain.reason)}.")
     headline = {
         "higher": f"Calibration raised agreement with raters from {before} to {after}.",
         "lower": f"Calibration lowered agreement with raters from {before} to {after}.",
-        "open": f"No significant gain over the baseline: agreement is {after}, against {before} without criteria.",
-        "untested": f"Agreement with raters is {after}, against {before} without criteria. The gain can't be tested.",
+        "open": f"No significant gain over the baseline: agreement is {after} with criteria and {before} without.",
+        "untested": f"Agreement with raters is {after} with criteria and {before} without. The gain can't be tested.",
     }[shown]
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     level = {"sample": "per source", "dataset": "over all items", "system": "over systems"}[gain.a.level]
@@ -171,15 +173,15 @@ def alone_words(interval: Interval | None, p: float | None) -> str:
 def rater_finding(result: BesidePeople, measure: str, judge: str = "The judge") -> Finding:
     """Compare `judge` with one rater, each against the mean of the other raters; `measure` has statistic and level."""
     if result.difference is None or result.judge.value is None or result.person.value is None:
-        return Finding(f"{judge} can't be compared with a rater here.", f"{capital(result.reason)}.")
+        return Finding(f"{judge} can't be compared with a rater.", f"{capital(result.reason)}.")
     how = {
-        "above": "agrees with the other raters better than a rater does",
-        "below": "agrees with the other raters less well than a rater does",
-        "level": "agrees with the other raters as well as a rater does",
-        "open": "doesn't differ significantly from a rater",
+        "above": "agrees with the raters better than an individual rater does",
+        "below": "agrees with the raters less well than an individual rater does",
+        "level": "agrees with the raters as well as an individual rater does",
+        "open": "doesn't differ significantly from an individual rater",
     }[result.standing]
     if result.withheld:
-        how = "isn't tested against a rater"
+        how = "wasn't tested against an individual rater"
     corrected = f" corrected for {result.n_judges} judges" if result.n_judges > 1 else ""
     gap = f"{signed(result.difference)} {signed_range(result.interval) if result.interval else '(no interval)'}"
     detail = (
@@ -189,13 +191,13 @@ def rater_finding(result: BesidePeople, measure: str, judge: str = "The judge") 
     if result.standing == "level":
         detail += f" {margin_words()}"
     why = result.withheld or result.reason
-    figures = f"{number(result.judge.value)} and {number(result.person.value)}"
+    figures = f"{number(result.judge.value)} compared with {number(result.person.value)}"
     return Finding(f"{judge} {how}: {figures}.", detail, (f"{capital(why)}.",) if why else ())
 
 
 def margin_words() -> str:
     """Explain when a judge is "as good as a rater"."""
-    return f"A judge is “as good as” a rater if the whole interval is above {signed(-MARGIN)}."
+    return f"A judge is “as good as” a rater if the whole interval of the difference is above {signed(-MARGIN)}."
 
 
 def annotator_finding(result: AnnotatorTest) -> Finding:
@@ -209,18 +211,18 @@ def annotator_finding(result: AnnotatorTest) -> Finding:
     if result.clustered:
         form = "clustered by source"
     elif result.n_sources < result.n_items:
-        form = "over items, which passes too often if items share sources"
+        form = "computed over items, so it passes too often if items share a source"
     return Finding(
-        f"{name}: {verdict}; the judge could stand in for {outdone} of {_raters(result)}.",
-        f"ω = {number(result.omega)} ({number(PASSES_AT)} passes), ρ = {number(result.rho)}, ε = {result.epsilon:g}; "
-        f"{counted(result.n_items, 'item')}, {counted(result.n_sources, 'source')}; {form}.",
+        f"{name}: {verdict}; the judge could replace {outdone} of {_raters(result)}.",
+        f"ω = {number(result.omega)} ({number(PASSES_AT)} or more passes), ρ = {number(result.rho)}, ε = "
+        f"{result.epsilon:g}; {counted(result.n_items, 'item')}, {counted(result.n_sources, 'source')}; {form}.",
         result.cautions,
     )
 
 
 def _raters(result: BesidePeople | AnnotatorTest) -> str:
     """Return the number of raters, and their panel if there are several."""
-    return f"{result.n_raters} raters" + (f" of the panel {result.panel}" if result.panel else "")
+    return f"{result.n_raters} raters" + (f" from the panel {result.panel}" if result.panel else "")
 
 
 def regression_words(bar: RegressionBar, judge: int) -> str:
@@ -229,11 +231,11 @@ def regression_words(bar: RegressionBar, judge: int) -> str:
     if standing == "undefined":
         return ""
     how = {
-        "better": f"It agrees better than a {bar.name}",
+        "better": f"The judge agrees better than a {bar.name}",
         "worse": f"A {bar.name} agrees better",
         "as well": f"A {bar.name} agrees as well",
-        "open": f"It doesn't agree significantly better than a {bar.name}",
-        "untested": f"It isn't tested against a {bar.name}",
+        "open": f"The judge doesn't agree significantly better than a {bar.name}",
+        "untested": f"The judge wasn't tested against a {bar.name}",
     }[standing]
     tested = p_figure(gap.p, f"no p ({gap.p_reason})" if gap.p_reason else "no p", limit=HALF_ALPHA)
     figures = f"{estimate(bar.alignment)}, difference {signed(gap.value)} {signed_range(gap.interval)}, {tested}"
@@ -247,12 +249,13 @@ def yes_no_finding(found: YesNo) -> Finding:
     auc = f"AUC {rate_words(found.auc)} ({found.n_yes:,} yes) from {counted(found.n_sources, 'source')}, dataset level."
     if found.threshold is None:
         return Finding(
-            "No threshold helps: always answering no is cheapest.", f"{found.cost_of_none:.3f} per item. {auc}"
+            "No threshold reduces the cost: always answering no is cheapest.",
+            f"Cost per item: {found.cost_of_none:.3f}. {auc}",
         )
     rates = f"precision {rate_words(found.precision)}, recall {rate_words(found.recall)}"
-    costs = f"a miss {found.miss_cost:g}, a false alarm {found.alarm_cost:g}"
+    costs = f"a miss costs {found.miss_cost:g}, a false alarm {found.alarm_cost:g}"
     detail = (
-        f"On new items: {rates}. Cost per item {found.cost:.3f} ({costs}), {found.cost_of_none:.3f} if all items get "
+        f"On new items: {rates}. Cost per item: {found.cost:.3f} ({costs}); {found.cost_of_none:.3f} if all items get "
         f"the same answer. {auc}"
     )
     helps = found.cost < found.cost_of_none
@@ -264,11 +267,10 @@ def agreement_words(agreement: PreferenceAgreement) -> str:
     """Say how often judge and raters prefer the same text."""
     if agreement.always_one is None:
         return f"The judge can't be compared with raters: {agreement.reason}."
-    ties = f"Raters called {agreement.n_ties:,} of {agreement.n:,} pairs a tie"
-    where_preferred = rate_words(agreement.without_ties)
     return (
-        f"How often judge and raters prefer the same text: {rate_words(agreement.accuracy)}. {ties}. Always giving the "
-        f"most common answer reaches {agreement.always_one:.3f}. Without ties: {where_preferred}."
+        f"Share of pairs in which judge and raters prefer the same text: {rate_words(agreement.accuracy)}. "
+        f"Raters called {agreement.n_ties:,} of {agreement.n:,} pairs a tie. Always giving the most common answer "
+        f"would reach {agreement.always_one:.3f}. Share without ties: {rate_words(agreement.without_ties)}."
     )
 
 
@@ -283,10 +285,10 @@ def rate_words(share: Rate) -> str:
 def label_planning_words(plan: LabelPlanning) -> str:
     """Say in two sentences what the planned number of labels can show."""
     half = (plan.interval.high - plan.interval.low) / 2
-    seen = "no later fall" if plan.fall is None else f"a later fall of {plan.fall:.2f}"
+    seen = "no later fall" if plan.fall is None else f"a later fall of {plan.fall:.2f} or more"
     least = LABELS_ENOUGH_FOR[0][0]
-    good = f"Enough for {plan.enough[-1]}" if plan.enough else f"Too few: the minimum is {least}"
+    good = f"Enough for {plan.enough[-1]}" if plan.enough else f"Too few labels: the minimum is {least}"
     return (
-        f"{good}. {counted(plan.n_items, 'labelled item')} of {counted(plan.n_sources, 'source')} would measure "
-        f"agreement of about {plan.value:.2f} to ± {half:.2f} and show {seen} ({plan.basis})."
+        f"{good}. With {counted(plan.n_items, 'labelled item')} from {counted(plan.n_sources, 'source')}, agreement of "
+        f"about {plan.value:.2f} could be measured to ± {half:.2f} and {seen} could be detected ({plan.basis})."
     )

@@ -55,7 +55,7 @@ def recheck_finding(found: Recheck) -> Finding:
         return Finding(headline, detail, found.notes, "Calibrate again on the newer labels.")
     step = f"Label about {counted(change.n_needed or 0, 'new item')} to detect a fall of {change.fall:g}."
     if change.n_needed is None:
-        step = f"New labels alone can't detect a fall of {change.fall:g}: the earlier interval is too wide."
+        step = f"New labels alone can't detect a fall of {change.fall:g} because the earlier interval is too wide."
     return Finding(headline, detail, found.notes, step)
 
 
@@ -84,7 +84,7 @@ def monitor_finding(found: Monitored) -> Finding:
         last = found.moved[-1]
         details += [f"{name}: {movement_words(change)}." for name, change in newest if change.moved][:MOST_NAMED]
         if last.corrected is not None and last.corrected.interval is not None:
-            details.append(f"Corrected with raters' labels, the mean of {last.name} is {estimate(last.corrected)}.")
+            details.append(f"Corrected with raters' labels, the mean for {last.name} is {estimate(last.corrected)}.")
     if look is not None:
         details.append(anchor_words(look))
     if who == "judge" and found.moved:
@@ -126,13 +126,13 @@ def steadiness_finding(found: Steadiness) -> Finding:
     ends = "" if found.interval is None else f", 95 % interval {number(found.interval.low)} to "
     ends += "" if found.interval is None else number(found.interval.high)
     why = f" ({found.reason})" if found.reason else ""
-    detail = f"Reliability of one score: {number(found.reliability)}{ends}{why} (ICC). {asked}."
+    detail = f"Reliability of a single score: {number(found.reliability)}{ends}{why} (ICC). {asked}."
     cautions = [f"Left out: {counted(found.n_unread, 'score')} that couldn't be read."] if found.n_unread else []
     if found.temperature == 0:
         cautions.insert(0, "Even at temperature 0, a server may answer differently each time.")
     if found.changed_share is None:
         return Finding(
-            "The repeatability of the judge is unknown, because too few scores could be read.", detail, tuple(cautions)
+            "The judge's repeatability is unknown because too few scores could be read.", detail, tuple(cautions)
         )
     step, expected = "", found.forecasts[1]
     if found.alignment is not None and expected.alignment is not None:
@@ -176,19 +176,19 @@ def switch_finding(found: Sequence[TriedModel]) -> Finding:
     own, others = found[0], [one for one in found[1:] if one.calibration.value is not None]
     names = model_names(found)
     if not others:
-        return Finding("No other model could be compared: too few of its replies could be read.")
+        return Finding("No other model could be compared because too few replies could be read.")
     best = max(others, key=lambda one: one.calibration.value or 0.0)
     gap, first = best.difference, names[found.index(best)]
     said = "undefined" if gap is None else claim(gap.value, gap.interval, best.p_holm)
-    figures = f"{number(best.held_out.value)} against {number(own.held_out.value)}"
+    figures = f"{number(best.held_out.value)} compared with {number(own.held_out.value)}"
     headline = {
         "higher": f"{first} agrees better with raters than {names[0]}: {figures}.",
         "lower": f"{first} agrees less well with raters than {names[0]}: {figures}.",
-        "untested": f"The difference between {first} and {names[0]} isn't tested: {figures}.",
+        "untested": f"The difference between {first} and {names[0]} wasn't tested: {figures}.",
     }.get(said, f"No clear difference between {first} and {names[0]}: {figures}.")
     detail = f"{measure_name(own.held_out.statistic, own.held_out.level)}, {counted(own.held_out.n, 'held-out item')}."
     if gap is not None and gap.value is not None:
         detail = f"Difference {difference_figures(gap.value, gap.interval, best.p_holm, gap.p_reason)}. {detail}"
     chosen = f"{first} was chosen on the calibration items." if len(others) > 1 else ""
-    steps = "" if said != "higher" else "Calibrate again with it, or score with --judge."
+    steps = "" if said != "higher" else "Calibrate again with this model, or name it with --judge when you score."
     return Finding(headline, f"{detail} {chosen}".strip(), (), steps)

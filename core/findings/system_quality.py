@@ -111,7 +111,7 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
     if missing := [system for system in means.systems if system.corrected.value is None]:
         reasons = {system.corrected.reason for system in missing}
         why = reasons.pop() if len(reasons) == 1 else "too few labels on judged items, or no verdicts"
-        whose = f" of {in_short([system.name for system in missing])}" if ranked else ""
+        whose = f" for {in_short([system.name for system in missing])}" if ranked else ""
         cautions.append(f"No corrected mean{whose}: {why}.")
     return Finding(headline, " ".join(filter(None, details)), tuple(cautions))
 
@@ -126,7 +126,7 @@ def worth_words(means: SystemMeans) -> str:
     times, p = float(np.median(known)), means.p_correlation
     if p is None or p > WORTH_AT or times < 1.05:
         return "The verdicts don't add significant information to these labels."
-    return f"Thanks to the verdicts, each label counts as about {times:.1f} labels."
+    return f"With the verdicts, each label is worth about {times:.1f} labels."
 
 
 def notes_of_systems(means: SystemMeans) -> list[str]:
@@ -153,7 +153,7 @@ def preferences_finding(found: Preferences) -> Finding:
     cautions = [found.caution] if found.caution else []
     agreed = [] if found.agreement is None else [agreement_words(found.agreement)]
     if not raters.systems:
-        return Finding(f"No system can be ranked: {raters.reason}.", " ".join(agreed), tuple(cautions))
+        return Finding(f"The systems can't be ranked: {raters.reason}.", " ".join(agreed), tuple(cautions))
     first, ends = raters.systems[0], raters.systems[0].interval
     error = 0.0 if ends is None else (ends.high - first.value) / t_quantile(raters.n_sources - 1)
     # one-sided, multiplied by the number of systems that could have come first
@@ -162,7 +162,7 @@ def preferences_finding(found: Preferences) -> Finding:
         cautions.insert(0, f"With {len(raters.systems)} systems, one can come first by chance alone.")
     known = "(no interval)" if ends is None else signed_range(ends)
     strength = f"Strength compared with an average system: {signed(first.value)} {known} (log-odds)."
-    headline = f"Raters prefer {first.system} most: {percent(first.wins)} of {first.n:,} pairs."
+    headline = f"Raters prefer {first.system} most often: in {percent(first.wins)} of {first.n:,} pairs."
     return Finding(headline, " ".join([strength, *agreed]), tuple(cautions))
 
 

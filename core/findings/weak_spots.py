@@ -29,8 +29,8 @@ DIVISIONS: dict[Division, str] = {
     "length": "Length",
 }
 _WHERE: dict[Division, str] = {
-    "score": "where it gave {}",
-    "system": "on texts of {}",
+    "score": "on texts that it scored {}",
+    "system": "on texts by {}",
     "length": "on texts of {}",
 }
 
@@ -42,24 +42,24 @@ def examination_finding(found: Examination) -> Finding:
         return Finding(f"{name} has no scores for labelled items that it hasn't seen.")
     measure = f"{found.overall.statistic.capitalize()} on all items pooled, not per source: {estimate(found.overall)}"
     detail = (
-        f"{measure}, {counted(found.n, 'unseen item')} of {counted(found.n_sources, 'source')}. "
-        f"{counted(found.n_tests, 'test')} with those of biases, Holm-corrected; significant if p ≤ {HALF_ALPHA:g}."
+        f"{measure}, {counted(found.n, 'unseen item')} from {counted(found.n_sources, 'source')}. "
+        f"{counted(found.n_tests, 'test')}, including biases, Holm-corrected; significant if p ≤ {HALF_ALPHA:g}."
     )
     worst = found.worst
     claims = tuple(
-        f"It makes larger errors {_WHERE[part.division].format(part.name)} ({part_figures(part)})."
+        f"The judge also makes larger errors {_WHERE[part.division].format(part.name)} ({part_figures(part)})."
         for part in worst[1:]
     ) + tuple(bias_finding(bias).headline for bias in found.biases if bias.shown)
     if worst:
         first = worst[0]
         where = _WHERE[first.division].format(first.name)
-        errors = f"{number(first.error)} points instead of {number(first.expected)}"
+        errors = f"{number(first.error)} points, {number(first.expected)} expected"
         return Finding(
             f"{name} makes larger errors {where}: {errors}.", f"Excess {part_figures(first)}. {detail}", claims
         )
     tested = sum(part.p is not None for part in found.parts)
     if not tested:
-        return Finding(f"Weak spots of {found.name} are unknown, because no subgroup could be tested.", detail, claims)
+        return Finding(f"Weak spots of {found.name} are unknown because no subgroup could be tested.", detail, claims)
     return Finding(f"No weak spot found in {counted(tested, 'subgroup')} of items.", detail, claims)
 
 
@@ -73,7 +73,7 @@ def controls_finding(controls: Sequence[Control]) -> Finding:
         + (f" [{percent(ends.low)}, {percent(ends.high)}]" if (ends := control.interval) else "")
         for control in known
     ]
-    detail = f"{'; '.join(lines)}. Equal scores count half; 95 % intervals over sources."
+    detail = f"{'; '.join(lines)}. Equal scores count as half; 95 % intervals over sources."
     n_unread = sum(control.n_unscored for control in controls)
     cautions = (f"Left out: {counted(n_unread, 'pair')} that couldn't be scored.",) if n_unread else ()
     worst = max(known, key=lambda control: 1.0 if control.interval is None else control.interval.high)
@@ -93,7 +93,7 @@ def part_figures(part: Part) -> str:
 
 def bias_finding(bias: Bias) -> Finding:
     """Say whether the judge follows length, place or family beyond the labels; `detail` has the figures."""
-    longer = (bias.difference or 0.0) > 0
+    longer, detail = (bias.difference or 0.0) > 0, f"{capital(bias_figures(bias))}."
     own = None if bias.judge is None else bias.judge.interval
     surely = own is not None and (own.low > 0 if longer else own.high < 0)
     name = {
@@ -102,18 +102,18 @@ def bias_finding(bias: Bias) -> Finding:
         "own family": "Systems of its own model family",
     }[bias.kind]
     if not bias.shown:
-        return Finding(f"{name}: no bias shown.", f"{bias_figures(bias)}.")
+        return Finding(f"{name}: {'not tested' if bias.difference is None else 'no bias found'}.", detail)
     match bias.kind:
         case "length":
             leaning = f"favours {'longer' if longer else 'shorter'} texts more than raters do"
             if not surely:  # the judge's own correlation may be 0, and only differ from the raters'
                 leaning = f"{'penalises' if longer else 'rewards'} length less than raters do"
-            headline = f"It {leaning}."
+            headline = f"The judge {leaning}."
         case "position":
-            headline = f"It prefers the {'second' if longer else 'first'} text of a pair, regardless of quality."
+            headline = f"The judge prefers the {'second' if longer else 'first'} text of a pair, regardless of quality."
         case _:
-            headline = f"It favours texts by {bias.name} systems, its own model family, more than raters do."
-    return Finding(headline, f"{bias_figures(bias)}.")
+            headline = f"The judge favours texts by {bias.name} systems (its own model family) more than raters do."
+    return Finding(headline, detail)
 
 
 def bias_figures(bias: Bias) -> str:
@@ -142,9 +142,9 @@ def sureness_finding(sure: Sureness) -> Finding:
         headline = (
             f"The intervals contain {percent(sure.held)} of the labels; they should contain {percent(sure.coverage)}."
         )
-    size = f"{number(sure.width)} points wide on average"
+    size = f"intervals {number(sure.width)} points wide on average"
     if sure.two_answers:
-        size = f"{percent(sure.width)} of them contain both answers"
-    details = [f"{counted(sure.n, 'unseen item')} of {counted(sure.n_sources, 'source')}"]
+        size = f"{percent(sure.width)} of the intervals contain both answers"
+    details = [f"{counted(sure.n, 'unseen item')} from {counted(sure.n_sources, 'source')}"]
     details += [] if sure.width is None else [size]
     return Finding(headline, "; ".join(details) + ".")

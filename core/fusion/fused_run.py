@@ -121,7 +121,7 @@ def fuse(
     """
     how = settings or FusionSettings()
     if (how.method == "llm") != bool(judge):
-        raise UsageError("--method llm requires --judge (judge= in Python). Other methods don't accept it.")
+        raise UsageError("--method llm requires --judge (judge= in Python). Other methods don't accept a judge.")
     task_of(golden, aspect)
     how = replace(how, level=how.level or usual_level(golden, aspect))
     made = _Parts(golden, aspect, how, Settings.from_environment(), replies, progress)
@@ -159,7 +159,7 @@ class _Parts:
         """Compute the named parts.  UsageError for unknown names, before any computation."""
         if len(names) < 2 or len(set(names)) < len(names):
             raise UsageError(
-                "A fusion needs at least two different parts in --with, for example offline,overlap, not "
+                "Specify at least two different parts in --with, for example offline,overlap. You specified: "
                 f"{','.join(names)}."
             )
         seen = set[int]()
@@ -288,15 +288,15 @@ class _Parts:
             notes.append(f"{lost} labelled items were left out because a part was calibrated on their sources.")
         if min(fit.size, report.size) < 2:
             saw = [
-                f"{part.name} was calibrated on {int(labelled[list(part.seen)].sum())} of them."
+                f"{part.name} was calibrated on {int(labelled[list(part.seen)].sum())} of these items."
                 for part in self.scores
                 if part.seen
             ]
             raise UsageError(
-                f"Of {int(labelled.sum())} items labelled for {self.aspect}, only {fit.size} are left to fit on and "
-                f"{report.size} to report on. A fusion needs 2 of each, from sources that no part was calibrated on. "
-                f"{' '.join(saw)} Use offline or repeval instead, which are fitted during the fusion, or label items "
-                "from other sources."
+                f"Of {int(labelled.sum())} items labelled for {self.aspect}, only {fit.size} can be used for fitting "
+                f"and {report.size} for reporting. A fusion needs at least 2 of each, from sources that no part was "
+                f"calibrated on. {' '.join(saw)} Use the parts offline or repeval instead, which are fitted during the "
+                "fusion, or label items from other sources."
             )
         return FusionSplit(fit, report, tuple(notes))
 

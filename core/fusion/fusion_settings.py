@@ -32,32 +32,34 @@ class FusionSettings:
     """
 
     method: Literal["average", "ridge", "nnls", "llm"] = setting(
-        "ridge", "llm: a language model follows a plan; requires --judge."
+        "ridge", "How to combine the parts. With llm, a language model follows a plan; requires --judge."
     )
-    statistic: Statistic = setting("spearman", "Coefficient of agreement.")
-    level: Level | None = setting(None, "auto: sample if the sources allow it, else dataset.")
-    split: SplitKind = setting("sources", "Hold out sources only, or sources and systems.")
+    statistic: Statistic = setting("spearman", "Agreement coefficient.")
+    level: Level | None = setting(
+        None, "Level of agreement; auto uses sample if the sources allow it, otherwise dataset."
+    )
+    split: SplitKind = setting("sources", "What to hold out: sources only, or sources and systems.")
     fit_share: float = setting(
         0.5,
-        "Share of the sources to fit on. The rest measure the fusion.",
+        "Share of the sources to fit the fusion on. The other sources measure it.",
         low=0.1,
         high=0.9,
         flag="--calibration-share",
     )
     seed: int = setting(0, "Seed for all random choices.", low=0)
-    plan: str = setting("", "For llm: a file with a plan, 'model' to have the model write one, or 'none'.")
-    criteria: str = setting("", "For llm: a file with criteria, or 'none'. By default the model writes them.")
+    plan: str = setting("", "For llm: a file with a plan, 'model' to have the model write the plan, or 'none'.")
+    criteria: str = setting("", "For llm: a file with criteria, or 'none'. By default, the model writes the criteria.")
     budget: int | None = setting(None, "For llm: maximum number of calls.", low=1)
 
     def __post_init__(self) -> None:
         check_settings(self)
         if len(self.plan) > LONGEST_PLAN or len(self.criteria) > LONGEST_CRITERIA:
             raise UsageError(
-                f"A plan may have {LONGEST_PLAN:,} characters and criteria {LONGEST_CRITERIA:,}; these have "
-                f"{len(self.plan):,} and {len(self.criteria):,}. Shorten them."
+                f"A plan can have up to {LONGEST_PLAN:,} characters, and criteria up to {LONGEST_CRITERIA:,}. Yours "
+                f"have {len(self.plan):,} and {len(self.criteria):,}. Shorten them."
             )
         if self.method != "llm" and (self.plan or self.criteria or self.budget):
-            raise UsageError(f"--plan, --criteria and --budget require --method llm, not {self.method}.")
+            raise UsageError(f"--plan, --criteria and --budget work only with --method llm, not with {self.method}.")
 
     @property
     def measure(self) -> Measure:

@@ -63,7 +63,7 @@ class FusionJudge:
         for part in self.parts if not self.introduced else ():
             known = part.values[~np.isnan(part.values)]
             if not known.size:
-                raise UsageError(f"{part.name} has no score, so it can't assist.")
+                raise UsageError(f"{part.name} has no scores, so it can't be part of the fusion.")
             better = "higher is better" if part.higher_is_better else "lower is better"
             note = _line(part.note) or "A number from elsewhere."
             lines.append(f"- {_line(part.name)}: {note} Range: {known.min():.3g} to {known.max():.3g}; {better}.")

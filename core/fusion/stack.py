@@ -155,14 +155,14 @@ def unseen_split(
     if stale.any():
         notes = (
             f"{int((labelled & stale).sum())} labelled items were left out because a part was calibrated or fitted on "
-            f"their sources; {fresh.size} remain.",
+            f"their sources; {fresh.size} items remain.",
         )
     n_sources = np.unique(golden.source_codes[fresh]).size
     if n_sources < MIN_SOURCES or fresh.size < 2 * MIN_ITEMS:
         raise AspectError(
-            f"no part has seen {fresh.size} labelled items of {n_sources} sources, but a fusion needs at least "
-            f"{2 * MIN_ITEMS} such items of {MIN_SOURCES} sources. Leave out a part that was calibrated on most of "
-            "them, or label more items.",
+            f"only {fresh.size} labelled items from {n_sources} sources are unseen by all parts. A fusion needs at "
+            f"least {2 * MIN_ITEMS} such items from {MIN_SOURCES} sources. Leave out a part that was calibrated on "
+            "most items, or label more items.",
             file=golden.name,
         )
     fit, test = inner_fold(fresh.tolist(), golden.source_codes, fit_share, seed)
@@ -174,8 +174,9 @@ def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
     n_systems = np.unique(golden.system_codes[report]).size
     if level == "system" and n_systems < MIN_SYSTEMS:
         raise AspectError(
-            f"system level needs at least {MIN_SYSTEMS} systems (system_id) among the items reported on, but there are "
-            f"only {n_systems}. With fewer, a coefficient is undefined, 1 or -1. Use dataset or sample level.",
+            f"the system level needs items from at least {MIN_SYSTEMS} systems (system_id) for reporting, but there "
+            f"are only {n_systems}. With fewer systems, a coefficient is undefined, 1 or -1. Use the dataset or "
+            "sample level.",
             file=golden.name,
         )
 
@@ -307,7 +308,9 @@ def fuse(
     require_systems(golden, settings.measure.level, report)
     if method == "average" and settings.level == "system":
         n_systems = np.unique(golden.system_codes[fit]).size
-        notes.append(f"Parts were chosen by their agreement on single items, because {n_systems} systems are too few.")
+        notes.append(
+            f"Parts were chosen by agreement on single items, because {n_systems} systems are too few at system level."
+        )
     agreement, matrix = Agreement(golden, aspect, settings), np.array([part.upward for part in parts])
     on_fit, left_out = _choose_parts(agreement, names, matrix, fit, averaged=method == "average")
     usable = [k for k, name in enumerate(names) if name not in left_out]
@@ -376,20 +379,18 @@ def _choose_parts(
     left_out = {}
     for name, row, alignment in zip(names, matrix[:, fit], on_fit, strict=True):
         scores, interval = row[~np.isnan(row)], alignment.interval
-        where = f"on the {alignment.n} items to fit on ({number(alignment.value)})"
+        where = f"on the {alignment.n} items used for fitting ({number(alignment.value)})"
         if not scores.size:
-            left_out[name] = "it has no scores for the items to fit on"
+            left_out[name] = "it has no scores for the items used for fitting"
         elif scores.min() == scores.max():
-            left_out[name] = "all its scores are equal on the items to fit on"
+            left_out[name] = "all its scores are equal on the items used for fitting"
         elif averaged and few and interval is not None and interval.high < 0:
             left_out[name] = f"it disagrees with raters beyond chance {where}"
         elif averaged and not few and not beats_chance(alignment):
-            left_out[name] = f"it doesn't beat chance {where}"
+            left_out[name] = f"it doesn't agree with raters beyond chance {where}"
     if (n_usable := len(names) - len(left_out)) < 2:
         why = [f"{name}: {reason}." for name, reason in left_out.items()]
-        raise UsageError(
-            " ".join([f"A fusion needs at least two usable parts, but only {n_usable} can be used.", *why])
-        )
+        raise UsageError(" ".join([f"A fusion needs at least two usable parts, but it has only {n_usable}.", *why]))
     return on_fit, left_out
 
 

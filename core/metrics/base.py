@@ -195,7 +195,7 @@ def score_or_reason(
         return f"it failed: {type(error).__name__}{': ' + detail if detail else ''}"
     finite = scores.values[np.isfinite(scores.values)]
     if not finite.size:
-        first = f" (first: {scores.unscored[0].detail})" if scores.unscored else ""
+        first = f" (first problem: {scores.unscored[0].detail})" if scores.unscored else ""
         return f"it didn't score any of the {scores.values.size} items{first}"
     if finite.size < 2:
         return f"it scored only 1 of the {scores.values.size} items; at least 2 are required"

@@ -78,7 +78,7 @@ def nli(name: str, model: str) -> Metric:
         meant = [index for index, label in labels.items() if label.startswith(("entail", "support"))]
         if len(meant) != 1 or len(labels) < 2:
             raise JudgeError(
-                "One label of the model must be named entailment, but its labels are "
+                "The model must have one label named entailment, but its labels are "
                 f"{', '.join(labels.values())[:200]}. Choose a checkpoint made for this metric, or set id2label in its "
                 "config.json."
             )
@@ -97,10 +97,10 @@ def nli(name: str, model: str) -> Metric:
 
         scores = text_by_text(items, ["source"], premises, entailed)
         clipped = sum(len(parts) > MAX_CHUNKS for parts in chunked.values())
-        note = f"{checkpoint.note} Of {clipped} very long sources only the first {MAX_CHUNKS} chunks were read."
+        note = f"{checkpoint.note} For {clipped} very long sources, only the first {MAX_CHUNKS} chunks were read."
         return replace(scores, note=note.strip() if clipped else checkpoint.note)
 
-    measures = "Probability that the source entails the target (best over chunks of a long source)."
+    measures = "Probability that the source entails the target (highest over the chunks of a long source)."
     cost = "one model run for each chunk of each source; slow without a GPU"
     return Metric(name, measures, frozenset({"source", "model"}), cost, scorer)
 
@@ -117,7 +117,7 @@ def regression(name: str, model: str, *, against: Against = "source") -> Metric:
             )
         return _outputs(checkpoint, pairs, on_progress)[:, 0]
 
-    measures = f"Score that a model trained on human ratings gives to the target, compared with its {against}."
+    measures = f"Score from a model trained on human ratings that compares the target with its {against}."
     return _of_pairs(name, measures, (model, "classification"), against, rate)
 
 
@@ -126,7 +126,7 @@ def likelihood(name: str, model: str, *, against: Against = "source") -> Metric:
 
     The special tokens that an encoder-decoder's tokenizer adds to the target count, as in BARTScore.
     """
-    measures = f"Mean log-probability of the target's tokens given its {against}."
+    measures = f"Mean log-probability of the target's tokens, given the {against}."
     return _of_pairs(name, measures, (model, "likelihood"), against, _likelihoods)
 
 
@@ -168,7 +168,7 @@ def bertscore(name: str, model: str) -> Metric:
             on_progress(len(reasons) + start + len(block), len(items))
         return scores_of(items, values, reasons, checkpoint.note)
 
-    measures = "BERTScore F1: tokens of the target matched by meaning with those of the references."
+    measures = "BERTScore F1: target tokens matched by meaning with reference tokens."
     cost = "one model run for each distinct text; slow without a GPU"
     return Metric(name, measures, frozenset({"references", "model"}), cost, scorer)
 
@@ -187,8 +187,8 @@ def similarity(name: str, against: Against = "source") -> Metric:
 
         return text_by_text(items, [against], lambda item: texts_of(item, against), cosines)
 
-    best = ", the best one" if against == "references" else ""
-    measures = f"Cosine of the sentence vectors (MiniLM, first 256 tokens) of the target and of its {against}{best}."
+    best = "; best reference" if against == "references" else ""
+    measures = f"Cosine similarity of sentence vectors: target and {against} (MiniLM, first 256 tokens{best})."
     cost = "free; about a minute for 1,000 items without a GPU"
     return Metric(name, measures, frozenset({against}), cost, scorer)
 
@@ -421,7 +421,7 @@ def in_batches(
 CALLED: dict[Head, str] = {
     "classification": "text classifier",
     "likelihood": "language model that writes text, such as BART, T5 or Llama",
-    "states": "encoder, encoder-decoder or decoder of text",
+    "states": "text encoder, encoder-decoder or decoder",
 }
 """Kind of checkpoint in words, by head."""
 
@@ -458,7 +458,7 @@ def load(name: str, head: Head) -> ModelCheckpoint:
         require_read(name, model, missing)
     elif missing:
         raise JudgeError(
-            f"The model {name} has no trained weights for {', '.join(missing[:3])}: its scores would be random. "
+            f"The model {name} has no trained weights for {', '.join(missing[:3])}, so its scores would be random. "
             "Choose a checkpoint that was trained for this use."
         )
     if tokenizer.pad_token_id is None:

@@ -76,18 +76,20 @@ def make_metric(name: str, *, golden: GoldenSet | None = None) -> Metric:
     given = name.strip()
     if given.startswith(PREFIX):
         if golden is None:
-            raise UsageError(f"{given[:60]} is a column of a golden set. Specify that golden set.")
+            raise UsageError(f"{given[:60]} is a column of a golden set. Specify the golden set that contains it.")
         return metric_column(golden, given)
     if golden is not None and golden.kind == "pair":
-        raise UsageError(f"{given[:60]} rates single texts, but the items of {golden.name} are pairs of texts.")
+        raise UsageError(
+            f"{given[:60]} rates single texts, but the items of {golden.name} are pairs of texts. Use a metric_ column."
+        )
     if given in _PLAIN:
         return _PLAIN[given][1](given)
     if model := model_of(given):
         return _WITH_MODEL[given.partition(":")[0]][1](given, model)
     kinds = ", ".join(f"{kind}:MODEL" for kind in _WITH_MODEL)
     raise UsageError(
-        f"There is no metric named {given[:60]!r}. Choose from: {', '.join(_PLAIN)}, metric_<column>; with a model: "
-        f"{kinds} (MODEL is a Hugging Face id or a folder)."
+        f"Metric {given[:60]!r} not found. Choose from: {', '.join(_PLAIN)}, metric_<column>; with a model: {kinds} "
+        "(MODEL is a Hugging Face id or a folder)."
     )
 
 
@@ -132,16 +134,16 @@ def metric_column(golden: GoldenSet, name: str) -> Metric:
     column = name.removeprefix(PREFIX)
     if column not in golden.metrics:
         there = ", ".join(PREFIX + known for known in golden.metrics) or "none"
-        raise UsageError(f"The golden set has no column {PREFIX + column[:60]!r}. It has {there}.")
+        raise UsageError(f"The golden set has no column {PREFIX + column[:60]!r}. Its metric columns: {there}.")
     numbers = dict(zip(golden.item_ids, golden.metrics[column], strict=True))
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
         values = np.array([numbers.get(item.item_id) for item in items], dtype=np.float64)
-        reason = f"{PREFIX}{column} has no number for this item."
+        reason = f"The column {PREFIX}{column} has no number for this item."
         on_progress(len(items), len(items))
         return scores_of(items, values, dict.fromkeys(np.flatnonzero(np.isnan(values)).tolist(), reason))
 
-    measures, cost = f"The uploaded column {PREFIX}{column}.", "none: the file has the numbers"
+    measures, cost = f"The uploaded column {PREFIX}{column}.", "none: the file contains the numbers"
     return Metric(PREFIX + column, measures, frozenset(), cost, scorer, not lower_is_better(column))
 
 

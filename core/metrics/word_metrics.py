@@ -57,7 +57,7 @@ def overlap(name: str, *, pairs: bool = False) -> Metric:
         def measure(item: Item) -> float | str:
             there, written = known(texts_of(item, "source")[0]), runs(item.target)
             if not written:
-                return f"The target has fewer than {size} words."
+                return "The target has too few words."
             return sum(run in there for run in written) / len(written)
 
         return measure
@@ -90,8 +90,8 @@ def sacrebleu(name: str) -> Metric:
         return measure
 
     runs = {
-        "bleu": "Sentence BLEU: runs of up to four words in common with the references.",
-        "chrf": "chrF: runs of up to six characters in common with the best reference.",
+        "bleu": "Sentence BLEU: sequences of up to four words shared with the references.",
+        "chrf": "chrF: sequences of up to six characters shared with the best reference.",
     }
     return _of_words(name, runs[name], "references", prepare)
 
@@ -102,8 +102,10 @@ def sacrebleu(name: str) -> Metric:
 def rouge(name: str, kind: str, *, source: bool = False) -> Metric:
     """ROUGE of `kind` "1", "2" or "L": F1 against the references; precision against the `source`."""
     against: Field = "source" if source else "references"
-    what = {"L": "longest common subsequence of words", "1": "words"}.get(kind, f"runs of {kind} words")
-    named, over = ("precision", "") if source else ("F1", ", mean over the references")
+    what = {"L": "longest common subsequence of words", "1": "shared words"}.get(
+        kind, f"shared sequences of {kind} words"
+    )
+    named, over = ("precision", "") if source else ("F1", ", averaged over the references")
 
     def prepare() -> Callable[[Item], float | str]:
         from rouge_score.rouge_scorer import RougeScorer
@@ -131,7 +133,7 @@ def rouge(name: str, kind: str, *, source: bool = False) -> Metric:
 
         return measure
 
-    return _of_words(name, f"ROUGE-{kind} {named} against the {against}: {what} in common{over}.", against, prepare)
+    return _of_words(name, f"ROUGE-{kind} {named} against the {against}: {what}{over}.", against, prepare)
 
 
 class Tokens:

@@ -48,7 +48,7 @@ class HeldOutAccess(Entry):
     """
 
     kind = "held-out opened"
-    does = "opened the held-out items: {0.why}"
+    does = "used the held-out items: {0.why}"
     aspect: str
     why: str
 

@@ -35,7 +35,6 @@ from core.wording import (
     number,
     signed,
     signed_range,
-    times,
 )
 
 ReportStanding = Literal["above", "level", "below", "open", "alone", "none", "undefined"]
@@ -89,9 +88,9 @@ def headline(report: Report) -> Finding:
     judge = capital(report.judge_name)
     whom = "the simulated raters" if report.simulated else "your raters"
     detail = f"Agreement {estimate(held)}: {measure(held)}, {basis_words(held)}, held-out."
-    agrees = f"{judge} agrees with {whom}: {number(held.value)}."
+    agrees = f"Agreement between {report.judge_name} and {whom}: {number(held.value)}."
     if shown == "undefined":
-        return Finding(f"Agreement of {report.judge_name} with {whom} is undefined.", f"{capital(held.reason)}.")
+        return Finding(f"Agreement between {report.judge_name} and {whom} is undefined.", f"{capital(held.reason)}.")
     if shown == "none":
         chance = f"{judge} may agree with {whom} only by chance: {number(held.value)}."
         return Finding(chance, f"The interval includes 0. {detail}")
@@ -112,8 +111,8 @@ def headline(report: Report) -> Finding:
     gap = f"{signed(people.difference)} {signed_range(people.interval)}"
     return Finding(
         f"{how}.",
-        f"{detail} One rater: {number(people.person.value)}. Judge minus rater, each compared with the mean of the "
-        f"other raters: {gap}.",
+        f"{detail} An individual rater: {number(people.person.value)}. Judge minus rater, each compared with the mean "
+        f"of the other raters: {gap}.",
     )
 
 
@@ -125,8 +124,8 @@ def readiness(report: Report) -> Finding:
     """
     shown, name, bar = standing(report), report.judge_name, report.board.bar
     if shown == "undefined" or report.held_out.interval is None:
-        what = "agreement" if shown == "undefined" else "interval of the agreement"
-        return Finding(f"Not yet: the {what} of {name} with raters is undefined.", headline(report).detail)
+        what = "is undefined" if shown == "undefined" else "has no interval"
+        return Finding(f"Not yet: agreement between {name} and raters {what}.", headline(report).detail)
     if shown == "none":
         return Finding(f"Not yet: {name} may agree with raters only by chance.", headline(report).detail)
     reasons = []
@@ -145,7 +144,7 @@ def readiness(report: Report) -> Finding:
         detail = gain_finding(report.gain).detail if gain == "untested" and shown != "below" else ""
         return Finding(f"Caution: {name} may not be good enough, because {reasons[0]}.", detail)
     if report.version is None or not report.version.in_force:
-        return Finding(f"Caution: no one here has approved {name} yet.")
+        return Finding(f"Caution: no one in this project has approved {name} yet.")
     return Finding(f"Ready: {name} is approved and gains significantly over the baseline.")
 
 
@@ -163,12 +162,12 @@ def asides(report: Report) -> tuple[str, ...]:
         if (gap := report.board.minus(report.ours, k)) and claim(gap.value, gap.interval, gap.p) == "lower"
     ]
     if better:
-        sentences.append(f"Other judges that agree better on the same items: {', '.join(better)}.")
+        sentences.append(f"These judges agree better with raters on the same items: {', '.join(better)}.")
     sentences.append(regression(report))
     if (optimism := report.calibration.optimism) is not None:
         sentences.append(
-            f"On the calibration set, the judge's agreement is {estimate(report.calibration.calibration)}, "
-            f"{signed(optimism)} compared with the held-out set. Report the held-out figure."
+            f"On the calibration set, the judge's agreement is {estimate(report.calibration.calibration)} "
+            f"({signed(optimism)} compared with the held-out set). Report the held-out figure."
         )
     return tuple(filter(None, sentences))
 
@@ -176,7 +175,7 @@ def asides(report: Report) -> tuple[str, ...]:
 def gained(report: Report) -> Finding:
     """Report the gain over the baseline, and how often the held-out items were opened."""
     said, looks = gain_finding(report.gain), len(report.openings)
-    seen = f"The held-out items were opened {times(looks)}." if looks else ""
+    seen = f"The held-out items were used in {counted(looks, 'evaluation')}." if looks else ""
     detail = " ".join(filter(None, (said.detail, seen, steady(report))))
     return Finding(said.headline, detail, said.cautions, said.next_step)
 
@@ -205,18 +204,18 @@ def sign_off(report: Report) -> str:
     """Say who approved which version of the judge, when, why, and on which evidence."""
     version = report.version
     if version is None:
-        return "This judge has no approval, because it is older than the version history."
+        return "This judge has no approval because it predates the version history."
     approval = version.approval
     if approval is None:
-        return f"No one here has approved {report.judge_name}."
-    by, reason = bounded(approval.actor, 80) or "Somebody", bounded(approval.reason, 300)
+        return f"No one in this project has approved {report.judge_name}."
+    by, reason = bounded(approval.actor, 80) or "Someone", bounded(approval.reason, 300)
     words = f"{by} approved {report.judge_name} on {day(approval.at)}" + (
         f": “{reason.rstrip('.')}”." if reason else "."
     )
     if (measured := version.evidence_of(approval)) is not None:
         side, alignment = measured.evidence
         rests = f"{estimate(alignment)} on {side} items ({measure(alignment)}, {basis_words(alignment)})"
-        words += f" The approval is based on {rests}."
+        words += f" The approval is based on an agreement of {rests}."
     return f"{words} It is the current version." if version.state == "current" else words
 
 
@@ -228,11 +227,11 @@ def limits(report: Report) -> tuple[Finding, ...]:
         found.append(Finding(title, bounded(" ".join(sentences), 600)))
 
     if report.simulated:
-        made = "A program made these labels. The report shows how Concord works, not how good a judge is."
+        made = "A program generated these labels. The report shows how Concord works, not how good a judge is."
         add("No one rated these texts", made)
     for warning in c.warnings:
         if warning != gain_warning(c.gain):  # the report says it under "What the criteria add"
-            add("From the calibration", warning)
+            add("Calibration warning", warning)
     if not raters.n_rated:
         add(
             "One label per item",
@@ -242,7 +241,7 @@ def limits(report: Report) -> tuple[Finding, ...]:
         add("One rater", "The judge follows a single rater. Concord can't tell whether others agree with that rater.")
     elif raters.alpha.value is not None and raters.alpha.value < LOW_ALPHA:
         add(
-            "Raters agree little",
+            "Low agreement between raters",
             f"Krippendorff's alpha is {number(raters.alpha.value)} ({raters.alpha.metric}, "
             f"{counted(raters.alpha.n_items, 'item')} rated twice or more); below {LOW_ALPHA}, the labels are "
             "unreliable. Define the aspect more clearly.",
@@ -255,9 +254,9 @@ def limits(report: Report) -> tuple[Finding, ...]:
         add("Not approved", sign_off(report))
     if len(report.openings) >= MANY_OPENINGS:
         add(
-            "Held-out set opened often",
-            f"The held-out items were opened {times(len(report.openings))}. If someone used them to choose a version, "
-            "the figures are optimistic. Measure again on new labels.",
+            "Held-out set used often",
+            f"The held-out items were used in {len(report.openings)} evaluations. If someone used the results to "
+            "choose a version, the figures are optimistic. Measure again on new labels.",
         )
     if report.golden.n_systems > 1 and c.split.kind == "sources":
         add(
@@ -266,6 +265,7 @@ def limits(report: Report) -> tuple[Finding, ...]:
         )
     if n := report.n_doubted:
         add(
-            "Doubted labels", f"Reviewers marked {counted(n, 'label')} as wrong. This report still includes all labels."
+            "Disputed labels",
+            f"Reviewers marked {counted(n, 'label')} as wrong. This report still includes all labels.",
         )
     return tuple(found)

@@ -50,7 +50,7 @@ _KIND_WORDS = {
     "source_target": "texts with their source",
     "source_context_target": "texts with source and context",
     "conversation": "conversations",
-    "data_text": "texts about data",
+    "data_text": "texts that describe data",
     "pair": "pairs of texts",
 }
 _ORIGIN_WORDS = {
@@ -175,7 +175,7 @@ def _pinned(report: Report) -> dict[str, str]:
         "run": report.run.run_id,
         "split": f"by {by}, seed {c.settings.seed}",
         "prompts": ", ".join(filter(None, prompt.split("+"))) or "none (the judge reads the criteria directly)",
-        "program that wrote this report": (
+        "software that wrote this report": (
             f"Concord {VERSION}, Python {platform.python_version()}, numpy {np.__version__}"
         ),
     }

@@ -83,8 +83,8 @@ def answer_from_files(
             raise UsageError(f"--batch-read: {path} can't be read ({error.strerror}). Check the path.") from error
     if foreign and not found:
         raise JobError(
-            f"None of the {foreign:,} lines matches a request of this judge. Use the same judge file, --judge and "
-            "items as when you wrote the requests."
+            f"None of the {foreign:,} lines in the batch results matches a request from this judge. Use the judge "
+            "file, --judge and items that you wrote the requests with."
         )
     model.provider = CachedProvider(_Results(inner.endpoint, found), cache)
     reasons = Counter(reason for key, reason in failed.items() if key not in found)
@@ -153,6 +153,6 @@ def _endpoint_of(judge: LoadedJudge, replies: ReplyStore | None) -> tuple[LLMJud
     """Return the judge's model and the reply cache.  UsageError for a judge without an endpoint."""
     if not isinstance(judge, CalibratedJudge) or not judge.spec.startswith("openai:") or replies is None:
         raise UsageError(
-            f"A batch needs an endpoint, and {judge.spec} doesn't use one. Use --judge openai:MODEL[@BASE_URL]."
+            f"A batch requires an endpoint, but {judge.spec} doesn't use one. Use --judge openai:MODEL[@BASE_URL]."
         )
     return judge.models[0], replies

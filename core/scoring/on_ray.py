@@ -70,13 +70,13 @@ def score_on_ray(
     """
     started = time.perf_counter()
     if (request.budget, request.budget_usd) != (None, None) or request.batch_write or request.batch_read:
-        raise UsageError("--ray doesn't work with --budget or batches. Leave one of them out.")
+        raise UsageError("--ray can't be combined with a budget or batches. Remove --ray or the other option.")
     files, folder = input_files(source), Folder(out)
     ray = connected(address)
     progress.publish(Stage("reading", "reading", 0, 0))
     with closing(open_judge(request, alone=True)) as judge, plain_errors(address):
         if not isinstance(judge, RowJudge):
-            raise UsageError(f"{request.judge_file} is a fused judge. Score it without --ray.")
+            raise UsageError(f"{request.judge_file} contains a fused judge. Score with it without --ray.")
         read = ray.data.read_text if next(iter(files)).lower().endswith(LINES) else ray.data.read_parquet
         rows = read(list(files), **READING)
         mapping = _columns_of(rows.take(HEAD_ROWS), request, judge, source)
@@ -156,7 +156,7 @@ def _row_of(cells: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
         except ValueError:
             row = None
     if not isinstance(row, dict):
-        raise GoldenError(f"A row of the input is not a JSON object: {str(cells)[:80]!r}.")
+        raise GoldenError(f"A row of the input isn't a JSON object: {str(cells)[:80]!r}.")
     nested = {path: cell_at(row, path) for path in paths if path not in row}
     return row | {path: cell for path, cell in nested.items() if cell is not None}
 
@@ -279,7 +279,7 @@ class Folder:
                 file_system, path = fs.FileSystem.from_uri(self.address)
         except (ValueError, NotImplementedError) as error:  # pyarrow's own errors are ValueErrors
             raise UsageError(
-                f"{self.address}: can't be read ({_first_line(error)}). Give a path or an address such as "
+                f"{self.address} can't be read ({_first_line(error)}). Specify a path, or an address such as "
                 "s3://BUCKET/FOLDER or gs://BUCKET/FOLDER."
             ) from error
         return file_system, path
@@ -328,8 +328,8 @@ class Folder:
             yield
         except OSError as error:
             raise JobError(
-                f"{self.address}: can't be {done} ({_first_line(error)}). Check that it exists and has space, and "
-                "that every node can access it with its own credentials. Finished parts are kept."
+                f"{self.address} can't be {done} ({_first_line(error)}). Check that it exists and has space, and that "
+                "every node can access it with its own credentials. Finished parts are saved."
             ) from error
 
 
@@ -347,8 +347,8 @@ def input_files(address: str) -> dict[str, int]:
     }
     if not files or len({name.lower().endswith(TABLES) for name in files}) > 1:
         raise GoldenError(
-            f"{address}: on Ray, items must be one JSONL or Parquet file, or a folder of one kind. "
-            f"{'There is no such file' if not files else 'There are files of both kinds'}. Convert or move the files."
+            f"{address}: on Ray, items must be in one JSONL or Parquet file, or in a folder of one kind of file. "
+            f"{'No such file was found' if not files else 'The folder contains both kinds'}. Convert or move the files."
         )
     return files
 

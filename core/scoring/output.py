@@ -47,16 +47,20 @@ _FINDINGS_IN_JSON = 20
 class ScoreSettings:
     """Options of a scoring: reasons, batch files, budgets, and intervals of verdicts."""
 
-    explain: bool = setting(False, "Add the reasons to each verdict.")
-    batch_write: Path | None = setting(None, "Only write the requests, to a batch file for `vllm run-batch`.")
-    batch_read: tuple[Path, ...] = setting((), "Score from this file of batch results, without calls. Can be repeated.")
+    explain: bool = setting(False, "Add the judge's reasons to each verdict.")
+    batch_write: Path | None = setting(
+        None, "Write the requests to a batch file for `vllm run-batch` without sending them."
+    )
+    batch_read: tuple[Path, ...] = setting(
+        (), "Score from this file of batch results, without calls. You can repeat this option."
+    )
     budget: int | None = setting(None, "Maximum number of calls. Run the same command again to resume.", low=1)
     budget_usd: float | None = setting(None, "Maximum cost in dollars. Run the same command again to resume.", low=0)
     intervals: bool = setting(
-        False, "Add to each verdict its expected error and an interval that should contain 90 % of labels."
+        False, "Add to each verdict an expected error and an interval that should contain 90 % of labels."
     )
     abstain_over: float | None = setting(
-        None, "Mark the least certain verdicts, so that the expected error of the others is at most this.", low=0
+        None, "Mark the least certain verdicts so that the expected error of the others is at most this value.", low=0
     )
 
     @property
@@ -169,7 +173,7 @@ def abstention_of(judge: LoadedJudge, request: ScoreRequest) -> Abstention | Non
     if request.coverage is None:
         return None
     if not isinstance(judge, CalibratedJudge):
-        raise UsageError("Only a calibrated judge has intervals. Use one, or score without intervals.")
+        raise UsageError("Only a calibrated judge has intervals. Use a calibrated judge, or score without intervals.")
     if judge.intervals is None:
         raise JudgeError(BEFORE_INTERVALS)
     if request.abstain_over is None:
@@ -208,9 +212,9 @@ def other_scoring(place: str, n: int, kept: Mapping[str, Any], now: Mapping[str,
     """Return the error for an output of `n` verdicts from another scoring; it names the differences."""
     names = [name for name in {**now, **kept} if kept.get(name) != now.get(name)]
     return JobError(
-        f"{place} has {n:,} verdicts of another scoring, which can't be resumed: {in_short(names, 9)} "
-        f"{'differs' if len(names) == 1 else 'differ'}. Use the original inputs, choose another --out, or "
-        "delete it to start over."
+        f"{place} contains {n:,} verdicts from another scoring, which can't be resumed because {in_short(names, 9)} "
+        f"{'differs' if len(names) == 1 else 'differ'}. Use the original inputs, choose another --out, or delete the "
+        "old verdicts to start over."
     )
 
 
@@ -234,7 +238,9 @@ class Output:
             ) from error
         try:
             if not _locked(self._file):
-                raise JobError(f"{self.part}: another scoring is writing to it. Wait for it, or choose another --out.")
+                raise JobError(
+                    f"Another scoring is writing to {self.part}. Wait until it finishes, or choose another --out."
+                )
             if identity is not None and begun:
                 self._resume(identity)
             else:
@@ -323,7 +329,7 @@ class Output:
             yield
         except OSError as error:
             full = error.errno in FULL
-            why = "the disk is full" if full else f"the disk can't be written ({error.strerror or error})"
+            why = "the disk is full" if full else f"writing to the disk failed ({error.strerror or error})"
             before = f" {self.out.name} is unchanged." if self.out.exists() else ""
             raise ConcordError(
                 f"{self.part}: {why}. {self.counts.total():,} items are scored and saved.{before} "

@@ -72,7 +72,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
             if output.counts.total() >= items.n_items:
                 if output.counts.total() > items.n_items or file_digest(items.path) != items.digest:
                     raise JobError(
-                        f"{items.path}: the file changed during scoring. Delete {output.part} to score it again."
+                        f"{items.path} changed during scoring. Delete {output.part}, then score the file again."
                     )
                 sure = output.sure(request, judge)
                 output.finish(request, judge)
@@ -129,7 +129,7 @@ def _score_rest(
         return  # replies for unfinished items are cached, so running the same command resumes
     except ConcordError as error:
         if (n := output.counts.total()) and str(output.part) not in str(error):
-            error.add_note(f"{n:,} items are scored and saved in {output.part}. Run the same command to resume.")
+            error.add_note(f"{n:,} items are scored and saved in {output.part}. Run the same command again to resume.")
         raise
 
 
@@ -216,7 +216,7 @@ def open_judge(request: ScoreRequest, replies: ReplyStore | None = None, *, alon
     abstention_of(judge, request)
     budgeted = request.budget is not None or request.budget_usd is not None
     if isinstance(judge, FusedJudge) and (budgeted or request.batch_write or request.batch_read):
-        raise UsageError(f"{request.judge_file} is a fused judge. Score it without --budget or batches.")
+        raise UsageError(f"{request.judge_file} contains a fused judge. Score with it without a budget or batches.")
     if isinstance(judge, CalibratedJudge) and request.budget_usd is not None:
         return replace(judge, judge=judge.judge.within(request.budget_usd))
     return judge
@@ -239,7 +239,7 @@ def require_parts(needs: Sequence[str], there: Container[str], columns: Sequence
     if lacking := [part for part in needs if part not in there]:
         raise GoldenError(
             f"The judge needs each item's {' and '.join(lacking)}, but no item has one. The columns are: "
-            f"{', '.join(columns)[:500]}. Add a column {lacking[0]!r}, or rename the one that contains it.",
+            f"{', '.join(columns)[:500]}. Add a {lacking[0]!r} column, or rename the column that contains this text.",
             file=file_name,
         )
 
@@ -256,7 +256,7 @@ def affordable_items(budget: int | None, judge: RowJudge) -> int | None:
     """Return the number of items that a budget of calls pays for, None for no limit; UsageError if it is 0."""
     each = judge.calls_an_item
     if budget is not None and budget < each:
-        raise UsageError(f"--budget {budget} doesn't cover one item, which takes {each} calls. Raise it.")
+        raise UsageError(f"--budget {budget} doesn't cover one item, which takes {each} calls. Increase the budget.")
     return None if budget is None else budget // each
 
 
@@ -281,7 +281,7 @@ def check_unread(judge: LoadedJudge, counts: Counter[str]) -> None:
         return
     words = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
     raise JudgeError(
-        f"{judge.spec}: {unread:,} of the first {n:,} items couldn't be read ({words}); at most "
-        f'{percent(MOST_UNREAD)} is allowed. Look at the replies ("raw" in the output) and fix the cause. Then delete '
+        f"{judge.spec}: replies to {unread:,} of the first {n:,} items couldn't be read ({words}); at most "
+        f'{percent(MOST_UNREAD)} is allowed. Check the replies ("raw" in the output) and fix the cause. Then delete '
         "the output and run the same command again; cached replies cost nothing."
     )

@@ -55,8 +55,10 @@ class MeasureSettings:
     intervals at system level.
     """
 
-    statistic: Statistic = setting("spearman", "Coefficient of agreement.")
-    level: Level | None = setting(None, "Level of agreement; auto uses sample where the groups allow it, else dataset.")
+    statistic: Statistic = setting("spearman", "Agreement coefficient.")
+    level: Level | None = setting(
+        None, "Level of agreement; auto uses sample if the sources allow it, otherwise dataset."
+    )
     seed: int = setting(0, "Seed for all random choices.", low=0)
 
     def __post_init__(self) -> None:

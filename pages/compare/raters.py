@@ -19,7 +19,7 @@ Tests = tuple[AnnotatorTest | None, ...]
 VERDICTS = {True: "passed", False: "not passed", None: "no verdict"}
 READING = (
     "These figures apply to these raters only. Annotator test: Calderon, Reichart and Dror (2025), clustered by "
-    "source if items share sources. The share ω of raters that the judge could stand in for passes at 0.50 "
+    "source if items share sources. The share ω of raters that the judge could replace passes at 0.50 "
     "(Benjamini–Yekutieli at 0.05). The share ρ is how often the judge does as well or better."
 )
 
@@ -81,7 +81,7 @@ def draw(compared: Compared) -> None:
         "the judge": Column(digits=2, help=f"{compared.measure} with the mean of the other raters"),
         "a rater": Column(digits=2, help="one rater with the mean of the others, on the same items"),
         "judge minus rater": Column(help="interval corrected for the number of judges (jackknife over sources, t)"),
-        "ω": Column(digits=2, help="share of raters that the judge could stand in for"),
+        "ω": Column(digits=2, help="share of raters that the judge could replace"),
         "ρ": Column(digits=2, help="how often the judge does as well or better; for information only"),
     }
     grid.draw(frame, columns, alt=f"Judges compared with a rater by {compared.measure}", rows=12)

@@ -14,7 +14,7 @@ from core.report.figures import describe, measure_name
 from core.report.report_facts import Report
 from core.stats import claim
 from core.word_diff import word_diff
-from core.wording import VERSION_ORIGINS, VERSION_STATES, difference_figures, number, times
+from core.wording import VERSION_ORIGINS, VERSION_STATES, counted, difference_figures, number
 from pages.ui import diff_view, people, run_panel, state, tables
 from pages.ui.cached import cached
 from pages.ui.page import Opened, link_to
@@ -94,7 +94,7 @@ def gain_of(page: Opened, version: JudgeVersion) -> Finding | None:
     if measured.held_out_gain is not None:
         gain, where = measured.held_out_gain, "held-out items"
         looks = projects.list_held_out_accesses(page.store, page.project.project_id, measured.golden_id, version.aspect)
-        seen = f" The held-out items were opened {times(len(looks))}."
+        seen = f" The held-out items were used in {counted(len(looks), 'evaluation')}."
     if gain is None or gain.value is None:
         return Finding(f"Concord can't compute the difference from version {measured.beside}.", "")
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)

@@ -68,7 +68,7 @@ def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
         _draw_random(result, measure)
         return
     figure = heat_figure(Heat.of(result), measure=measure)
-    charts.place(figure, key="repeval_heat", alt="Validation alignment by layer and token")
+    charts.place(figure, key="repeval_heat", alt="Validation agreement by layer and token")
     st.caption("Agreement on the validation set. Thick frame: best cell. Grey: undefined.")
     if result.scorer is not None:
         _draw_file(page, view, result)

@@ -22,7 +22,7 @@ def test_states_are_read_and_the_map_and_details_shown(
     expect(page.get_by_text("RepEval hasn't been run")).to_be_visible()
     page.get_by_role("button", name="Read the hidden states").click()
     expect(page.get_by_text("Agreement of hidden states with raters")).to_be_visible(timeout=RUN_MS)
-    expect(page.get_by_role("img", name="Validation alignment by layer and token")).to_be_visible()
+    expect(page.get_by_role("img", name="Validation agreement by layer and token")).to_be_visible()
     page.get_by_role("radio", name="Details").click()
     settle("2,000 random directions")
     expect(page.get_by_text("Highest test items")).to_be_visible()

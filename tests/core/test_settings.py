@@ -27,7 +27,7 @@ def test_roles_by_identity(tmp_path: Path) -> None:
     [
         ("{", "must be a JSON object"),
         ("[1]", "must be a JSON object"),
-        ('{"a": "boss"}', "the role 'boss'. Use one of: viewer"),
+        ('{"a": "boss"}', "the unknown role 'boss' to 'a'. Use one of: viewer"),
         ('{"a": ["admin"]}', "Use one of: viewer"),
     ],
 )

@@ -47,4 +47,4 @@ def test_what_is_said_is_what_happened(concord: Concord, repository: Path, tmp_p
     assert (" of 12 drafts" in said) == (work["drafts"]["made"] < work["drafts"]["asked"])
     assert ("refinement" in said) == (work["rounds"]["done"] == 0)
     assert ("held-out" in said) == (work["held_out"]["scored"] < work["held_out"]["asked"])
-    assert ("may end the search early" in " ".join(answer.err.split())) == (budget < 4000)
+    assert ("may stop the search early" in " ".join(answer.err.split())) == (budget < 4000)

@@ -74,7 +74,7 @@ def test_renamed_calibration_items_do_not_hide_a_drop(
     assert mixed.body["n_labelled"] == len(rows)
     assert alone.body["left_out"] == {}
     (said,) = [note for note in mixed.body["notes"] if "left out" in note]
-    assert f"{len(calibration)} were used to choose the judge, {len(held_out)} to evaluate it" in said
+    assert f"{len(calibration)} were used to choose the judge, {len(held_out)} were used to evaluate the judge" in said
 
 
 def test_held_out_items_that_were_labelled_anew_are_no_newer_items(
@@ -111,7 +111,7 @@ def test_a_fused_judge_knows_its_texts_too(concord: Concord, rows: list[Row], tm
     assert fused.code == 0, fused.body
     judge = tmp_path / "fused" / "fused.yaml"
     again = concord("recheck", judge, write(tmp_path / "again.jsonl", renamed(rows)), "--aspect", ASPECT)
-    assert (again.code, "no newer labels" in again.body["error"]["message"]) == (1, True)
+    assert (again.code, "no new labels" in again.body["error"]["message"]) == (1, True)
     mixed = write(tmp_path / "mixed.jsonl", [*degraded(rows), *renamed(rows)])
     answer = concord("recheck", judge, mixed, "--aspect", ASPECT)
     assert sum(answer.body["left_out"].values()) == len(rows)

@@ -63,8 +63,8 @@ def test_on_pairs_it_says_who_wins_most_with_interval(store: Store, settings: Se
     projects.add_judge(store, place.project_id, place.golden_id, judge)
     screen = opened(place)
     assert not screen.exception
-    assert "Raters prefer new most:" in texts(screen)
-    assert "How often judge and raters prefer the same text:" in texts(screen)
+    assert "Raters prefer new most often:" in texts(screen)
+    assert "Share of pairs in which judge and raters prefer the same text:" in texts(screen)
     assert "do not say which two systems" not in texts(screen)
 
 
@@ -78,4 +78,4 @@ def test_pairs_without_systems_tell_how_often_the_judge_agrees_and_what_is_missi
     projects.add_judge(store, place.project_id, place.golden_id, JudgeScores("judge", "imported", "preference", chosen))
     said = texts(opened(place))
     assert "no pair names both of its systems (columns model_a and model_b)" in said
-    assert "How often judge and raters prefer the same text: 1.000" in said
+    assert "Share of pairs in which judge and raters prefer the same text: 1.000" in said

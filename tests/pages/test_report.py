@@ -79,7 +79,7 @@ def test_the_finding_stands_first_the_rest_part_by_part(
     assert screen.header[0].value.replace("\\", "") == head.headline
     assert head.detail in words
     assert gained(report).detail in words
-    assert "No one here has approved version 1." in words
+    assert "No one in this project has approved version 1." in words
     assert len(screen.get("image")) == 1
     words = texts(whole(section="evidence"))
     for limit in limits(report):
@@ -130,7 +130,7 @@ def test_the_version_in_use_is_shown_unless_another_is_chosen(
     assert picker.options == ["version 1 (current)", "version 2 (waiting for approval)"]
     assert picker.value != newest
     picker.set_value(newest).run()
-    assert "No one here has approved version 2." in texts(screen)
+    assert "No one in this project has approved version 2." in texts(screen)
     assert "version 2" in texts(whole(version="2"))
 
 
@@ -154,7 +154,7 @@ def test_a_version_without_held_out_figures_says_so_and_can_be_measured(
     assert "Concord is measuring version 2" in texts(whole(version="2"))
     drive(store, settings, store.runs.all(project.project_id)[0].run_id)
     measured = whole(version="2")
-    assert "No one here has approved version 2." in texts(measured)
+    assert "No one in this project has approved version 2." in texts(measured)
     assert len(labelled(measured.selectbox, "Judge").options) == 2
 
 
@@ -169,7 +169,7 @@ def test_the_judge_file_is_shown_and_offered(whole: Callable[..., AppTest], stor
 def test_it_opens_with_the_report_and_a_link_opens_its_section(whole: Callable[..., AppTest]) -> None:
     for section in ("report", "nonsense"):
         screen = whole(section=section)
-        assert "No one here has approved" in texts(screen)
+        assert "No one in this project has approved" in texts(screen)
         assert "<b>" not in as_sent(screen)
     choose(screen, "Section", "export")
     assert screen.query_params["section"] == "export"

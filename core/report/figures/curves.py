@@ -65,7 +65,7 @@ def curve_figure(
         f"{'; '.join(near)}.",
         series,
         x=("judge's score", low - aside, high + aside),
-        y=("mean label of the raters", scale.low - room, scale.high + 3 * room),
+        y=("raters' mean label", scale.low - room, scale.high + 3 * room),
         width=width,
     )
 

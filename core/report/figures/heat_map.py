@@ -73,6 +73,6 @@ def heat_figure(heat: Heat, *, measure: str) -> Drawing:
             parts.append(words(text, x + breadth / 2, y + _HIGH / 2 + 4, "middle", size=size))
             place = f"layer {layer}, token {token}"
             said.append(f"{place}: validation {number(value, 3)}" if known else f"{place}: undefined")
-    title = f"Validation alignment by layer and token ({measure})"
+    title = f"Validation agreement by layer and token ({measure})"
     whole = (max(WIDE, _SIDE + breadth * len(heat.layers)), top + _HIGH * len(heat.tokens) + 6)
     return drawing("heat", title, shortened("; ".join(said), 1_500), whole, parts)

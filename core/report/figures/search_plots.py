@@ -56,4 +56,4 @@ def candidates_figure(
         series.append(level_line(f"baseline {number(baseline.value)}", baseline.value, AMBER, x))
     for _, _, _, alignment, _ in known:
         held += ends_of(alignment)
-    return chart("candidates", "Every candidate", says, series, x=x, y=(measure, *snapped(held)))
+    return chart("candidates", "All candidates", says, series, x=x, y=(measure, *snapped(held)))

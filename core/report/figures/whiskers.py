@@ -99,7 +99,7 @@ def _ground(axis: Axis, people: Alignment | None, top: float, bottom: float, tit
         yield box(axis(low), top, axis(high) - axis(low), bottom - top, PEOPLE)
         yield line((x, top), (x, bottom), AMBER, width=1.5, dash="5 3")
         middle = min(max(x, axis.start + 100), axis.end - 40)
-        yield words(f"one rater against the others: {people.value:.2f}", middle, top - 8, "middle")
+        yield words(f"one rater vs. the others: {people.value:.2f}", middle, top - 8, "middle")
     for tick, name in axis.ticks(min(7, int(axis.end - axis.start) // 50)):
         x = axis(tick)
         yield line((x, top), (x, bottom), QUIET if abs(tick) < 1e-9 else GRID)
@@ -125,7 +125,7 @@ def leaderboard_figure(
     """Draw every judge by name, with the agreement among raters as a band."""
     colours = {"calibrated": TEAL, "no criteria": AMBER}
     rows = [WhiskerRow.of(name, alignment, colours.get(kind, BLUE)) for name, kind, alignment in judges]
-    return _whiskers("leaderboard", "Every judge with its interval", rows, measure=measure, people=ceiling)
+    return _whiskers("leaderboard", "Agreement of each judge, with its interval", rows, measure=measure, people=ceiling)
 
 
 def sides_figure(
@@ -146,7 +146,7 @@ def standing_figure(rows: Mapping[str, Alignment], *, measure: str, width: int =
         WhiskerRow.of(name, alignment, colour)
         for (name, alignment), colour in zip(rows.items(), (AMBER, BLUE, TEAL), strict=False)
     ]
-    return _whiskers("standing", "Agreement next to raters and the baseline", shown, measure=measure, width=width)
+    return _whiskers("standing", "Agreement of raters, judge and baseline", shown, measure=measure, width=width)
 
 
 def system_means_figure(means: SystemMeans, aspect: str, *, most: int) -> Drawing:

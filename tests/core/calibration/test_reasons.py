@@ -153,8 +153,9 @@ def test_the_estimate_says_how_many_reasons_there_are() -> None:
     def notes(golden: GoldenSet, chosen: CalibrationSettings = QUICK) -> str:
         return " ".join(estimate(golden, TASK, judge, chosen, split=split).notes)
 
-    assert "12 calibration items have reasons from raters. Drafting and refining use them." in notes(golden_of(why))
-    assert "ignore them" in notes(golden_of(why), replace(QUICK, reasons=False))
+    said = "Raters gave reasons for 12 calibration items. Drafting and refining use these reasons."
+    assert said in notes(golden_of(why))
+    assert "ignore these reasons" in notes(golden_of(why), replace(QUICK, reasons=False))
     assert "reasons" not in notes(golden_of(lambda _k, _polite: ""))
 
 

@@ -93,7 +93,7 @@ def test_held_out_or_unknown_picks_are_refused() -> None:
     for picks in (SPLIT.held_out[:1], (10_000,)):
         with pytest.raises(UsageError, match="aren't labelled calibration items"):
             round_of(picks=picks)
-    with pytest.raises(UsageError, match="to test a proposal"):
+    with pytest.raises(UsageError, match="for testing a proposal"):
         round_of(picks=SPLIT.calibration)
 
 

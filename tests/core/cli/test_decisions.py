@@ -38,7 +38,7 @@ def test_a_threshold_by_command_and_in_python(
     assert "--yes-from" in json.loads(capsys.readouterr().out)["error"]["message"]
     with pytest.raises(UsageError, match="Costs must be greater than 0"):
         core.choose_threshold(golden, scores, ASPECT, yes_from=4, miss_cost=0)
-    with pytest.raises(UsageError, match="above 1 and at most 5"):
+    with pytest.raises(UsageError, match="greater than 1 and at most 5"):
         core.choose_threshold(golden, scores, ASPECT, yes_from=6)
 
 

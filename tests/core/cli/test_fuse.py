@@ -64,7 +64,7 @@ def test_a_judge_calibrated_on_half_of_the_same_set_leaves_the_other_half_to_fus
     code, body = run("fuse", "known.jsonl", *ASK[2:], *parts)
     assert code == 2
     words = body["error"]["message"]
-    assert f"judge:made/judge.yaml was calibrated on {len(seen)} of them" in words
+    assert f"judge:made/judge.yaml was calibrated on {len(seen)} of these items" in words
     assert "label items from other sources" in words
 
 

@@ -79,7 +79,7 @@ def test_a_constant_judge_stands_last_without_a_value(noisy, judge_of):
 def test_two_judges_without_a_common_item_leave_nothing(golden_of, judge_of):
     golden = golden_of([1, 2, 3, 4])
     board = board_of(golden, [judge_of("left", [1, 2, None, None]), judge_of("right", [None, None, 3, 4])])
-    assert "Leave out some judges" in board.problem
+    assert "Compare fewer judges" in board.problem
     assert [row.alignment.value for row in board.rows] == [None, None]
     assert board.pairwise is None
 

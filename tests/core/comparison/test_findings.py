@@ -58,7 +58,7 @@ def test_the_current_version_is_compared_with_the_baseline(noisy: Any) -> None:
     # after a choice on these items nothing is claimed
     withheld = board.without_p(0, "the choice may depend on them")
     seen = board_finding(withheld, MEASURE, 0, "Version 3", baseline=1, looks=4)
-    assert "best" not in seen.headline and "opened 4 times" in seen.cautions[0]
+    assert "best" not in seen.headline and "used in 4 evaluations" in seen.cautions[0]
     assert "the choice may depend on them" in seen.detail
     assert np.isnan(withheld.pairwise.p_holm[0, 1])
     assert not np.isnan(board.pairwise.p_holm[0, 1])  # the table that was handed in stays
@@ -123,4 +123,4 @@ def test_a_judge_is_compared_with_a_rater_as_its_interval_allows(
     said = rater_finding(beside, MEASURE)
     assert word in said.headline and short(said)
     withheld = rater_finding(beside.without_claim("the choice may depend on them"), MEASURE)
-    assert "isn't tested" in withheld.headline and "choice" in withheld.cautions[0]
+    assert "wasn't tested" in withheld.headline and "choice" in withheld.cautions[0]

@@ -144,7 +144,7 @@ def test_what_cannot_be_watched(traffic: list[Path], judge_file: Path, tmp_path:
     look(traffic[:1], judge_file, tmp_path)
     other = tmp_path / "other.yaml"
     other.write_text(judge_file.read_text() + "\n")
-    with pytest.raises(JobError, match="verdicts of another judge file"):
+    with pytest.raises(JobError, match="verdicts from another judge file"):
         look(traffic[:1], other, tmp_path)
     (tmp_path / VERDICTS).write_text("no json\n")
     with pytest.raises(JobError, match="line 1 is damaged"):
@@ -209,7 +209,7 @@ def test_columns_are_found_by_their_paths_in_logged_json(judge_file: Path, tmp_p
     assert monitored.n_new == 2
     with pytest.raises(UsageError, match=r"None of the files has a column 'trace\.when'"):
         look([log], judge_file, tmp_path / "more", mapping=paths | {"time": "trace.when"})
-    with pytest.raises(GoldenError, match="Can't find the column of texts to judge"):
+    with pytest.raises(GoldenError, match="Can't find the column with the texts to judge"):
         look([write(tmp_path / "odd.jsonl", [{"x": 1}])], judge_file, tmp_path / "bare")
 
 

@@ -132,7 +132,7 @@ def test_only_calibration_items_are_asked_about(golden_of: Any) -> None:
     assert set(asked) <= known
     other = replace(golden, items=tuple(replace(item, target=f"{item.target}!") for item in golden.items))
     assert not {text_digest(item) for item in other.items} & {text_digest(item) for item in golden.items}
-    with pytest.raises(UsageError, match="contains 0 of the items"):
+    with pytest.raises(UsageError, match="contains only 0 of the items"):
         core.repeat(judge, other)
 
 

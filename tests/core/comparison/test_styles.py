@@ -147,7 +147,7 @@ def test_a_pilot_takes_whole_sources(golden):
 
 def test_an_aspect_with_one_label_is_refused(golden):
     labels = replace(golden.aspects["coherence"], values=(3.0, *[None] * 143))
-    with pytest.raises(AspectError, match="needs at least 2 labels; it has 1"):
+    with pytest.raises(AspectError, match="needs at least 2 labels, but it has 1"):
         styles(replace(golden, aspects={"coherence": labels}), "coherence", "scripted", chosen(BARE))
 
 

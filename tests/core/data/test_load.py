@@ -92,7 +92,7 @@ def test_a_golden_set_may_have_as_many_items_as_its_process_allows(
     path.write_text("".join(json.dumps({"target": f"text {k}", "human_wit": k % 5 + 1}) + "\n" for k in range(30)))
     monkeypatch.setattr(tables.LIMITS, "items", 20)
     assert main(["check", str(path), "--json"]) == 1
-    assert "too many rows; at most 20 are allowed. Split it." in json.loads(capsys.readouterr().out)["error"]["message"]
+    assert "at most 20 are allowed. Split the file." in json.loads(capsys.readouterr().out)["error"]["message"]
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "json"])

@@ -128,7 +128,7 @@ def test_a_reply_without_a_rating_is_unscored_with_its_reason() -> None:
 
 
 def test_a_plan_for_another_method_and_one_that_is_too_long_are_refused() -> None:
-    with pytest.raises(UsageError, match="require --method llm, not ridge"):
+    with pytest.raises(UsageError, match="only with --method llm, not with ridge"):
         FusionSettings(plan="Trust overlap.")
     with pytest.raises(UsageError, match="have 8,001 and 0"):
         FusionSettings(method="llm", plan="x" * 8_001)

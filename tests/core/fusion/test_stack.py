@@ -65,7 +65,7 @@ def test_sources_that_a_part_has_seen_are_left_aside(golden: GoldenSet, parts: l
     assert min(*fusion.fit, *fusion.report) >= 200
     assert "200 labelled items were left out" in fusion.notes[0]
     assert set(seen) <= set(fusion.judge.seen)
-    with pytest.raises(AspectError, match="no part has seen"):
+    with pytest.raises(AspectError, match="unseen by all parts"):
         fuse(golden, "a", [parts[0], replace(parts[1], seen=tuple(range(390)))], QUICK)
 
 
@@ -84,7 +84,7 @@ def test_what_cannot_help_is_left_out_with_its_reason(
     assert set(fusion.left_out) == {"empty", "constant", "noise", "upside down"}
     assert "no score" in fusion.left_out["empty"]
     assert "all its scores are equal" in fusion.left_out["constant"]
-    assert "doesn't beat chance" in fusion.left_out["noise"]
+    assert "doesn't agree with raters beyond chance" in fusion.left_out["noise"]
     assert fusion.parts["constant"].value is None  # undefined, not 0
     turned = replace(all_parts[-1], higher_is_better=False)
     assert "upside down" not in fuse(golden, "a", [*parts, turned], QUICK).left_out
@@ -132,7 +132,7 @@ def test_a_part_that_failed_on_some_items_still_helps_on_the_others(
 
 
 def test_what_is_refused(golden: GoldenSet, parts: list[JudgeScores]) -> None:
-    with pytest.raises(UsageError, match="at least two usable parts, but only 1"):
+    with pytest.raises(UsageError, match="at least two usable parts, but it has only 1"):
         fuse(golden, "a", [parts[0]], QUICK)
     for changes in ({"method": "magic"}, {"fit_share": 0.95}):
         with pytest.raises(UsageError):

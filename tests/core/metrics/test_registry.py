@@ -28,9 +28,9 @@ def test_columns_keep_holes_and_direction():
     # a subset in another order, as in a split, and an item that the file does not have
     some = metric_column(golden, "metric_bleu_1").score([ITEMS[2], Item("new", "text"), ITEMS[0]]).values
     np.testing.assert_array_equal(some, [3.0, np.nan, 1.0])
-    with pytest.raises(UsageError, match=r"no column 'metric_rouge'\. It has metric_ter, metric_bleu_1"):
+    with pytest.raises(UsageError, match=r"no column 'metric_rouge'\. Its metric columns: metric_ter, metric_bleu_1"):
         make_metric("metric_rouge", golden=golden)
-    with pytest.raises(UsageError, match="Specify that golden set"):
+    with pytest.raises(UsageError, match="Specify the golden set"):
         make_metric("metric_ter")
 
 

@@ -45,7 +45,7 @@ def refuse(items: Sequence[Item]) -> object:
         (made("refuses", refuse), "The model x could not be read."),
         (
             made("all NaN", lambda items: [NAN] * 4),
-            "it didn't score any of the 4 items (first: The metric didn't return a finite number.)",
+            "it didn't score any of the 4 items (first problem: The metric didn't return a finite number.)",
         ),
         (made("constant", lambda items: [0.5] * 4), "it gave the same score, 0.5, to all 4 items that it scored"),
         (

@@ -130,7 +130,7 @@ def test_overlap_counts_every_occurrence_and_any_script():
     other = Item("b", "Größe zählt", source="Die Größe ist egal")
     assert make_metric("overlap").score([other]).values[0] == pytest.approx(1 / 2)
     verdicts = make_metric("overlap_pairs").score([Item("c", "cat", source="a cat"), Item("d", "!?", source="a cat")])
-    assert [u.detail for u in verdicts.unscored] == ["The target has fewer than 2 words."] * 2
+    assert [u.detail for u in verdicts.unscored] == ["The target has too few words."] * 2
     assert np.isnan(verdicts.values).all()
 
 

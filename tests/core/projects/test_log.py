@@ -45,7 +45,7 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (Adjudicated("i", "a", 2.5, "r"), "decided a label (a)"),
     (LabelsFrozen(ODD, "p1"), f"froze the labels of {ODD}"),
     (Triage("g", "a", "c1", "judge wrong", ODD, True), "triaged an item: judge wrong (a)"),
-    (HeldOutAccess("a", "a calibration ended"), "opened the held-out items: a calibration ended (a)"),
+    (HeldOutAccess("a", "a calibration ended"), "used the held-out items: a calibration ended (a)"),
     (VersionMade("r1", ("c1", "c2"), "edit", 2, ODD), f"made a version of the judge ({ODD})"),
     (VersionMeasured(3, "r1", "g", FOUND), f"measured version 3 ({ODD})"),
     (VersionDecided(3, "approved", ODD), f"approved version 3 ({ODD})"),

@@ -93,7 +93,7 @@ def test_a_cluster_without_processors_is_refused(ray: Nodes) -> None:
 def test_a_missing_ray_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(
-        JobError, match=r"CONCORD_RAY .* specifies a cluster \(auto\), but ray is not installed.*pip install"
+        JobError, match=r"CONCORD_RAY .* specifies a cluster \(auto\), but Ray isn't installed.*pip install"
     ):
         extract(GOLDEN, None, SMALL, ray="auto")
 

@@ -97,7 +97,7 @@ def test_each_fact_brings_its_limit_and_takes_it_away(report):
     (version,) = report.line.versions
     cases = {
         "One rater": replace(report, raters=replace(raters, n_rated={"r1": 3})),
-        "Held-out set opened often": replace(report, openings=report.openings * 3),
+        "Held-out set used often": replace(report, openings=report.openings * 3),
         "Stopped early": with_calibration(report, work=replace(c.work, left_out=("The budget was used up.",))),
         "Not approved": replace(report, line=replace(report.line, versions=(replace(version, state="proposed"),))),
     }
@@ -116,7 +116,7 @@ def test_each_fact_brings_its_limit_and_takes_it_away(report):
     assert titles(calm) == []
     own = titles(report)
     assert own[0] == "No one rated these texts"
-    said = {"From the calibration", "About the judge", "The same systems in both sets", "Doubted labels"}
+    said = {"Calibration warning", "About the judge", "The same systems in both sets", "Disputed labels"}
     assert said <= set(own) and "One rater" not in own
     for title, changed in cases.items():
         assert title in titles(changed), title
@@ -150,14 +150,14 @@ def test_a_judge_is_ready_only_without_a_reason_against_it(report: Report) -> No
     unbeaten = replace(good, board=replace(good.board, bar=None))
     expected = {
         "Ready": good,
-        "no one here has approved": in_state("proposed", good),
+        "no one in this project has approved": in_state("proposed", good),
         "no significant gain": with_calibration(good, gain=lost),
         "can't be tested": with_calibration(good, gain=few),
         "raters agree better with each other": with_figures(good, GOOD, beside(-0.3, -0.01)),
         "plain regression": with_figures(unbeaten, GOOD, None),
         "only by chance": with_figures(good, aligned(0.2, -0.1, 0.5), None),
-        "agreement of the judge": with_figures(good, aligned(None, reason="all scores are equal"), None),
-        "the interval of the agreement": with_figures(good, aligned(0.6), None),
+        "raters is undefined": with_figures(good, aligned(None, reason="all scores are equal"), None),
+        "raters has no interval": with_figures(good, aligned(0.6), None),
     }
     for words, case in expected.items():
         said = readiness(case).headline

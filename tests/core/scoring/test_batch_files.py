@@ -104,7 +104,7 @@ def test_results_of_another_judge_are_refused(request_: ScoreRequest, fake: Fake
     place, answers = request_.out.with_name("requests.jsonl"), request_.out.with_name("answers.jsonl")
     write_batch(replace(request_, judge=f"{request_.judge}/other", batch_write=place), replies=store.replies)
     run_batch(fake, place, answers)
-    with pytest.raises(JobError, match="None of the 120 lines matches a request of this judge"):
+    with pytest.raises(JobError, match="None of the 120 lines in the batch results matches a request from this judge"):
         score(replace(request_, batch_read=(answers,)), store)
     with pytest.raises(UsageError, match="be read"):
         score(replace(request_, batch_read=(answers.with_name("none.jsonl"),)), store)

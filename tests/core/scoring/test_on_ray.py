@@ -71,7 +71,7 @@ def test_a_row_that_cannot_be_read_is_unscored_and_holds_up_no_other(plan: Plan,
     assert scored(plan, NOBODY, [*lines, *bent]) == {"scored": 12, "missing input": 3}
     unread = [row for row in verdicts(plan[3]) if row["score"] is None]
     assert len({row["item_id"] for row in unread}) == 3
-    assert "not a JSON object" in unread[0]["detail"]
+    assert "isn't a JSON object" in unread[0]["detail"]
 
 
 def test_parts_of_another_scoring_are_refused(plan: Plan, lines: list[str]) -> None:

@@ -64,7 +64,7 @@ def test_another_input_judge_or_option_is_refused(out: Path, part: str) -> None:
     first = opened(out, SCORED)
     first.close()
     kept, other = first.part.read_bytes(), IDENTITY | {part: "z"}
-    with pytest.raises(JobError, match=rf"v.jsonl.part has 1 verdicts of .*{part} differs.*delete it"):
+    with pytest.raises(JobError, match=rf"v.jsonl.part contains 1 verdicts from .*{part} differs.*delete the old"):
         Output(out, other)
     assert first.part.read_bytes() == kept
     first.part.unlink()
@@ -93,7 +93,7 @@ def test_two_at_once_are_refused(out: Path) -> None:
     other.start()
     try:
         assert ready.wait(60)
-        with pytest.raises(JobError, match="another scoring is writing"):
+        with pytest.raises(JobError, match="Another scoring is writing"):
             opened(out)
     finally:
         leave.set()

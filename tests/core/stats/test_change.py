@@ -135,7 +135,7 @@ def test_as_many_items_as_were_measured_give_their_own_interval():
 def test_what_labels_are_enough_for():
     assert [len(plan_labels(n, 20).enough) for n in (20, 50, 100, 200, 900)] == [0, 1, 2, 3, 3]
     assert plan_labels(900, 15).enough == ()
-    assert "Too few: the minimum" in label_planning_words(plan_labels(10, 10))
+    assert "Too few labels: the minimum" in label_planning_words(plan_labels(10, 10))
     assert plan_labels(4, 2).fall is None
 
 

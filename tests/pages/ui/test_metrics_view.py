@@ -88,9 +88,7 @@ def test_another_session_sees_a_running_one_but_no_old_result(
     assert "Added as judges" not in texts(draw(settings, "metrics_view", "wit"))
 
 
-@pytest.mark.parametrize(
-    ("typed", "says"), [("magic", "There is no metric named 'magic'"), ("nli:a, nli:a", "listed twice")]
-)
+@pytest.mark.parametrize(("typed", "says"), [("magic", "Metric 'magic' not found"), ("nli:a, nli:a", "listed twice")])
 def test_a_wrong_name_is_told_at_once(screen: AppTest, typed: str, says: str) -> None:
     screen.text_input[0].set_value(typed).run()
     assert says in texts(screen)
