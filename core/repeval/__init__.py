@@ -4,10 +4,10 @@
 
     model          find, describe and load a model                                       ModelSpec describe load_model
     states         read the hidden states of texts, cached                               Extraction extract States
-    states_on_ray  read them on a Ray cluster projection     choose pairs of good and bad texts; fit and score; store in
-    files     Ridge PaperPCA RepEvalScorer search         settings; split by source, fit, choose, evaluate on test; the
-    result  RepEvalSettings run fitted         do all of this in one call, also from one golden set to another
-    fit_repeval
+    states_on_ray  read them on a Ray cluster
+    projection     choose pairs of good and bad texts; fit, score and store projections  Ridge PaperPCA RepEvalScorer
+    search         settings; split by source, fit, choose, evaluate on test; the result  RepEvalSettings run
+    fitted         all of this in one call, also from one golden set to another          fit_repeval
 
 torch, transformers and ray are imported only inside functions.
 """
