@@ -157,7 +157,7 @@ class LLMJudge(Judge):
         def arrived(_index: int = 0, reply: Reply | None = None) -> None:
             nonlocal n_replies
             if reply is not None and not self._first_replies.any_read:
-                self._first_replies.note(unread_because(reading_of(reply, task)), FIRST_RATINGS, reply)
+                self._first_replies.note(unread_reason(reading_of(reply, task)), FIRST_RATINGS, reply)
             n_replies += 1
             # report when another whole score is complete
             if on_progress is not None and n_replies * n_scores % n_planned < n_scores:
@@ -638,7 +638,7 @@ class FirstReplies:
         )
 
 
-def unread_because(reading: Reading) -> str:
+def unread_reason(reading: Reading) -> str:
     """Return why a reply has no rating, or ""."""
     if reading.value is not None:
         return ""

@@ -58,7 +58,7 @@ def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop"
     """
     if finish in ("refusal", "length"):
         return Reading(None, "refused" if finish == "refusal" else "truncated")
-    text, moved = levelled(without_thoughts(reply)[-LONGEST:]), max(0, len(reply) - LONGEST)
+    text, moved = normalised(without_thoughts(reply)[-LONGEST:]), max(0, len(reply) - LONGEST)
     if not text.strip():
         return Reading(None, "empty")
     found = _from_json(text, scale, aspect, whole=not moved)
@@ -109,15 +109,15 @@ def _one(character: str) -> str:
     return character
 
 
-def levelled(reply: str) -> str:
+def normalised(reply: str) -> str:
     """Normalise a reply to lower case, ASCII digits and dashes, and visible characters. Positions don't change."""
     text = reply.translate(_SIMPLER)
     return text.lower() if text.isascii() else "".join(map(_one, text))
 
 
 def plain(name: str) -> str:
-    """Normalise a name like `levelled`, and remove markdown."""
-    return re.sub(r"[*_`#]", " ", levelled(name)).strip()
+    """Normalise a name like `normalised`, and remove markdown."""
+    return re.sub(r"[*_`#]", " ", normalised(name)).strip()
 
 
 _THOUGHTS = re.compile(
@@ -322,7 +322,7 @@ def _of_field(value: Any, scale: Scale, asked: set[str], depth: int) -> list[flo
         case dict() | [dict()]:
             return _in_body(value, scale, asked, depth + 1)
         case str():
-            words = levelled(value)
+            words = normalised(value)
             is_rating = re.search(r"\d", words) or _value_at(words.strip(), 0, scale)
             return [_whole(words, scale)] if is_rating else []
         case _:

@@ -21,19 +21,19 @@ from core.projects.calibration import (
 )
 from core.projects.criteria import (
     criteria_names,
-    draft_of,
-    drop_draft,
-    keep_draft,
+    delete_draft,
+    get_draft,
     round_cost,
+    save_draft,
     save_edit,
 )
 from core.projects.judge_line import (
     as_claimed,
     decide_version,
+    default_measure,
     judge_line,
     judge_lines,
     seen_labels,
-    usual_measure,
 )
 from core.projects.label_passes import (
     adjudicate,
@@ -44,20 +44,20 @@ from core.projects.label_passes import (
     start_pass,
 )
 from core.projects.labelling import (
+    add_highlight,
     get_anchors,
     get_pass,
     item_highlights,
     join_pass,
     list_passes,
     list_triage,
-    mark_words,
     my_highlights,
+    remove_highlight,
     save_label,
     set_anchors,
     still_rating,
     stop_rating,
     undo_label,
-    unmark_words,
 )
 from core.projects.method_runs import (
     controls_of,
@@ -90,12 +90,12 @@ from core.projects.project_judges import (
     estimate_fusion,
     fuse_judges,
     fusion_result,
+    get_fusion,
     import_judge,
     judges_shown,
-    keep_fusion,
-    kept_fusion,
     readable_judges,
     remove_judge,
+    save_fusion,
 )
 from core.projects.project_list import (
     add_golden,

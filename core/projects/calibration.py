@@ -33,9 +33,9 @@ from core.projects.start_and_resume import (
     RunWork,
     is_imported,
     judge_run,
-    kept_judge,
     list_held_out_accesses,
     load_calibration,
+    load_judge_state,
     require_judge,
     start_run,
 )
@@ -377,7 +377,7 @@ def _completed(store: Store, line: JudgeLine, request: VersionRequest) -> Versio
     split_from = ""
     if golden_id != calibrated_on and default is not None and last is not None:
         split_from = (default.on(golden_id) or last).run_id
-    spec = "" if spec == (kept_judge(store, base) or {}).get("spec") else spec
+    spec = "" if spec == (load_judge_state(store, base) or {}).get("spec") else spec
     return replace(request, golden_id=golden_id, run_id=base, split_from=split_from, judge_spec=spec)
 
 

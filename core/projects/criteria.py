@@ -128,7 +128,7 @@ def save_edit(
 
 
 @requires("reviewer")
-def keep_draft(store: Store, project_id: str, subject: str, text: str, *, base: str = "") -> Draft:
+def save_draft(store: Store, project_id: str, subject: str, text: str, *, base: str = "") -> Draft:
     """Save the user's unfinished text about `subject`, and replace the earlier draft."""
     return store.drafts.keep(project_id, subject, store.actor.name, _storable(text), base)
 
@@ -138,13 +138,13 @@ def _storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def draft_of(store: Store, project_id: str, subject: str) -> Draft | None:
+def get_draft(store: Store, project_id: str, subject: str) -> Draft | None:
     """Return the user's draft about `subject`, or None."""
     return store.drafts.get(project_id, subject, store.actor.name)
 
 
 @requires("reviewer")
-def drop_draft(store: Store, project_id: str, subject: str) -> None:
+def delete_draft(store: Store, project_id: str, subject: str) -> None:
     """Delete the user's draft about `subject`."""
     store.drafts.drop(project_id, subject, store.actor.name)
 

@@ -263,7 +263,7 @@ def judge_lines(store: Store, project_id: str) -> dict[str, JudgeLine]:
     return {aspect: judge_line(store, project_id, aspect) for aspect in aspects}
 
 
-def usual_measure(store: Store, project_id: str, golden: GoldenSet, aspect: str) -> Measure:
+def default_measure(store: Store, project_id: str, golden: GoldenSet, aspect: str) -> Measure:
     """Return the statistic and level for an aspect, from the default version if there is one."""
     from core.comparison import usual_level
 

@@ -471,7 +471,7 @@ def item_highlights(store: Store, project_id: str, pass_id: str, item_id: str) -
 
 
 @requires("annotator")
-def mark_words(
+def add_highlight(
     store: Store, project_id: str, pass_id: str, item_id: str, words: str, *, near: int = 0, form: str
 ) -> tuple[Span, ...]:
     """Highlight words of the judged text, at the occurrence closest to character `near`; return all highlights.
@@ -491,7 +491,7 @@ def mark_words(
 
 
 @requires("annotator")
-def unmark_words(
+def remove_highlight(
     store: Store, project_id: str, pass_id: str, item_id: str, span: Span, *, form: str
 ) -> tuple[Span, ...]:
     """Remove one of the user's highlights, and return the others."""

@@ -15,7 +15,7 @@ from core.calibration.calibration_records import MISALIGNED_FROM, Calibration
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.labelling import Triage, TriageVerdict
-from core.projects.start_and_resume import is_imported, judge_run, kept_judge
+from core.projects.start_and_resume import is_imported, judge_run, load_judge_state
 from core.records import FloatArray, Item, Scored, ScoreMatrix
 from core.settings import Settings
 from core.store.runs import RESULT
@@ -134,7 +134,7 @@ def explain_item(
 
     score = item_scores(store, run_id, criteria_id).by_id.get(item_id)
     of = judge_run(store, run_id)
-    state = kept_judge(store, of)
+    state = load_judge_state(store, of)
     if score is None or state is None:
         raise JobError(
             f"Run {run_id} didn't score item {item_id} with these criteria. Choose one of the items that it scored."

@@ -275,7 +275,7 @@ def fuse_judges(
 
 
 @requires("reviewer", "kept a fusion")
-def keep_fusion(
+def save_fusion(
     store: Store,
     project_id: str,
     golden_id: str,
@@ -306,7 +306,7 @@ def keep_fusion(
     return store.together(keep)
 
 
-def kept_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
+def get_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
     """Return the parts and state of a saved fusion. Raises NotFoundError for any other judge."""
     logged = store.events.all(project_id, FusionKept, judge_id)
     if not logged:

@@ -21,8 +21,8 @@ from core.projects.method_runs import RepEvalOutcome, steadiness_of
 from core.projects.project_judges import (
     as_compared,
     asked_fusion,
+    get_fusion,
     judges_shown,
-    kept_fusion,
     part_facts,
     unseen_and_asked,
 )
@@ -197,7 +197,7 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
     judge = store.judges.get(project_id, judge_id).judge
     if judge.run_id:
         return yaml_text(_model_card(store, project_id, judge_id))
-    kept = kept_fusion(store, project_id, judge_id)
+    kept = get_fusion(store, project_id, judge_id)
     golden = store.goldens.load(kept.golden_id)
     labelled = np.flatnonzero(~np.isnan(golden.labels(kept.aspect)))
     card = fused_card(

@@ -262,7 +262,7 @@ def judge_run(store: Store, run_id: str) -> str:
     return str(json.loads(run.request_json)["run_id"]) if run.kind in ("rescore", "round") else run_id
 
 
-def kept_judge(store: Store, run_id: str) -> Mapping[str, Any] | None:
+def load_judge_state(store: Store, run_id: str) -> Mapping[str, Any] | None:
     """Return the state of the judge that a run prepared, or None."""
     kept = store.results.read(run_id, JUDGE, JudgeState)
     return None if kept is None else kept.state
@@ -274,7 +274,7 @@ def require_judge(store: Store, run_id: str) -> Mapping[str, Any]:
     Raises JobError if there is none, or for an imported run.
     """
     require_made_here(store, run_id)
-    state = kept_judge(store, run_id)
+    state = load_judge_state(store, run_id)
     if state is None:
         raise JobError(f"Run {run_id} has no judge yet. Wait for its first candidates.")
     return state

@@ -52,7 +52,7 @@ class Host(NamedTuple):
             return False
 
 
-def place_of(url: str) -> Host:
+def host_of(url: str) -> Host:
     """Return the server that a request to `url` reaches. Raises UsageError as in `checked_base_url`."""
     if "@" in url.partition("://")[2].partition("/")[0] or "?" in url or "#" in url:
         raise UsageError(
@@ -78,7 +78,7 @@ def checked_base_url(url: str) -> str:
 
     Raises UsageError if the URL is invalid or holds a secret. The message never repeats the URL.
     """
-    place = place_of(url)
+    place = host_of(url)
     host = f"[{place.host}]" if ":" in place.host else place.host
     port = "" if place.port == _PORTS[place.scheme] else f":{place.port}"
     return f"{place.scheme}://{host}{port}{urlsplit(url).path.rstrip('/')}"
@@ -96,8 +96,8 @@ def trusted_with_the_key(base_url: str, usual: str | None) -> bool:
     Allowed are the endpoint `usual` (from `OPENAI_BASE_URL`, if set), OpenAI's own over TLS, and this machine on any
     port. Raises UsageError for an invalid URL.
     """
-    place = place_of(base_url)
-    return place in (place_of(usual or OPENAI_URL), place_of(OPENAI_URL)) or place.loopback
+    place = host_of(base_url)
+    return place in (host_of(usual or OPENAI_URL), host_of(OPENAI_URL)) or place.loopback
 
 
 # ── prices and limits ────────────────────────────────────────────────────────────────────────────────────────
@@ -280,7 +280,7 @@ class Installation:
         given_away = any(entry.key == OPENAI_KEY for entry in self.file.endpoints.values())
         if base_url not in self.file.endpoints and not given_away:
             return usual
-        return usual if place_of(base_url) == place_of(self.settings.openai_base_url or OPENAI_URL) else ""
+        return usual if host_of(base_url) == host_of(self.settings.openai_base_url or OPENAI_URL) else ""
 
     def key(self, base_url: str) -> str | None:
         """Return the key for `base_url`, or None. Raises AuthError if its variable is not set."""

@@ -32,7 +32,7 @@ from core.repeval.model import (
     describe_causal,
     in_halved_batches,
     load_causal_model,
-    unless_memory_ends,
+    none_if_out_of_memory,
 )
 from core.wording import percent
 
@@ -283,7 +283,7 @@ def next_tokens(
     for members, shared in together(rows):
         own, values = [rows[k] for k in members], None
         if shared and can_share:
-            values = unless_memory_ends(partial(probabilities, loaded, own, columns, shared))
+            values = none_if_out_of_memory(partial(probabilities, loaded, own, columns, shared))
         if values is None:
             alone += members
         else:

@@ -128,7 +128,7 @@ def load_config(spec: ModelSpec, head: str = "") -> Any:
     from transformers import AutoConfig
 
     with loading(spec.name, head):
-        return AutoConfig.from_pretrained(place_of(spec.name), **_common(spec))
+        return AutoConfig.from_pretrained(path_or_id(spec.name), **_common(spec))
 
 
 def load_weights(spec: ModelSpec, kind: Any, device: str, head: str = "", **more: Any) -> tuple[Any, list[str]]:
@@ -138,7 +138,7 @@ def load_weights(spec: ModelSpec, kind: Any, device: str, head: str = "", **more
     dtype = getattr(torch, choose_precision(spec, device))
     with loading(spec.name, head):
         model, report = kind.from_pretrained(
-            place_of(spec.name),
+            path_or_id(spec.name),
             use_safetensors=True,
             dtype=dtype,
             output_loading_info=True,
@@ -153,7 +153,7 @@ def load_tokenizer(spec: ModelSpec, head: str = "") -> Any:
     from transformers import AutoTokenizer
 
     with loading(spec.name, head):
-        return AutoTokenizer.from_pretrained(place_of(spec.name), **_common(spec))
+        return AutoTokenizer.from_pretrained(path_or_id(spec.name), **_common(spec))
 
 
 def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
@@ -219,7 +219,7 @@ def is_out_of_memory(problem: BaseException) -> bool:
     )
 
 
-def unless_memory_ends(compute: Callable[[], Value]) -> Value | None:
+def none_if_out_of_memory(compute: Callable[[], Value]) -> Value | None:
     """Run `compute` without gradients; return None if the device runs out of memory.
 
     The error is released before the caller tries again, so the tensors in its traceback are freed.
@@ -248,7 +248,7 @@ def in_halved_batches(
     waiting = token_batches(lengths, budget)[::-1]  # batches are taken from the end
     while waiting:
         batch = waiting.pop().tolist()
-        value = unless_memory_ends(partial(compute, batch))
+        value = none_if_out_of_memory(partial(compute, batch))
         if value is not None:
             yield batch, value
             continue
@@ -302,7 +302,7 @@ def _common(spec: ModelSpec) -> dict[str, Any]:
     return options | ({"revision": spec.revision} if spec.revision and folder_of(spec.name) is None else {})
 
 
-def place_of(name: str) -> str:
+def path_or_id(name: str) -> str:
     """Return the folder or id to load a model from. Raises ModelNotFoundError if the folder does not exist."""
     folder = folder_of(name)
     looks_like_a_path = name.startswith(("/", "./", "../", "~")) or name.count("/") > 1 or "\\" in name

@@ -19,7 +19,7 @@ from pages.ui.screens import plain
 def draw_way_in(page: Opened, entry: CriteriaEntry) -> None:
     """Draw the button that opens the form, and a note about an unsaved edit."""
     subject = drafts.of_criteria(entry.criteria_id)
-    draft = projects.draft_of(page.store, page.project.project_id, subject)
+    draft = projects.get_draft(page.store, page.project.project_id, subject)
     unsaved = draft is not None and draft.text.strip() != entry.text.strip()
     people.button(
         page,

@@ -62,7 +62,7 @@ def choice_of(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[J
     levels: list[Level] = ["dataset", *(["sample"] if view.n_sources < view.n_items else [])]  # type: ignore[list-item]
     levels += ["system"] if view.n_systems >= MIN_SYSTEMS and view.kind != "pair" else []
     known = cached_golden(view.golden_id, page)
-    usual = projects.usual_measure(page.store, page.project.project_id, known, aspect)
+    usual = projects.default_measure(page.store, page.project.project_id, known, aspect)
     settings = FusionSettings(
         method=_held("method", "ridge"),
         statistic=_held(f"statistic_{key}", usual.statistic),

@@ -194,7 +194,7 @@ def draw_keep(page: Opened, fused: Fused) -> None:
         ):
             return
         try:
-            kept_id = projects.keep_fusion(
+            kept_id = projects.save_fusion(
                 page.store,
                 page.project.project_id,
                 fused.view.golden_id,

@@ -283,12 +283,12 @@ def mark(assignment: Assignment, item_id: str, key: str) -> None:
     words, near = selected.get("words"), selected.get("near")
     if isinstance(words, str) and isinstance(near, int):
         where = assignment.where(item_id)
-        _remark(assignment, item_id, lambda: projects.mark_words(*where, words, near=near, form=_new_form()))
+        _remark(assignment, item_id, lambda: projects.add_highlight(*where, words, near=near, form=_new_form()))
 
 
 def unmark(assignment: Assignment, item_id: str, span: Span) -> None:
     where = assignment.where(item_id)
-    _remark(assignment, item_id, lambda: projects.unmark_words(*where, span, form=_new_form()))
+    _remark(assignment, item_id, lambda: projects.remove_highlight(*where, span, form=_new_form()))
 
 
 def _remark(assignment: Assignment, item_id: str, change: Callable[[], tuple[Span, ...]]) -> None:

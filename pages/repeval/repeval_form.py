@@ -51,7 +51,7 @@ def choose(page: Opened, golden: GoldenSummary, aspect: str) -> RepEvalRequest:
         reading = _texts(golden, aspect, model)
     with third:
         known = cached_golden(golden.golden_id, page)
-        usual = projects.usual_measure(page.store, page.project.project_id, known, aspect)
+        usual = projects.default_measure(page.store, page.project.project_id, known, aspect)
         method: Method = st.selectbox(
             "Method",
             list(METHOD_NAMES),

@@ -68,7 +68,7 @@ def begin(page: Opened, subject: str, version: str, name: str, *, base: str = ""
     if known is not None and drawn and known.author == page.actor.name:
         return known
     turn = 0 if known is None else known.turn
-    draft = projects.draft_of(page.store, page.project.project_id, subject)
+    draft = projects.get_draft(page.store, page.project.project_id, subject)
     if draft is None or draft.text.strip() == version.strip():
         now = Editing(subject, name, page.actor.name, version, version, base, turn)
     else:
@@ -128,7 +128,7 @@ def watch(page: Opened, editing: Editing, until: str = "not yet a version") -> N
 def done(page: Opened, editing: Editing) -> None:
     """Delete the draft of a saved or discarded text; the text area shows the version again."""
     try:
-        projects.drop_draft(page.store, page.project.project_id, editing.subject)
+        projects.delete_draft(page.store, page.project.project_id, editing.subject)
     except ConcordError as error:  # the text itself is saved
         _log.warning("a draft of %s was not deleted: %s", editing.subject, error)
     _opened(page)[editing.subject] = Editing(
@@ -160,10 +160,10 @@ def _take(page: Opened, editing: Editing, place: str) -> None:
     where = (page.project.project_id, editing.subject)
     try:
         if text.strip() == editing.version.strip():
-            projects.drop_draft(page.store, *where)
+            projects.delete_draft(page.store, *where)
             kept_at = None
         else:
-            kept_at = projects.keep_draft(page.store, *where, text, base=editing.base).kept_at
+            kept_at = projects.save_draft(page.store, *where, text, base=editing.base).kept_at
     except StoreError as error:  # the browser tries again
         _opened(page)[editing.subject] = replace(now, problem=str(error))
         return

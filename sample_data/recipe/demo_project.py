@@ -283,7 +283,7 @@ def _fuse(build: Build) -> None:
         if row.judge.kind != "no criteria" and row.judge.run_id not in (build.run_id, build.judge_id)
     ]
     settings = FusionSettings(method="nnls", level="sample")
-    projects.keep_fusion(ada, *build.where, judge_ids=parts, settings=settings, name="Fused: offline, RepEval, metrics")
+    projects.save_fusion(ada, *build.where, judge_ids=parts, settings=settings, name="Fused: offline, RepEval, metrics")
 
 
 def _ablate(build: Build) -> None:

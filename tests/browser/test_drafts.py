@@ -40,7 +40,7 @@ class Place:
         return f"{url}/criteria?project={self.project_id}&criteria={PARENT.criteria_id}&edit=1"
 
     def draft(self, who: str = "Ann") -> str | None:
-        draft = projects.draft_of(self.store.acting(Actor(who)), self.project_id, f"criteria:{PARENT.criteria_id}")
+        draft = projects.get_draft(self.store.acting(Actor(who)), self.project_id, f"criteria:{PARENT.criteria_id}")
         return None if draft is None else draft.text
 
 

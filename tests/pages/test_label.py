@@ -138,14 +138,14 @@ def test_one_press_begins_a_pass_of_ones_own_and_shows_its_first_item(
     store: Store, asked: Asked, open_label: Open
 ) -> None:
     ann, words = store.acting(Actor("Ann")), f"Read {HOSTILE} first."
-    projects.keep_draft(ann, asked.project_id, "instructions", words)  # typed before the tab was closed
+    projects.save_draft(ann, asked.project_id, "instructions", words)  # typed before the tab was closed
     screen = open_label()
     assert "6 items of g, rated for clarity (1 to 5) by you alone" in finding_of(screen)
     press(screen, "Begin labelling")
     (begun,) = projects.list_passes(store, asked.project_id)
     assert (begun.name, begun.raters, begun.assigned("Ann")) == ("First pass", ("Ann",), begun.plan.positions)
     assert begun.plan.instructions == words
-    assert projects.draft_of(ann, asked.project_id, "instructions") is None
+    assert projects.get_draft(ann, asked.project_id, "instructions") is None
     assert place_of(screen) == "1 of 6 · 0 done"
 
 
@@ -317,7 +317,7 @@ def test_marked_words_stand_below_the_text_and_can_be_taken_away(
     store: Store, asked: Asked, sit: Open, open_label: Open
 ) -> None:
     pass_id, ann = shown(sit()).pass_id, store.acting(Actor("Ann", "annotator"))
-    projects.mark_words(ann, asked.project_id, pass_id, "i0", "<img src=x onerror=alert(1)>", form="m1")
+    projects.add_highlight(ann, asked.project_id, pass_id, "i0", "<img src=x onerror=alert(1)>", form="m1")
     screen = open_label(labelling=pass_id)
     assert [span.words for span in shown(screen).spans] == ["<img src=x onerror=alert(1)>"]
     harmless(screen)
@@ -516,7 +516,7 @@ def test_other_screens_show_labels_to_whoever_still_rates_only_when_asked(asked:
 def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_label: Open) -> None:
     triage = TriageRequest(asked.golden_id, "clarity", "c1", "label wrong", HOSTILE)
     projects.save_triage(store.acting(Actor("Tri", "annotator")), asked.project_id, "i5", triage)
-    projects.mark_words(store.acting(Actor("Bo")), asked.project_id, rated, "i0", HOSTILE[:20], form="m")
+    projects.add_highlight(store.acting(Actor("Bo")), asked.project_id, rated, "i0", HOSTILE[:20], form="m")
     screen = view(open_label(labelling=rated, who="Rev"), "Decide")
     assert "2 items to decide" in finding_of(screen)
     assert f"Bo marked: {HOSTILE[:20]}" in [element.value for element in screen.text]

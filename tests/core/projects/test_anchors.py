@@ -66,20 +66,20 @@ def test_marked_words_are_kept_by_person_and_item(store: Store, where: tuple[str
     ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
     here = (where[0], pass_id)
     with pytest.raises(UsageError, match="aren't a rater"):
-        projects.mark_words(ann, *here, "i0", "cat", form="m0")
+        projects.add_highlight(ann, *here, "i0", "cat", form="m0")
     for actor in (ann, bo):
         projects.join_pass(actor, *here)
-    projects.mark_words(ann, *here, "i0", "cat", near=14, form="m1")
-    projects.mark_words(ann, *here, "i0", "cat", near=14, form="m2")  # again: nothing new
-    spans = projects.mark_words(ann, *here, "i0", "a dog", form="m3")
+    projects.add_highlight(ann, *here, "i0", "cat", near=14, form="m1")
+    projects.add_highlight(ann, *here, "i0", "cat", near=14, form="m2")  # again: nothing new
+    spans = projects.add_highlight(ann, *here, "i0", "a dog", form="m3")
     assert spans == (Span(7, 12, "a dog"), Span(16, 19, "cat"))
     assert projects.my_highlights(ann, *here) == {"i0": spans}
     assert projects.my_highlights(bo, *here) == {}
     with pytest.raises(AccessError):
         projects.item_highlights(bo, *here, "i0")
     assert projects.item_highlights(store, *here, "i0") == {"Ann": spans}
-    assert projects.unmark_words(ann, *here, "i0", spans[0], form="m4") == spans[1:]
+    assert projects.remove_highlight(ann, *here, "i0", spans[0], form="m4") == spans[1:]
     for item_id in ("i1", "i9"):  # not in the pass; nowhere
         with pytest.raises(UsageError, match="isn't in first"):
-            projects.mark_words(ann, *here, item_id, "none", form="m5")
+            projects.add_highlight(ann, *here, item_id, "none", form="m5")
     assert len(store.events.all(where[0], Highlighted)) == 4

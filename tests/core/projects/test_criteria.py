@@ -89,21 +89,21 @@ def there(store: Store, project: str, golden_id: str) -> str:
 
 def test_a_draft_is_its_authors_alone(store: Store, there: str) -> None:
     ann, bo = store.acting(Actor("Ann")), store.acting(Actor("Bo"))
-    kept = projects.keep_draft(ann, there, SUBJECT, " Reward links.\n", base="h1")
+    kept = projects.save_draft(ann, there, SUBJECT, " Reward links.\n", base="h1")
     assert (kept.author, kept.text, kept.base) == ("Ann", " Reward links.\n", "h1")
-    assert projects.draft_of(ann, there, SUBJECT) == kept
-    assert projects.draft_of(bo, there, SUBJECT) is None
-    assert projects.draft_of(store, there, SUBJECT) is None
-    projects.drop_draft(bo, there, SUBJECT)
-    assert projects.draft_of(ann, there, SUBJECT) == kept
-    projects.drop_draft(ann, there, SUBJECT)
-    assert projects.draft_of(ann, there, SUBJECT) is None
+    assert projects.get_draft(ann, there, SUBJECT) == kept
+    assert projects.get_draft(bo, there, SUBJECT) is None
+    assert projects.get_draft(store, there, SUBJECT) is None
+    projects.delete_draft(bo, there, SUBJECT)
+    assert projects.get_draft(ann, there, SUBJECT) == kept
+    projects.delete_draft(ann, there, SUBJECT)
+    assert projects.get_draft(ann, there, SUBJECT) is None
 
 
 def test_a_draft_with_half_a_character_can_be_shown_again(store: Store, there: str) -> None:
-    kept = projects.keep_draft(store, there, SUBJECT, "<b>\x00 🙂 half \ud83d one")
+    kept = projects.save_draft(store, there, SUBJECT, "<b>\x00 🙂 half \ud83d one")
     assert kept.text == "<b>\x00 🙂 half ? one"  # what cannot be sent back is replaced
-    assert projects.draft_of(store, there, SUBJECT) == kept
+    assert projects.get_draft(store, there, SUBJECT) == kept
 
 
 def test_an_edit_with_half_a_character_is_saved(store: Store, there: str) -> None:

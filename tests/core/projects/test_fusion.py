@@ -82,16 +82,16 @@ def test_judges_are_fused_without_a_trace(shelf: Shelf) -> None:
 
 def test_a_kept_fusion_is_a_judge_that_can_be_restored(shelf: Shelf) -> None:
     parts, ridge = shelf.ids_of(*PARTS), shelf.fused()
-    judge_id = projects.keep_fusion(*shelf.where, judge_ids=parts, settings=QUICK, name=" Three in one ")
+    judge_id = projects.save_fusion(*shelf.where, judge_ids=parts, settings=QUICK, name=" Three in one ")
     kept = shelf.store.judges.get(shelf.project, judge_id)
     assert (kept.name, kept.judge.kind, kept.judge.calls_per_item) == ("Three in one", "fused", 3.0)
     np.testing.assert_array_equal(kept.judge.values, ridge.judge.values)
     assert set(kept.judge.seen) == set(ridge.fit)  # evaluated nowhere on what it was fitted on
-    logged = projects.kept_fusion(shelf.store, shelf.project, judge_id)
+    logged = projects.get_fusion(shelf.store, shelf.project, judge_id)
     matrix = np.array([shelf.store.judges.get(shelf.project, part_id).judge.upward for part_id in parts])
     np.testing.assert_allclose(restore_estimator(logged.state).score(matrix), kept.judge.values)
     assert logged.told["fused"]["value"] == pytest.approx(ridge.fused.value)
-    assert projects.keep_fusion(*shelf.where, judge_ids=parts, settings=QUICK, name="Three in one") == judge_id
+    assert projects.save_fusion(*shelf.where, judge_ids=parts, settings=QUICK, name="Three in one") == judge_id
 
 
 def test_what_is_refused(shelf: Shelf) -> None:
@@ -103,7 +103,7 @@ def test_what_is_refused(shelf: Shelf) -> None:
         with pytest.raises(error, match=words):
             projects.fuse_judges(*shelf.where, judge_ids=judge_ids, settings=QUICK)
     with pytest.raises(NotFoundError, match="isn't a fusion"):
-        projects.kept_fusion(shelf.store, shelf.project, shelf.ids["one"])
+        projects.get_fusion(shelf.store, shelf.project, shelf.ids["one"])
 
 
 # ── a RepEval score among the parts ──────────────────────────────────────────────────────────────────────────
@@ -127,7 +127,7 @@ def test_the_file_of_a_fusion_holds_its_repeval_score(
     drive(store, settings, run_id)
     parts = [overlap_id, projects.run_view(store, run_id).outcome.judge_id]
     chosen, where = FusionSettings(method="ridge"), (store, project, golden_id, "coherence")
-    kept_id = projects.keep_fusion(*where, judge_ids=parts, settings=chosen, name="ridge")
+    kept_id = projects.save_fusion(*where, judge_ids=parts, settings=chosen, name="ridge")
     text = projects.fused_file(store, project, kept_id)
     assert len(text) < 40_000  # four cells of 384 numbers, 2 KB each as base64
     (tmp_path / "fused.yaml").write_text(text, "utf-8")

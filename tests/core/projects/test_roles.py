@@ -35,17 +35,17 @@ READING = """
     log_lines
     estimate_repeval open_review hidden_votes review_moved
     measured_judges report
-    fuse_judges fused_file kept_fusion
+    fuse_judges fused_file get_fusion
     estimate_fusion fusion_result
     judge_adapters
-    criteria_names draft_of
-    usual_measure measured_judges judges_shown readable_judges keeping_sides as_compared calibration_behind
+    criteria_names get_draft
+    default_measure measured_judges judges_shown readable_judges keeping_sides as_compared calibration_behind
     still_rating get_anchors my_highlights
     seen_labels label_planning repeval_file
 """
 SPEAKING = """
     cast_vote join_review leave_review save_label save_triage
-    join_pass stop_rating triage_items undo_label mark_words unmark_words
+    join_pass stop_rating triage_items undo_label add_highlight remove_highlight
 """
 CHANGING = """
     add_golden add_judge add_sample adjudicate
@@ -55,10 +55,10 @@ CHANGING = """
     resume_run save_edit start_run
     start_pass
     import_judge read_upload
-    keep_fusion
+    save_fusion
     decide_version make_version measure_version
     start_replay
-    drop_draft keep_draft
+    delete_draft save_draft
     set_anchors item_highlights
 """
 LEAST: dict[str, Role] = {

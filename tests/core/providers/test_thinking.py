@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.errors import JudgeError
-from core.judging.llm_judge import FIRST_RATINGS, FirstReplies, LLMJudge, reading_of, unread_because
+from core.judging.llm_judge import FIRST_RATINGS, FirstReplies, LLMJudge, reading_of, unread_reason
 from core.judging.parse import without_thoughts
 from core.judging.scoring_styles import Style
 from core.providers.cached import reply_from_json, reply_to_json
@@ -84,7 +84,7 @@ def test_nonsense_is_shown_and_only_a_cut_reply_asks_for_more_tokens(finish: str
     reading = reading_of(reply, TASK)
     with pytest.raises(JudgeError) as caught:
         for _ in range(FIRST_RATINGS):
-            first.note(unread_because(reading), FIRST_RATINGS, reply)
+            first.note(unread_reason(reading), FIRST_RATINGS, reply)
     message = str(caught.value)
     assert "Example: “blah [31m blah [removed] and so on" in message
     assert len(message) < 500

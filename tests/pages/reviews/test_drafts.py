@@ -35,7 +35,7 @@ def sends(screen: AppTest, n: int, text: object) -> AppTest:
 
 def test_each_pause_is_kept_once(store: Store, reviewed: Any, subject: str, open_criteria: Open) -> None:
     def draft() -> Any:
-        return projects.draft_of(store.acting(Actor("Ann")), reviewed.project_id, subject)
+        return projects.get_draft(store.acting(Actor("Ann")), reviewed.project_id, subject)
 
     screen = sends(open_criteria("Ann", criteria=reviewed.best, edit="1"), 7, "First burst.")
     first = draft()
@@ -56,17 +56,17 @@ def test_a_draft_from_before_somebody_elses_version_meets_the_conflict(
     store: Store, reviewed: Any, subject: str, open_criteria: Open
 ) -> None:
     ann = store.acting(Actor("Ann"))
-    projects.keep_draft(ann, reviewed.project_id, subject, "What Ann wants.", base=reviewed.best)
+    projects.save_draft(ann, reviewed.project_id, subject, "What Ann wants.", base=reviewed.best)
     projects.save_edit(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, "What Bo wants.")
     screen = open_criteria("Ann", criteria=reviewed.best, edit="1")
     assert "Someone else has saved a new version since you opened this one" in texts(screen)
     press(screen, "Save and re-score")
     assert "What Bo wants." in texts(screen)
-    kept = projects.draft_of(ann, reviewed.project_id, subject)
+    kept = projects.get_draft(ann, reviewed.project_id, subject)
     assert kept is not None
     assert kept.text == "What Ann wants."
     press(screen, "Save my version separately")
-    assert projects.draft_of(ann, reviewed.project_id, subject) is None
+    assert projects.get_draft(ann, reviewed.project_id, subject) is None
     newest = store.criteria.get(reviewed.project_id, reviewed.best).head
     assert store.criteria.get(reviewed.project_id, newest).text == "What Ann wants."
 
@@ -99,10 +99,10 @@ def test_a_store_that_fails_is_told_and_asked_again(
 
     screen = open_criteria("Ann", criteria=reviewed.best, edit="1")
     with monkeypatch.context() as patch:
-        patch.setattr(projects, "keep_draft", full)
+        patch.setattr(projects, "save_draft", full)
         sends(screen, 1, "Not yet.")
-    assert projects.draft_of(store.acting(Actor("Ann")), reviewed.project_id, subject) is None
+    assert projects.get_draft(store.acting(Actor("Ann")), reviewed.project_id, subject) is None
     screen.run()  # the same message once more
-    kept = projects.draft_of(store.acting(Actor("Ann")), reviewed.project_id, subject)
+    kept = projects.get_draft(store.acting(Actor("Ann")), reviewed.project_id, subject)
     assert kept is not None
     assert kept.text == "Not yet."
