@@ -2,13 +2,15 @@
 
 Every function takes scores, the items they belong to, and a `Measure`. The files::
 
-    correlation     coefficients of many rows at once; the three levels   correlate LabelledItems alignment_values
-    alignment       values with intervals, differences, tests, the bar    align paired_difference compare_judges
-    intervals       standard errors over sources, and what a test shows   spread_over_sources resampled_values claim
-    on_scale        errors in points, the map, how sure a verdict is      on_scale fit_isotonic fit_intervals
-    raters          how well raters agree; a judge in a rater's place     rater_table leave_one_out annotator_test
-    judge_flaws     errors in parts of the items; length, family          error_contrasts beyond_labels
-    change          changes between samples, and what labels show         change_between stream_mean plan_labels
+    correlation     coefficients of many rows at once, at three levels    correlate LabelledItems alignment_values
+    alignment       values with intervals, differences, tests             align paired_difference compare_judges
+    intervals       standard errors over sources, significance            spread_over_sources resampled_values claim
+    on_scale        errors in points, map to the scale, intervals         on_scale fit_isotonic fit_intervals
+    raters          agreement of raters; a judge compared with a rater    rater_table leave_one_out annotator_test
+    judge_flaws     errors in parts of the items; length and family bias  error_contrasts beyond_labels
+    change          changes of an alignment between samples               change_between
+    stream_means    means over time                                       stream_mean
+    label_planning  how many labels to collect                            plan_labels
     choices         yes or no from a score, preferences between texts     yes_no preference_agreement strengths
     system_means    corrected means of systems, their differences         system_means powered_mean
 

@@ -1,13 +1,13 @@
-"""Alignments with intervals, tests of two judges, tables of all pairs, and the comparison with a plain regression.
+"""Measure alignment with raters, with intervals, and compare judges with each other and with a plain regression.
 
-`core.stats.intervals` explains the standard errors at each level.  A p needs `LEAST_SOURCES` sources; below there is
-the interval alone, `p` is None and `p_reason` says so.  At sample level the sources are those with a coefficient, and
-the interval is about new sources judged by the same systems.
+`core.stats.intervals` explains the standard errors at each level.  A p needs `LEAST_SOURCES` sources; with fewer there
+is only an interval, `p` is None, and `p_reason` says why.  At sample level only sources with a coefficient count, and
+the interval is for new sources with texts of the same systems.
 
-Every test is about the difference in *alignment* with raters, not in scores, and uses only the items that all judges
-compared have a score for.  Williams' test assumes independent items and fits Pearson at dataset level alone; with
-several items per source it finds false differences in 8 to 17 % of draws at a nominal 5 %.  The paired test over
-sources fits every statistic and level: where the two disagree, trust it.
+Every test is about the difference in *alignment* with raters, not in scores, and uses only items that all compared
+judges scored.  Williams' test assumes independent items and applies only to Pearson at dataset level.  With several
+items per source it finds false differences in 8 to 17 % of draws at a nominal 5 %.  The paired test over sources
+applies to every statistic and level: if the two disagree, trust the paired test.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from core.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class MeasureSettings:
-    """How to measure agreement with raters.
+    """Settings for measuring agreement with raters.
 
-    `level` None is sample level where the groups allow it, else dataset.  `seed` draws the resamples of sources behind
-    intervals at system level.
+    `level` None takes sample level if the sources allow it, otherwise dataset level.  `seed` draws the resamples of
+    sources for intervals at system level.
     """
 
     statistic: Statistic = setting("spearman", "Agreement coefficient.")
@@ -65,7 +65,7 @@ class MeasureSettings:
         check_settings(self)
 
     def on(self, items: LabelledItems) -> Measure:
-        """Return the statistic, and the level at which `items` are measured."""
+        """Return the statistic and level to measure `items` with."""
         return Measure(self.statistic, self.level or items.usual_level)
 
 
@@ -73,7 +73,7 @@ Seed = int | Sequence[int] | np.random.Generator
 """Any seed of `numpy.random.default_rng`."""
 
 NEARLY_ONE = 1.0 - 1e-12
-"""Judges whose correlation is beyond this, to either side, differ only by rounding; the test divides 0 by 0 there."""
+"""Judges with a larger absolute correlation differ only by rounding; the test would divide 0 by 0."""
 
 WILLIAMS_GROUPED = (
     "Williams' test assumes independent items, but some items share a source. It would call equal judges different "
@@ -84,10 +84,10 @@ WILLIAMS_SINGLE = "Williams' test assumes independent items; here, each item has
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Alignment of judge `a` minus alignment of judge `b`, both on the same items.
+    """Difference in alignment: judge `a` minus judge `b`, both on the same items.
 
-    `value` None is undefined, with `reason`.  `p` is two-sided, None where there is none, with `p_reason` (fewer than
-    8 sources, say).  `n` counts the common items (labelled and scored by both).
+    `value` None is undefined, with `reason`.  `p` is two-sided; None without a test, with `p_reason` (such as fewer
+    than 8 sources).  `n` counts the common items (labelled, and scored by both).
     """
 
     value: float | None
@@ -101,7 +101,7 @@ class Difference:
 
     @property
     def reversed(self) -> Difference:
-        """Alignment of `b` minus alignment of `a`."""
+        """Return the alignment of `b` minus the alignment of `a`."""
         interval = self.interval and replace(self.interval, low=-self.interval.high, high=-self.interval.low)
         value, a, b = self.value and -self.value, self.b, self.a
         return replace(self, value=value, interval=interval, a=a, b=b, reason=_undefined(a, b))
@@ -111,22 +111,25 @@ class Difference:
 
 
 def _undefined(a: Alignment, b: Alignment) -> str:
-    """Say why the difference is undefined; "" where it is defined."""
+    """Say why the difference is undefined; "" if it is defined."""
     sides = {"first judge": a, "second judge": b}
     return "; ".join(f"{name}: {side.reason}" for name, side in sides.items() if side.value is None)
 
 
 def align(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> Alignment:
-    """Align one judge's `scores` (n_items,), NaN = unscored, with the labels of `items`; see `align_each`."""
+    """Measure how one judge's `scores` (n_items,), NaN = unscored, agree with the labels of `items`.
+
+    Returns and raises as `align_each`.
+    """
     return align_each(np.asarray(scores, dtype=np.float64)[None, :], items, measure, seed=seed)[0]
 
 
 def align_each(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> list[Alignment]:
-    """One Alignment per row of `scores` (n_candidates, n_items), with its 95 % interval.
+    """Return one Alignment per row of `scores` (n_candidates, n_items), with its 95 % interval.
 
-    A value is None with its reason where undefined; its interval also with fewer than 2 sources, or where its spread is
-    unknown.  `seed` matters at system level and with over 400 sources.  ValueError when lengths differ,
-    UsageError for ±inf or an unknown level or statistic.
+    A value is None with its reason if undefined; its interval is also None with fewer than 2 sources, or if its spread
+    is unknown.  `seed` matters at system level and with over 400 sources.  ValueError if lengths differ; UsageError for
+    ±inf or an unknown level or statistic.
     """
     return measured(paired(scores, items), measure, seed)[0]
 
@@ -139,17 +142,18 @@ def paired_difference(
     *,
     seed: Seed = 0,
 ) -> Difference:
-    """Alignment of `a` minus alignment of `b`, (n_items,) each, on the items both scored, with interval, two-sided p.
+    """Test the difference in alignment, `a` minus `b` (n_items,) each, on the items that both scored.
 
-    For a change from before to after, `a` is after.  It tests the difference in *alignment*, not in scores.  Swapping
-    a and b flips the sign of value and interval and keeps p.  There is no p under 8 sources.
+    Returns the difference with interval and two-sided p; no p under 8 sources.  For a change from before to after, `a`
+    is after.  It tests the difference in *alignment*, not in scores.  Swapping a and b flips the sign of value and
+    interval and keeps p.
     """
     data = _on_common_items([a, b], items)
     return _difference(measured(data, measure, seed), 0, 1, data.items.n)
 
 
 def _on_common_items(scores: ArrayLike | Sequence[ArrayLike], items: LabelledItems) -> Paired:
-    """Take `scores` (n_judges, n_items) on the labelled items that every judge has a score for."""
+    """Select from `scores` (n_judges, n_items) the labelled items that every judge scored."""
     matrix = np.atleast_2d(np.asarray(scores, dtype=np.float64))
     missing = np.isnan(matrix).any(axis=0)
     common = items.labelled(np.where(missing, np.nan, items.labels)) if missing.any() else items
@@ -157,7 +161,7 @@ def _on_common_items(scores: ArrayLike | Sequence[ArrayLike], items: LabelledIte
 
 
 def measured(data: Paired, measure: Measure, seed: Seed) -> tuple[list[Alignment], StandardErrors | None]:
-    """`align_each` on paired data, and the spread behind the intervals; None with fewer than 2 sources."""
+    """Return `align_each` of paired data, and the standard errors of its intervals (None with fewer than 2 sources)."""
     values = level_values(data, measure)
     bare, spread = alignments(data, measure, *values), None
     if data.items.n_sources >= 2:
@@ -170,9 +174,9 @@ def measured(data: Paired, measure: Measure, seed: Seed) -> tuple[list[Alignment
 
 
 def _difference(judges: tuple[list[Alignment], StandardErrors | None], i: int, j: int, n: int) -> Difference:
-    """Candidate `i` minus candidate `j` of the `measured`, both scored on all `n` items.
+    """Subtract candidate `j` from candidate `i` of `measured`, both scored on all `n` items.
 
-    Without a spread there is no interval and no p.
+    Without standard errors there is no interval and no p.
     """
     a, b = judges[0][i], judges[0][j]
     if a.value is None or b.value is None:
@@ -190,8 +194,9 @@ def _difference(judges: tuple[list[Alignment], StandardErrors | None], i: int, j
 class Williams(JsonRecord):
     """Williams' test of two dependent Pearson correlations that share the labels.
 
-    `t` is positive when the first judge aligns better.  All None where undefined, with `reason`; under 8 sources only p
-    is.  `n` counts the common items, `df` is n − 3.  `note` says what the test assumes and what that does here.
+    `t` is positive if the first judge agrees better.  All fields are None if undefined, with `reason`; under 8 sources
+    only p is None.  `n` counts the common items, `df` is n − 3.  `note` warns of the test's assumptions and their
+    effect.
     """
 
     t: float | None
@@ -203,11 +208,11 @@ class Williams(JsonRecord):
 
 
 def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
-    """Test whether Pearson r of `a` with the labels differs from that of `b`; each (n_items,), NaN = missing.
+    """Test whether the Pearson correlations of `a` and `b` with the labels differ; each (n_items,), NaN = missing.
 
-    Dataset level, on the items all three have; under 8 sources there is no p.  Undefined with up to 3 items, a
-    constant side, or judges that are the same up to a linear map.  Williams (1959), recommended for metrics by Graham
-    and Baldwin (2014).  ValueError when lengths differ, UsageError for ±inf.
+    At dataset level, on the items that have both scores and a label; under 8 sources there is no p.  Undefined with up
+    to 3 items, constant scores or labels, or judges that are equal up to a linear map.  Williams (1959), recommended
+    for metrics by Graham and Baldwin (2014).  ValueError if lengths differ, UsageError for ±inf.
     """
     data = _on_common_items([a, b], items)
     labels, n, n_sources = data.items.labels, data.items.n, data.items.n_sources
@@ -227,7 +232,7 @@ def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
 
 
 def williams_t(r_a: float, r_b: float, r_ab: float, n: int) -> float:
-    """Williams' t of n > 3 items, NaN where nothing is left to divide by.
+    """Compute Williams' t for n > 3 items; NaN if the denominator is 0.
 
     t = (r_a − r_b) · √((n−1)(1+r_ab)) / √(2K(n−1)/(n−3) + (r_a+r_b)²/4 · (1−r_ab)³) with
     K = 1 − r_a² − r_b² − r_ab² + 2·r_a·r_b·r_ab; df = n − 3.  `r_a` and `r_b` correlate each judge with the labels,
@@ -243,10 +248,11 @@ def williams_t(r_a: float, r_b: float, r_ab: float, n: int) -> float:
 
 
 def holm(p: ArrayLike) -> FloatArray:
-    """Correct p values for their number, in the shape given; NaN (undefined) stays NaN and is not counted.
+    """Correct p values for multiple testing (Holm), in the same shape; NaN (undefined) stays NaN and is not counted.
 
     The smallest of m is multiplied by m, the next by m − 1, …, never below the one before, at most 1 (Holm 1979).
-    Rejecting those up to α keeps the chance of any false rejection in the table at α, however the tests depend.
+    Rejecting all p up to α keeps the chance of any false rejection in the table at α, however the tests depend on each
+    other.
     """
     values = np.asarray(p, dtype=np.float64)
     corrected = np.full(values.shape, np.nan)
@@ -258,11 +264,11 @@ def holm(p: ArrayLike) -> FloatArray:
 
 @dataclass(frozen=True)
 class PairwiseComparison:
-    """All pairs of judges, compared on the `n` items that all of them scored.
+    """Comparison of all pairs of judges on the `n` items that all of them scored.
 
-    `alignments` has one per judge, `differences` one per pair (first < second).  `p_holm` (n_judges, n_judges) is
-    two-sided, paired over sources and corrected over the pairs of the table; NaN where undefined, under 8 sources and
-    on the diagonal.
+    `alignments` has one entry per judge, `differences` one per pair (first < second).  `p_holm` (n_judges, n_judges) is
+    two-sided, paired over sources, and corrected over the pairs of the table.  It is NaN if undefined, under 8 sources,
+    and on the diagonal.
     """
 
     alignments: tuple[Alignment, ...]
@@ -271,12 +277,12 @@ class PairwiseComparison:
     n: int
 
     def pair(self, first: int, second: int) -> Difference:
-        """Judge `first` minus judge `second`."""
+        """Return the difference of judge `first` minus judge `second`."""
         return self.differences[first, second] if first < second else self.differences[second, first].reversed
 
     @property
     def difference(self) -> FloatArray:
-        """(n_judges, n_judges) alignment of row minus that of column; NaN = undefined."""
+        """(n_judges, n_judges) alignment of the row's judge minus that of the column's; NaN = undefined."""
         points = np.array([np.nan if own.value is None else own.value for own in self.alignments])
         return np.asarray(points[:, None] - points[None, :])
 
@@ -284,7 +290,7 @@ class PairwiseComparison:
 def compare_judges(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> PairwiseComparison:
     """Compare all pairs of `scores` (n_judges, n_items) on the labelled items that every judge scored.
 
-    A pair gives what `paired_difference` gives on those items.  UsageError when there are no such items.
+    Each pair equals `paired_difference` on those items.  UsageError if there are no such items.
     """
     data = _on_common_items(scores, items)
     if not data.items.n:
@@ -309,7 +315,7 @@ def compare_judges(scores: ArrayLike, items: LabelledItems, measure: Measure, *,
 class Comparison:
     """Comparison of two judges on their common items: the paired difference (with both alignments) and Williams' test.
 
-    `bar` compares both with a plain regression on the labels; None where none could be fitted.
+    `bar` compares both with a plain regression on the labels; None if none could be fitted.
     """
 
     difference: Difference
@@ -321,7 +327,7 @@ class Comparison:
         return self.difference.n
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON of `compare`."""
+        """Return the JSON of `compare`."""
         return {
             "n_common": self.n_common,
             "a": self.difference.a.as_json(),
@@ -332,18 +338,18 @@ class Comparison:
         }
 
 
-# ── the bar: a plain regression on the same labels, which criteria should beat ──────────────────────────────────
+# ── comparison with a plain regression on the same labels, which criteria should beat ───────────────────────────
 
 BarStanding = Literal["better", "worse", "as well", "open", "untested", "undefined"]
-"""A judge compared with the regression; "as well": the regression agrees as well as the judge."""
+"""How a judge compares with the regression; "as well" means that the regression agrees as well as the judge."""
 
 
 @dataclass(frozen=True)
 class RegressionBar:
-    """Judges compared with a regression that learnt from about `n_labels` labels of other sources.
+    """Comparison of judges with a regression trained on about `n_labels` labels of other sources.
 
-    `alignment` is that of the regression, `minus` each judge minus the regression on the items that both scored, p
-    Holm-corrected over them.
+    `alignment` is that of the regression.  `minus` has each judge minus the regression on the items that both scored,
+    with p Holm-corrected over the judges.
     """
 
     alignment: Alignment
@@ -355,10 +361,11 @@ class RegressionBar:
         return f"plain regression on {counted(self.n_labels, 'label')}"
 
     def standing(self, judge: int) -> BarStanding:
-        """Compare judge number `judge` with the regression, no stronger than the figures allow.
+        """Compare judge number `judge` with the regression, as far as intervals and p allow.
 
-        The better one has to agree by more than `MARGIN`.  "As well" needs an interval of the difference that ends
-        below `MARGIN`, and a regression that agrees beyond chance.
+        "better" and "worse" need a significant difference; the better of the two needs an own alignment whose interval
+        lies above `MARGIN`.  "as well" needs an interval of the difference that ends below `MARGIN`, and such a
+        regression.
         """
         gap = self.minus[judge]
         shown = claim(gap.value, gap.interval, gap.p)
@@ -375,7 +382,7 @@ class RegressionBar:
         return "as well" if gap.interval is not None and gap.interval.high < MARGIN else "open"
 
     def without_p(self, judge: int, reason: str) -> RegressionBar:
-        """Withhold the p of judge number `judge` for `reason`."""
+        """Return a copy without the p of judge number `judge`, for `reason`."""
         minus = [replace(gap, p=None, p_reason=reason) if k == judge else gap for k, gap in enumerate(self.minus)]
         return replace(self, minus=tuple(minus))
 
@@ -392,7 +399,7 @@ def bar_beside(
     *,
     seed: Seed = 0,
 ) -> RegressionBar:
-    """Compare `scores` (n_judges, n_items) with what a regression `predicted` (n_items,), NaN for none."""
+    """Compare `scores` (n_judges, n_items) with the predictions of a regression (n_items,), NaN for none."""
     known = items.labelled(np.where(np.isnan(predicted), np.nan, items.labels))
     data = paired(np.vstack([predicted, scores]), known)
     both = measured(data, measure, seed)

@@ -7,13 +7,13 @@ Psychological Methods 12, equation 15)::
     lower = (now − then) − √((now − low_now)² + (high_then − then)²)
     upper = (now − then) + √((high_now − now)² + (then − low_then)²)
 
-Limits at other confidences than 95 % are taken on Fisher's scale z = atanh(r), on which each side of an interval grows
-with the normal quantile.  A (1 − 2α) interval below 0 is a one-sided test, at α, of "has fallen".  Both intervals are
-over sources, so items of one source are not taken for independent ones.
+Limits at other confidence levels than 95 % are computed on Fisher's scale z = atanh(r), where each side of an interval
+grows with the normal quantile.  A (1 − 2α) interval below 0 is a one-sided test, at α, of "has fallen".  Both intervals
+are over sources, so items of one source do not count as independent.
 
-How many items show a fall: with standard errors s on that scale (the mean of an interval's two sides over 1.96), a fall
-is detected with probability `POWER` when it is at least (q(1−α) + q(POWER)) · √(s_now² + s_then²).  s_now² shrinks with
-1/n, s_then does not.  Where the exported figure itself is known too loosely, no number of new items suffices.
+Required number of items: let s be the standard errors on that scale (the mean of an interval's two sides over 1.96).  A
+fall is detected with probability `POWER` if it is at least (q(1−α) + q(POWER)) · √(s_now² + s_then²).  s_now² shrinks
+with 1/n, s_then does not.  If the exported figure is too uncertain, no number of new items suffices.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _EDGE = 1.0 - 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Alignment now minus alignment then; a fall is negative.
+    """Change in alignment, now minus then; a fall is negative.
 
-    `interval` has confidence 1 − 2α.  `n_needed` is the number of items, as many per source as now, that show a fall of
-    `fall`; None if no number suffices or it is unknown.  All None where undefined, with `reason`.
+    `interval` has confidence 1 − 2α.  `n_needed` is the number of items (as many per source as now) that detects a fall
+    of `fall`; None if no number suffices or it is unknown.  All None if undefined, with `reason`.
     """
 
     value: float | None
@@ -47,15 +47,15 @@ class Change:
     reason: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Null where undefined."""
+        """Return the JSON; undefined values are null."""
         return json_fields(self) | {"confidence": self.interval and self.interval.confidence, "power": POWER}
 
 
 def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall: float = 0.1) -> Change:
     """Test whether the alignment has fallen from `then` to `now`, measured on different items.
 
-    Both need a 95 % interval.  `alpha` lies in (0, 0.5), `fall` in (0, 1], else UsageError.  Undefined, with the
-    reason, where a side or its interval is, or where the two are of different statistics or levels.
+    Both need a 95 % interval.  `alpha` lies in (0, 0.5) and `fall` in (0, 1], otherwise UsageError.  Undefined, with
+    the reason, if a value or interval is undefined, or if statistics or levels differ.
     """
     from scipy.special import ndtri
 
@@ -82,12 +82,12 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
     method = f"MOVER, from both intervals; {now.n} items now, {then.n} before"
     ends = Interval(value - earlier - down, value - earlier + up, 1.0 - 2.0 * alpha, method)
     error, error_then, n_needed = (below + above) / 2.0, (below_then + above_then) / 2.0, None
-    if earlier - fall > -_EDGE and error != 0.0:  # else the fall leaves [-1, 1]
+    if earlier - fall > -_EDGE and error != 0.0:  # otherwise the fall leaves [-1, 1]
         room = ((z_then - fisher_z(earlier - fall)) / (q + float(ndtri(POWER)))) ** 2 - error_then**2
         n_needed = math.ceil(now.n * error**2 / room) if room > 0 else None
     return Change(value - earlier, ends.within(-2.0, 2.0), n_needed, fall, alpha)
 
 
 def fisher_z(r: float, edge: float = _EDGE) -> float:
-    """Return atanh of a correlation `r`, held within `edge` of 0 so that it is finite."""
+    """Return atanh of a correlation `r`, clipped to [-`edge`, `edge`] so that it is finite."""
     return math.atanh(max(-edge, min(edge, r)))

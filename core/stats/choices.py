@@ -1,24 +1,23 @@
-"""Agreement on choices: yes or no from a score, which of two texts is better, and the strengths of systems.
+"""Measure agreement on choices: yes or no from a score, preferences between texts, and strengths of systems.
 
-*Yes or no from a score*: how well scores separate the two (AUC), and from which score on to say yes.
+*Yes or no from a score*: how well scores separate yes from no (AUC), and the threshold for yes.
 
-The threshold is the one that costs least on the labels, where a miss (raters say yes, the judge no) and a false alarm
-may cost differently.  What it costs, and its precision and recall, are *cross-fitted*: each label is judged by a
-threshold that other sources chose, so that the figures hold for new items.
+The threshold has the least cost on the labels.  A miss (raters say yes, the judge no) and a false alarm can have
+different costs.  Cost, precision and recall are *cross-fitted*: each label is judged by a threshold chosen on other
+sources, so the figures hold for new items.
 
-AUC is the chance that a yes scores above a no, ties counting half (Mann and Whitney 1947).  Its interval is that of
-placement values summed by source (Obuchowski 1997, "Nonparametric analysis of clustered ROC curve data"), on the logit
-scale.  Intervals of shares are those of Korn and Graubard (1998): Clopper and Pearson's at the number of items that
-independent ones would have to be to be known as well.
+AUC is the chance that a yes scores above a no, ties counting half (Mann and Whitney 1947).  Its interval uses placement
+values summed by source (Obuchowski 1997, "Nonparametric analysis of clustered ROC curve data"), on the logit scale.
+Intervals of shares are those of Korn and Graubard (1998): Clopper-Pearson intervals at the effective number of
+independent items.
 
-*Accuracy with ties* (Deutsch, Foster and Freitag 2023, "Ties Matter"): raters' ties count, and scores within ε of the
-middle count as ties of the judge.  ε is the one that agrees best, chosen by other sources than those it is counted on,
-so that the figure holds for new pairs.
+*Accuracy with ties* (Deutsch, Foster and Freitag 2023, "Ties Matter"): ties of raters count, and scores within ε of the
+middle count as ties of the judge.  The ε with the best agreement is chosen on other sources, so the figure holds for
+new pairs.
 
-*Strengths* (Bradley and Terry 1952): log-odds that a system is preferred to the average one, a tie counting half for
-each side, with a little shrinking (one tie against an average system) so that a system that never lost has a finite
-strength.
-Intervals take pairs of one source together (sandwich), with t over sources.
+*Strengths* (Bradley and Terry 1952): log-odds that a system is preferred to the average system, ties counting half for
+each side.  A little shrinkage (one tie against an average system) keeps the strength of a system that never lost
+finite.  Intervals cluster pairs by source (sandwich), with t over sources.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _SHRUNK = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Rate(JsonRecord):
-    """A share in [0, 1] of `n` items with its interval; None is undefined, `reason` says why."""
+    """A share in [0, 1] of `n` items, with its interval; None is undefined, with `reason`."""
 
     value: float | None
     interval: Interval | None
@@ -60,10 +59,10 @@ class Rate(JsonRecord):
 class YesNo(JsonRecord):
     """Agreement of scores with yes-or-no labels.
 
-    `threshold` is chosen on all labels: say yes from there on; None where never saying yes costs least.  `precision`,
-    `recall` and `cost` (per item, in points of `miss_cost` and `alarm_cost`) are cross-fitted; `cost_of_none` is the
-    cost of the cheaper answer for all items.
-    `n_calibration_left_out` and `n_calibration_kept` as in `core.records.Alignment`.
+    Scores from `threshold` on are a yes; it is chosen on all labels, None if never saying yes costs least.
+    `precision`, `recall` and `cost` (per item, in units of `miss_cost` and `alarm_cost`) are cross-fitted.
+    `cost_of_none` is the cost of giving all items the cheaper answer. `n_calibration_left_out` and `n_calibration_kept`
+    as in `core.records.Alignment`.
     """
 
     n: int
@@ -85,10 +84,10 @@ class YesNo(JsonRecord):
 def yes_no(
     scores: ArrayLike, yes: ArrayLike, sources: IntArray, *, miss_cost: float = 1.0, alarm_cost: float = 1.0
 ) -> YesNo:
-    """Choose the score from which on to say yes, and estimate what that costs on new items.
+    """Choose the score threshold for yes, and estimate its cost on new items.
 
     `scores` (n,), `yes` (n,) 0 or 1, NaN left out; `sources` (n,) codes.  Costs are above 0.  Undefined, with the
-    reason, where all labels are the same.
+    reason, if all labels are the same.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(yes, dtype=np.float64)
     known = ~(np.isnan(x) | np.isnan(y))
@@ -99,10 +98,10 @@ def yes_no(
         none = Rate(None, None, n, reason)
         return YesNo(n, n_yes, n_sources, none, None, none, none, None, None, miss_cost, alarm_cost, reason=reason)
     best = _cheapest(x, said, miss_cost, alarm_cost)
-    folds, up = source_folds(codes), np.zeros(n, dtype=np.bool_)  # yes from the threshold that the other folds choose
+    folds, up = source_folds(codes), np.zeros(n, dtype=np.bool_)  # the threshold for yes comes from the other folds
     for fold in np.unique(folds):
         inside = folds == fold
-        others = ~inside if n_sources > 1 else inside  # one source: nothing else chooses
+        others = ~inside if n_sources > 1 else inside  # with one source there are no other folds
         up[inside] = x[inside] >= _cheapest(x[others], said[others], miss_cost, alarm_cost)
     return YesNo(
         n,
@@ -120,7 +119,10 @@ def yes_no(
 
 
 def _auc(x: FloatArray, said: BoolArray, codes: IntArray) -> Rate:
-    ranks, placed = average_ranks(x), np.empty(x.size)  # placed: the share of the other class on the right side
+    ranks, placed = (
+        average_ranks(x),
+        np.empty(x.size),
+    )  # placed: the share of the other class ranked on the correct side
     for side in (said, ~said):
         placed[side] = (ranks[side] - average_ranks(x[side])) / (~side).sum()
     placed[~said] = 1.0 - placed[~said]
@@ -137,12 +139,12 @@ def _auc(x: FloatArray, said: BoolArray, codes: IntArray) -> Rate:
 
 
 def _cheapest(x: FloatArray, said: BoolArray, miss_cost: float, alarm_cost: float) -> float:
-    """Choose the threshold of least cost, half-way to the score below; inf if never saying yes costs least.
+    """Choose the threshold with the least cost, half-way to the score below; inf if never saying yes costs least.
 
-    Of equal ones the lowest: a tie is decided for the class that costs more to miss.
+    Among equal costs, the lowest threshold wins.
     """
     values, place = np.unique(x, return_inverse=True)
-    # hits and false alarms of saying yes from each score on
+    # hits and false alarms for each score as the threshold
     hits, alarms = (np.cumsum(np.bincount(place, side, values.size)[::-1])[::-1] for side in (said, ~said))
     costs = np.append(miss_cost * (said.sum() - hits) + alarm_cost * alarms, miss_cost * said.sum())
     best = int(np.argmin(costs))
@@ -150,7 +152,10 @@ def _cheapest(x: FloatArray, said: BoolArray, miss_cost: float, alarm_cost: floa
 
 
 def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
-    """Share of items for which `holds` (n,) is true, with Korn and Graubard's interval over sources (`codes` (n,))."""
+    """Return the share of items for which `holds` (n,) is true, with Korn and Graubard's interval over sources.
+
+    `codes` (n,) are those of the sources.
+    """
     from scipy.special import betaincinv
 
     n, n_sources = holds.size, np.unique(codes).size
@@ -173,10 +178,11 @@ def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
 
 @dataclass(frozen=True, slots=True)
 class PreferenceAgreement(JsonRecord):
-    """Agreement of a judge with raters on pairs of texts.
+    """Agreement of a judge with raters on preferences between two texts.
 
-    `accuracy` counts ties, cross-fitted.  `without_ties` is that on the pairs on which raters had a preference, without
-    ties of the judge.  `always_one` is the accuracy of the most common answer for every pair.
+    `accuracy` counts ties, and is cross-fitted.  `without_ties` is the accuracy on pairs for which raters had a
+    preference, without ties of the judge.  `always_one` is the accuracy of giving the most common answer for every
+    pair.
     """
 
     n: int
@@ -190,7 +196,10 @@ class PreferenceAgreement(JsonRecord):
 def preference_agreement(
     scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale
 ) -> PreferenceAgreement:
-    """Count how often the judge prefers what raters do.  `scores`, `labels` (n,) on `scale`, whose middle is a tie."""
+    """Measure how often the judge prefers the same text as the raters.
+
+    `scores` and `labels` (n,) are on `scale`, whose middle is a tie.
+    """
     known = ~(np.isnan(scores) | np.isnan(labels))
     middle = (scale.low + scale.high) / 2.0
     lean, said = scores[known] - middle, np.sign(np.round(labels[known] - middle, 9))
@@ -214,12 +223,12 @@ def preference_agreement(
 
 
 def _tie_within(lean: FloatArray, said: FloatArray) -> float:
-    """Choose the ε of best agreement; −1 if calling nothing a tie agrees best."""
+    """Choose the ε with the best agreement; −1 if never calling a tie agrees best."""
     size = np.abs(lean)
     order = np.argsort(size, kind="stable")
     right, tied = (np.sign(lean) == said)[order], (said == 0)[order]
     agreed = right.sum() + np.concatenate([[0], np.cumsum(tied) - np.cumsum(right)])
-    allowed = np.flatnonzero(np.diff(size[order], prepend=-1.0, append=np.inf) > 0)  # equal sizes go together
+    allowed = np.flatnonzero(np.diff(size[order], prepend=-1.0, append=np.inf) > 0)  # equal values change together
     best = int(allowed[np.argmax(agreed[allowed])])
     return -1.0 if best == 0 else float(size[order][best - 1])
 
@@ -240,7 +249,10 @@ class Strength(JsonRecord):
 
 @dataclass(frozen=True, slots=True)
 class Strengths(JsonRecord):
-    """Strongest first; empty with `reason` where systems cannot be compared.  `n` pairs of `n_sources` sources."""
+    """Strengths of systems, strongest first, from `n` pairs of `n_sources` sources.
+
+    Empty with `reason` if the systems cannot be compared.
+    """
 
     systems: tuple[Strength, ...]
     n: int
@@ -249,9 +261,10 @@ class Strengths(JsonRecord):
 
 
 def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntArray, names: Sequence[str]) -> Strengths:
-    """Estimate the strengths of the systems `names` from pairs of texts whose systems are `first` and `second` (n,).
+    """Estimate the strengths of systems from pairwise preferences.
 
-    `won` (n,) is 1 where the second won, 0 where the first did, 0.5 for a tie (or anything between); NaN is left out.
+    `first` and `second` (n,) index the systems of each pair in `names`.  `won` (n,) is 1 if the second won, 0 if the
+    first won, 0.5 for a tie (or any value between); NaN is left out.
     """
     from scipy.sparse.csgraph import connected_components
     from scipy.special import expit
@@ -283,7 +296,7 @@ def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntAr
     residuals, by_source, bread = y - expit(theta[b] - theta[a]), np.zeros((n_sources, k)), np.linalg.inv(information)
     np.add.at(by_source, (place, b), residuals)
     np.subtract.at(by_source, (place, a), residuals)
-    spread = by_source @ (bread - bread.mean(axis=0)).T  # strengths next to their mean
+    spread = by_source @ (bread - bread.mean(axis=0)).T  # strengths relative to their mean
     errors = np.sqrt((spread**2).sum(axis=0) * n_sources / max(n_sources - 1, 1))
     played = counts.sum(axis=0) + counts.sum(axis=1)
     gained = wins.sum(axis=0) + (counts - wins).sum(axis=1)
@@ -296,5 +309,5 @@ def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntAr
 
 
 def chosen_sides(labels: FloatArray, scale: Scale) -> FloatArray:
-    """Turn labels of pairs into the share of the win that goes to text B: 0 text A, 1 text B, 0.5 a tie."""
+    """Convert labels of pairs to the share of the win that goes to text B: 0 text A, 1 text B, 0.5 a tie."""
     return np.asarray((labels - scale.low) / (scale.high - scale.low))

@@ -1,33 +1,31 @@
-"""Pearson, Spearman and Kendall over many candidates at once, over all items, per source and over systems.
+"""Compute Pearson, Spearman and Kendall for many candidates at once: over all items, per source, or over systems.
 
 All three take ``scores`` of shape (..., n) and ``labels`` of shape (n,) or any shape that broadcasts against
 `scores`, and return float64 of the leading shape.  They share these rules:
 
-- range [-1, 1]; positive when scores rise with labels; swapping the sides changes nothing;
-- NaN marks a missing value: each row uses the positions where both sides are present (pairwise complete);
-- undefined is NaN in the array: fewer than 2 pairs, or a side whose present values are all equal (compared
-  exactly);
-- nothing is rounded before ranking, so near-ties stay apart; ±inf raises UsageError.
+- range [-1, 1]; positive if scores rise with labels; swapping scores and labels changes nothing;
+- NaN is a missing value: each row uses the positions with both values (pairwise complete);
+- undefined is NaN in the array: fewer than 2 pairs, or scores or labels that are all exactly equal;
+- values are not rounded before ranking, so near-ties are not ties; ±inf raises UsageError.
 
 Statistics and levels are those of Liu et al. (2023, AutoCalibrate) and Fu et al. (2023); Kendall is tau-b
 (Kendall 1945), which corrects for ties on both sides.
 
 # Items and levels
 
-Every statistic takes scores and `LabelledItems`, made once from a golden set or from arrays.  They cache how they are
-grouped, so that neither candidates nor resamples group again.
+Every statistic takes scores and `LabelledItems`, made once from a golden set or from arrays.  They cache their grouping
+by source for all candidates and resamples.
 
 - *dataset*: one coefficient over all items.
-- *sample* (also called summary or document level): one coefficient per source, averaged.  A source where either
-  side is constant, or with fewer than 2 items, is left out and counted; it is never counted as 0.
+- *sample* (also called summary or document level): one coefficient per source, averaged.  A source with constant scores
+  or labels, or with fewer than 2 items, is left out and counted; it never counts as 0.
 - *system*: the mean score and the mean label of every system, then one coefficient over systems; n is their number.
 
-Items without a label are dropped.  A labelled item without a score (NaN) is dropped for that candidate only, on
-both sides, and counted as unscored.  A value that does not exist is None in records and NaN inside arrays.
+Items without a label are dropped.  A labelled item without a score (NaN) is dropped for that candidate only, and
+counted as unscored.  Undefined values are None in records and NaN inside arrays.
 
-Definitions follow Liu et al. (2023, AutoCalibrate, section 4), whose sample-level rows come out only when constant
-groups are left out.  The paper does not state a smallest group: of 2 items a coefficient can only be +1 or -1, 3 give a
-meaningful one.
+Definitions follow Liu et al. (2023, AutoCalibrate, section 4); their sample-level rows are reproduced only if constant
+groups are left out.  The paper does not state a smallest group: with 2 items a coefficient can only be +1 or -1.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ BLOCK_ELEMENTS = 2_000_000
 """Most elements of an intermediate array: bounds memory and keeps blocks near the processor's cache."""
 
 TIE_TOLERANCE = 1e-13
-"""System means nearer to each other than this share of the largest one differ only by the rounding of their sums."""
+"""System means that differ by less than this share of the largest differ only by rounding."""
 
 NO_LABEL = "no item has a label"
 NO_PAIR = "no item has both a score and a label"
@@ -71,7 +69,7 @@ def correlate(scores: ArrayLike, labels: ArrayLike, statistic: Statistic) -> Flo
 
 
 def pearson(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
-    """Product-moment correlation r = Σ(x−x̄)(y−ȳ) / √(Σ(x−x̄)² · Σ(y−ȳ)²) of every row.
+    """Compute the Pearson correlation r = Σ(x−x̄)(y−ȳ) / √(Σ(x−x̄)² · Σ(y−ȳ)²) of every row.
 
     Deviations are divided by their largest magnitude first, so very large and very small scores neither overflow
     nor vanish.  Invariant under positive linear maps of either side.
@@ -80,15 +78,15 @@ def pearson(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
 
 
 def spearman(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
-    """Spearman's rho of every row: Pearson r of the average ranks (ties share the mean of their places)."""
+    """Compute Spearman's rho of every row: Pearson r of the average ranks (ties share the mean of their ranks)."""
     x, y = pair(scores, labels)
     return _product_moment(average_ranks(x), average_ranks(y))
 
 
 def kendall(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
-    """Kendall's tau-b of every row: (C − D) / √(P_x · P_y).
+    """Compute Kendall's tau-b of every row: (C − D) / √(P_x · P_y).
 
-    C and D count concordant and discordant pairs, P_x and P_y the pairs not tied on that side.  Rows up to
+    C and D count concordant and discordant pairs; P_x and P_y count the pairs not tied in x or y.  Rows up to
     `PAIRWISE_LIMIT` long are compared pair by pair in blocks; longer ones are counted in O(n log n) one by one.
     """
     x, y = np.broadcast_arrays(*pair(scores, labels))
@@ -115,18 +113,18 @@ def kendall(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
 
 
 def _pair_signs(x: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    """(..., n(n−1)/2) sign(x_i − x_j), 0 where tied or missing."""
+    """Return sign(x_i − x_j) of all pairs, (..., n(n−1)/2), 0 for tied or missing."""
     i, j = np.triu_indices(x.shape[-1], 1)
     left, right = x[..., i], x[..., j]
     return np.subtract(left > right, left < right, dtype=np.float32)
 
 
 def average_ranks(values: ArrayLike) -> FloatArray:
-    """Ranks 1..n along the last axis, ties sharing their mean place; NaN stays NaN and takes no place."""
+    """Rank values from 1 along the last axis; ties share their mean rank, NaN stays NaN and is not counted."""
     x = np.asarray(values, dtype=np.float64)
     order = np.argsort(x, axis=-1)  # NaN sorts last
     ordered = np.take_along_axis(x, order, axis=-1)
-    opens = np.ones(x.shape, dtype=np.bool_)  # a tie opens here; none goes over the end of a row
+    opens = np.ones(x.shape, dtype=np.bool_)  # a tie starts here; no tie crosses the end of a row
     opens[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
     starts = np.flatnonzero(opens)
     sizes = np.diff(starts, append=x.size)
@@ -137,7 +135,7 @@ def average_ranks(values: ArrayLike) -> FloatArray:
 
 
 def pair(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Put NaN at the same positions of both sides, as float64, and cut positions that no row can use.
+    """Make float64 arrays with NaN at the same positions in both, and drop positions that no row can use.
 
     UsageError for ±inf.
     """
@@ -146,7 +144,7 @@ def pair(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
     if y.ndim == 1 and np.isnan(y).any():
         kept = ~np.isnan(y)
         x, y = x[..., kept], y[kept]
-    # row by row in memory: sums then run in one order, and a row's value does not depend on its neighbours
+    # contiguous rows fix the order of sums, so that a row's value does not depend on its neighbours
     x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
     if not (np.isnan(x).any() or np.isnan(y).any()):
         return x, y
@@ -155,13 +153,13 @@ def pair(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
 
 
 def require_finite(*sides: FloatArray) -> None:
-    """UsageError for ±inf; NaN is a missing value."""
+    """Raise UsageError for ±inf; NaN is a missing value."""
     if any(np.isinf(side).any() for side in sides):
         raise UsageError("Scores and labels must be finite numbers; got infinity. Leave such items unscored instead.")
 
 
 def present(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Take both (n,) sides at the positions where neither is NaN."""
+    """Select from both (n,) arrays the positions where neither is NaN."""
     x, y = pair(scores, labels)
     kept = ~np.isnan(x)
     return x[kept], y[kept]
@@ -177,10 +175,10 @@ def _product_moment(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def deviations(x: FloatArray) -> FloatArray:
-    """Deviations from the row mean over the largest of them; 0 where missing, all 0 for a constant row."""
+    """Return deviations from the row mean, divided by the largest; 0 if missing, all 0 for a constant row."""
     present = ~np.isnan(x)
     count = np.maximum(present.sum(axis=-1, keepdims=True), 1)
-    scale = np.fmax.reduce(np.abs(x), axis=-1, keepdims=True)  # first scaling: sums of huge scores must not overflow
+    scale = np.fmax.reduce(np.abs(x), axis=-1, keepdims=True)  # scale first: sums of huge scores must not overflow
     scaled = np.where(present, x / np.where(scale > 0, scale, 1.0), 0.0)
     deviations = np.where(present, scaled - scaled.sum(axis=-1, keepdims=True) / count, 0.0)
     constant = ~(np.fmax.reduce(x, axis=-1, keepdims=True) > np.fmin.reduce(x, axis=-1, keepdims=True))
@@ -189,7 +187,7 @@ def deviations(x: FloatArray) -> FloatArray:
 
 
 def within_one(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    """numerator / denominator within [-1, 1], NaN where the denominator is 0 (undefined)."""
+    """Return numerator / denominator clipped to [-1, 1]; NaN (undefined) if the denominator is 0."""
     defined = denominator > 0
     value = np.where(defined, numerator, np.nan) / np.where(defined, denominator, 1.0)
     return np.clip(value, -1.0, 1.0)
@@ -200,9 +198,9 @@ def within_one(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class LabelledItems:
-    """Items as arrays: `positions` (n,) into `GoldenSet.items`, `labels` (n,) with NaN for none, and (n,) codes.
+    """Items as arrays: `positions` (n,) in `GoldenSet.items`, `labels` (n,) with NaN for none, and codes (n,).
 
-    Codes are any whole numbers: equal codes are one source, or one system.
+    Codes are any whole numbers: items with equal codes share a source, or a system.
     """
 
     positions: IntArray
@@ -212,7 +210,7 @@ class LabelledItems:
 
     @classmethod
     def of(cls, golden: GoldenSet, aspect: str, positions: Sequence[int] | IntArray | None = None) -> LabelledItems:
-        """Take the items of `golden` at `positions` (None: all of them), with their labels on `aspect`."""
+        """Select the items of `golden` at `positions` (None: all), with their labels on `aspect`."""
         at = np.arange(len(golden.items)) if positions is None else np.asarray(positions, dtype=np.intp)
         codes = golden.source_codes[at], golden.system_codes[at]
         return cls(at, golden.labels(aspect)[at], *codes)
@@ -221,7 +219,10 @@ class LabelledItems:
     def from_arrays(
         cls, labels: ArrayLike, sources: ArrayLike | None = None, systems: ArrayLike | None = None
     ) -> LabelledItems:
-        """Make items of (n,) arrays; without `sources` each is its own source, without `systems` all are of one."""
+        """Make items from (n,) arrays.
+
+        Without `sources` each item is its own source; without `systems` all items share one system.
+        """
         y = np.asarray(labels, dtype=np.float64)
         own = np.arange(y.size)
         return cls(
@@ -236,18 +237,18 @@ class LabelledItems:
         return int(self.labels.size)
 
     def take(self, chosen: IntArray | BoolArray) -> LabelledItems:
-        """Take the items at places `chosen`, or where it is true."""
+        """Select the items at places `chosen`, or by a mask."""
         return LabelledItems(self.positions[chosen], self.labels[chosen], self.sources[chosen], self.systems[chosen])
 
     def labelled(self, labels: FloatArray) -> LabelledItems:
-        """Replace the labels (n,)."""
+        """Return the items with other labels (n,)."""
         return replace(self, labels=labels)
 
     @property
     def usual_level(self) -> Level:
-        """Choose sample level if 3 sources or more, with half of the items, have 3 items or more and differing labels.
+        """Choose sample level if enough sources have enough items, otherwise dataset level.
 
-        Otherwise dataset level.
+        Sample level needs at least 3 sources, with half of the items, that have at least 3 items and differing labels.
         """
         differing = [
             places[np.ptp(self.by_source.labels[places], axis=1) > 0]
@@ -261,7 +262,7 @@ class LabelledItems:
 
     @cached_property
     def by_source(self) -> LabelledItems:
-        """The labelled ones, sorted by source; `positions` are their places here, codes go from 0 without a gap."""
+        """Labelled items sorted by source; `positions` are their places in this record, codes are 0, 1, 2, …."""
         kept = np.flatnonzero(~np.isnan(self.labels))
         kept = kept[np.argsort(self.sources[kept], kind="stable")]
         sources, systems = (np.unique(side[kept], return_inverse=True)[1] for side in (self.sources, self.systems))
@@ -278,18 +279,18 @@ class LabelledItems:
 
     @cached_property
     def sizes(self) -> list[tuple[IntArray, IntArray]]:
-        """Sources of equal size from 2 on, (k,), with the places of their items, (k, size): correlated in one go."""
+        """Sources grouped by equal size (from 2 on), to correlate at once: codes (k,), places of items (k, size)."""
         sizes = np.bincount(self.sources)
         starts = np.cumsum(sizes) - sizes
         groups = [np.flatnonzero(sizes == size) for size in np.unique(sizes[sizes >= 2])]
         return [(own, starts[own, None] + np.arange(sizes[own[0]])) for own in groups]
 
     def sums_by_source(self, values: FloatArray) -> FloatArray:
-        """(rows, n_sources) sums of `values` (rows, n)."""
+        """Sum `values` (rows, n) by source: (rows, n_sources)."""
         return _sums(self.sources, values, self.n_sources)
 
     def sums_by_cell(self, values: FloatArray) -> FloatArray:
-        """(rows, n_sources, n_systems) sums of `values` (rows, n) of each system's items in each source."""
+        """Sum `values` (rows, n) by source and system: (rows, n_sources, n_systems)."""
         cells = self.sources * self.n_systems + self.systems
         return _sums(cells, values, self.n_sources * self.n_systems).reshape(-1, self.n_sources, self.n_systems)
 
@@ -303,30 +304,30 @@ def _sums(codes: IntArray, values: FloatArray, size: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Paired:
-    """`scores` (n_candidates, n_items) of all candidates, NaN = unscored, next to labelled `items` sorted by source."""
+    """`scores` (n_candidates, n_items) of all candidates, NaN = unscored, with labelled `items` sorted by source."""
 
     scores: FloatArray
     items: LabelledItems
 
     @cached_property
     def scored(self) -> FloatArray:
-        """(n_candidates, n_items): 1 where the candidate has a score, else 0."""
+        """(n_candidates, n_items): 1 if the candidate has a score, else 0."""
         return (~np.isnan(self.scores)).astype(np.float64)
 
     @property
     def weights(self) -> FloatArray:
-        """`scored`, or one row of 1 where nothing is unscored: what labels are counted with."""
+        """`scored`, or one row of 1 if nothing is unscored: the weights of labels in sums."""
         return self.scored if not self.scored.all() else np.ones((1, self.items.n))
 
     def scored_only(self, candidate: int) -> Paired:
-        """A single candidate on the items it has a score for; sources and systems keep their codes."""
+        """Return one candidate on the items that it scored; sources and systems keep their codes."""
         kept = ~np.isnan(self.scores[candidate])
         items = self.items if kept.all() else self.items.take(kept)
         return Paired(self.scores[candidate : candidate + 1, kept], items)
 
 
 def paired(scores: ArrayLike, items: LabelledItems) -> Paired:
-    """Take `scores` (n_candidates, n_items) or (n_items,) on the labelled items, sorted by source.
+    """Pair `scores` (n_candidates, n_items) or (n_items,) with the labelled items, sorted by source.
 
     ValueError unless there is one score per item, UsageError for ±inf.
     """
@@ -341,7 +342,7 @@ FOLDS = 5
 
 
 def source_folds(sources: IntArray, n_folds: int = FOLDS, seed: int = 0) -> IntArray:
-    """Deal whole sources into folds at random: (n,) the fold of each item."""
+    """Assign whole sources to folds at random; return the fold of each item, (n,)."""
     names, of_item = np.unique(sources, return_inverse=True)
     return np.asarray((np.random.default_rng(seed).permutation(names.size) % n_folds)[of_item], dtype=np.intp)
 
@@ -350,7 +351,10 @@ def source_folds(sources: IntArray, n_folds: int = FOLDS, seed: int = 0) -> IntA
 
 
 def level_values(data: Paired, measure: Measure) -> tuple[FloatArray, FloatArray | None]:
-    """(n_candidates,) values at a level, NaN = undefined; at sample level with the coefficients they are means of."""
+    """Compute the alignment of each candidate, (n_candidates,), at one level; NaN = undefined.
+
+    At sample level also returns the coefficients by source, which are averaged.
+    """
     if measure.level == "sample":
         by_source = coefficients_by_source(data, measure.statistic)
         return mean_defined(by_source), by_source
@@ -360,15 +364,15 @@ def level_values(data: Paired, measure: Measure) -> tuple[FloatArray, FloatArray
 
 
 def alignment_values(scores: ArrayLike, items: LabelledItems, measure: Measure) -> FloatArray:
-    """(n_candidates,) alignments of `scores` (n_candidates, n_items) without intervals, NaN = undefined."""
+    """Compute alignments (n_candidates,) of `scores` (n_candidates, n_items) without intervals; NaN = undefined."""
     return level_values(paired(scores, items), measure)[0]
 
 
 def coefficients_by_source(data: Paired, statistic: Statistic) -> FloatArray:
-    """(n_candidates, n_sources) coefficient per source; columns are the labelled sources by code.
+    """Compute the coefficient of each source, (n_candidates, n_sources); columns are labelled sources by code.
 
-    NaN = left out: a constant side, or fewer than 2 items with a score.  Sources of equal size are stacked into one
-    batched correlation.
+    NaN = left out, for constant scores or labels, or fewer than 2 scored items.  Sources of equal size are correlated
+    in one batch.
     """
     values = np.full((data.scores.shape[0], data.items.n_sources), np.nan)
     for sources, places in data.items.sizes:
@@ -377,7 +381,7 @@ def coefficients_by_source(data: Paired, statistic: Statistic) -> FloatArray:
 
 
 def mean_defined(values: FloatArray) -> FloatArray:
-    """Mean along the last axis without NaN; NaN where all are NaN."""
+    """Average along the last axis without NaN; NaN if all are NaN."""
     present = ~np.isnan(values)
     count = present.sum(axis=-1)
     totals: FloatArray = np.where(present, values, 0.0).sum(axis=-1)
@@ -385,9 +389,9 @@ def mean_defined(values: FloatArray) -> FloatArray:
 
 
 def system_means(data: Paired) -> tuple[FloatArray, FloatArray]:
-    """Mean score and mean label of each system over the items the candidate has a score for; NaN = none.
+    """Return mean score and mean label of each system over the items that the candidate scored; NaN = none.
 
-    (n_candidates, n_systems) each; of the labels there is one row when nothing is unscored.
+    Each is (n_candidates, n_systems); the labels have one row if nothing is unscored.
     """
     counts, totals, labels = (
         _sums(data.items.systems, side, data.items.n_systems)
@@ -397,10 +401,10 @@ def system_means(data: Paired) -> tuple[FloatArray, FloatArray]:
 
 
 def settled_means(totals: FloatArray, counts: FloatArray) -> FloatArray:
-    """totals / counts, NaN where nothing was counted.
+    """Return totals / counts, rounded so that equal means compare as equal; NaN if the count is 0.
 
-    Sums of the same numbers in another order differ in their last bits; the result is settled on a grid of
-    `TIE_TOLERANCE` times its row's largest mean, so that means equal in truth are ties here too.
+    Sums of the same numbers in a different order differ in their last bits.  So means are rounded to a grid of
+    `TIE_TOLERANCE` times the largest mean of the row.
     """
     means = np.where(counts > 0, totals, np.nan) / np.maximum(counts, 1.0)
     if means.shape[-1] == 0:
@@ -411,7 +415,7 @@ def settled_means(totals: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def alignments(data: Paired, measure: Measure, values: FloatArray, by_source: FloatArray | None) -> list[Alignment]:
-    """One Alignment per candidate of `level_values`, without interval; value None with its reason where undefined."""
+    """Make an Alignment without interval for each candidate of `level_values`; None with its reason if undefined."""
     by_candidate, level = [], measure.level
     for candidate, scored in enumerate(~np.isnan(data.scores)):
         n, defined, value = int(scored.sum()), np.empty(0, dtype=np.bool_), float(values[candidate])
@@ -429,7 +433,7 @@ def alignments(data: Paired, measure: Measure, values: FloatArray, by_source: Fl
 
 
 def _reason(data: Paired, candidate: int, level: Level) -> str:
-    """Say why a candidate has no value at `level`."""
+    """Say why the alignment of a candidate is undefined at `level`."""
     scored = data.scored_only(candidate)
     labels = scored.items.labels
     if not data.items.n:

@@ -1,32 +1,33 @@
 """Standard errors over sources, for the intervals and tests of agreement.
 
-Items of one source share a text and its raters' reading of it, so the *source* is the unit (cluster).  With few sources
-the percentile bootstrap is too short; these forms keep their level in simulation (`tests/bench/bench_coverage.py`):
+Items of one source share a text and the raters' view of it, so the *source* is the sampling unit (cluster).  With few
+sources, percentile bootstrap intervals are too short; the following methods keep their level in simulation
+(`tests/bench/bench_coverage.py`):
 
 - **sample** level: Student's t over the paired differences of the per-source coefficients c_g, s² / G with G − 1
-  degrees of freedom, for two judges.  For one judge the coefficients are skewed (they crowd below 1), and plain t
-  covers 85 to 91 % at 8 sources: deviations of the delete-one means on Fisher's scale, their squares summed without
-  the jackknife's factor (G − 1) / G (as MacKinnon and White 1985 do for regressions, HC3), cover 92 to 97 %.
+  degrees of freedom, for two judges.  For one judge the coefficients are skewed, because many lie just below 1, and
+  plain t covers 85 to 91 % at 8 sources.  Deviations of the delete-one means on Fisher's scale cover 92 to 97 %; their
+  squares are summed without the jackknife's factor (G − 1) / G (MacKinnon and White 1985, HC3, for regressions).
 - **dataset** level: the delete-one-source jackknife (Tukey 1958; Efron and Tibshirani 1993, chapter 11), (G − 1) / G ·
-  Σ (θ_(g) − mean θ_(·))², with t quantiles of G − 1 degrees of freedom, on Fisher's scale z = atanh θ (Fisher 1921).
-  Where leaving out a source makes θ exactly ±1, and z infinite, on the plain scale.  More than `MOST_PIECES` sources
-  are left out in that many random groups of nearly equal size, so that the work grows with the items, not their square.
-- **system** level: ranks of a few system means jump or stay when one source goes, so the jackknife fails.  The
-  standard error is that of a cluster bootstrap (Davison and Hinkley 1997, section 3.8); for one judge the root mean
-  square around the value itself, which counts the bias: noise in the means draws the coefficient towards 0, and draws
-  it twice in a resample.  t quantiles of G − 1 degrees of freedom.  The systems are fixed.
+  Σ (θ_(g) − mean θ_(·))², with t quantiles of G − 1 degrees of freedom, on Fisher's scale z = atanh θ (Fisher 1921). If
+  leaving out a source makes θ exactly ±1, and z infinite, the plain scale is used.  More than `MOST_PIECES` sources are
+  left out in that many random groups of nearly equal size, so the work grows with the items, not their square.
+- **system** level: leaving out a source changes the ranks of a few system means abruptly or not at all, so the
+  jackknife fails.  The standard error comes from a cluster bootstrap (Davison and Hinkley 1997, section 3.8).  For one
+  judge it is the root mean square around the value itself, which includes the bias: noise in the means draws the
+  coefficient towards 0, twice in a resample.  t quantiles have G − 1 degrees of freedom.  The systems are fixed.
 
 Both ends lie in [-1, 1].  There is no interval with fewer than 2 sources, for a rank coefficient over fewer than
-`LEAST_RANKED` items or a mean of rank coefficients of fewer than `LEAST_DISTINCT` values, where leaving out one source
-leaves the value undefined, or where every source left out gives the same value (a perfect judge).  A difference of two
-means has no p where it differs from 0 in fewer than `LEAST_DIFFERING` sources: judges near 0.9 agree wholly on most
-sources of 5 items, and no honest test of the others could reject.
+`LEAST_RANKED` items, or for a mean of rank coefficients with fewer than `LEAST_DISTINCT` values.  There is none either
+if leaving out a source makes the value undefined, or always gives the same value (a perfect judge).  A difference of
+two means has no p if it differs from 0 in fewer than `LEAST_DIFFERING` sources: judges near 0.9 agree completely on
+most sources of 5 items, and the others are too few for a test.
 
-Values come with *counts* of each source: a row of counts says how often each source was drawn.  A *leave-out* has a 0
-for the source, or the group of sources, that it leaves out, and 1 elsewhere.  A *draw* has n_sources sources drawn with
-replacement (at sample and system level alone).  Undefined is NaN.
+Resampling is described by *counts*: a row says how often each source was drawn.  A *leave-out* has 0 for the source (or
+group of sources) left out, and 1 elsewhere.  A *draw* has n_sources sources drawn with replacement, at sample and
+system level only.  Undefined is NaN.
 
-This file also defines how much data a claim needs, what a test shows (`claim`), and every reason for a missing interval
+This file also defines the data required for a claim, its significance (`claim`), and the reasons for a missing interval
 or p.
 """
 
@@ -51,26 +52,26 @@ from core.stats.correlation import (
     within_one,
 )
 
-# ── how much data a claim needs, and why there is none ──────────────────────────────────────────────────────────────
+# ── data required for a claim, and reasons for none ─────────────────────────────────────────────────────────────────
 
 ALPHA = 0.05
-"""Differences with a p up to this, corrected where there are several, are called significant."""
+"""Differences with a (corrected) p up to this level are called significant."""
 
 HALF_ALPHA = ALPHA / 2
 """One half for the comparison of a judge with a regression, one for where it fails and its biases, so that all of them
 together make a false claim in at most `ALPHA` of the cases."""
 
 LEAST_SOURCES = 8
-"""Fewest sources for a p: below, no test keeps its level on such data and few could reject at all."""
+"""Fewest sources for a p: with fewer, no test keeps its level on such data, and few could reject at all."""
 
 LEAST_DIFFERING = 6
-"""Fewest sources whose coefficients differ for a p: of 5 even all in one direction happen by chance in 6 %."""
+"""Fewest sources with differing coefficients for a p: 5 in the same direction happen by chance in 6 %."""
 
 SHORT_BELOW = 25
-"""Below so many sources an interval at system level covers less than its 95 %."""
+"""With fewer sources, an interval at system level covers less than its 95 %."""
 
 MARGIN = 0.05
-"""A judge that is less than this below a rater, at the low end of the interval, agrees as well as a rater."""
+"""A judge agrees as well as a rater if the low end of the interval is less than this below the rater."""
 
 NO_TEST = f"no test: it needs at least {LEAST_SOURCES} sources, with a difference in at least {LEAST_DIFFERING} of them"
 TOO_FEW = f"with fewer than {LEAST_SOURCES} sources, a test isn't reliable"
@@ -84,7 +85,7 @@ SAME_EVERYWHERE = "every source gives the same value"
 SHORT = "too narrow with few sources: with 8, the interval covers 84 to 97 % instead of 95 %"
 
 CONFIDENCE = 0.95
-"""Of every interval."""
+"""Confidence of every interval."""
 
 Z95 = 1.959963984540054
 """Standard normal quantile of a two-sided 95 % interval."""
@@ -109,7 +110,7 @@ FEW_COEFFICIENTS = (
 )
 
 ROUNDING = 1e-12
-"""Values nearer to each other than this differ only by the order of their sums."""
+"""Values that differ by less than this differ only by the order of summation."""
 
 _ANGLES = np.linspace(0.0, 2.0 * np.pi, 720, endpoint=False)
 _COSINES, _SINES = np.cos(_ANGLES), np.sin(_ANGLES)
@@ -121,7 +122,7 @@ Claim = Literal["higher", "lower", "open", "untested", "undefined"]
 
 
 def claim(value: float | None, interval: Interval | None, p: float | None, *, alpha: float = ALPHA) -> Claim:
-    """Decide what a difference shows: "open" where p is above `alpha` or the interval includes 0, "untested" without p.
+    """Classify a difference: "open" if p is above `alpha` or the interval includes 0, "untested" without p.
 
     NaN counts as None.
     """
@@ -141,12 +142,11 @@ def claim(value: float | None, interval: Interval | None, p: float | None, *, al
 class StandardErrors:
     """Standard errors of the `values` (n_candidates,) of several candidates, and of the difference of any two.
 
-    `plain` and `fisher` are (n_pieces, n_candidates) deviations on their scales, not finite where unknown there: the
-    sum of squares of a column is a squared standard error, that of the difference of two columns the squared standard
-    error of the difference.  `bias` (n_candidates,) counts in squares for a single value.  `sources` (n_candidates,) is
-    how many sources are behind each, `most_pieces` how many pieces they were put into at most.
-    Differences of means are taken on the plain scale.  `reasons` maps a candidate → why it has no interval, where that
-    is known beforehand.
+    `plain` and `fisher` are (n_pieces, n_candidates) deviations on their scales, not finite if unknown.  The sum of
+    squares of a column is a squared standard error; that of the difference of two columns is the squared standard error
+    of the difference.  `bias` (n_candidates,) is added in squares for a single value.  `sources` (n_candidates,) counts
+    the sources of each; they were grouped into at most `most_pieces` pieces.  Differences of means use the plain scale.
+    `reasons` maps a candidate to the reason why it has no interval, if known beforehand.
     """
 
     kind: str
@@ -159,7 +159,7 @@ class StandardErrors:
     reasons: Mapping[int, str] = field(default_factory=dict)
 
     def interval(self, k: int) -> tuple[Interval | None, str]:
-        """Interval of candidate `k`, or None with the reason and what to do ("" for an undefined value)."""
+        """Return the interval of candidate `k`, or None with the reason and a remedy ("" for an undefined value)."""
         value, n_sources = float(self.values[k]), int(self.sources[k])
         if np.isnan(value):
             return None, ""
@@ -178,11 +178,11 @@ class StandardErrors:
         return Interval(float(low), float(high), CONFIDENCE, self._method(n_sources, on_fisher), n_sources), ""
 
     def difference(self, i: int, j: int) -> tuple[Interval | None, float | None, str]:
-        """Candidate `i` minus candidate `j`, paired: interval, two-sided p, and why there is no p.
+        """Compare candidates `i` and `j`, paired: return interval, two-sided p, and the reason for a missing p.
 
-        On Fisher's scale p is that of z_i − z_j = 0.  The limits are the least and largest tanh a − tanh b among the
-        pairs (a, b) whose squared Mahalanobis distance from (z_i, z_j) is at most t² (the profile interval), so the
-        interval holds 0 exactly where p is above 0.05.  A judge and its equal differ by 0, with p = 1.
+        On Fisher's scale p is that of z_i − z_j = 0.  The limits are the least and largest tanh a − tanh b among pairs
+        (a, b) near (z_i, z_j): their squared Mahalanobis distance is at most t² (profile interval).  So the interval
+        contains 0 exactly if p is above 0.05.  Two equal judges differ by 0, with p = 1.
         """
         n_sources = int(min(self.sources[i], self.sources[j]))
         few = TOO_FEW if n_sources < LEAST_SOURCES else ""
@@ -200,7 +200,7 @@ class StandardErrors:
         if error <= ROUNDING:
             return Interval(0.0, 0.0, CONFIDENCE, method, n_sources), None if few else 1.0, few
         if self.kind == T and self.sources[i] == self.sources[j]:
-            # two means whose sources mostly give both the same coefficient; rows that neither has are 0 in both
+            # two means that agree in most sources; sources that neither has are 0 in both
             apart_by = (self.plain[:, i] - self.plain[:, j]) * np.sqrt(n_sources * (n_sources - 1.0)) + gap
             present = (self.plain[:, i] != 0) | (self.plain[:, j] != 0) | (n_sources == len(apart_by))
             alike = ((np.abs(apart_by) > 1e-9) & present).sum() < LEAST_DIFFERING
@@ -225,7 +225,7 @@ class StandardErrors:
 
 
 def _profile(middle: float, apart: float, first: FloatArray, second: FloatArray, t: float) -> tuple[float, float]:
-    """Least and largest tanh a − tanh b on the ellipse of radius `t` around a, b = middle ± apart / 2.
+    """Return the least and largest tanh a − tanh b on the ellipse of radius `t` around a, b = middle ± apart / 2.
 
     `first` and `second` are the deviations of a and b.  In the coordinates δ = a − b and m = (a + b) / 2 the ellipse is
     δ = apart + t·s_δ·cos φ, m = middle + t·(cov / s_δ · cos φ + s_rest · sin φ).
@@ -241,26 +241,26 @@ def _profile(middle: float, apart: float, first: FloatArray, second: FloatArray,
 
 
 def length(deviations: FloatArray) -> float:
-    """Root of the sum of squares: the standard error of `deviations`."""
+    """Return the root of the sum of squares: the standard error of `deviations`."""
     return float(np.sqrt((deviations * deviations).sum()))
 
 
 def t_quantile(freedom: int, looks: float = 1.0) -> float:
-    """Two-sided 95 % quantile of Student's t; with `looks` > 1, corrected for that many intervals (Bonferroni)."""
+    """Return the two-sided 95 % quantile of Student's t, Bonferroni-corrected for `looks` intervals if above 1."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, 1.0 - (1.0 - CONFIDENCE) / (2.0 * looks)))
 
 
 def two_sided(t: float, freedom: int) -> float:
-    """Two-sided p of Student's t."""
+    """Return the two-sided p of Student's t."""
     from scipy.special import stdtr
 
     return float(min(1.0, 2.0 * stdtr(freedom, -abs(t))))
 
 
 def one_sided(t: float, freedom: int) -> float:
-    """Chance of a Student's t below `t`."""
+    """Return the probability of a Student's t below `t`."""
     from scipy.special import stdtr
 
     return float(stdtr(freedom, t))
@@ -269,7 +269,10 @@ def one_sided(t: float, freedom: int) -> float:
 def t_interval(
     value: float, error: float, n_sources: int, method: str, *, most: float = np.inf, behind: int | None = None
 ) -> Interval:
-    """Interval `value` ± t · `error`, within ±`most`; t has `behind` (else `n_sources`) − 1 degrees of freedom."""
+    """Return the interval `value` ± t · `error`, clipped to ±`most`.
+
+    t has `behind` − 1 degrees of freedom, or `n_sources` − 1 without it.
+    """
     freedom = (n_sources if behind is None else behind) - 1
     half = t_quantile(freedom) * error
     method = f"{method} over {n_sources:,} sources, t({freedom})"
@@ -277,9 +280,10 @@ def t_interval(
 
 
 def jackknife(by_source: FloatArray, values_of: Callable[[FloatArray], FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """Jackknife over sources: (n_values,) values of all sources together and their standard errors, NaN for one source.
+    """Return the values (n_values,) and their jackknife standard errors over sources, NaN for one source.
 
-    `by_source` (n_sources, n_sums) are sums of each source, and `values_of` maps summed rows to (n_rows, n_values).
+    `by_source` (n_sources, n_sums) are sums of each source, and `values_of` maps sums (n_rows, n_sums) to values
+    (n_rows, n_values).
     """
     total, n = by_source.sum(axis=0, keepdims=True), len(by_source)
     values = values_of(total)[0]
@@ -290,9 +294,10 @@ def jackknife(by_source: FloatArray, values_of: Callable[[FloatArray], FloatArra
 
 
 def clustered_error(pull: FloatArray, sources: IntArray) -> float:
-    """Standard error of the sum of `pull` (n,) over `sources` (n,), any codes: √(G / (G − 1) · Σ_g (Σ pull)²).
+    """Compute the standard error of the sum of `pull` (n,), clustered by `sources` (n,), any codes.
 
-    NaN with fewer than 2 sources.  For a mean or a ratio `pull` is its linearisation: what each item adds to the value.
+    √(G / (G − 1) · Σ_g (Σ pull)²), NaN with fewer than 2 sources.  For a mean or a ratio, `pull` is its linearisation:
+    the contribution of each item.
     """
     by_source = np.bincount(np.unique(sources, return_inverse=True)[1], weights=pull)
     n = by_source.size
@@ -300,11 +305,10 @@ def clustered_error(pull: FloatArray, sources: IntArray) -> float:
 
 
 def intraclass_correlation(values: FloatArray, groups: IntArray) -> float:
-    """ICC(1) of `values` (n,) in `groups` (n,) of any codes: how alike those of a group are (Shrout and Fleiss 1979).
+    """Compute ICC(1), the similarity of `values` (n,) within `groups` (n,), any codes (Shrout and Fleiss 1979).
 
-    (MSB − MSW) / (MSB + (k₀ − 1)·MSW) with the mean squares between and within groups and k₀ = (N − Σk_i²/N) / (n − 1),
-    the size of a group when all are equally large.  NaN = undefined: fewer than 2 groups, one value in each, or all
-    values equal.
+    (MSB − MSW) / (MSB + (k₀ − 1)·MSW) with the mean squares between and within groups, and k₀ = (N − Σk_i²/N) / (n −
+    1), the group size if all are equal.  NaN = undefined: fewer than 2 groups, one value in each, or all values equal.
     """
     _, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     n, n_groups = values.size, sizes.size
@@ -326,7 +330,7 @@ def spread_of(
     measured: tuple[FloatArray, FloatArray | None],
     generator: np.random.Generator,
 ) -> StandardErrors:
-    """Standard errors of the `level_values` `measured` of `data`."""
+    """Compute standard errors for `measured`, the `level_values` of `data`."""
     (values, by_source), ranked = measured, measure.statistic != "pearson"
     if by_source is not None:
         spread, why = _spread_of_means(by_source), FEW_COEFFICIENTS
@@ -352,11 +356,11 @@ def spread_of(
 
 
 def _spread_of_means(values: FloatArray) -> StandardErrors:
-    """The spread of means of per-source coefficients (n_candidates, n_sources), NaN = left out.
+    """Compute standard errors of means of per-source coefficients (n_candidates, n_sources), NaN = left out.
 
-    With deviations (c_g − c̄) / √(G (G − 1)) a column's sum of squares is s² / G; for two candidates with the same
-    sources that of their difference is s² / G of the paired differences.  Where one has sources that the other lacks,
-    those count for the one alone.
+    With deviations (c_g − c̄) / √(G (G − 1)), a column's sum of squares is s² / G.  For two candidates with the same
+    sources, that of their difference is s² / G of the paired differences.  Sources of only one candidate count for that
+    one alone.
     """
     present = ~np.isnan(values)
     means, n = mean_defined(values), present.sum(axis=1)
@@ -370,7 +374,7 @@ def _spread_of_means(values: FloatArray) -> StandardErrors:
     return StandardErrors(T, means, deviations.T, np.where(usable, fisher.T, np.nan), np.zeros(means.size), n)
 
 
-# ── from any value of drawn sources ──────────────────────────────────────────────────────────────────────────
+# ── any statistic, by resampling sources ─────────────────────────────────────────────────────────────────────
 
 
 def spread_over_sources(
@@ -382,14 +386,14 @@ def spread_over_sources(
     *,
     draws: bool = False,
 ) -> StandardErrors:
-    """The spread of `values` (n_candidates,), given what they are for other `counts` of each source.
+    """Compute standard errors of `values` (n_candidates,) by resampling sources.
 
-    `values_of` maps counts (rows, n_sources) to values (rows, n_candidates), NaN = undefined.  A delete-one-source
-    jackknife; with `draws` the error of a bootstrap of `RESAMPLES` draws, unknown where over half are undefined.
-    `sources` (n_candidates,) as in `StandardErrors`.
+    `values_of` maps counts (rows, n_sources) to values (rows, n_candidates), NaN = undefined.  Uses a delete-one-source
+    jackknife.  With `draws` it uses a bootstrap of `RESAMPLES` draws, unknown if over half are undefined.  `sources`
+    (n_candidates,) as in `StandardErrors`.
     """
     if draws:
-        # in ten turns: the counts of very many sources would not fit into memory
+        # in ten blocks: the counts of very many sources would not fit into memory
         drawn = np.concatenate([values_of(draw_counts(generator, n_sources, RESAMPLES // 10)) for _ in range(10)])
         n, means, small = (~np.isnan(drawn)).sum(axis=0), mean_defined(drawn.T), np.sqrt(n_sources / (n_sources - 1.0))
         scale = np.where(2 * n >= drawn.shape[0], small / np.sqrt(np.maximum(n, 1)), np.nan)
@@ -404,12 +408,15 @@ def spread_over_sources(
 
 
 def jackknife_deviations(left: FloatArray) -> FloatArray:
-    """Deviations of delete-one values (n_pieces, n_candidates): their squares add up to the squared standard error."""
+    """Return deviations of delete-one values (n_pieces, n_candidates).
+
+    Their squares add up to the squared standard error.
+    """
     pieces = left.shape[0]
     return np.asarray(np.sqrt((pieces - 1.0) / pieces) * (left - left.mean(axis=0)), dtype=np.float64)
 
 
-# ── values with other counts of each source ──────────────────────────────────────────────────────────────────
+# ── statistics of resampled sources ──────────────────────────────────────────────────────────────────────────
 
 BALANCE_LIMIT = 8_000
 """Most items for which all pairs are compared for tau-b (n² signs); beyond, each row's items are sorted."""
@@ -422,7 +429,7 @@ VANISHING = 1e-12
 
 
 def draw_counts(generator: np.random.Generator, n_sources: int, resamples: int) -> FloatArray:
-    """(resamples, n_sources) how often each source came; every row adds up to n_sources."""
+    """Draw sources with replacement: (resamples, n_sources) counts; every row adds up to n_sources."""
     drawn = generator.integers(0, n_sources, size=(resamples, n_sources))
     drawn += np.arange(resamples)[:, None] * n_sources
     flat = np.bincount(drawn.ravel(), minlength=resamples * n_sources)
@@ -430,9 +437,9 @@ def draw_counts(generator: np.random.Generator, n_sources: int, resamples: int) 
 
 
 def leave_outs(n_sources: int, pieces: int, generator: np.random.Generator | None = None) -> FloatArray:
-    """(pieces, n_sources) counts of 1, and 0 for the source, or the group of sources, that a row leaves out.
+    """Return (pieces, n_sources) counts: 0 for the source, or group of sources, left out by a row, and 1 elsewhere.
 
-    More sources than `pieces` fall into groups of nearly equal size: drawn by `generator`, without one by turns.
+    More sources than `pieces` form groups of nearly equal size: random with a `generator`, otherwise in turn.
     """
     pieces = min(n_sources, pieces, max(COUNTS_LIMIT // max(n_sources, 1), 2))
     drawn = np.arange(n_sources) if pieces == n_sources or generator is None else generator.permutation(n_sources)
@@ -440,9 +447,9 @@ def leave_outs(n_sources: int, pieces: int, generator: np.random.Generator | Non
 
 
 def resampled_values(data: Paired, counts: FloatArray, measure: Measure) -> FloatArray:
-    """(resamples, n_candidates) values by `measure` under `counts` (resamples, n_sources).
+    """Compute (resamples, n_candidates) values by `measure` for `counts` (resamples, n_sources).
 
-    For a rank coefficient at dataset level the counts have to be leave-outs.
+    For a rank coefficient at dataset level the counts must be leave-outs.
     """
     if measure.level == "sample":
         return counted_means(coefficients_by_source(data, measure.statistic), counts)
@@ -459,7 +466,7 @@ def resampled_values(data: Paired, counts: FloatArray, measure: Measure) -> Floa
     if measure.statistic == "pearson":
         return _pearson_values(data, counts)
     left = counts == 0
-    by = np.where(left.any(axis=0), left.argmax(axis=0), counts.shape[0])  # which row leaves a source out
+    by = np.where(left.any(axis=0), left.argmax(axis=0), counts.shape[0])  # the row that leaves each source out
     of_rest = _spearman_of_the_rest if measure.statistic == "spearman" else _kendall_of_the_rest
     values = np.full((counts.shape[0], data.scores.shape[0]), np.nan)
     for k in range(data.scores.shape[0]):
@@ -470,13 +477,13 @@ def resampled_values(data: Paired, counts: FloatArray, measure: Measure) -> Floa
 
 
 def _blocks(resamples: int, elements: int) -> Iterator[slice]:
-    """Divide the resamples into runs whose arrays, `elements` per resample, stay near `BLOCK_ELEMENTS`."""
+    """Divide the resamples into blocks whose arrays, of `elements` per resample, stay near `BLOCK_ELEMENTS`."""
     step = max(1, BLOCK_ELEMENTS // (8 * max(elements, 1)))
     return (slice(start, min(start + step, resamples)) for start in range(0, resamples, step))
 
 
 def counted_means(values: FloatArray, counts: FloatArray) -> FloatArray:
-    """(resamples, rows) means of `values` (rows, n_sources) under `counts` (resamples, n_sources), NaN left out."""
+    """Average `values` (rows, n_sources) weighted by `counts` (resamples, n_sources): (resamples, rows); skip NaN."""
     present = ~np.isnan(values)
     total = counts @ np.where(present, values, 0.0).T
     weight = counts @ present.T.astype(np.float64)
@@ -496,7 +503,10 @@ def _pearson_values(data: Paired, counts: FloatArray) -> FloatArray:
 
 
 def _left_masses(codes: IntArray, by: IntArray, rows: slice) -> FloatArray:
-    """(n_values, n_rows) how often each value, of `codes` (n,), is left by a row; row `by` (n,) leaves an item out."""
+    """Count how often each row leaves out each value: (n_values, n_rows).
+
+    `codes` (n,) are the values of the items; row `by` (n,) leaves an item out.
+    """
     n_rows, n_values, inside = rows.stop - rows.start, int(codes.max()) + 1, (by >= rows.start) & (by < rows.stop)
     masses = np.repeat(np.bincount(codes, minlength=n_values).astype(np.float64), n_rows)
     np.subtract.at(masses, codes[inside] * n_rows + by[inside] - rows.start, 1.0)
@@ -504,7 +514,7 @@ def _left_masses(codes: IntArray, by: IntArray, rows: slice) -> FloatArray:
 
 
 def _spearman_of_the_rest(x: FloatArray, y: FloatArray, by: IntArray, n_rows: int) -> FloatArray:
-    """(n_rows,) Spearman of the items (n,) that each row keeps; row `by` (n,) leaves an item out."""
+    """Compute Spearman of the items (n,) that each row keeps: (n_rows,); row `by` (n,) leaves an item out."""
     from scipy.sparse import csr_matrix
 
     codes = [np.unique(side, return_inverse=True)[1] for side in (x, y)]
@@ -513,7 +523,7 @@ def _spearman_of_the_rest(x: FloatArray, y: FloatArray, by: IntArray, n_rows: in
         ranks, power = [], np.ones(rows.stop - rows.start)
         for places in codes:
             masses = _left_masses(places, by, rows)
-            centred = np.cumsum(masses, axis=0)  # average ranks less their mean; exact, being halves of whole numbers
+            centred = np.cumsum(masses, axis=0)  # centred average ranks, exact because they are multiples of one half
             n = centred[-1].copy()
             masses /= 2.0
             centred -= masses
@@ -530,11 +540,13 @@ def _spearman_of_the_rest(x: FloatArray, y: FloatArray, by: IntArray, n_rows: in
 
 
 def _kendall_of_the_rest(x: FloatArray, y: FloatArray, by: IntArray, n_rows: int) -> FloatArray:
-    """(n_rows,) tau-b of the items (n,) that each row keeps; row `by` (n,) leaves an item out."""
+    """Compute tau-b of the items (n,) that each row keeps: (n_rows,); row `by` (n,) leaves an item out."""
     if x.size > BALANCE_LIMIT:
         rests = (by != row for row in range(n_rows))
         return np.array([float(kendall(x[rest], y[rest])) for rest in rests])
-    gone, inside = np.zeros((2, n_rows + 1))  # concordant less discordant pairs with an item left out; of two such
+    gone, inside = np.zeros(
+        (2, n_rows + 1)
+    )  # concordant minus discordant pairs without an item; with two items left out
     for row in range(n_rows + 1):
         own = np.flatnonzero(by == row)
         signs = [

@@ -1,39 +1,40 @@
-"""Weak spots of a judge: parts of the items where it errs more, and properties it follows beyond the labels.
+"""Find weak spots of a judge: parts of the items with larger errors, and biases beyond the labels.
 
 # Parts
 
 Alignment inside a part is a description, not a test.  A narrow range of scores or labels alone lowers the coefficient
-(restriction of range; Thorndike 1949), however good the judge is there.  So the test compares errors in points of the
-labels' scale, each with the error that a judge of this agreement makes at that score if it is equally good everywhere.
-Without this comparison the ends of a scale look good and its middle bad: labels cannot lie beyond an end.
+(restriction of range; Thorndike 1949), even if the judge is good there.  So the test compares errors in points of the
+labels' scale.  Each is compared with the expected error at that score of an equally good judge, one with the same
+agreement everywhere.  Without this comparison, the ends of a scale look good and the middle bad, because labels cannot
+lie beyond an end.
 
-*Equally good everywhere* is a Gaussian copula: behind scores and labels lie two normal variables with one correlation,
-cut into the scores and the labels that occur (for labels and scores on steps this is the polychoric model; Olsson 1979,
-"Maximum likelihood estimation of the polychoric correlation coefficient").  It leaves both distributions as they are,
-ties and ends of the scale included, and has one free number, fitted by maximum likelihood.
+The model of an *equally good* judge is a Gaussian copula: two correlated normal variables, cut into the scores and
+labels that occur.  For scores and labels on steps this is the polychoric model (Olsson 1979, "Maximum likelihood
+estimation of the polychoric correlation coefficient").  It keeps both distributions, including ties and ends of the
+scale, and its only parameter is fitted by maximum likelihood.
 
-# Length, place, family
+# Length, position, family
 
-A judge that follows nothing but quality correlates with length as much as quality does, and noise in its scores lowers
-that.  Noise in the labels lowers *their* correlation with length.  So two correlations with length differ wherever the
-two sides differ in reliability, and their difference is not a bias.  Neither is the partial correlation given the
-labels: noisy labels miss some quality, which length then explains (Westfall and Yarkoni 2016, "Statistically
-controlling for confounding constructs is harder than you think").
+The scores of an unbiased judge correlate with length as quality does, less so with noise in the scores.  Noise in the
+labels lowers *their* correlation with length.  So the two correlations with length differ if scores and labels differ
+in reliability, and their difference is not a bias.  Neither is the partial correlation given the labels: noisy labels
+miss some quality, which length then explains (Westfall and Yarkoni 2016, "Statistically controlling for confounding
+constructs is harder than you think").
 
-Let J be the score, x the property, T the quality that the labels measure.  Without bias J = a + b·T + noise, so
-corr(J, x) = corr(J, T) · corr(T, x).  How that is estimated depends on the labels:
+Let J be the score, x the property, and T the quality that the labels measure.  Without bias J = a + b·T + noise, so
+corr(J, x) = corr(J, T) · corr(T, x).  The estimate depends on the labels:
 
 - *Several ratings per item*: split the ratings of each item at random into two halves A and B.  Their errors are
   independent, so corr(J, x) = corr(J, A) · corr(B, x) / corr(A, B), whatever the reliability of anything (a vanishing
   tetrad; Spearman 1904, Bollen and Ting 1993).  Averaged over both orders and `SPLITS` splits.  The p is that of
   corr(J, x) · corr(A, B) − corr(J, A) · corr(B, x) = 0, which divides by nothing.
-- *One label Y per item*: corr(J, x) = corr(J, Y) · corr(Y, x) / reliability of Y, and that reliability is not known.
-  It lies between 1 and the largest of corr(J, Y)², corr(Y, x)² and `LEAST_RELIABILITY`.  Only what lies beyond the
-  expected correlation at both ends is called a bias: both tests have to reject (Berger 1982, intersection-union).
+- *One label Y per item*: corr(J, x) = corr(J, Y) · corr(Y, x) / reliability of Y, and that reliability is not known. It
+  lies between 1 and the largest of corr(J, Y)², corr(Y, x)² and `LEAST_RELIABILITY`.  A bias must exceed the expected
+  correlation at both ends: both tests have to reject (Berger 1982, intersection-union).
 
-Correlations are those of average ranks (Spearman).  Standard errors are from leaving out one source at a time
-(jackknife), with t on sources − 1 degrees of freedom.  Excess up to `LEAST_EXCESS` is not called a bias: ranks of
-scores on few steps fit no linear model exactly.
+Correlations use average ranks (Spearman).  Standard errors come from leaving out one source at a time (jackknife), with
+t on sources − 1 degrees of freedom.  An excess up to `LEAST_EXCESS` is not called a bias, because ranks of scores on
+few steps do not fit a linear model exactly.
 """
 
 from __future__ import annotations
@@ -57,14 +58,14 @@ from core.stats.intervals import (
 )
 
 STRETCHES = 3
-"""Parts that a number is divided into, with about as many items each."""
+"""Number of ranges that a numeric property is divided into, with about as many items each."""
 
 LEAST_EXCESS = 0.05
 """Errors up to this share above the expected one are not called larger, and correlations up to this beyond the expected
 one are not called a bias, because no model is exact."""
 
 _MOST_VALUES = 60
-"""Most distinct scores, and distinct labels, in the copula; more are put into as many equal groups."""
+"""Most distinct scores, and labels, in the copula; more are merged into this many groups of equal size."""
 
 _POINTS = 5
 """Points at which the normal variable behind one score is evaluated."""
@@ -73,7 +74,7 @@ _POINTS = 5
 def part_alignments(
     scores: FloatArray, items: LabelledItems, codes: IntArray, measure: Measure
 ) -> tuple[Alignment, ...]:
-    """Alignments inside the parts 0, 1, … of `codes` (n_items,), −1 for items in none, by `measure`."""
+    """Measure the alignment inside the parts 0, 1, … of `codes` (n_items,), −1 for items in no part."""
     inside = codes[None, :] == np.arange(int(codes.max(initial=-1)) + 1)[:, None]
     if not inside.size:
         return ()
@@ -81,10 +82,10 @@ def part_alignments(
 
 
 def even_errors(scores: FloatArray, labels: FloatArray) -> FloatArray | None:
-    """(2, n) absolute errors of `scores` (n,) about `labels` (n,), and those expected of an equally good judge.
+    """Return (2, n): absolute errors of `scores` (n,), and the errors expected of an equally good judge.
 
-    In points of the labels' scale, between the label and the label that the model expects at the item's score.  None
-    where one side is constant; neither has NaN.
+    Errors are in points of the labels' scale, between the label and the label that the model expects at the item's
+    score.  None if `scores` or `labels` (n,) are constant; neither has NaN.
     """
     from scipy.optimize import minimize_scalar
     from scipy.special import ndtr, ndtri
@@ -101,7 +102,7 @@ def even_errors(scores: FloatArray, labels: FloatArray) -> FloatArray | None:
     counts = counts.reshape(score_sizes.size, label_sizes.size)
 
     def chances(rho: float) -> FloatArray:
-        """(n_scores, n_labels) chance of each label at each score."""
+        """Return the probability of each label at each score, (n_scores, n_labels)."""
         below = ndtr((cuts - rho * behind[:, :, None]) / np.sqrt(1.0 - rho * rho)).mean(axis=1)
         ends = np.zeros((len(below), 1))
         return np.asarray(np.diff(np.hstack([ends, below, ends + 1.0]), axis=1), dtype=np.float64)
@@ -117,9 +118,9 @@ def even_errors(scores: FloatArray, labels: FloatArray) -> FloatArray | None:
 
 
 def _groups(values: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """(n,) the group of each of `values`, and size and mean of the groups, in rising order.
+    """Group `values`: return the group of each (n,), and sizes and means of the groups in ascending order.
 
-    Each distinct value is a group; of more than `_MOST_VALUES`, so many groups of about equal size.
+    Each distinct value is a group; more than `_MOST_VALUES` values form that many groups of about equal size.
     """
     codes = np.unique(values, return_inverse=True)[1]
     sizes = np.bincount(codes)
@@ -131,11 +132,11 @@ def _groups(values: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 def error_contrasts(errors: FloatArray, sources: IntArray, codes: IntArray) -> FloatArray:
-    """Test whether the error in each part of `codes` (n,) exceeds the expected one by more than that of the others.
+    """Test whether the excess error in each part of `codes` (n,) is larger than in the other parts.
 
-    `errors` (2, n) are those of `even_errors`, `sources` (n,).  Returns (n_parts, 4): the excess of the part minus that
-    of the others, in points of the scale, its standard error, degrees of freedom, and two-sided p; NaN without a test.
-    The jackknife leaves out one source of all parts at once, so that covariances of parts count.  A test needs
+    `errors` (2, n) are those of `even_errors`; `sources` (n,).  Returns (n_parts, 4): the excess of the part minus that
+    of the others in points of the scale, its standard error, degrees of freedom, and two-sided p; NaN without a test.
+    The jackknife leaves out each source from all parts at once, so covariances of parts count.  A test needs
     `LEAST_RANKED` items of `LEAST_SOURCES` sources in the part, and as many in the others together.
     """
     n_parts, kept = int(codes.max(initial=-1)) + 1, codes >= 0
@@ -168,12 +169,12 @@ def error_contrasts(errors: FloatArray, sources: IntArray, codes: IntArray) -> F
 
 
 def stretches(values: FloatArray, n_stretches: int = STRETCHES) -> IntArray:
-    """(n,) the stretch of rising `values` that each belongs to, equal values together; −1 where NaN."""
+    """Divide `values` into ascending ranges; return the range of each (n,), −1 for NaN.  Equal values stay together."""
     known = ~np.isnan(values)
     codes = np.full(values.size, -1, dtype=np.intp)
     if known.any():
         cuts = np.unique(np.quantile(values[known], np.arange(1, n_stretches) / n_stretches))
-        # where one value is most of all, either side may end with it
+        # a frequent value on a cut goes to the side that gives more ranges
         sides = (np.searchsorted(cuts, values[known], "right"), np.searchsorted(cuts, values[known]))
         both = [np.unique(side, return_inverse=True)[1] for side in sides]
         codes[known] = max(both, key=lambda code: int(code.max()))
@@ -196,11 +197,11 @@ RATERS_DISAGREE = "the raters agree too little with each other"
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """Correlation of the `judge`'s scores with a property, of the `labels`, and the one `expected` without bias.
+    """Correlation of the `judge`'s scores with a property, compared with the `labels` and the `expected` correlation.
 
-    `expected` is a range where the reliability of the labels is not known.  `value` is the excess beyond it: 0 inside.
-    `interval` is that of the excess over any expected correlation; `p` is two-sided.  `reason` says why there is no p,
-    or no value.
+    `expected` is the correlation without bias, a range if the reliability of the labels is unknown.  `value` is the
+    excess beyond it, 0 inside the range.  `interval` is that of the excess; `p` is two-sided.  `reason` says why there
+    is no p, or no value.
     """
 
     judge: float
@@ -224,10 +225,11 @@ def beyond_labels(
     ratings: FloatArray | None = None,
     n_behind: int | None = None,
 ) -> Beyond | None:
-    """Estimate what `scores` (n,) share with `x` (n,) beyond `labels` (n,), none with NaN; None for a constant side.
+    """Estimate the correlation of `scores` with a property `x` in excess of the one that `labels` explain.
 
-    `ratings` (n_raters, n), NaN = none, are those behind the labels: used where most items have two or more.
-    `n_behind` is the number of sources that a test rests on, if fewer than all.
+    All are (n,) without NaN.  `ratings` (n_raters, n), NaN = none, are those behind the labels: used if most items have
+    two or more.  `n_behind` is the number of sources that a test rests on, if fewer than all.  Returns None if any of
+    them is constant.
     """
     kept, halves = np.ones(scores.size, dtype=np.bool_), list[list[FloatArray]]()
     if ratings is not None:
@@ -265,7 +267,7 @@ def beyond_labels(
     if halves and not alike > 2.0 * errors[7]:
         return Beyond(judge, of_labels, *sides, (np.nan, np.nan), np.nan, None, None, n, RATERS_DISAGREE)
     expected, apart = (min(low, high), max(low, high)), sorted((apart_low, apart_high))
-    value, interval, p = min(max(apart[0], 0.0), apart[1]), None, None  # what is nearest to 0
+    value, interval, p = min(max(apart[0], 0.0), apart[1]), None, None  # the end nearest to 0
     if behind >= 2 and (errors[4:6] > ROUNDING).all():
         sides_of = zip((apart_low, apart_high), errors[4:6].tolist(), strict=True)
         one, other = (t_interval(gap, own, n_sources, "jackknife", most=2.0, behind=behind) for gap, own in sides_of)
@@ -277,7 +279,7 @@ def beyond_labels(
 
 
 def _halves(ratings: FloatArray) -> list[list[FloatArray]]:
-    """`SPLITS` pairs of (n,) means of two random halves of each item's ratings (n_raters, n)."""
+    """Split each item's ratings (n_raters, n) into random halves; return `SPLITS` pairs of their means (n,)."""
     row, item = np.nonzero(~np.isnan(ratings))
     values, n = ratings[row, item], ratings.shape[1]
     sizes = np.bincount(item, minlength=n)
@@ -293,10 +295,10 @@ def _halves(ratings: FloatArray) -> list[list[FloatArray]]:
 
 
 def _values(cov: FloatArray) -> FloatArray:
-    """(n_rows, 8): correlations of scores and labels with x, expected ones, excess at both ends, and what decides.
+    """Return (n_rows, 8): correlations of scores and labels with x, expected ones, excess at both ends, tests.
 
     `cov` (n_rows, m, m) are covariances of scores, x, labels and pairs of halves.  With halves the excess is tested
-    without a division, and the last column is how well they agree.
+    without a division, and the last column is their agreement.
     """
     jj, xx, yy = (np.maximum(cov[:, k, k], 0.0) for k in range(3))
     jx, yx, jy = cov[:, 0, 1], cov[:, 2, 1], cov[:, 0, 2]

@@ -1,15 +1,15 @@
-"""Plan how many labels to collect: how well they show an alignment, and which fall they show.
+"""Plan how many labels to collect: the interval of an alignment, and the smallest fall that they can detect.
 
-On Fisher's scale z = atanh r an alignment over w independent items has the standard error 1 / √(w − 3).  One that was
-measured shows what its items are worth: from its interval, w = 3 + (1.96 / half its width on that scale)².  More items
-of as many more sources are worth as much more, each of the two on its own no more than that.  Without, an alignment of
-`USUAL_ALIGNMENT` is assumed, as judges reach, and that items of a source are alike with an intraclass correlation of
-`USUAL_ICC`, so that n items, m a source, are worth n / (1 + (m − 1)·ICC).
+On Fisher's scale z = atanh r, an alignment over w independent items has the standard error 1 / √(w − 3).  A measured
+alignment shows how many independent items its items are worth: w = 3 + (1.96 / half its width on that scale)², from its
+interval.  w grows in proportion to items and sources together, but no more than that for either alone.  Without a
+measured alignment, `USUAL_ALIGNMENT` and an intraclass correlation within sources of `USUAL_ICC` are assumed.  Then n
+items, m per source, are worth n / (1 + (m − 1)·ICC).
 
-More raters make labels more reliable, and the alignment with their mean higher:
-r_n = r_inf · √(n·rel / (1 + (n−1)·rel)) (attenuation, Spearman 1904, and Spearman-Brown), with the usual reliability of
-a single label.  A fall is one between two measurements of this size, seen with probability `core.stats.change.POWER` by
-a one-sided test at 5 %.
+More raters make labels more reliable, and the alignment with their mean higher: r_n = r_inf · √(n·rel / (1 +
+(n−1)·rel)) (attenuation, Spearman 1904, and Spearman-Brown), with the usual reliability of a single label.  A fall is
+the difference between two measurements of this size, detected with probability `core.stats.change.POWER` by a one-sided
+test at 5 %.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ USUAL_RELIABILITY = 0.5
 
 MOST_ITEMS = 10_000_000
 _SURELY = 0.999
-"""An alignment to plan with lies within this of 0."""
+"""Planned alignments are clipped to plus or minus this value."""
 
 LABELS_ENOUGH_FOR: Sequence[tuple[int, str]] = (
     (50, "measuring whether a judge agrees"),
@@ -47,8 +47,9 @@ nothing, with 50 they lost in 44 % of 34 runs, with 100 in 26 %."""
 class LabelPlanning(JsonRecord):
     """Forecast for `n_items` labels on `n_sources` sources by `n_raters` raters each.
 
-    `value` is the expected alignment with its `interval`, `fall` the smallest fall that a second measurement of this
-    size would show (None: not even one to 0), `enough` what the labels are enough for.  `basis` names the assumptions.
+    `value` is the expected alignment with its `interval`.  `fall` is the smallest fall that a second measurement of
+    this size detects (None: not even a fall to 0).  `enough` says what the labels are enough for; `basis` names the
+    assumptions.
     """
 
     n_items: int
@@ -64,10 +65,10 @@ class LabelPlanning(JsonRecord):
 def plan_labels(
     n_items: int, n_sources: int | None = None, n_raters: int = 1, *, measured: Alignment | None = None
 ) -> LabelPlanning:
-    """Forecast what so many labels show: the interval of an alignment, and the smallest fall that is detected.
+    """Forecast the interval of an alignment on this many labels, and the smallest fall that they detect.
 
     `n_sources` None is one source per item.  `measured` is the judge's alignment on some of the items, with the usual
-    number of raters; ignored without value or interval.  UsageError for no items, or more sources than items.
+    number of raters; it is ignored without value or interval.  UsageError for no items, or more sources than items.
     """
     from scipy.special import ndtri
 
@@ -92,7 +93,7 @@ def plan_labels(
     fall = value - math.tanh(z - quantiles * math.sqrt(2.0) * error)
     method = f"expected, effective n = {worth:.0f}, Fisher's z"
     interval = Interval(math.tanh(z - Z95 * error), math.tanh(z + Z95 * error), method=method, n_sources=n_sources)
-    # without a test over held-out sources they are enough for nothing
+    # without a test over held-out sources, no number of labels is enough
     enough = tuple(words for least, words in LABELS_ENOUGH_FOR if n_items >= least and n_sources >= 2 * LEAST_SOURCES)
     seen = fall if fall <= max(value, 0.0) else None
     return LabelPlanning(n_items, n_sources, n_raters, value, interval, seen, enough, basis)

@@ -1,36 +1,37 @@
-"""Scores on the scale of the labels: errors, agreement on steps and classes, the map to the scale, and intervals.
+"""Compare scores with labels on their scale: errors, agreement on steps and classes, the map, and intervals.
 
-A judge can rank well and still be too strict.  Errors and agreement need scores on the scale of the labels; the map to
-that scale is centred isotonic regression (Oron and Flournoy 2017, "Centered Isotonic Regression:
-Point and Interval Estimation for Dose-Response Studies"): pool adjacent violators, shrink every level stretch to one
-point at its weighted mean score, and join the points by straight lines.  So the map rises strictly where plain isotonic
-regression has steps, and ranks, hence Spearman and Kendall, are unchanged.
+A judge can rank well and still be too strict.  Errors and agreement need scores on the scale of the labels.  The map to
+that scale is centred isotonic regression (Oron and Flournoy 2017, "Centered Isotonic Regression: Point and Interval
+Estimation for Dose-Response Studies").  It pools adjacent violators, shrinks every flat stretch to one point at its
+weighted mean score, and joins the points by straight lines.  So the map rises strictly where plain isotonic regression
+has steps, and keeps ranks, hence Spearman and Kendall.
 
-Departures from the paper: outside the outermost points, where the paper stays level, the map continues towards the
-ends of the human scale along a hyperbola (slope of the nearest segment at the start, never reaching the end); to leave
-room for that, the fitted heights are drawn together by `END_MARGIN` of the scale's width at each end.
+Departures from the paper: outside the outermost points, where the paper's map is flat, this map continues towards the
+ends of the human scale along a hyperbola.  The hyperbola starts with the slope of the nearest segment and never reaches
+the end.  To leave room for it, the fitted values are kept `END_MARGIN` of the scale's width away from each end.
 
-Undefined is None with a reason, never 0 and never 1.  Scores and labels are (n_items,), NaN = missing on either side.
+Undefined is None with a reason, never 0 or 1.  Scores and labels are (n_items,), NaN = missing.
 
 # Intervals around verdicts
 
-Split conformal prediction (Vovk, Gammerman, Shafer 2005; Lei et al. 2018) with the errors of the monotone map, which is
-cross-fitted over the sources of calibration.  The interval reaches the quantile of these errors to each side.
+Intervals are by split conformal prediction (Vovk, Gammerman, Shafer 2005; Lei et al. 2018) with the errors of the
+monotone map, cross-fitted over the calibration sources.  The interval extends by a quantile of these errors to each
+side.
 
 The quantile is taken *by source*: every source has the same mass, and 1 / (n + 1) of the mass lies at infinity, for the
-verdict to come.  n is the number of items that the errors are worth: all of them where those of a source are no more
-alike than others, the number of sources where they are all alike (n / (1 + (m − 1)·ICC), Kish 1965).  Taking n as the
-number of sources outright (Dunn, Wasserman, Ramdas 2023) is safe and too wide: in simulation it covers 96 to 99 % for
-nominal 90 % at 9 sources of 6 items, this one 91 to 92 %.  The sources have to be enough in any case: 9 for 90 %, 19
-for 95 %.  Between two errors the quantile is interpolated (Beran and Hall 1993), since the larger holds up to
-1 / (n + 1) more than the coverage.
+new verdict.  n is the effective number of independent errors, n_items / (1 + (m − 1)·ICC) (Kish 1965).  It equals the
+number of items if errors of a source are not more alike than others, and the number of sources if they are equal.
+Using the number of sources as n (Dunn, Wasserman, Ramdas 2023) is safe but too wide: in simulation it covers 96 to 99 %
+for nominal 90 % at 9 sources of 6 items, this method 91 to 92 %.  A minimum number of sources is required anyway: 9 for
+90 %, 19 for 95 %.  Between two errors the quantile is interpolated (Beran and Hall 1993), since the larger covers up to
+1 / (n + 1) more than necessary.
 
-Where all labels of calibration lie on the scale's steps the interval is taken to those points (Sheng et al. 2025),
-which loses no coverage; for yes and no that makes a prediction set of one answer or of both.  Coverage is marginal:
-over items like those of calibration, not for each score or each system.
+If all calibration labels lie on the scale's steps, the interval ends are moved to steps (Sheng et al. 2025), which
+loses no coverage.  For yes and no this gives a prediction set of one answer or both.  Coverage is marginal: over items
+like those of calibration, not for each score or system.
 
-Abstention leaves out the verdicts with the largest expected error: the mean error of the calibration items with the
-nearest scores.
+Abstention leaves out the verdicts with the largest expected error, which is the mean error of the calibration items
+with the nearest scores.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from core.wording import percent
 Read = TypeVar("Read", "IsotonicMap", "VerdictIntervals")
 
 MIN_LABELS = 10
-"""Fewest labelled and scored items a map is fitted on."""
+"""Fewest items with label and score to fit a map."""
 
 END_MARGIN = 0.005
 """Share of the scale's width kept free at each end for scores beyond the fitted range."""
@@ -60,10 +61,10 @@ END_MARGIN = 0.005
 
 @dataclass(frozen=True, slots=True)
 class AbsoluteErrors(JsonRecord):
-    """Errors in points of the scale; None where no item has score and label.
+    """Errors in points of the scale; None if no item has both score and label.
 
-    `mae` = mean |score − label|, from 0 (exact) upwards.  `bias` = mean (score − label): positive when the judge is
-    more generous than the raters.  `n` counts the items used, `n_unscored` the labelled items without a score.
+    `mae` = mean |score − label|, from 0 (exact) upwards.  `bias` = mean (score − label): positive if the judge is more
+    generous than the raters.  `n` counts the items used, `n_unscored` the labelled items without a score.
     """
 
     mae: float | None
@@ -73,7 +74,7 @@ class AbsoluteErrors(JsonRecord):
 
 
 def absolute_errors(scores: ArrayLike, labels: ArrayLike) -> AbsoluteErrors:
-    """Errors of `scores` against `labels`."""
+    """Compute the errors of `scores` against `labels`, (n_items,) each, NaN = missing."""
     x, y = present(scores, labels)
     n_unscored = int((~np.isnan(np.asarray(labels, dtype=np.float64))).sum()) - x.size
     if not x.size:
@@ -83,10 +84,10 @@ def absolute_errors(scores: ArrayLike, labels: ArrayLike) -> AbsoluteErrors:
 
 @dataclass(frozen=True, slots=True)
 class StepAgreement(JsonRecord):
-    """Agreement on the steps of an ordinal scale, both sides taken to the nearest step (halves go up).
+    """Agreement on the steps of an ordinal scale, with scores and labels rounded to the nearest step (halves up).
 
-    `quadratic_kappa` is 1 perfect, 0 as by chance.  `exact` and `adjacent` are shares of the `n` items on the same
-    step and at most one step apart.  None is undefined; `reason` says why.
+    `quadratic_kappa` is 1 for perfect agreement, 0 for chance.  `exact` and `adjacent` are shares of the `n` items on
+    the same step, and at most one step apart.  None is undefined; `reason` says why.
     """
 
     quadratic_kappa: float | None
@@ -97,9 +98,10 @@ class StepAgreement(JsonRecord):
 
 
 def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAgreement:
-    """Quadratic-weighted kappa, exact and adjacent agreement on the steps of `scale`; values beyond it are at its ends.
+    """Compute quadratic-weighted kappa, exact and adjacent agreement on the steps of `scale`.
 
-    Quadratic kappa is undefined on a continuous scale, and on one of two steps, which has no distances to weigh.
+    Values beyond the scale count as its ends.  Quadratic kappa is undefined on a continuous scale, and on a scale of
+    two steps, whose distances are all equal.
     """
     x, y = present(scores, labels)
     if scale.step is None or not x.size:
@@ -118,10 +120,10 @@ def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAg
 
 
 def quadratic_kappa(a: ArrayLike, b: ArrayLike) -> float | None:
-    """1 − Σ(a_i − b_i)² / mean over all i, j of Σ(a_i − b_j)², for step numbers (Cohen 1968).
+    """Compute Cohen's quadratic-weighted kappa (1968) of step numbers `a` and `b`.
 
-    Distances are those of the values, so steps that never occur still count as steps between.  None when no item has
-    both, or every value on both sides is the same.
+    1 − Σ(a_i − b_i)² / mean over all i, j of Σ(a_i − b_j)².  Distances are those of the values, so steps that never
+    occur count as steps between.  None if no item has both, or if all values are the same.
     """
     x, y = present(a, b)
     if not x.size:
@@ -131,7 +133,10 @@ def quadratic_kappa(a: ArrayLike, b: ArrayLike) -> float | None:
 
 
 def to_steps(values: FloatArray, scale: Scale) -> FloatArray:
-    """Step numbers from 0 of the nearest step, halves up; values beyond the scale take the step at its end."""
+    """Round values to the nearest step of a scale, halves up: step numbers from 0.
+
+    Values beyond the scale take the step at its end.
+    """
     step = scale.step or 1.0
     # means of raters carry rounding: 2.4999999999999996 is a half
     numbers = np.floor((values - scale.low) / step + 0.5 + 1e-9)
@@ -140,11 +145,11 @@ def to_steps(values: FloatArray, scale: Scale) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class BinaryAgreement(JsonRecord):
-    """Agreement on two classes, of which the upper one is positive.
+    """Agreement on two classes, the upper of which is positive.
 
-    Precision: of those the judge put up, the share the raters did; recall: of those the raters put up, the share the
-    judge did; F1 = 2·hits / (put up by the judge + put up by raters), their harmonic mean; `kappa` Cohen's (1960).
-    None is undefined (precision when the judge put nothing up, say).
+    Precision is the share of the judge's positives that are positive for the raters; recall is the share of the raters'
+    positives that are positive for the judge.  F1 = 2·hits / (positives of the judge + positives of the raters), their
+    harmonic mean; `kappa` is Cohen's (1960).  None is undefined, such as precision if the judge has no positives.
     """
 
     precision: float | None
@@ -156,7 +161,7 @@ class BinaryAgreement(JsonRecord):
 
 
 def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.5) -> BinaryAgreement:
-    """Precision, recall, F1 and kappa, `threshold` (the middle of the scale) and above being the positive class."""
+    """Compute precision, recall, F1 and kappa; values from `threshold` (the middle of the scale) on are positive."""
     x, y = present(scores, labels)
     up, true = x >= threshold, y >= threshold
     n, hits, n_up, n_true = x.size, int((up & true).sum()), int(up.sum()), int(true.sum())
@@ -175,16 +180,16 @@ def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.
     return BinaryAgreement(share(hits, n_up), share(hits, n_true), share(2 * hits, n_up + n_true), kappa, n, reason)
 
 
-# ── everything at once ───────────────────────────────────────────────────────────────────────────────────────
+# ── full report ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class AgreementReport(JsonRecord):
-    """Errors, steps and classes of one judge, None where they have no meaning; `note` says why.
+    """Errors and agreement on steps and classes of one judge, None if not applicable; `note` says why.
 
-    `errors` and `steps` are None where scores leave the scale, `binary` also where the scale has other than two steps.
-    `basis` says which numbers they are of: the judge's scores as given, or those mapped to the raters' scale.
-    `alignments` are three statistics at each of three levels, from `agreement_report` alone.
+    `errors` and `steps` are None if scores leave the scale, `binary` also if the scale has more than two steps.
+    `basis` says which scores were used: those given, or those mapped to the raters' scale.  `alignments` are three
+    statistics at each of three levels, from `agreement_report` only.
     """
 
     errors: AbsoluteErrors | None = None
@@ -196,14 +201,14 @@ class AgreementReport(JsonRecord):
 
     @property
     def words(self) -> str:
-        """Name the scale of the points, to follow a figure: ``"on the raters' scale"``."""
+        """Name the scale of the points, to append to a figure: ``"on the raters' scale"``."""
         return "on the raters' scale" if self.basis == "mapped" else "for the scores as given"
 
 
 def on_scale(scores: ArrayLike, labels: ArrayLike, scale: Scale, *, mapped: ArrayLike | None = None) -> AgreementReport:
     """Compare `scores` with `labels` in points of the labels' `scale`.
 
-    `mapped` (n_items,) are the scores on the raters' scale; they replace `scores`.
+    `mapped` (n_items,) are the scores mapped to the raters' scale; they replace `scores`.
     """
     if mapped is not None:
         return replace(on_scale(mapped, labels, scale), basis="mapped")
@@ -226,9 +231,10 @@ def agreement_report(
     seed: int,
     mapped: ArrayLike | None = None,
 ) -> AgreementReport:
-    """Compare one judge's `scores` in full with the labels of `items`; `scale` is theirs, `mapped` as in `on_scale`.
+    """Compare one judge's `scores` with the labels of `items`: errors, steps, classes, and all alignments.
 
-    Each alignment draws its own resamples from `seed`, so that it equals the one of `align`.
+    `scale` is that of the labels, `mapped` as in `on_scale`.  Each alignment draws its own resamples from `seed`, so
+    that it equals the result of `align`.
     """
     measures = (Measure(statistic, level) for level in LEVELS for statistic in STATISTICS)
     alignments = tuple(align(scores, items, measure, seed=seed) for measure in measures)
@@ -242,9 +248,9 @@ def agreement_report(
 
 @dataclass(frozen=True, slots=True)
 class IsotonicMap(JsonRecord):
-    """Knots of a strictly increasing map: judge scores `x` to `y` on the human scale [`low`, `high`].
+    """Strictly increasing map from judge scores to the human scale, through knots (`x`, `y`).
 
-    At least 2 knots, both sides strictly ascending, low < y < high; anything else raises JudgeError.
+    At least 2 knots, x and y strictly ascending, `low` < y < `high` (the ends of the scale); otherwise JudgeError.
     """
 
     x: tuple[float, ...]
@@ -263,7 +269,7 @@ class IsotonicMap(JsonRecord):
             )
 
     def apply(self, values: ArrayLike) -> FloatArray:
-        """Values within (low, high), same shape as `values`, strictly increasing; NaN stays NaN."""
+        """Map values to (low, high), same shape, strictly increasing; NaN stays NaN."""
         scores = np.asarray(values, dtype=np.float64)
         x, y = np.array(self.x), np.array(self.y)
         mapped = np.interp(scores, x, y)
@@ -274,7 +280,7 @@ class IsotonicMap(JsonRecord):
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> IsotonicMap:
-        """Read the map that `as_json` wrote.  JudgeError when a part is missing, not a number, or does not ascend."""
+        """Read a map written by `as_json`.  JudgeError if a part is missing, not a number, or not ascending."""
         return _read(
             cls,
             body,
@@ -283,10 +289,10 @@ class IsotonicMap(JsonRecord):
 
 
 def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[IsotonicMap | None, str]:
-    """Fit an increasing map from `scores` to `labels`, on the human `scale`; None with a reason where none fits.
+    """Fit an increasing map from `scores` to `labels` on the human `scale`; None with a reason if impossible.
 
-    Where the scores run against the labels the map still increases, and a reason comes with it: it must not turn a bad
-    judge round.  No map with fewer than `MIN_LABELS` items that have both, when a side is constant, or when no increase
+    If scores and labels correlate negatively, the map still increases, with a warning: it must not invert a bad judge.
+    There is no map with fewer than `MIN_LABELS` items that have both, with constant scores or labels, or if no increase
     is left after pooling.
     """
     from scipy.optimize import isotonic_regression
@@ -301,7 +307,7 @@ def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[Is
         return None, f"the labels range from {y.min():g} to {y.max():g}, outside the scale {scale}"
     places, index, weights = np.unique(x, return_inverse=True, return_counts=True)
     levels = isotonic_regression(np.bincount(index, weights=y) / weights, weights=weights.astype(np.float64)).x
-    # level stretches, each at its weighted mean score
+    # flat stretches, each at its weighted mean score
     width = scale.high - scale.low
     stretch = np.concatenate([[0], np.cumsum(np.diff(levels) > 1e-9 * width)])
     mass = np.bincount(stretch, weights=weights)
@@ -316,7 +322,7 @@ def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[Is
 
 
 def _read(kind: type[Read], body: Mapping[str, Any], damaged: str) -> Read:
-    """Read a record of `kind` from a judge file; JudgeError with the words `damaged`."""
+    """Read a record of `kind` from a judge file; JudgeError with the message `damaged`."""
     from pydantic import TypeAdapter
 
     try:
@@ -326,27 +332,30 @@ def _read(kind: type[Read], body: Mapping[str, Any], damaged: str) -> Read:
 
 
 def _approach(distance: FloatArray, room: float, slope: float) -> FloatArray:
-    """Distance covered towards an end `room` away: starts with `slope`, rises strictly, never reaches the end."""
+    """Return the distance covered towards an end `room` away.
+
+    It starts with `slope`, rises strictly, and never reaches the end.
+    """
     beyond = slope * np.clip(np.nan_to_num(distance), 0.0, 1e100)
     return np.asarray(room * (beyond / (room + beyond)), dtype=np.float64)
 
 
-# ── how sure a verdict is ────────────────────────────────────────────────────────────────────────────────────
+# ── uncertainty of verdicts ──────────────────────────────────────────────────────────────────────────────────
 
 _ROUNDING = 1e-9
 SHARES = tuple(k / 20 for k in range(1, 21))
-"""Shares of the verdicts that are kept, the surest first, on a curve of the error."""
+"""Shares of verdicts kept, the surest first, on the error curve."""
 
 
 def _short(numbers: FloatArray) -> list[float]:
-    """Round to six digits, which are enough, so that people can read the file."""
+    """Round to six significant digits, so that the file stays readable."""
     return [float(f"{number:.6g}") for number in numbers]
 
 
 class KeptShare(NamedTuple):
-    """Of the surest `share` of the verdicts, each with an expected error up to `expected`: their mean `error`.
+    """Mean `error` of the surest `share` of the verdicts, whose expected errors are at most `expected`.
 
-    `best` is the mean error of as many when those furthest off had been left out: no choice can do better.
+    `best` is the mean error with the same number of the smallest errors: no selection can do better.
     """
 
     share: float
@@ -368,10 +377,10 @@ def kept_shares(expected: FloatArray, errors: FloatArray) -> tuple[KeptShare, ..
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """Rule for leaving the least sure verdicts out so that, on calibration, the mean error of the rest is `wanted`.
+    """Rule to leave out the least sure verdicts, so that the mean error of the others is `wanted` on calibration.
 
-    Verdicts with an expected error above `most_expected` are left out, and `share` of those of calibration remain (None
-    and 0 where even the surest err more).  `overall` is the error of all.
+    Verdicts with an expected error above `most_expected` are left out.  The `share` of calibration verdicts remains
+    (None and 0 if even the surest err more).  `overall` is the mean error of all.
     """
 
     wanted: float
@@ -381,7 +390,7 @@ class Abstention:
 
 
 def abstain_over(kept: tuple[KeptShare, ...], wanted: float) -> Abstention:
-    """Keep as many verdicts as possible with a mean error up to `wanted`, by the curve of a calibration."""
+    """Keep as many verdicts as possible with a mean error of at most `wanted`, by the error curve of a calibration."""
     overall = kept[-1].error
     last = next((point for point in reversed(kept) if point.error <= wanted + _ROUNDING), None)
     if last is None:
@@ -398,18 +407,17 @@ LEAST_FOR_INTERVALS = 9
 EXPECTED_AT = 11
 """Number of scores at which the expected error is stored; it is interpolated between them."""
 NEAR = 0.2
-"""Share of the calibration items, with the nearest scores, of whose errors an expected error is the mean."""
+"""An expected error is the mean error of this share of the calibration items, those with the nearest scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictIntervals(JsonRecord):
     """Intervals around verdicts and expected errors, fitted on `n` cross-fitted errors of `n_sources` sources.
 
-    `reason` says why there are no intervals.  `on_points`: raters' labels lie on the scale's steps, so intervals end
-    there.  `expected_error` are pairs of a calibrated score and the error expected there, in points.  `quantiles` are
-    pairs of a coverage and half the width of its interval in points, None for too few sources; older judge files have
-    other coverages than `COVERAGE`, too.  `kept` is the error by the share of verdicts kept.  JudgeError for an error
-    below 0.
+    `reason` says why there are no intervals.  `on_points`: raters' labels lie on the scale's steps, so interval ends do
+    too.  `expected_error` has pairs of a calibrated score and the expected error there, in points.  `quantiles` has
+    pairs of a coverage and half the interval width in points, None with too few sources; older judge files have other
+    coverages than `COVERAGE`.  `kept` is the error by share of verdicts kept.  JudgeError for an error below 0.
     """
 
     n: int
@@ -426,12 +434,12 @@ class VerdictIntervals(JsonRecord):
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> VerdictIntervals:
-        """Read what `as_json` wrote.  JudgeError where a part is missing or not a number."""
+        """Read intervals written by `as_json`.  JudgeError if a part is missing or not a number."""
         return _read(cls, {**body, "reason": body.get("reason") or ""}, DAMAGED)
 
     @property
     def reach(self) -> float | None:
-        """Half the width of an interval; None if the sources are too few."""
+        """Half the width of an interval; None with too few sources."""
         return dict(self.quantiles).get(COVERAGE)
 
     @property
@@ -445,14 +453,14 @@ class VerdictIntervals(JsonRecord):
         )
 
     def expected_errors(self, calibrated: FloatArray) -> FloatArray:
-        """(n,) expected errors of verdicts of these scores, in points; NaN where unknown."""
+        """Return the expected errors (n,) of verdicts with these scores, in points; NaN if unknown."""
         scores, errors = np.array(self.expected_error or [(0.0, np.nan)]).T
         return np.asarray(np.interp(calibrated, scores, errors), dtype=np.float64)
 
     def around(self, calibrated: FloatArray, scale: Scale) -> FloatArray:
         """Return low and high ends (2, n) of the intervals around `calibrated` (n,), within `scale`; NaN without one.
 
-        `on_points`, they shrink to the outermost steps between them; without a step between, to the nearest.
+        With `on_points` they shrink to the outermost steps inside, or to the nearest step if there is none inside.
         """
         if self.reach is None:
             return np.full((2, calibrated.size), np.nan)
@@ -471,14 +479,14 @@ DAMAGED = "The judge's intervals are damaged. Calibrate again."
 
 
 def verdict_errors(calibrated: FloatArray, labels: FloatArray, scale: Scale, *, on_points: bool) -> FloatArray:
-    """(n,) errors of verdicts: points of the scale, and for yes and no 1 for a wrong answer, else 0."""
+    """Return errors (n,) of verdicts in points of the scale; for yes and no 1 for a wrong answer, else 0."""
     if on_points and scale.two_steps:
         return np.abs(to_steps(calibrated, scale) - to_steps(labels, scale))
     return np.asarray(np.abs(calibrated - labels), dtype=np.float64)
 
 
 def labels_on_points(labels: FloatArray, scale: Scale) -> bool:
-    """Whether all `labels` (n,) lie on steps of the scale (means of raters lie between)."""
+    """Return whether all `labels` (n,) lie on steps of the scale (means of raters lie between)."""
     steps = (labels - scale.low) / (scale.step or 1.0)
     return scale.step is not None and bool(np.allclose(steps, np.rint(steps), atol=1e-6))
 
@@ -486,7 +494,7 @@ def labels_on_points(labels: FloatArray, scale: Scale) -> bool:
 def cross_mapped(
     scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale, *, n_folds: int = FOLDS, seed: int = 0
 ) -> FloatArray:
-    """(n,) scores mapped by the maps of the other folds of sources; NaN without a map."""
+    """Map scores (n,) with a map fitted on the other folds of sources; NaN without a map."""
     mapped = np.full(scores.size, np.nan)
     folds = source_folds(sources, n_folds, seed)
     for fold in np.unique(folds):
@@ -497,10 +505,10 @@ def cross_mapped(
 
 
 def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale) -> VerdictIntervals:
-    """Fit intervals on the items that have score and label, NaN = missing; all (n,), `sources` are codes.
+    """Fit intervals on the items with score and label, NaN = missing; all (n,), `sources` are codes.
 
-    The items are of one kind with those whose verdicts come later.  None, with a reason, where no map exists (a
-    constant judge, too few labels) or the sources are too few for any.
+    The items must be of the same kind as those of later verdicts.  None, with a reason, if there is no map (a constant
+    judge, too few labels) or there are too few sources.
     """
     usable = ~np.isnan(scores) & ~np.isnan(labels)
     scores, labels, sources = scores[usable], labels[usable], sources[usable]
@@ -514,7 +522,7 @@ def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, sca
         return VerdictIntervals(n, n_sources, few)
     residuals, on_points = np.abs(labels - calibrated), labels_on_points(labels, scale)
     crossed, folds = np.empty(n), source_folds(sources, 2 * FOLDS, seed=2)
-    for fold in np.unique(folds):  # each item by those of other sources, as a later verdict will be
+    for fold in np.unique(folds):  # each item is mapped by other sources, like a later verdict
         out = folds == fold
         crossed[out] = np.interp(calibrated[out], *_errors_by_score(calibrated[~out], residuals[~out]))
     reach = source_quantile(residuals, sources)
@@ -538,13 +546,13 @@ def _errors_by_score(calibrated: FloatArray, residuals: FloatArray) -> tuple[Flo
 
 
 def source_quantile(errors: FloatArray, sources: IntArray) -> float | None:
-    """Finite-sample quantile by source (see above), interpolated between errors; None for too few sources."""
+    """Return the finite-sample quantile of errors by source, interpolated; None for too few sources."""
     _, of_item, sizes = np.unique(sources, return_inverse=True, return_counts=True)
     if sizes.size < LEAST_FOR_INTERVALS:
         return None
     order = np.argsort(errors, kind="stable")
     mass = np.cumsum(1.0 / (sizes[of_item[order]] * sizes.size))
-    # the number of independent items that would show as well which errors are larger: n / (1 + (m − 1)·ICC)
+    # effective number of independent items: n / (1 + (m − 1)·ICC)
     larger = errors > errors[order[np.searchsorted(mass, COVERAGE - _ROUNDING)]]
     alike = max(0.0, intraclass_correlation(larger.astype(np.float64), of_item))  # 0 for NaN
     worth = errors.size / (1.0 + ((sizes**2).sum() / errors.size - 1.0) * alike)

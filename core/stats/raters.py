@@ -1,44 +1,42 @@
-"""Agreement of raters: Krippendorff's alpha, one rater against the others, and a judge in a rater's place.
+"""Measure agreement of raters: Krippendorff's alpha, one rater against the others, and a judge against a rater.
 
-Undefined is None with a reason, never 0 and never 1: a constant side leaves nothing to agree by chance about.  Missing
-ratings are NaN.
+Undefined is None with a reason, never 0 or 1.  Missing ratings are NaN.
 
-*The ceiling* (`leave_one_out`): how well one rater's ratings align with the mean of the others', at the statistic and
-level that judges are measured with, so that it can be drawn on their axis.  It is slightly low: judges are measured
-against the mean of all raters, which is steadier than the mean of all but one and adds 0.03 to 0.04.  So never compare
-a judge with it by eye or by interval.
+*The ceiling* (`leave_one_out`) is the alignment of one rater with the mean of the others, at the statistic and level
+used for judges, so both fit on one axis.  It is slightly low: judges are measured against the mean of all raters, which
+is more reliable than the mean of all but one and adds 0.03 to 0.04.  So never compare a judge with it by eye or by
+interval.
 
-*A judge next to raters* (`beside_people`) meets the same target as a rater: for each rater j, over the items that j
+*A judge compared with raters* (`beside_people`) has the same target as a rater: for each rater j, over the items that j
 and the judge scored and somebody else rated,
 
     alignment(judge, mean of the others without j) - alignment(j, mean of the others without j),
 
-averaged over the raters.  A judge that is one more rater like them could change places with j without changing
-anything, so its expected difference is 0 exactly.  The result is about *these* raters: another panel may be better or
-worse.  Intervals are from deleting one source at a time (jackknife; Efron and Stein 1981, "The jackknife estimate of
-variance"), with t on sources - 1 degrees of freedom: at sample level with the same raters everywhere this is the t
-interval over the sources' own paired differences.
+averaged over the raters.  If the judge is like one more rater, it is interchangeable with j, so the expected difference
+is exactly 0.  The result is about *these* raters: another panel can be better or worse.  Intervals come from deleting
+one source at a time (jackknife; Efron and Stein 1981, "The jackknife estimate of variance"), with t on sources - 1
+degrees of freedom.  At sample level, with the same raters everywhere, this is the t interval over the paired
+differences of the sources.
 
-*The Alternative Annotator Test* (`annotator_test`): whether a judge may take the place of one of the raters.
-Calderon, Reichart and Dror (2025), "The Alternative Annotator Test for LLM-as-a-Judge" (ACL).  For each rater j, over
-the items that j, the judge and at least one other rater scored, an annotation x is held against the *other raters'
-single labels*: S(x) is minus the root mean square difference from them.  With
+*The Alternative Annotator Test* (`annotator_test`) tests whether a judge can replace a rater (Calderon, Reichart and
+Dror 2025, "The Alternative Annotator Test for LLM-as-a-Judge", ACL).  For each rater j, over the items that j, the
+judge and at least one other rater scored, an annotation x is compared with the *other raters' single labels*: S(x) is
+minus the root mean square difference from them.  With
 
     d = [S(j) >= S(judge)] - [S(judge) >= S(j)]        (a tie is 0)
 
-H0 says that the mean of d is epsilon or more: the judge is cheaper, so it may be worse than a person by up to epsilon
-(0.2 for experts, 0.15 for skilled raters, 0.1 for crowd workers: a choice that belongs to the test and is reported with
-it).  One-sided t test over the items; Benjamini and Yekutieli (2001) over the raters at q = 0.05.  omega is the share
-of raters for whom H0 is rejected; the judge passes at 0.5.  rho, the mean share of items on which the judge does as
-well as the rater or better, ties counted, compares judges with each other and decides nothing: judges with rho 0.77
-have failed for every rater.
+H0 says that the mean of d is epsilon or more: the judge is cheaper, so it may be worse than a rater by up to epsilon
+(0.2 for experts, 0.15 for skilled raters, 0.1 for crowd workers; epsilon is reported with the result).  The test is a
+one-sided t test over the items, corrected over the raters (Benjamini and Yekutieli 2001) at q = 0.05.  omega is the
+share of raters for whom H0 is rejected; the judge passes at 0.5.  rho is the mean share of items on which the judge
+does at least as well as the rater.  It compares judges with each other, and does not decide the test: judges with rho
+0.77 have failed for every rater.
 
-Two things to know.  The paper's t test takes items as independent.  Items that share a source are not, and there the
-test rejects in 14 to 17 % of runs at a nominal 5 %.  So where items share sources, the form clustered by source is the
-form used (ours, not the paper's; it rejects in 3 to 5 %).  Under 30 items the paper takes Wilcoxon's test, which is
-about the middle of d: where the mean of d is epsilon it rejects in 13 to 68 % of runs of 15 or 25 items (t from 30
-items on: 5 to 6 %, 15 % where nothing but ties and losses occur).  So raters with under `LEAST_DUELS` items are not
-tested.
+There are two departures from the paper.  The paper's t test treats items as independent.  If items share sources, it
+rejects in 14 to 17 % of runs at a nominal 5 %, so a version clustered by source is used, which rejects in 3 to 5 %.
+Under 30 items the paper uses Wilcoxon's test, which is about the median of d.  If the mean of d is epsilon, it rejects
+in 13 to 68 % of runs of 15 or 25 items.  (The t test from 30 items on rejects in 5 to 6 %, or 15 % with only ties and
+losses.) So raters with under `LEAST_DUELS` items are not tested.
 """
 
 from __future__ import annotations
@@ -82,7 +80,7 @@ from core.stats.intervals import (
 AlphaMetric = Literal["nominal", "ordinal", "interval"]
 
 NEAR = 1e-6
-"""Gold labels this near to a panel's means (in points) are those means, rounded."""
+"""Gold labels within this distance of a panel's means (in points) are those means, rounded."""
 
 
 MOST_RATERS = 200
@@ -99,7 +97,7 @@ LEAST_DUELS = 30
 ADVISED_RATERS = 3
 
 PASSES_AT = 0.5
-"""Share of raters that the judge could replace, from which on it passes that test."""
+"""The judge passes the test if it could replace at least this share of raters."""
 
 SINGLE_SOURCES = "no interval: it depends on a single source"
 ONE_RATER = "there is only one rater, so no comparison is possible"
@@ -113,7 +111,7 @@ NO_SINGLE_RATINGS = "so the judge can't be compared with raters"
 class RaterTable:
     """Single ratings: `values` (n_raters, n_items) in the order of `raters` and of `GoldenSet.items`, NaN = none.
 
-    `panel` names the raters where there are several panels.
+    `panel` names the panel of the raters if there are several.
     """
 
     raters: tuple[str, ...]
@@ -122,7 +120,7 @@ class RaterTable:
 
     @property
     def rated(self) -> BoolArray:
-        """Mask (n_raters, n_items) of the ratings given."""
+        """(n_raters, n_items) mask of existing ratings."""
         return ~np.isnan(self.values)
 
     @cached_property
@@ -132,11 +130,11 @@ class RaterTable:
 
     @property
     def rated_twice(self) -> IntArray:
-        """Positions of the items that two raters or more have rated."""
+        """Positions of the items with at least two ratings."""
         return np.flatnonzero(self.n_ratings >= 2)
 
     def at(self, positions: IntArray | BoolArray) -> RaterTable:
-        """Take the ratings of the items at `positions`."""
+        """Select the ratings of the items at `positions`."""
         return replace(self, values=self.values[:, positions])
 
 
@@ -144,8 +142,8 @@ def rater_table(golden: GoldenSet, aspect: str) -> RaterTable:
     """Tabulate the single ratings on `aspect`; slots (r1, r2, …) count as raters where raters are not named.
 
     All raters count, unless there are several panels (expert1, expert2, …; turker1, …) and the gold labels are the
-    means of exactly one: then that one, since judges are measured against it.  Of more than `MOST_RATERS` the rows are
-    the first, second, … rating of each item.  AspectError without single ratings.
+    means of exactly one.  Then only that panel counts, since judges are measured against it.  With more than
+    `MOST_RATERS`, the rows are the first, second, … rating of each item.  AspectError without single ratings.
     """
     import pandas as pd
 
@@ -182,12 +180,12 @@ def rater_table(golden: GoldenSet, aspect: str) -> RaterTable:
     return RaterTable(tuple(table.index), table.to_numpy(np.float64), panel)
 
 
-# ── their agreement ──────────────────────────────────────────────────────────────────────────────────────────
+# ── agreement of raters ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class Alpha:
-    """Krippendorff's alpha: 1 perfect, 0 as by chance, below 0 systematic disagreement; None undefined, with `reason`.
+    """Krippendorff's alpha: 1 perfect, 0 chance, below 0 systematic disagreement; None if undefined, with `reason`.
 
     `n_items` counts the items with at least two ratings.
     """
@@ -199,13 +197,13 @@ class Alpha:
 
 
 def krippendorff_alpha(ratings: ArrayLike, metric: AlphaMetric) -> Alpha:
-    """Compute alpha of `ratings` (n_raters, n_items), NaN = not rated; who gave a rating does not matter.
+    """Compute Krippendorff's alpha of `ratings` (n_raters, n_items), NaN = not rated; any rater may rate any item.
 
     alpha = 1 − D_o / D_e (Krippendorff 2011): D_o is the mean distance of ratings on one item, each item's pairs
     weighted by 1 / (m − 1) for its m ratings; D_e the mean distance of any two of the pairable ratings.  The distance
     is 0 or 1 (*nominal*), the squared difference (*interval*), or the squared difference of average ranks among all
     pairable ratings (*ordinal*; equal to Krippendorff's sum over the ranks between).  Items rated once do not count.
-    Undefined when no item is rated twice or all pairable ratings are equal.
+    Undefined if no item is rated twice, or if all pairable ratings are equal.
     """
     matrix = np.atleast_2d(np.asarray(ratings, dtype=np.float64))
     present = ~np.isnan(matrix)
@@ -232,7 +230,7 @@ def krippendorff_alpha(ratings: ArrayLike, metric: AlphaMetric) -> Alpha:
 
 
 def alpha_metric(scale: Scale) -> AlphaMetric:
-    """Nominal for 0/1, ordinal for a scale of steps, interval for a continuous one."""
+    """Choose the distance for alpha: nominal for 0/1, ordinal for steps, interval for a continuous scale."""
     if scale.step is None:
         return "interval"
     return "nominal" if scale.two_steps else "ordinal"
@@ -242,13 +240,13 @@ def alpha_metric(scale: Scale) -> AlphaMetric:
 
 
 class _LeftOuts:
-    """Leave out each rater of `table` in turn, on the `items` that somebody else rated too (and the `judge` scored).
+    """Alignments of each rater with the mean of the others, on `items` that others rated too (and the `judge` scored).
 
-    A rater's row is compared with the mean of the others, and so is the judge's, which comes first.
+    The judge, if any, is compared with the same mean; its row comes first.
 
-    Attributes: `places` of each rater's items, the `data` on them, the `sources` (n_sources,) of all, `values`
-    (n_raters, n_rows), NaN = undefined, `weights` (n_raters, n_sources) what each source adds to a rater's weight (its
-    items, or at sample level 1; 0 for an undefined rater), `used` (n_sources,) the sources that some value rests on.
+    Attributes: `places` of each rater's items, the `data` on them, and the `sources` (n_sources,) of all.  `values`
+    (n_raters, n_rows), NaN = undefined.  `weights` (n_raters, n_sources) of each source: its number of items, or 1 at
+    sample level; 0 for an undefined rater.  `used` (n_sources,): sources that contribute to some value.
     """
 
     def __init__(
@@ -262,7 +260,9 @@ class _LeftOuts:
         for row, at in zip(table.values, self.places, strict=True):
             own = items.take(at).labelled((sums[at] - row[at]) / (table.n_ratings[at] - 1))
             data = paired(row[at] if judge is None else np.stack([judge[at], row[at]]), own)
-            if measure.level == "sample":  # where one row has no coefficient none counts: all rest on the same sources
+            if (
+                measure.level == "sample"
+            ):  # a source without a coefficient in one row counts in none, so that all rows use the same sources
                 without = np.asarray(np.isnan(coefficients_by_source(data, measure.statistic)).any(axis=0))
                 data = Paired(np.where(without[data.items.sources], np.nan, data.scores), data.items)
             self.data.append(data)
@@ -275,7 +275,7 @@ class _LeftOuts:
         self.used = self.weights.sum(axis=0) > 0
 
     def _values(self, counts: FloatArray) -> FloatArray:
-        """(resamples, n_raters, n_rows) values with `counts` (resamples, n_sources) of each source."""
+        """Compute values (resamples, n_raters, n_rows) with `counts` (resamples, n_sources) of each source."""
         values = np.full((len(counts), len(self.data), len(self.data[0].scores)), np.nan)
         for k, (data, at) in enumerate(zip(self.data, self._at, strict=True)):
             if data.items.n >= 2:
@@ -283,9 +283,9 @@ class _LeftOuts:
         return values
 
     def averages(self, counts: FloatArray) -> FloatArray:
-        """(resamples, n_rows) means over the raters defined on all rows, each weighted by what it rests on.
+        """Average over the raters defined on all rows, weighted by their items or sources: (resamples, n_rows).
 
-        `counts` (resamples, n_sources) of each source.  NaN where no rater is defined.
+        `counts` (resamples, n_sources) of each source.  NaN if no rater is defined.
         """
         values, weights = self._values(counts), (counts @ self.weights.T)[:, :, None]
         undefined = np.isnan(values).any(axis=-1, keepdims=True)
@@ -304,10 +304,10 @@ Rated = tuple[dict[str, Any], ...]
 
 @dataclass(frozen=True)
 class Ceiling(JsonRecord):
-    """Agreement of the raters on one aspect: the JSON of `ceiling`.
+    """Agreement of the raters on one aspect, as in the JSON of `ceiling`.
 
-    `leave_one_out` and `by_rater` as the function of that name has them, alpha as in `core.stats.raters.Alpha`.
-    `panel` names the raters used where there are several panels.
+    `leave_one_out` and `by_rater` come from the function `leave_one_out`; alpha as in `core.stats.raters.Alpha`.
+    `panel` names the panel used if there are several.
     """
 
     aspect: str
@@ -324,12 +324,12 @@ class Ceiling(JsonRecord):
 def leave_one_out(
     table: RaterTable, items: LabelledItems, measure: Measure, *, seed: Seed = 0
 ) -> tuple[Alignment, Rated]:
-    """Align each rater of `table` with the mean of the others, on the `items` that somebody else rated too.
+    """Measure the alignment of each rater in `table` with the mean of the others, on `items` that others rated too.
 
-    The alignment averages those of the raters, each weighted by what it rests on (items; sources at sample level).  Its
-    `n` counts the items with at least two ratings that count for some rater (systems at system level), its `n_unscored`
-    the items with fewer ratings, its groups those defined for at least one rater.  The labels of `items` are ignored.
-    The interval leaves out one source at a time, for all raters at once (at system level it draws sources).
+    The result averages the raters, each weighted by its items (sources at sample level).  `n` counts the items with at
+    least two ratings that count for some rater (systems at system level), `n_unscored` the items with fewer ratings;
+    groups are those defined for at least one rater.  The labels of `items` are ignored.  The interval leaves out one
+    source at a time, for all raters at once (at system level it draws sources).
     """
     left, level = _LeftOuts(table, items, measure), measure.level
     sides = zip(table.raters, left.values[:, 0], left.places, strict=True)
@@ -365,7 +365,7 @@ Standing = Literal["above", "level", "below", "open"]
 
 @dataclass(frozen=True, slots=True)
 class BesideRater:
-    """Alignment of judge and rater with the mean of the other raters, on the same `n_items`; None is undefined."""
+    """Alignment of judge and rater with the mean of the other raters on the same `n_items`; None is undefined."""
 
     rater: str
     judge: float | None
@@ -374,7 +374,7 @@ class BesideRater:
 
     @property
     def difference(self) -> float | None:
-        """Judge minus rater."""
+        """Alignment of the judge minus that of the rater."""
         return None if self.judge is None or self.person is None else self.judge - self.person
 
     def as_json(self) -> dict[str, Any]:
@@ -383,12 +383,12 @@ class BesideRater:
 
 @dataclass(frozen=True)
 class BesidePeople:
-    """Comparison of a judge with the raters, each against the mean of the other raters on the same items.
+    """Comparison of a judge with the raters, each measured against the mean of the other raters on the same items.
 
     `n_judges` is the number of judges in one table; `interval` and `p` are corrected for it (`among_judges`).
-    `withheld` says why nothing is claimed although it could be tested.  `judge`, `person` and `difference` (judge minus
-    person) average `by_rater`, each rater weighted by its items, or its sources at sample level.  Only the difference
-    has an `interval`, and a two-sided `p`, None with fewer than `LEAST_SOURCES` sources; `reason` says why something is
+    `withheld` says why a possible test makes no claim.  `judge`, `person` (a rater) and `difference` (judge minus
+    rater) average `by_rater`, each rater weighted by its items, or its sources at sample level.  Only the difference
+    has an `interval`, and a two-sided `p`, None with fewer than `LEAST_SOURCES` sources; `reason` says why a field is
     None.  `n_sources` counts the sources of the difference.
     """
 
@@ -406,7 +406,7 @@ class BesidePeople:
     withheld: str = field(default="", metadata={"silent": True})
 
     def without_claim(self, reason: str) -> BesidePeople:
-        """Keep the figures and withhold p and standing for `reason`; unchanged for ""."""
+        """Return a copy without p and standing, for `reason`; unchanged for ""."""
         return replace(self, p=None, withheld=reason) if reason else self
 
     @property
@@ -416,10 +416,10 @@ class BesidePeople:
 
     @property
     def standing(self) -> Standing:
-        """Compare the judge with one of these raters, as far as the interval allows.
+        """Say how the judge compares with one of these raters: better, worse, as good, or unknown.
 
-        "above" and "below" where the interval excludes 0; "level" where it includes 0 and its low end lies above
-        -`MARGIN`; "open" otherwise, and wherever there is no p.
+        "above" and "below" if the interval excludes 0; "level" if it includes 0 and its low end lies above -`MARGIN`;
+        otherwise, or without a p, "open".
         """
         if self.interval is None or self.p is None:
             return "open"
@@ -430,14 +430,14 @@ class BesidePeople:
         return "level" if self.interval.low > -MARGIN else "open"
 
     def as_json(self) -> dict[str, Any]:
-        """Return all fields, null where undefined."""
+        """Return all fields; undefined ones are null."""
         return {"standing": self.standing} | json_fields(self) | {"n_raters": self.n_raters}
 
 
 def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, measure: Measure) -> BesidePeople:
     """Compare `scores` (n_items,), more is better, NaN = missing, with the raters of `table` on the same `items`.
 
-    Items count that the judge scored and two raters rated; the labels of `items` are ignored.
+    Only items that the judge scored and two raters rated count; the labels of `items` are ignored.
     """
     judge = np.asarray(scores, dtype=np.float64)
     left = _LeftOuts(table, items, measure, judge)
@@ -460,7 +460,7 @@ def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, me
     p, why = None, TOO_FEW
     if n_sources >= LEAST_SOURCES:
         why = SAME_EVERYWHERE if known else SINGLE_SOURCES
-        if known:  # without an error: another value, and the same without any block
+        if known:  # no error: undefined, or the same value without any block
             p = two_sided(gap / error, n_blocks - 1) if error > 0 else 1.0 if gap == 0 else None
     sides_behind = zip(left.places, left.weights, strict=True)
     behind = [at[np.isin(items.sources[at], left.sources[weights > 0])] for at, weights in sides_behind]
@@ -482,10 +482,10 @@ def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, me
 
 
 def among_judges(results: Sequence[BesidePeople]) -> list[BesidePeople]:
-    """Correct the results of several judges for their number, so that you may pick out the best one.
+    """Correct the results of several judges for multiple testing, so that the best can be chosen.
 
-    Takes Holm's p over all of them, and widens intervals to match: an interval excludes 0 where p is below 0.05.  Of
-    judges that are all like a rater, the best is then called better in at most 5 %.
+    Uses Holm's p over all judges, and widens intervals to match: an interval excludes 0 if p is below 0.05.  If all
+    judges are like a rater, the best is called better in at most 5 % of cases.
     """
     n_judges, corrected = sum(own.p is not None for own in results), []
     for own, p in zip(results, holm([np.nan if own.p is None else own.p for own in results]).tolist(), strict=True):
@@ -511,15 +511,15 @@ EPSILON = EPSILONS["skilled"]
 RATE = 0.05
 """The false discovery rate."""
 TIE = 1e-9
-"""Mean square differences nearer than this are ties: they differ by rounding."""
+"""Mean square differences closer than this are ties, since they differ only by rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class RaterTest(JsonRecord):
     """Test of one rater against the judge on `n_items`.
 
-    `judge_wins` and `rater_wins` are the shares of items on which each does as well as the other or better (their sum
-    less 1 is the share of ties); `difference` is the mean of d.  `p` is None under `LEAST_DUELS` items and under
+    `judge_wins` and `rater_wins` are the shares of items on which each does at least as well as the other (their sum
+    less 1 is the share of ties); `difference` is the mean of d.  `p` is None under `LEAST_DUELS` items or
     `LEAST_SOURCES` sources; `replaceable` is whether H0 is rejected after correction.
     """
 
@@ -534,10 +534,11 @@ class RaterTest(JsonRecord):
 
 @dataclass(frozen=True)
 class AnnotatorTest:
-    """Alternative Annotator Test over all raters.  `omega` None is undefined, with `reason`; `cautions` weaken it.
+    """Result of the Alternative Annotator Test over all raters.
 
-    The judge may be worse by `epsilon`; `clustered` is true for the version by source.  `n_items` counts the items of
-    the tests, `n_sources` their sources.  `withheld` says why there is no verdict although there could be one.
+    `omega` None is undefined, with `reason`; `cautions` weaken the result.  The judge may be worse by `epsilon`;
+    `clustered` is true for the version by source.  `n_items` counts the items of the tests, `n_sources` their sources.
+    `withheld` says why a possible verdict is not given.
     """
 
     by_rater: tuple[RaterTest, ...]
@@ -553,7 +554,7 @@ class AnnotatorTest:
     withheld: str = field(default="", metadata={"silent": True})
 
     def without_claim(self, reason: str) -> AnnotatorTest:
-        """Keep the figures and withhold the verdict for `reason`; unchanged for ""."""
+        """Return a copy without the verdict, for `reason`; unchanged for ""."""
         if not reason:
             return self
         by_rater = tuple(replace(own, p=None, replaceable=False) for own in self.by_rater)
@@ -561,7 +562,7 @@ class AnnotatorTest:
 
     @property
     def passes(self) -> bool | None:
-        """Whether the judge could replace at least half of the raters tested; None where undefined."""
+        """Whether the judge could replace at least half of the tested raters; None if undefined."""
         return None if self.withheld or self.omega is None else self.omega >= PASSES_AT
 
     @property
@@ -581,10 +582,10 @@ class AnnotatorTest:
 def annotator_test(
     table: RaterTable, scores: ArrayLike, items: LabelledItems, epsilon: float = EPSILON
 ) -> AnnotatorTest:
-    """Test `scores` (n_items,), NaN = missing, against the raters of `table` on the same `items`.
+    """Test whether a judge with `scores` (n_items,), NaN = missing, could replace the raters of `table`.
 
-    `scores` must be on the scale of the ratings.  They may be worse than a rater's by `epsilon`, from 0 to under 1;
-    UsageError for another.
+    Uses the same `items`.  `scores` must be on the scale of the ratings.  They may be worse than a rater's by
+    `epsilon`, from 0 to under 1; otherwise UsageError.
     """
     from scipy.stats import false_discovery_control
 
@@ -641,10 +642,10 @@ def annotator_test(
 
 
 def mean_below(d: FloatArray, epsilon: float, sources: IntArray) -> float | None:
-    """One-sided p that the mean of `d` (n,) is under `epsilon`: Student's t over deletions of one of `sources` (n,).
+    """Compute the one-sided p that the mean of `d` (n,) is below `epsilon`: Student's t, clustered by `sources` (n,).
 
-    With a source for each item this is the t test over items.  None under `LEAST_DUELS` items or `LEAST_SOURCES`
-    sources.  Differences that are all equal leave nothing to doubt: p is then 0 or 1.
+    With one item per source this is the t test over items.  None under `LEAST_DUELS` items or `LEAST_SOURCES` sources.
+    If all differences are equal, p is 0 or 1.
     """
     codes = np.unique(sources, return_inverse=True)[1]
     counts, sums = np.bincount(codes), np.bincount(codes, weights=d)

@@ -1,18 +1,16 @@
 """Follow a mean over time, with intervals that hold however often you look.
 
-With *confidence sequences* you may look at a mean after every item.  An interval for a fixed n, computed anew each day,
-misses the true mean sooner or later: a rolling z test alarms on most streams in which nothing changes.  A confidence
-sequence holds it at all n together with its confidence (Robbins 1970; here the asymptotic one of Waudby-Smith,
-Arbour, Sinha, Kennedy and Ramdas 2024, "Time-uniform central limit theory and asymptotic confidence sequences",
-Theorem 2.2)::
+*Confidence sequences* let you look at a mean after every item.  An interval for a fixed n, recomputed each day, misses
+the true mean sooner or later: a rolling z test raises an alarm on most streams without a change.  A confidence sequence
+covers the true mean at all n at once with its confidence (Robbins 1970).  This one is asymptotic (Waudby-Smith, Arbour,
+Sinha, Kennedy and Ramdas 2024, "Time-uniform central limit theory and asymptotic confidence sequences", Theorem 2.2)::
 
     mean ± s·√( 2·(nρ² + 1) / (n²ρ²) · log(√(nρ² + 1) / α) )
 
-ρ is chosen so that the interval is narrowest about one n, which is named beforehand.  n counts *sources*, s is the
-standard deviation of what each adds to the mean: items of one source are not taken for independent ones.
+ρ makes the interval narrowest near one n, chosen beforehand.  n counts *sources*, and s is the standard deviation of
+their contributions to the mean, so items of one source do not count as independent.
 
-Several streams (periods, one after the other) share a level α as α/(k·(k + 1)), k = 1, 2, …, which add up to α however
-many come.
+Several streams (successive periods) share a level α as α/(k·(k + 1)), k = 1, 2, …, which add up to at most α.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ LEAST_STREAM = 30
 
 @dataclass(frozen=True, slots=True)
 class StreamMean:
-    """Mean of a stream's items; `error` is its standard error over `n_sources`, None under two of them."""
+    """Mean of a stream's items; `error` is its standard error over `n_sources` sources, None for fewer than two."""
 
     value: float
     error: float | None
@@ -42,9 +40,9 @@ class StreamMean:
         return {"value": self.value, "n_sources": self.n_sources}
 
     def radius(self, alpha: float, best_at: int) -> float | None:
-        """Half the width of the confidence sequence at 1 − `alpha`, narrowest at about `best_at` sources.
+        """Return half the width of the confidence sequence at 1 − `alpha`, narrowest at about `best_at` sources.
 
-        None before `LEAST_STREAM` sources.  `alpha` in (0, 1).
+        None under `LEAST_STREAM` sources.  `alpha` in (0, 1).
         """
         if self.n_sources < LEAST_STREAM or self.error is None:
             return None
@@ -56,7 +54,7 @@ class StreamMean:
         return self.error * math.sqrt(n * width)
 
     def half_width(self, alpha: float) -> float | None:
-        """Half the width of the t interval at confidence 1 − `alpha`, for a stream that has ended; None as `radius`."""
+        """Return half the width of the t interval at 1 − `alpha` for a finished stream; None as in `radius`."""
         if self.n_sources < LEAST_STREAM or self.error is None:
             return None
         return t_quantile(self.n_sources - 1, (1.0 - CONFIDENCE) / alpha) * self.error
@@ -72,5 +70,5 @@ def stream_mean(values: FloatArray, sources: IntArray) -> StreamMean | None:
 
 
 def share_of_level(alpha: float, k: int) -> float:
-    """Share of `alpha` for the `k`-th stream (from 1)."""
+    """Return the share of level `alpha` for the `k`-th stream (from 1)."""
     return alpha / (k * (k + 1))

@@ -1,24 +1,25 @@
-"""Corrected means of systems, next to labels alone and judge alone, and the differences between systems.
+"""Estimate corrected means of systems from labels and verdicts, and the differences between systems.
 
-The judge's mean over all the items it scored is precise and biased; the mean of the labels is unbiased and imprecise.
-The corrected mean combines both (PPI++: Angelopoulos, Duchi and Zrnic 2023, "PPI++: Efficient Prediction-Powered
+The judge's mean over all scored items is precise but biased; the mean of the labels is unbiased but imprecise. The
+corrected mean combines both (PPI++: Angelopoulos, Duchi and Zrnic 2023, "PPI++: Efficient Prediction-Powered
 Inference", section 4).  Over n labelled and N unlabelled items of a system, with labels Y and verdicts f,
 
     θ = mean over labelled of (Y − λ·(f − f̄)),   f̄ = mean of f over unlabelled
     variance = var(Y − λf) / n + λ²·var(f) / N
     λ = cov(Y, f) / ((1 + n/N)·var f), clipped to [0, 1]
 
-Departures, each of which held its level better in simulation:
+Departures from the paper, each with better coverage in simulation:
 
-- **by source**: var and cov are those of the sums of each source, var f is taken over all judged items, and quantiles
-  are Student's with the smaller number of sources − 1 degrees of freedom, and one less for λ.  A source may hold
-  labelled and unlabelled items, of one system or several; their covariance counts.
-- **λ leave-one-source-out**: each label is corrected with a λ that the other sources chose, so θ has no bias at any n.
-- **another scale**: verdicts off the human scale go through increasing maps, each fitted on other folds of sources
-  than those it is applied to (cross-prediction: Zrnic and Candès 2024), centred on the unlabelled mean of its own map.
+- **by source**: var and cov are those of sums by source, and var f is over all judged items.  Quantiles are Student's
+  with the smaller number of sources − 1 degrees of freedom, and one less for λ.  A source may have labelled and
+  unlabelled items, of one system or several; their covariance counts.
+- **λ leave-one-source-out**: each label is corrected with a λ estimated on the other sources, so θ is unbiased at any
+  n.
+- **another scale**: verdicts off the human scale are mapped to it by increasing maps, each fitted on other folds of
+  sources (cross-prediction: Zrnic and Candès 2024), and centred on the unlabelled mean of their own map.
 
-Labels have to be a random draw of what was judged; items whose labels chose or fitted the judge are to be left out
-beforehand, labels and verdicts alike.
+Labels must be a random sample of the judged items.  Leave out items whose labels chose or fitted the judge beforehand,
+labels and verdicts alike.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from core.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class MeanEstimate:
-    """A mean within the human scale.  None is undefined; `reason` says why a value or its interval is missing."""
+    """A mean within the human scale; None is undefined, and `reason` says why a value or interval is missing."""
 
     value: float | None
     interval: Interval | None = None
@@ -53,11 +54,11 @@ class MeanEstimate:
 
 @dataclass(frozen=True, slots=True)
 class SystemMean:
-    """Mean of one system: `corrected` next to `labels_only` and `judge_only`, the naive mean of its verdicts.
+    """Mean of one system: `corrected`, compared with `labels_only` and `judge_only` (the plain mean of its verdicts).
 
     `n_labelled` items have a label, `n_judged` a verdict, `n_both` both.  `weight` is the mean λ.  `n_effective` is the
-    number of labels that alone would give an interval as narrow as the corrected one.  `note` explains the corrected
-    mean to its readers.
+    number of labels that would alone give an interval as narrow as the corrected one.  `note` explains the corrected
+    mean to readers.
     """
 
     name: str
@@ -79,8 +80,8 @@ class SystemMean:
 class SystemDifference:
     """Corrected mean of system `a` minus that of `b`; effects of shared sources cancel.
 
-    `interval` is the 95 % one of this pair alone.  `p` is two-sided, `p_holm` corrected over the pairs of the table;
-    None under 8 sources, with `reason`.
+    `interval` is the 95 % interval of this pair alone.  `p` is two-sided, `p_holm` is corrected over the pairs of the
+    table; both None under 8 sources, with `reason`.
     """
 
     a: str
@@ -97,11 +98,11 @@ class SystemDifference:
 
 @dataclass(frozen=True)
 class SystemMeans:
-    """Means of all systems, and every pair of those with a corrected mean.
+    """Means of all systems, and the differences of all pairs with a corrected mean.
 
-    `correlation` is Pearson's of verdicts with labels within systems, over `n_both` items of `n_sources` sources, None
-    where undefined; `p_correlation` is the one-sided p of none or a negative one.  `mapped`: verdicts were mapped to
-    the human `scale`.
+    `correlation` is Pearson's r of verdicts with labels within systems, over `n_both` items of `n_sources` sources,
+    None if undefined.  `p_correlation` is its one-sided p against no or a negative correlation.  `mapped`: verdicts
+    were mapped to the human `scale`.
     """
 
     systems: tuple[SystemMean, ...]
@@ -116,7 +117,7 @@ class SystemMeans:
 
     @property
     def corrected(self) -> tuple[SystemMean, ...]:
-        """The systems with a corrected mean, highest first."""
+        """The systems with a corrected mean, the highest first."""
         known = [(system.corrected.value, system) for system in self.systems if system.corrected.value is not None]
         return tuple(system for _, system in sorted(known, key=lambda pair: -pair[0]))
 
@@ -140,21 +141,21 @@ LEAST_LABELS = 10
 """Fewest items of a system with label and verdict for a corrected mean; they come from `LEAST_SOURCES` sources."""
 
 MOST_WIDER = 1.05
-"""Where the corrected interval is more times as wide as that of the labels alone, the labels alone are used."""
+"""If the corrected interval is more than this many times as wide as that of labels alone, labels alone are used."""
 
 LOPSIDED_FROM = 0.6
 """Share of a system's labels at their highest or lowest value from which t intervals are too short, because few labels
 seldom include a rare other.  Intervals are then those of the labels and a part of one more label at the far end."""
 
 FAR_LABEL = 0.5
-"""That part: in simulation a whole label was wider than needed, a quarter too short."""
+"""Share of one more label: in simulation a whole label was too wide, a quarter too short."""
 
 SHOWN_AT = 0.015
 """Largest p, corrected over the pairs, with which systems are said to differ.  Together with all claims about the judge
 itself, false claims then occur in at most 5 % of simulated golden sets."""
 
 MOST_COMPARED = 60
-"""Most systems that are compared in pairs: 1,770 pairs."""
+"""Most systems to compare in pairs: 1,770 pairs."""
 
 MOST_FOLDS = 30
 """Folds of sources behind the maps to the human scale: up to so many sources each is a fold of its own."""
@@ -173,9 +174,9 @@ LABELS_ALONE = "here the verdicts would widen the interval, so only the labels c
 
 @dataclass(frozen=True, eq=False)
 class JudgedItems:
-    """Items judged or labelled: `labels` and `scores` (n,) with NaN for none, codes of `sources` and `systems` (n,).
+    """Items with verdicts or labels: `labels` and `scores` (n,), NaN for none, codes of `sources` and `systems` (n,).
 
-    Codes of systems are places in `names`, those of sources any whole numbers from 0; `scale` is that of the labels.
+    Codes of systems index `names`, those of sources are any whole numbers from 0; `scale` is that of the labels.
     """
 
     labels: FloatArray
@@ -201,7 +202,8 @@ class JudgedItems:
 class SourceMean:
     """A mean with its variance by source: the sum of squares of `parts`, one for each of the `sources` (n,).
 
-    NaN for no items.  `freedom` are degrees of freedom; `extra` is a further standard error that no two systems share.
+    NaN without items.  `freedom` are degrees of freedom; `extra` is an additional standard error that no two systems
+    share.
     """
 
     value: float
@@ -212,7 +214,7 @@ class SourceMean:
 
     @classmethod
     def of(cls, values: FloatArray, sources: IntArray) -> SourceMean:
-        """Compute the plain mean of `values` (n,), whose items come from `sources` (n,)."""
+        """Compute the plain mean of `values` (n,) of items from `sources` (n,)."""
         names, place = np.unique(sources, return_inverse=True)
         mean, n = float(values.mean()) if values.size else np.nan, names.size
         scale = np.sqrt(n / (n - 1)) / values.size if n > 1 else 0.0
@@ -220,25 +222,26 @@ class SourceMean:
 
     @property
     def error(self) -> float:
-        """The standard error; NaN for one source, or values that do not differ."""
+        """Standard error; NaN for one source, or equal values."""
         error = float(np.hypot(np.sqrt((self.parts**2).sum()), self.extra))
         return error if self.freedom >= 1 and error > ROUNDING else np.nan
 
     @property
     def reach(self) -> float:
-        """Half the width of the 95 % interval; NaN without one."""
+        """Half the width of the 95 % interval; NaN if there is none."""
         return self.error * t_quantile(self.freedom) if self.freedom >= 1 else np.nan
 
     def lengthened(self, like: SourceMean, scale: Scale) -> SourceMean:
-        """Add `FAR_LABEL` of one more source than `like` has, its labels at the farther end of the scale from there.
+        """Widen the interval as if `FAR_LABEL` of one more source lay at the far end of the scale.
 
-        With n sources that adds √(part / (n² − 1)) times as far to the standard error.
+        Sources are counted, and the distance is measured, as in `like`.  With n sources that adds √(part / (n² − 1))
+        times the distance to the standard error.
         """
         n, far = like.freedom + 1, max(like.value - scale.low, scale.high - like.value)
         return replace(self, extra=far * np.sqrt(FAR_LABEL / (n**2 - 1.0))) if n > 1 else self
 
     def estimate(self, reason: str, scale: Scale) -> MeanEstimate:
-        """Cut the mean and its interval off at the ends of `scale`; `reason` says why there is no value."""
+        """Clip the mean and its interval to `scale`; `reason` says why there is no value."""
         if np.isnan(self.value):
             return MeanEstimate(None, None, reason)
         bounded = min(max(self.value, scale.low), scale.high)
@@ -254,16 +257,17 @@ def _interval(value: float, half: float, freedom: int) -> Interval:
 def powered_mean(
     labels: FloatArray, scores: FloatArray, sources: IntArray, others: FloatArray, others_from: IntArray
 ) -> tuple[SourceMean, float]:
-    """Correct `labels` (n,) with `scores` (n,) of the same items and `others` (N,) of items without a label.
+    """Estimate a mean from labels, corrected with scores of labelled and unlabelled items.
 
-    Scores are taken less the mean of `others`.  Returns the mean λ, too.  Each label's λ is chosen by the other
-    sources.  The covariance is that of the sums of each source about the means of what is left, Σ Y_c·F_c − ȲΣ m_c·F_c
-    − f̄ Σ m_c·Y_c + Ȳf̄ Σ m_c², so that leaving a source out takes its summands away.
+    `labels` and `scores` are (n,) for the same items, `others` (N,) are scores of unlabelled items, and scores are
+    centred on their mean.  Also returns the mean λ.  Each label's λ is estimated on the other sources.  The covariance
+    uses sums by source about the means of the remaining sources: Σ Y_c·F_c − ȲΣ m_c·F_c − f̄ Σ m_c·Y_c + Ȳf̄ Σ m_c², so
+    leaving out a source subtracts its summands.
     """
     _, place, size = np.unique(sources, return_inverse=True, return_counts=True)
     _, place_of_others, size_of_others = np.unique(others_from, return_inverse=True, return_counts=True)
     y, f = np.bincount(place, labels), np.bincount(place, scores)
-    # the variance of the scores of an item, by source, over labelled and unlabelled ones
+    # variance of one item's score, by source, over labelled and unlabelled items
     sizes, sums = np.concatenate([size, size_of_others]), np.concatenate([f, np.bincount(place_of_others, others)])
     n_judged = int(sizes.sum())
     variance = ((sums - sizes * (sums.sum() / n_judged)) ** 2).sum() / n_judged * sizes.size / max(sizes.size - 1, 1)
@@ -300,7 +304,7 @@ def system_means(items: JudgedItems) -> SystemMeans:
         labelled, judged, used = own & items.has_label, own & items.has_score, own & both
         rest, y = judged & ~labelled, labels[labelled]
         alone, of_judge, n_labelled = SourceMean.of(y, items.sources[labelled]), plain[judged], y.size
-        # labels that are mostly alike give intervals that are too short
+        # mostly equal labels give intervals that are too short
         lopsided = bool(n_labelled) and max((y == y.min()).sum(), (y == y.max()).sum()) >= LOPSIDED_FROM * n_labelled
         system = SystemMean(
             name,
@@ -354,9 +358,9 @@ def system_means(items: JudgedItems) -> SystemMeans:
 
 
 def _differences(means: dict[int, SourceMean], systems: list[SystemMean], scale: Scale) -> tuple[SystemDifference, ...]:
-    """All pairs of the systems with `means` (by place), the higher first.
+    """Compare all pairs of the systems with `means` (by place), the higher mean first.
 
-    Values are those of the bounded means, and intervals reach to them.
+    Values are differences of the clipped means, and intervals extend to them.
     """
     from scipy.sparse import csr_matrix
 
@@ -368,7 +372,7 @@ def _differences(means: dict[int, SourceMean], systems: list[SystemMean], scale:
     differences = list[SystemDifference]()
     for i, j in combinations(range(len(chosen)), 2):
         a, b, first, second = means[chosen[i]], means[chosen[j]], systems[chosen[i]], systems[chosen[j]]
-        freedom, gap = min(a.freedom, b.freedom) - 1, a.value - b.value  # two λ were chosen, not one
+        freedom, gap = min(a.freedom, b.freedom) - 1, a.value - b.value  # two λ were estimated, not one
         error = float(np.sqrt(max(covariance[i, i] + covariance[j, j] - 2.0 * covariance[i, j], 0.0)))
         value = (first.corrected.value or 0.0) - (second.corrected.value or 0.0)
         pair = SystemDifference(first.name, second.name, value, None, None, None, ALL_EQUAL)
@@ -388,7 +392,7 @@ def _differences(means: dict[int, SourceMean], systems: list[SystemMean], scale:
 def _worth_within(
     labels: FloatArray, scores: FloatArray, sources: IntArray, systems: IntArray
 ) -> tuple[float | None, float | None]:
-    """Correlate verdicts with labels within systems: Pearson's r, and the one-sided p of none or less.
+    """Correlate verdicts with labels within systems: Pearson's r, and its one-sided p against no correlation.
 
     The p is Student's over sources, of the sum of products of each source.
     """
@@ -406,7 +410,7 @@ def _worth_within(
 
 
 def _too_few(system: SystemMean, n_sources: int) -> str:
-    """Say why a system has no corrected mean; "" for one that may have it."""
+    """Say why a system has no corrected mean; "" if it has one."""
     if system.n_both < LEAST_LABELS:
         have, missing = counted(system.n_both, "label"), counted(LEAST_LABELS - system.n_both, "more label")
         return f"{have} on judged items; a corrected mean needs {LEAST_LABELS} ({missing})"
@@ -419,10 +423,10 @@ def _too_few(system: SystemMean, n_sources: int) -> str:
 
 
 def _centred(items: JudgedItems) -> tuple[FloatArray, FloatArray, bool]:
-    """(n,) scores less the mean over the unlabelled items of their system; (n,) scores; whether they were mapped.
+    """Centre scores on the unlabelled items of their system: (n,) centred, (n,) mapped, and whether they were mapped.
 
-    Scores of another scale go through increasing maps first.  Each label's map is fitted on the other folds of sources.
-    Unlabelled items take the mean of the maps, each as often as its system's labels were corrected with it.
+    Scores on another scale are first mapped by increasing maps.  Each label's map is fitted on the other folds of
+    sources.  Unlabelled items use the mean of the maps, weighted by how often each corrected their system's labels.
     """
     scores, scale, n_systems = items.scores, items.scale, len(items.names)
     both, rest = items.has_score & items.has_label, items.has_score & ~items.has_label
@@ -430,8 +434,8 @@ def _centred(items: JudgedItems) -> tuple[FloatArray, FloatArray, bool]:
     n_rest, n_both = (np.maximum(np.bincount(own, minlength=n_systems), 1) for own in (rest_of, system_of))
     everything = scores[items.has_score]
     low, high = (everything.min(), everything.max()) if everything.size else (scale.low, scale.high)
-    # scores leave the scale, or span less than a quarter of it (0 to 1 next to 0 to 100); a map that was not needed
-    # costs nothing but a little width
+    # map if scores leave the scale, or span less than a quarter of it (0 to 1 on a scale of 0 to 100); an unnecessary
+    # map only widens the interval a little
     if scale.low <= low and high <= scale.high and (low == high or high - low >= 0.25 * (scale.high - scale.low)):
         return scores - (np.bincount(rest_of, scores[rest], n_systems) / n_rest)[items.systems], scores, False
     own, labels = scores[both], items.labels[both]
@@ -457,8 +461,11 @@ def _centred(items: JudgedItems) -> tuple[FloatArray, FloatArray, bool]:
 def _map(
     scores: FloatArray, labels: FloatArray, scale: Scale, everything: FloatArray
 ) -> Callable[[FloatArray], FloatArray]:
-    """Fit the map from the judge's scale; without one, take a straight line from end to end."""
+    """Fit the map from the judge's scale; if none fits, use a straight line from end to end."""
     if fitted := fit_isotonic(scores, labels, scale)[0]:
         return fitted.apply
-    low, width = float(everything.min()), float(np.ptp(everything)) or np.inf  # of equal scores all go to the low end
+    low, width = (
+        float(everything.min()),
+        float(np.ptp(everything)) or np.inf,
+    )  # if all scores are equal, they map to the low end
     return lambda values: scale.low + (values - low) / width * (scale.high - scale.low)
