@@ -544,9 +544,8 @@ def _kendall_of_the_rest(x: FloatArray, y: FloatArray, by: IntArray, n_rows: int
     if x.size > BALANCE_LIMIT:
         rests = (by != row for row in range(n_rows))
         return np.array([float(kendall(x[rest], y[rest])) for rest in rests])
-    gone, inside = np.zeros(
-        (2, n_rows + 1)
-    )  # concordant minus discordant pairs without an item; with two items left out
+    # concordant minus discordant pairs: with one item left out, with both items left out
+    gone, inside = np.zeros((2, n_rows + 1))
     for row in range(n_rows + 1):
         own = np.flatnonzero(by == row)
         signs = [
