@@ -148,7 +148,7 @@ class LoadedJudge(ABC):
         """
 
     def close(self) -> None:  # noqa: B027 - a RepEval score has no connections
-        """Release connections.  Safe to call twice."""
+        """Release connections. Safe to call twice."""
 
     def score_frame(self, frame: pd.DataFrame, *, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
         """Return a copy of `frame` with the columns `ADDED` appended, in the same order and with the same index.
@@ -235,7 +235,7 @@ class RowJudge(LoadedJudge):
     def _scored(
         self, items: Sequence[Item], *, explain: bool, intervals: bool, on_progress: OnProgress | None
     ) -> Sequence[Verdict]:
-        """Return one verdict per item. There is at least one item, and no item lacks a required part."""
+        """Return one verdict per item. The caller passes at least one item, and all items have the required parts."""
 
     def score(
         self,

@@ -159,11 +159,11 @@ class Judge(Protocol):
         return ()
 
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
-        """Return the judge prepared on calibration items without labels, such as with fitted feature scaling."""
+        """Prepare the judge on calibration items without labels, such as by fitting feature scaling, and return it."""
         return self
 
     def made_ready(self, task: Task, items: Sequence[Item], *, writes_steps: bool = False) -> tuple[Judge, Prepared]:
-        """Return the judge prepared on calibration items, and the cost.
+        """Prepare the judge on calibration items; return it and the cost.
 
         With `writes_steps` its model writes evaluation steps. Raises UsageError if the judge cannot write steps.
         """

@@ -315,7 +315,7 @@ class LLMJudge(Judge):
         return text, problem, self._note_sent(replies)
 
     def made_ready(self, task: Task, items: Sequence[Item], *, writes_steps: bool = False) -> tuple[LLMJudge, Prepared]:
-        """Return the prepared judge and the cost.
+        """Prepare the judge; return it and the cost.
 
         With `writes_steps` its model writes evaluation steps, unless it has some. Raises JudgeError if the steps are
         unusable, and UsageError if the style shows references but no item has any.

@@ -562,8 +562,8 @@ class Asking:
         style: None for the judge's default style.
         writes_steps: Let the model write evaluation steps before the first score, unless the style has some.
         effort: Reasoning effort, such as "low".
-        extra: JSON object with additional fields of each request, such as {"chat_template_kwargs": {"enable_thinking":
-            false}}.
+        extra: Additional fields of each request, as a JSON object, such as
+            {"chat_template_kwargs": {"enable_thinking": false}}.
 
     Raises:
         UsageError: An option is not allowed.

@@ -120,7 +120,7 @@ class Adjudicated(Entry):
 
 @dataclass(frozen=True)
 class LabelsFrozen(Entry):
-    """A log entry: the labels of a pass became a golden set. The subject is the golden set."""
+    """A log entry: the labels of a pass were saved as a new golden set (the subject)."""
 
     kind = "labels frozen"
     does = "froze the labels of {0.name}"
@@ -357,7 +357,10 @@ def still_rating(
 
 @dataclass(frozen=True)
 class AnchorsSet(Entry):
-    """A log entry: level descriptions of an aspect. The subject is the golden set, and the newest entry counts."""
+    """A log entry with the level descriptions of an aspect.
+
+    The subject is the golden set, and the newest entry counts.
+    """
 
     kind = "anchors"
     does = "described the levels of the scale"

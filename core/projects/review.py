@@ -1,8 +1,8 @@
 """Review the open points of an aspect, with votes and decisions.
 
-Open points are proposals of refinement rounds, edits that no judge version follows yet, and triaged items. Items count
-if somebody picked them or called them ambiguous or wrongly labelled. All participants see the first point. Votes stay
-hidden until everybody who joined has voted. A reviewer decides, and the log records the decision with its reason.
+Open points are proposals of refinement rounds, edits that no judge version follows yet, and triaged items. Such an item
+was picked, or called ambiguous or wrongly labelled. All participants see the first point. Votes stay hidden until
+everybody who joined has voted. A reviewer decides, and the log records the decision with its reason.
 """
 
 from __future__ import annotations

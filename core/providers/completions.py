@@ -177,7 +177,7 @@ class Provider(Protocol):
 
 
 class ClosedProvider:
-    """A provider that returns cached replies of an endpoint and never sends a request."""
+    """A provider that refuses all requests, so that only cached replies of the endpoint can be used."""
 
     def __init__(self, endpoint: str, why: ConsentError) -> None:
         self.endpoint, self.why = endpoint, why

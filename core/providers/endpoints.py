@@ -1,7 +1,7 @@
 """Endpoint settings: base URLs, the endpoint file, and which keys and headers go to which host.
 
-URLs are parsed once and strictly. A URL that two parsers could read as different hosts is refused (user names,
-backslashes, blanks, non-ASCII letters, ``%`` in the host).
+URLs are parsed once and strictly. A URL is refused if two parsers could read it as different hosts. Examples are user
+names, backslashes, blanks, non-ASCII letters, and ``%`` in the host.
 
 The endpoint file (`endpoints.yaml`) belongs to the owner of this installation. It names environment variables and never
 holds secrets. Errors never repeat text that may be a secret.
@@ -225,7 +225,7 @@ class EndpointFile(BaseModel):
 
 
 def read_endpoint_file(path: Path) -> EndpointFile:
-    """Read and validate an endpoint file. Raises UsageError with the path of the faulty field and what is allowed."""
+    """Read and validate an endpoint file. Raises UsageError, which names the invalid field and the allowed values."""
     try:
         return EndpointFile.model_validate(yaml.safe_load(path.read_text("utf-8")) or {})
     except OSError as error:

@@ -1,9 +1,9 @@
 """Run a causal language model in this process, to generate replies or read the probabilities of ratings.
 
-If a request has `numbers`, the reply is the probability of each number as the next token. This takes one forward pass
-and is more informative than one generated rating (the expected score of G-Eval). Prompts with a common prefix, such as
-one item under several criteria, share its keys and values. All other requests use `generate`. The model is loaded with
-the first request.
+If a request has `numbers`, the reply is the probability of each number as the next token. This takes one forward pass,
+and the expected score (G-Eval) is more informative than one generated rating. Prompts with a common prefix, such as one
+item under several criteria, share its keys and values. All other requests use `generate`. The model is loaded with the
+first request.
 """
 
 from __future__ import annotations

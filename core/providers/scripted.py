@@ -1,7 +1,7 @@
 """A scripted language model for tests and demos, with deterministic replies and no network.
 
 `reply_to` measures simple properties of the text, and the words of the criteria select which of them count. So some
-criteria agree with raters better than others, and a calibration has something to find. It is no real judge of texts.
+criteria agree with raters better than others, and a calibration has something to find. It does not really judge texts.
 """
 
 from __future__ import annotations

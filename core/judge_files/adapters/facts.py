@@ -227,7 +227,7 @@ def unused(form: str, texts: Iterable[str]) -> str:
 
 
 def body_of(name: str) -> str:
-    """Return the fixed text of a generated file by name."""
+    """Return the fixed part of the generated file called `name`."""
     return (BODIES / f"{name}.txt").read_text(encoding="utf-8")
 
 
