@@ -1,6 +1,6 @@
 """Negative controls: texts spoiled on purpose, judged next to their originals.
 
-A judge that prefers a text with changed numbers, or the answer to another question, does not read what it rates.
+A judge that prefers a text with changed numbers, or the answer to another question, does not read the texts.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """How often the judge prefers the spoiled text, of `n` scored pairs from `n_sources` sources.
+    """Share of `n` scored pairs, from `n_sources` sources, in which the judge prefers the spoiled text.
 
-    `preferred` is the share from 0 to 1; equal scores count half.  It is None without a pair, and `interval` is None
+    `preferred` is the share from 0 to 1; equal scores count half.  It is None without pairs, and `interval` is None
     under `LEAST_SOURCES` sources, with the `reason`.  `n_unscored` pairs lack a score.
     """
 
@@ -42,7 +42,7 @@ class Control:
 
 
 def spoiled(kind: ControlKind, item: Item, others: Sequence[Item], generator: np.random.Generator) -> Item | None:
-    """Spoil the text of `item`; None if that cannot be done.  `others` are the items of other sources."""
+    """Spoil the text of `item`; None if impossible.  `others` are items of other sources."""
     text = item.target
     if kind == "another source's text":
         if not others:
@@ -55,7 +55,7 @@ def spoiled(kind: ControlKind, item: Item, others: Sequence[Item], generator: np
         del sentences[int(generator.integers(len(sentences)))]
         text = " ".join(sentences)
     elif kind == "numbers changed":
-        # a digit more, so that no number stays as it was, whatever it is
+        # append a digit, so that every number changes
         text = _NUMBER.sub(lambda number: number[0] + str(generator.integers(1, 10)), text)
     else:
         text = f"{text}\n\n{text}"
@@ -65,14 +65,14 @@ def spoiled(kind: ControlKind, item: Item, others: Sequence[Item], generator: np
 def spoiled_pairs(
     golden: GoldenSet, aspect: str, positions: Sequence[int], *, n: int = 30, seed: int = 0
 ) -> list[tuple[ControlKind, Item, Item]]:
-    """Draw up to `n` items, and spoil each in every way that it allows: kind, original, spoiled.
+    """Draw up to `n` items, and spoil each in every possible way: kind, original, spoiled.
 
     Args:
         golden: Items of single texts, with labels of `aspect`.
-        positions: Items to draw from, such as those that the judge was calibrated on.  Only the better half by label
-            is spoiled: a text that raters call bad can hardly become worse.
-        n: Items drawn.
-        seed: Of the draw and of what is spoiled.
+        positions: Items to draw from, such as those that the judge was calibrated on.  Only the better half by label is
+            spoiled, because a bad text can hardly become worse.
+        n: Number of items to draw.
+        seed: Seed of the draw and of the changes.
 
     Raises:
         GoldenError: There are pairs instead of single texts, or no labelled item among `positions`.
@@ -98,7 +98,7 @@ def spoiled_pairs(
 
 
 def items_of(pairs: Sequence[tuple[ControlKind, Item, Item]]) -> list[Item]:
-    """List the originals and the spoiled texts of `pairs`, each once: what the judge is asked about."""
+    """List the distinct originals and spoiled texts of `pairs`, for the judge to score."""
     return list({item.item_id: item for _, original, worse in pairs for item in (original, worse)}.values())
 
 
@@ -113,8 +113,8 @@ def negative_controls(
 ) -> tuple[Control, ...]:
     """Spoil up to `n` texts in each way, and count how often the judge scores the spoiled text higher.
 
-    `score` is the judge.  It is asked once, for all originals and all spoiled texts.  The other arguments and the
-    errors are those of `spoiled_pairs`.
+    `score` is the judge's function.  It is called once, with all originals and spoiled texts.  The other arguments and
+    the errors are those of `spoiled_pairs`.
     """
     pairs = spoiled_pairs(golden, aspect, positions, n=n, seed=seed)
     scores = {verdict.item_id: verdict.value for verdict in score(items_of(pairs)) if isinstance(verdict, Scored)}
@@ -134,8 +134,8 @@ def _control(kind: ControlKind, pairs: Sequence[tuple[Item, Item]], scores: dict
     share = float(wins.mean())
     if n_sources < LEAST_SOURCES:
         return Control(kind, len(both), n_sources, lost, share, None, TOO_FEW)
-    # Wilson's interval (1927) for as many independent pairs as the spread over sources says, at most one per pair;
-    # where all pairs agree there is no spread, and each source counts once
+    # Wilson's interval (1927) at the effective number of independent pairs, from the spread over sources;
+    # if all pairs agree there is no spread, and each source counts once
     error = clustered_error((wins - share) / len(both), sources)
     n = min(share * (1.0 - share) / error**2, len(both)) if error > 0 else n_sources
     t = t_quantile(n_sources - 1)

@@ -18,7 +18,7 @@ from core.records import GoldenSet, IntArray, Item
 from core.stats.system_means import REPEATED, JudgedItems, SystemMeans, system_means
 
 UNNAMED = "the whole set"
-"""Name of the one system where none is named."""
+"""Name of the only system if none is named."""
 
 NO_SYSTEM = "verdicts on items with an unknown system"
 SEEN = "items that the judge was calibrated on"
@@ -36,9 +36,9 @@ def judged_items(
 ) -> tuple[JudgedItems, dict[str, int]]:
     """Join the labels of `golden` on `aspect` with the scores of `rows` on its items and any others.
 
-    System and source of an item are those of the golden set, else of the row; an item without a source is one of its
-    own.  Items at the positions `seen`, whose labels chose or fitted the judge, are left out.  Also returns how many
-    items are not fully used, by reason.
+    System and source of an item come from the golden set, otherwise from the row; an item without a source is its own
+    source.  Items at the positions `seen`, whose labels chose or fitted the judge, are left out.  Also counts the items
+    that are not fully used, by reason.
     """
     row_of = {item_id: row for row, item_id in enumerate(rows.item_ids)}
     labels, left = golden.labels(aspect), frozenset(seen)
@@ -80,7 +80,7 @@ def judged_items(
 
 
 def _one_source_per_text(sources: IntArray, items: Sequence[Item]) -> tuple[IntArray, int]:
-    """Join sources (n,) that share a text, and count the items that repeat a text of another source."""
+    """Join `sources` (n,) that share a text, and count the items with the same text as another source."""
     with_text = ((k, item) for k, item in enumerate(items) if item.target)
     pairs = np.array([(sources[first], sources[again]) for again, first in repeated_texts(with_text)])
     apart = pairs[:, 0] != pairs[:, 1] if pairs.size else np.zeros(0, dtype=np.bool_)
@@ -96,7 +96,7 @@ def _one_source_per_text(sources: IntArray, items: Sequence[Item]) -> tuple[IntA
 
 @dataclass(frozen=True)
 class EstimatedMeans:
-    """Corrected `means` of all systems on `aspect`; `left_out` counts what is not, or not fully, used, by reason."""
+    """Corrected `means` of all systems on `aspect`; `left_out` counts items not (fully) used, by reason."""
 
     aspect: str
     means: SystemMeans
@@ -122,10 +122,9 @@ def estimate_means(
 
     Args:
         golden: Items with labels.
-        verdicts: Verdicts on its items and any number of others, whose system and source are columns of the file.
+        verdicts: Verdicts on its items and any number of others, whose file has columns for system and source.
         aspect: The aspect of the labels.
-        judge_file: The file of the judge; items whose texts it was calibrated on are left out, as are items that the
-            verdicts mark.
+        judge_file: The file of the judge; its calibration items are left out, as are the items that the verdicts mark.
         all_items: Keep those items, which is optimistic.
 
     Raises:

@@ -1,15 +1,15 @@
-"""Examine one judge: where it fails, and its biases.
+"""Find where a judge fails, and its biases.
 
-Every claim rests on a test, and all tests of an examination are corrected together (Holm), at half of the 5 %: the
-other half belongs to the comparison with the regression (`core.stats.alignment`).  On data without anything to find,
-the chance of any claim is at most 5 % (`tests/core/comparison/test_false_claims.py`).
+Every claim rests on a test.  All tests of an examination are corrected together (Holm) at 2.5 %; the other 2.5 % belong
+to the comparison with the regression (`core.stats.alignment`).  If there is nothing to find, the chance of any claim is
+at most 5 % (`tests/core/comparison/test_false_claims.py`).
 
 *Where it fails.* Items are divided by the judge's score, by system and by length.  Only errors are tested: alignment
-inside a part falls with the range of the part (`core.stats.judge_flaws`).  A part is worse if its error, compared with
-that of an equally good judge, exceeds that of the other parts of its division.
+inside a part falls with the range of the part (`core.stats.judge_flaws`).  A part is worse if its excess error over an
+equally good judge is larger than in the other parts of its division.
 
-*Biases.* Raters may prefer longer texts too, so only what goes beyond the labels is a bias.  `core.stats.judge_flaws`
-separates that from noise in the scores and in the labels.
+*Biases.* Raters may prefer longer texts too, so only the excess over the labels is a bias.  `core.stats.judge_flaws`
+separates it from noise in scores and labels.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ FAMILIES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Part:
-    """Part of the items, by `division` and `name`, with the judge's `alignment` there, of `n_sources` sources.
+    """Part of the items, by `division` and `name`, with the judge's `alignment` there, from `n_sources` sources.
 
-    `error` is the mean |label − expected label| in points of the scale, `expected` that of a judge that is equally good
-    everywhere.  `difference` is the excess error here minus that of the division's other parts, `interval` widened and
-    `p` corrected for all tests of the examination.  None without a test.
+    `error` is the mean |label − expected label| in points of the scale, `expected` that of an equally good judge.
+    `difference` is the excess error here minus that of the division's other parts, with `interval` and `p` corrected
+    for all tests of the examination; None without a test.
     """
 
     division: Division
@@ -93,7 +93,7 @@ class Part:
 
     @property
     def worse(self) -> bool:
-        """Whether the judge errs significantly more here than in the other parts, by enough to matter."""
+        """Whether errors are significantly larger here than in the other parts, by enough to matter."""
         larger = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA) == "higher"
         least = LEAST_EXCESS * (self.expected or 0.0)
         return larger and self.interval is not None and self.interval.low > least
@@ -106,14 +106,14 @@ class Part:
 class Bias:
     """A bias of the judge: `difference` with its 95 % interval; `p` is corrected for all tests of the examination.
 
-    For length and own family `judge` and `people` are the correlations of scores and labels with it.  `expected` is the
-    judge's correlation if it followed quality alone (a range if the labels' reliability is unknown), and the difference
-    is the excess over it; for a family (its `name`) in standard deviations of the scores.  Differences up to `least`
-    are too small to be called a bias.
+    For length and own family, `judge` and `people` are the correlations of scores and labels with the property.
+    `expected` is the judge's correlation without bias (a range if the labels' reliability is unknown), and the
+    difference is the excess over it.  For a family (its `name`) the difference is in standard deviations of the scores.
+    Differences up to `least` are too small to be called a bias.
 
     For the position in a pair asked in both orders, the difference is the share of preferences for the second text
-    minus one half (a tie is half of a preference).  `flips` is the share of pairs whose verdict changes with the order.
-    `reason` says why there is no value, or no test.
+    minus one half; a tie counts half.  `flips` is the share of pairs whose verdict changes with the order. `reason`
+    says why there is no value, or no test.
     """
 
     kind: BiasKind
@@ -131,7 +131,7 @@ class Bias:
 
     @property
     def shown(self) -> bool:
-        """Whether it is significant and large enough to matter; one against the own family is never reported."""
+        """Whether the bias is significant and large enough to report; one against the own family is never reported."""
         verdict = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA)
         if self.interval is None:
             return False
@@ -145,7 +145,7 @@ class Bias:
 
 @dataclass(frozen=True)
 class Examination:
-    """Result for the judge `name` on `n` unseen items; `overall` is its alignment on all of them.
+    """Weak spots and biases of the judge `name` on `n` unseen items; `overall` is its alignment on all of them.
 
     Every p and interval of a part is corrected for all `n_tests`.  `left_out` maps a missing division to the reason.
     """
@@ -164,7 +164,7 @@ class Examination:
 
     @property
     def worst(self) -> tuple[Part, ...]:
-        """Parts with a significantly larger error than others of their division, the largest excess first."""
+        """Return the parts with significantly larger errors than others of their division, the largest excess first."""
         return tuple(sorted((part for part in self.parts if part.worse), key=lambda part: -(part.difference or 0.0)))
 
     def as_json(self) -> dict[str, Any]:
@@ -175,7 +175,7 @@ class Examination:
 class _Examined:
     """Labelled, unseen items that the judge scored; in `scores` (n,) more is better.
 
-    `ratings` are the single ratings of the items; None if each has one label only.
+    `ratings` are the single ratings of the items; None if each item has only one label.
     """
 
     kind: ItemKind
@@ -190,7 +190,7 @@ def examine_judge(
 ) -> Examination:
     """Examine `judge` on the labelled items that it scored and has not seen.
 
-    `model` names its model if the judge's own name does not: it decides which systems are of its own family.
+    `model` names the judge's model if its name does not; it determines which systems belong to the same family.
     """
     usable = ~np.isnan(golden.labels(aspect)) & ~np.isnan(judge.values)
     usable[list(judge.seen)] = False
@@ -230,9 +230,9 @@ def examine(
 ) -> Examination:
     """Examine `verdicts` on labelled items: alignment by score, system and length, and biases.
 
-    Items whose labels chose or fitted the judge are left out: the verdicts mark them, and `judge_file` knows their
-    texts (`all_items` keeps them).  The judge file also names the model, whose own family's systems are compared with
-    others.  AspectError for an unknown aspect, UsageError without a verdict on a labelled item.
+    Items whose labels chose or fitted the judge are left out, according to marks in the verdicts and texts in
+    `judge_file` (`all_items` keeps them).  The judge file also names the model, for the comparison of its family's
+    systems with others.  AspectError for an unknown aspect, UsageError without a verdict on a labelled item.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     of_items = given.verdicts.of_items(golden.item_ids)
@@ -259,7 +259,7 @@ def examine(
 def _parts(
     of: _Examined, given: FloatArray, measure: Measure
 ) -> tuple[list[Part], list[FloatArray], dict[Division, str]]:
-    """Divide the items in every way: parts, their contrasts (`error_contrasts`), and why a division is missing."""
+    """Divide the items in every way: return parts, `error_contrasts`, and reasons for missing divisions."""
     lengths, unit = text_lengths(of.items)
     divided: dict[Division, tuple[IntArray, list[str]] | str] = {
         "score": _by_number(given, ""),
@@ -285,7 +285,7 @@ def _parts(
 
 def _tested(part: Part, contrast: FloatArray, p: float, n_tests: int, width: float) -> Part:
     value, error, freedom, p_alone = contrast.tolist()
-    # An interval widened for so many looks leaves out 0 where the corrected p is up to `HALF_ALPHA`, and only there
+    # The widened interval excludes 0 exactly if the corrected p is at most `HALF_ALPHA`.
     looks = ALPHA / HALF_ALPHA * (n_tests if p_alone <= 0.0 else max(p / p_alone, 1.0))
     reach = t_quantile(int(freedom), looks) * error
     method = f"jackknife over {part.n_sources:,} sources, t({freedom:.0f}), corrected for {n_tests} tests, like p"
@@ -294,7 +294,7 @@ def _tested(part: Part, contrast: FloatArray, p: float, n_tests: int, width: flo
 
 
 def _by_number(values: FloatArray, unit: str) -> tuple[IntArray, list[str]]:
-    """Divide `values` (n,) into ranges: a code for each, −1 for none, and the names of the ranges."""
+    """Divide `values` (n,) into ranges: return a code for each, −1 for none, and the names of the ranges."""
     codes, names = stretches(values), []
     for k in range(int(codes.max(initial=-1)) + 1):
         low, high = (f"{end:.3g}" for end in (values[codes == k].min(), values[codes == k].max()))
@@ -312,7 +312,7 @@ def _by_system(items: tuple[Item, ...]) -> tuple[IntArray, list[str]] | str:
 
 
 def text_lengths(items: tuple[Item, ...]) -> tuple[FloatArray, str]:
-    """Measure the judged texts, (n,), in words, or in characters for scripts without spaces; and name the unit."""
+    """Measure the judged texts (n,) in words, or characters for scripts without spaces; also return the unit."""
     lengths = np.array([text_length(item.target) for item in items], dtype=np.float64)
     unspaced = sum(is_unspaced(item.target) for item in items)
     return lengths, "characters" if 2 * unspaced > len(items) else "words"
@@ -328,7 +328,7 @@ def pair_lengths(items: tuple[Item, ...]) -> FloatArray:
 
 def _length(of: _Examined) -> Bias:
     lengths, unit = text_lengths(of.items)
-    if of.kind == "pair":  # a high score prefers the second text: how much longer is it?
+    if of.kind == "pair":  # a high score prefers the second text, so measure how much longer it is
         lengths = pair_lengths(of.items)
     if np.unique(lengths).size < 2:
         return Bias("length", name=unit, n=lengths.size, reason="all texts have the same length")
@@ -336,7 +336,7 @@ def _length(of: _Examined) -> Bias:
 
 
 def _leaning(of: _Examined, kind: BiasKind, x: FloatArray, name: str, *, n_behind: int | None = None) -> Bias:
-    """Measure what scores share with `x` (n,) beyond the labels or the ratings behind them; NaN leaves an item out."""
+    """Estimate the correlation of scores with `x` (n,) beyond the labels or ratings; NaN leaves an item out."""
     kept = np.flatnonzero(~np.isnan(x))
     ratings = None if of.ratings is None else of.ratings.at(kept).values
     labels, sources = of.labelled.labels[kept], of.labelled.sources[kept]
@@ -362,9 +362,9 @@ def _leaning(of: _Examined, kind: BiasKind, x: FloatArray, name: str, *, n_behin
 
 
 def _position(of: _Examined, given: FloatArray, turned: FloatArray | None, scale: Scale) -> Bias:
-    """Measure how much more often the judge prefers the second place than the first, by pairs asked in both orders.
+    """Estimate how much more often the judge prefers the second text than the first, from pairs asked in both orders.
 
-    Their verdict `given` is the mean of both orders; `turned` are the scores of the other order, NaN where unknown.
+    The verdict `given` is the mean of both orders; `turned` are the scores of the other order, NaN if unknown.
     """
     if of.kind != "pair":
         return Bias("position", reason="there are no pairs")
@@ -372,7 +372,7 @@ def _position(of: _Examined, given: FloatArray, turned: FloatArray | None, scale
         return Bias("position", reason="no pair was judged in both orders")
 
     def preferred(scores: FloatArray) -> FloatArray:
-        """−1 where the first text is better, 1 where the second is."""
+        """Return −1 if the first text is better, 1 if the second is, 0 for a tie."""
         return np.asarray(np.sign(np.round(scores - (scale.low + scale.high) / 2.0, 9)), dtype=np.float64)
 
     both = ~np.isnan(turned)
@@ -385,7 +385,7 @@ def _position(of: _Examined, given: FloatArray, turned: FloatArray | None, scale
 def _excess(values: FloatArray, sources: IntArray) -> tuple[float, Interval | None, float | None]:
     """Return the mean of `values` (n,) from −½ to ½, its interval by source, and its p against 0.
 
-    Where all are at one end, both follow from the number of sources.
+    If all values are at one end, interval and p follow from the number of sources.
     """
     n_sources, value = int(np.unique(sources).size), float(values.mean())
     if n_sources >= LEAST_SOURCES and abs(value) == 0.5:
@@ -401,7 +401,7 @@ def _excess(values: FloatArray, sources: IntArray) -> tuple[float, Interval | No
 
 
 def family_of(name: str) -> str:
-    """Recognise the model family in a name; "" if none."""
+    """Return the model family in a name; "" if unknown."""
     parts = re.split(r"[^a-z0-9.-]+|(?<=[a-z])-(?=[a-z])", name.lower())
     return next((family for family, known in FAMILIES.items() if any(re.match(known, part) for part in parts)), "")
 

@@ -1,4 +1,4 @@
-"""Match verdicts in any form with the labelled items that did not choose or fit their judge."""
+"""Match verdicts in any form with labelled items, except those that chose or fitted the judge."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ JudgeFiles = Path | str | Sequence[Path | str] | None
 class LabelledVerdicts:
     """Verdicts with their labelled items.
 
-    Items that the judge was calibrated on are among the `items` only if `kept`; `n_calibration` counts them.
-    `seen` are the positions of all items that it must not be measured on, labelled or not.
+    Calibration items of the judge are among the `items` only if `kept`; `n_calibration` counts them. `seen` are the
+    positions of all items excluded from measuring the judge, labelled or not.
     """
 
     verdicts: Verdicts
@@ -45,12 +45,12 @@ class LabelledVerdicts:
 
     @cached_property
     def scores(self) -> FloatArray:
-        """(n_items,), NaN = unscored."""
+        """(n_items,) scores, NaN = unscored."""
         return self.verdicts.aligned(self.item_ids)
 
     @cached_property
     def mapped(self) -> FloatArray | None:
-        """(n_items,) the scores on the raters' scale; None without a map."""
+        """(n_items,) scores mapped to the raters' scale; None without a map."""
         return self.verdicts.of_items(self.item_ids).mapped
 
     @property
@@ -59,7 +59,7 @@ class LabelledVerdicts:
         return self.items.positions[~np.isnan(self.scores)]
 
     def counted(self, found: _Counted) -> _Counted:
-        """Add to `found` how many items that the judge was calibrated on were left out or kept."""
+        """Add to `found` the number of calibration items left out or kept."""
         n = self.n_calibration
         return replace(found, n_calibration_left_out=0 if self.kept else n, n_calibration_kept=n if self.kept else 0)
 
@@ -75,14 +75,11 @@ def labelled_verdicts(
     name: str = "",
     may_be_none: bool = False,
 ) -> LabelledVerdicts:
-    """Match `verdicts` with the labelled items of `golden`, without those whose labels chose or fitted the judge.
+    """Match `verdicts` with the labelled items of `golden`, except those whose labels chose or fitted the judge.
 
-    The verdicts mark those items, and `judge_file` knows their texts; `seen` gives their positions where they are known
-    already.  `all_items` keeps them.  `name` tells one judge from another in messages.
-
-    Raises:
-        AspectError: The golden set has no such aspect.
-        UsageError: No item is left, unless there `may_be_none`.
+    Marks in the verdicts and texts in `judge_file` identify those items, or `seen` gives their positions.  `all_items`
+    keeps them.  `name` identifies the judge in messages.  AspectError if the golden set has no such aspect; UsageError
+    if no item is left, unless there `may_be_none`.
     """
     records, labels = in_records(verdicts, task_of(golden, aspect)), golden.labels(aspect)
     named = np.array([item_id in records.by_id for item_id in golden.item_ids], dtype=np.bool_)
@@ -120,8 +117,9 @@ def calibration_items(
 ) -> IntArray:
     """Find the items whose labels chose or fitted a judge: on these its alignment is optimistic.
 
-    These are the items that `verdicts` mark (or the ids given), and those whose texts the judge files name, including
-    the judges inside a fused one.  Without `map_too` not those whose labels only fitted the map to the raters' scale.
+    These are the items marked in `verdicts` (or the ids given), and those with texts in the judge files, including the
+    judges in a fused judge.  Without `map_too`, items whose labels only fitted the map to the raters' scale are not
+    included.
     """
     marked = (
         {verdict.item_id for verdict in verdicts if verdict.calibration_item}

@@ -1,7 +1,7 @@
-"""The leaderboard: compare judges with the raters and each other on the same items, at one statistic and level.
+"""Rank judges on a leaderboard: compare them with raters and each other on the same items.
 
-The items are labelled, scored by all judges and seen by none; intervals and tests are over sources; p values of
-differences are Holm-corrected over the table.
+The items are labelled, scored by all judges, and seen by none.  All figures are at one statistic and level, intervals
+and tests are over sources, and p values of differences are Holm-corrected over the table.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ MOST_TAKEN = 1 / 3
 
 @dataclass(frozen=True)
 class ItemPool:
-    """The items that every judge is compared on: `positions` (n_common,) into `GoldenSet.items`, ascending.
+    """Items that all judges are compared on: `positions` (n_common,) in `GoldenSet.items`, ascending.
 
-    Of `n_labelled` items `n_seen` are left out because a judge has seen the label, and `n_unscored` more because a
-    judge has no score there.  `unscored` counts for each judge the labelled, unseen items without a score, by reason.
+    Of `n_labelled` items, `n_seen` are left out because a judge has seen the label, and `n_unscored` more because a
+    judge has no score.  `unscored` counts for each judge the labelled, unseen items without a score, by reason.
     """
 
     positions: IntArray
@@ -68,9 +68,9 @@ class ItemPool:
 
 
 def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> ItemPool:
-    """Find the items that `judges` of one aspect and golden set are compared on; there may be none.
+    """Find the items to compare `judges` of one aspect and golden set on; there may be none.
 
-    UsageError without a judge.
+    UsageError without judges.
     """
     if not judges:
         raise UsageError("No judge to compare. Calibrate one, import replies, or compute a metric.")
@@ -91,9 +91,9 @@ def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> 
 
 
 def costly(judges: Sequence[JudgeScores], about: int | None = None) -> tuple[int, ...]:
-    """Find the judges, by place, that would leave too few items: they have seen too many, or have no score there.
+    """Find the judges, by place, that would leave too few items because they have seen or not scored too many.
 
-    Counted are the items that judge `about` scored and has not seen (None: the judge with most of them).
+    Items that judge `about` scored and has not seen are counted (None: the judge with most such items).
     """
     if not judges:
         return ()
@@ -105,7 +105,7 @@ def costly(judges: Sequence[JudgeScores], about: int | None = None) -> tuple[int
 
 
 def usual_level(golden: GoldenSet, aspect: str) -> Level:
-    """Return the level at which `aspect` is usually measured."""
+    """Return the default level for measuring `aspect`."""
     return LabelledItems.of(golden, aspect).usual_level
 
 
@@ -124,10 +124,10 @@ def unique_names(judges: Sequence[JudgeScores]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Row:
-    """One judge of the table; `place` is its place among the judges given.
+    """One judge of the table; `place` is its index among the given judges.
 
     `alignment` is on the items of the comparison, `unscored` as in `ItemPool`.  `people` compares the judge with a
-    rater, both against the mean of the other raters; None without single ratings.
+    rater, each against the mean of the other raters; None without single ratings.
     """
 
     place: int
@@ -139,18 +139,18 @@ class Row:
 
     @property
     def undefined(self) -> bool:
-        """Whether the judge has no alignment here."""
+        """Whether the judge has no alignment on these items."""
         return self.alignment.value is None
 
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Judges compared on the same items, best first, the undefined last.
+    """Judges compared on the same items, best first, undefined ones last.
 
-    `pairwise` is in the order of `rows`; None without a common item, and for one judge alone.  `ceiling` is one rater
-    against the mean of the others.  `problem` says why nothing can be compared, else "".  `planned`: two judges were
-    compared as decided beforehand, with a p that is not corrected over the table.  `bar` compares a plain regression
-    on the same items with each row; None where none could be fitted.
+    `pairwise` is in the order of `rows`; None without a common item, or for a single judge.  `ceiling` is one rater
+    against the mean of the others.  `problem` says why nothing can be compared, or is "".  `planned`: two judges were
+    compared as planned beforehand, with a p that is not corrected over the table.  `bar` compares a plain regression on
+    the same items with each row; None if none could be fitted.
     """
 
     aspect: str
@@ -166,18 +166,18 @@ class Leaderboard:
     bar: RegressionBar | None = None
 
     def row_of(self, place: int) -> int:
-        """Find the row of the judge at `place` among those given."""
+        """Return the row of the judge at index `place` among the given judges."""
         return next(k for k, row in enumerate(self.rows) if row.place == place)
 
     def minus(self, row: int, other: int) -> Difference | None:
-        """Return the difference of two rows, `p` corrected over the table; None where nothing is compared."""
+        """Return the difference of two rows, with `p` corrected over the table; None if nothing is compared."""
         if self.pairwise is None or row == other:
             return None
         p = float(self.pairwise.p_holm[row, other])
         return replace(self.pairwise.pair(row, other), p=None if np.isnan(p) else p)
 
     def with_planned(self, place: int, other: int) -> Leaderboard:
-        """Compare the judges at these places as planned beforehand: by the p of that pair alone."""
+        """Compare the judges at these places as planned beforehand, with the uncorrected p of that pair."""
         if self.pairwise is None:
             return self
         i, j = self.row_of(place), self.row_of(other)
@@ -216,10 +216,11 @@ def compare_table(
     regression: PlainRegression | None = None,
     seed: int = 0,
 ) -> Leaderboard:
-    """Compare `judges` with the raters on `aspect` and with each other, on the items that none has seen and all scored.
+    """Compare `judges` with the raters on `aspect` and with each other, on the items that all scored and none has seen.
 
-    Scores are turned so that more is better.  A `regression` on the same labels is the bar.  Each interval draws from
-    `seed` alone.  Errors as in `item_pool`; without a common item every figure is undefined and `problem` says why.
+    Scores are oriented so that more is better.  A `regression` on the same labels is the reference.  Each interval
+    draws from `seed` alone.  Errors as in `item_pool`; without a common item every figure is undefined and `problem`
+    says why.
     """
     pool = item_pool(golden, aspect, judges)
     everything, at = LabelledItems.of(golden, aspect), pool.positions
@@ -261,7 +262,7 @@ def compare_table(
 def ceiling(golden: GoldenSet, aspect: str, settings: MeasureSettings | None = None) -> Ceiling:
     """Measure how well raters agree on `aspect`: one against the mean of the others, and Krippendorff's alpha.
 
-    AspectError when the golden set holds no single ratings.
+    AspectError if the golden set has no single ratings.
     """
     task = task_of(golden, aspect)
     table, labels = rater_table(golden, aspect), golden.labels(aspect)
@@ -310,9 +311,9 @@ def human_ceiling(
 def annotator_tests(
     golden: GoldenSet, board: Leaderboard, judges: Sequence[JudgeScores], *, epsilon: float
 ) -> tuple[AnnotatorTest | None, ...]:
-    """Run the Alternative Annotator Test for each row of `board`, made of `judges`; empty without single ratings.
+    """Run the Alternative Annotator Test for each row of `board`, made from `judges`; empty without single ratings.
 
-    The judge's labels are its scores mapped to the raters' scale.  None for a judge on its own scale without a map.
+    The judge's labels are its scores mapped to the raters' scale.  None for a judge with its own scale and no map.
     """
     table = _raters(golden, board.aspect)
     if table is None:
@@ -335,7 +336,7 @@ def _raters(golden: GoldenSet, aspect: str) -> RaterTable | None:
 
 
 def _nothing_left(pool: ItemPool) -> str:
-    """Say why no item is left to compare on, and what to do."""
+    """Say why no item is left to compare on, and how to fix it."""
     if not pool.n_labelled:
         return "No item has a label for this aspect."
     return (

@@ -1,4 +1,4 @@
-"""Measure verdicts against raters: alignment, differences, one rater, thresholds, and preferences between systems."""
+"""Measure verdicts against raters: alignment, differences, a rater's place, thresholds, and preferences."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def align(
 ) -> Alignment:
     """Measure the alignment of `verdicts` with the raters on `aspect`, with an interval over sources.
 
-    `verdicts` is a file (verdicts or replies), Verdict records, or scores by item id.  Only items that they name count;
+    `verdicts` is a file (verdicts or replies), Verdict records, or scores by item id.  Only the items in it count;
     those without a score are counted as `n_unscored`.
 
-    Items that the judge was calibrated on are left out and counted (`n_calibration_left_out`).  The verdicts mark them,
-    and `judge_file` names them.  `all_items` keeps them, which is optimistic (`n_calibration_kept`).
+    Calibration items of the judge are left out and counted (`n_calibration_left_out`).  Marks in the verdicts and texts
+    in `judge_file` identify them.  `all_items` keeps them, which is optimistic (`n_calibration_kept`).
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     how = settings or MeasureSettings()
@@ -74,10 +74,10 @@ def align_all(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> AgreementReport:
-    """Compare `verdicts` with the raters in full: each statistic at each level, errors, kappa, classes.
+    """Compare `verdicts` with the raters in full: all statistics and levels, errors, kappa, classes.
 
-    Items, intervals and each alignment are those of `align`.  Errors, kappa and classes use the scores mapped to the
-    raters' scale, if every score has one (`basis`).
+    Items, intervals and alignments are as in `align`.  Errors, kappa and classes use the scores mapped to the raters'
+    scale, if every score has one (`basis`).
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     how, scale = settings or MeasureSettings(), golden.aspects[aspect].scale
@@ -98,8 +98,8 @@ def compare(
     """Test whether judge a agrees better with the raters than judge b, on their common labelled items.
 
     The difference is paired over sources, with no p under 8 of them.  Williams' test always uses Pearson at dataset
-    level and treats items as independent.  The bar is a plain regression on the labels of other sources.  `verdicts_*`
-    are as in `align`, and so are the items left out; `judge_file` may name the files of both judges.  UsageError
+    level and treats items as independent.  The reference is a plain regression on the labels of other sources.
+    `verdicts_*` and the items left out are as in `align`; `judge_file` can name the files of both judges.  UsageError
     without a common item.
     """
     task = task_of(golden, aspect)
@@ -137,9 +137,9 @@ def beside_people(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> BesidePeople:
-    """Compare the judge with a rater, each against the mean of the other raters.
+    """Compare the judge with a rater, each measured against the mean of the other raters.
 
-    Items that the judge was calibrated on are left out as in `align`.  AspectError without single ratings.
+    Calibration items are left out as in `align`.  AspectError without single ratings.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     table, measure = rater_table(golden, aspect), (settings or MeasureSettings()).on(given.items)
@@ -156,10 +156,11 @@ def annotator_test(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> AnnotatorTest:
-    """Run the Alternative Annotator Test, clustered by source if items share sources; `epsilon` as in `core.stats`.
+    """Test whether the judge could replace a rater (Alternative Annotator Test).
 
-    The judge's labels are its scores mapped to the raters' scale, if every score has one.  Items that the judge was
-    calibrated on are left out as in `align`.  AspectError without single ratings.
+    The test is clustered by source if items share sources; `epsilon` as in `core.stats`.  The judge's labels are its
+    scores mapped to the raters' scale, if every score has one.  Calibration items are left out as in `align`.
+    AspectError without single ratings.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     here = rater_table(golden, aspect).at(given.items.positions)
@@ -173,10 +174,10 @@ NO_SYSTEMS = "no pair names both of its systems (columns model_a and model_b)"
 
 @dataclass(frozen=True)
 class Preferences(JsonRecord):
-    """Strengths of systems by raters and, if there are verdicts, by the judge, with how often the two agree.
+    """Strengths of systems by raters and, with verdicts, by the judge, and how often the two agree.
 
-    `n_unknown` pairs do not say which two systems wrote them, `n_itself` are of a system with itself: those count for
-    the agreement alone.
+    `n_unknown` pairs do not name two systems, and `n_itself` pairs compare a system with itself; these count for the
+    agreement only.
     """
 
     by_people: Strengths
@@ -189,7 +190,7 @@ class Preferences(JsonRecord):
 
     @property
     def caution(self) -> str:
-        """The pairs left out of the strengths, in words; "" if none or all are."""
+        """A sentence on the pairs left out of the strengths; "" if none or all are."""
         left_out = {"without two known systems": self.n_unknown, "of one system with itself": self.n_itself}
         known = [f"{counted(n, 'pair')} {why}" for why, n in left_out.items() if n and self.by_people.n]
         return f"The strengths exclude {' and '.join(known)}." if known else ""
@@ -198,9 +199,10 @@ class Preferences(JsonRecord):
 def preferred(
     golden: GoldenSet, aspect: str, scores: FloatArray | None = None, *, seen: Collection[int] = ()
 ) -> Preferences:
-    """`scores` (n_items,) are a judge's, NaN for none; `seen` positions whose labels chose or fitted it.
+    """Rank the systems of pairs by raters and, with `scores` (n_items,; NaN for none), by a judge.
 
-    Strengths by the judge are those of its preferences on all pairs that it scored, labelled or not.
+    `seen` are positions whose labels chose or fitted the judge.  Its strengths use its preferences on all pairs that it
+    scored, labelled or not.
     """
     pairs = [systems_of(item.system_id) for item in golden.items]
     names = sorted({name for pair in pairs if pair for name in pair})
@@ -236,12 +238,11 @@ def choose_threshold(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> YesNo:
-    """Choose the score from which to answer yes; estimate its errors on new items, and the AUC.
+    """Choose the score threshold for yes; estimate its errors on new items, and the AUC.
 
-    A label is a yes at the upper of two steps; on other scales from `yes_from` on.  Items whose labels chose or fitted
-    the judge are left out: the verdicts mark them, and `judge_file` knows their texts (`all_items` keeps them).
-    AspectError for an unknown aspect, UsageError for costs that are not above 0, and for a scale of several steps
-    without `yes_from`.
+    On a scale of two steps, the upper is yes; on other scales, labels from `yes_from` on.  Items whose labels chose or
+    fitted the judge are left out as in `align`, unless `all_items`.  AspectError for an unknown aspect, UsageError for
+    costs that are not above 0, and for a scale of several steps without `yes_from`.
     """
     scale = task_of(golden, aspect).scale
     if yes_from is None and not scale.two_steps:
@@ -273,10 +274,9 @@ def preferences(
 ) -> Preferences:
     """Rank the systems of the pairs in `golden`, by raters and by a judge.
 
-    Strengths by the judge are those of its preferences on all pairs that it scored, labelled or not.  Pairs
-    whose labels chose or fitted the judge are left out of the agreement: the verdicts mark them, and `judge_file` knows
-    their texts (`all_items` keeps them).  UsageError for a golden set that
-    holds no pairs; AspectError for an unknown aspect.
+    The judge's strengths use its preferences on all pairs that it scored, labelled or not.  Pairs whose labels chose or
+    fitted the judge are left out of the agreement as in `align`, unless `all_items`.  UsageError for a golden set
+    without pairs; AspectError for an unknown aspect.
     """
     task_of(golden, aspect)
     if golden.kind != "pair":

@@ -1,13 +1,13 @@
 """Monitor newer texts: read them, score the new ones, score the anchors again, and report what changed.
 
-You may look at the alarm every day: the chance that it is ever false is at most `ALPHA`.  Each period after the
-baseline is compared with the baseline, by intervals whose levels add up (`core.stats.stream_means`).  Half of the
-chance goes to the baseline, which ends before anything is compared with it if periods are days or weeks.  A quarter
-goes to the periods after it, of which the k-th gets its share.  The rest is reserve.
+You may look at the alarm every day: the chance of any false alarm, ever, is at most `ALPHA`.  Each later period is
+compared with the baseline, by intervals whose levels add up (`core.stats.stream_means`).  Half of the chance goes to
+the baseline, which ends before the first comparison if periods are days or weeks.  A quarter is shared among the later
+periods.  The rest is reserve.
 
-Anchors are texts that never change, scored again at every look.  A change of their scores comes from the judge itself:
-another model behind the same name, another server, another temperature.  Every look is compared with the first, item by
-item, at a level that shrinks with the number of looks.
+Anchors are fixed texts that are scored again at every look.  If their scores change, the judge has changed: another
+model behind the same name, another server, another temperature.  Every look is compared with the first, item by item,
+at a level that shrinks with the number of looks.
 
 The output folder holds::
 
@@ -15,7 +15,7 @@ The output folder holds::
     anchors.jsonl    one line per look: when, and the score of every anchor
     monitor.json     the judge file that all of it belongs to
 
-A killed call loses no verdict that was read: new texts are scored with a checkpoint (`core.scoring`).
+An interrupted call loses no verdict that was read, because new texts are scored with a checkpoint (`core.scoring`).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 VERDICTS, ANCHORS, STATE = "verdicts.jsonl", "anchors.jsonl", "monitor.json"
 
 ALPHA = 0.05
-"""Chance of any false alarm, ever; half of it goes to the anchors where there are any."""
+"""Chance of any false alarm, ever; with anchors, half of it goes to them."""
 
 TIMES = ("timestamp", "time", "start_time", "created_at", "request_time", "timestamp_ms", "date", "day", "at")
 """Usual columns for the time when a text was written, the likeliest first."""
@@ -87,7 +87,7 @@ Who = Literal["nobody", "systems", "judge", "inconclusive", "too few texts"]
 class Movement:
     """Mean verdict of a period minus that of the baseline, on the human scale; `reach` is half its interval's width.
 
-    Both are None where undefined, with the `reason`.
+    Both are None if undefined, with the `reason`.
     """
 
     value: float | None
@@ -96,7 +96,7 @@ class Movement:
 
     @property
     def moved(self) -> bool:
-        """Whether the interval leaves out 0."""
+        """Whether the interval excludes 0."""
         return self.value is not None and self.reach is not None and abs(self.value) > self.reach
 
     def as_json(self) -> dict[str, Any]:
@@ -106,9 +106,9 @@ class Movement:
 
 @dataclass(frozen=True)
 class Period(JsonRecord):
-    """A day, week or version of `n` texts, of which `n_unread` have no verdict.
+    """A day, week or version with `n` texts, of which `n_unread` have no verdict.
 
-    `corrected` is its mean on the human scale, estimated from verdicts and labels together; None if no text of any
+    `corrected` is the mean on the human scale, estimated from verdicts and labels together; None if no text of any
     period has a label.  `judged` is the mean of the verdicts alone.  `change` is None in the baseline.
     """
 
@@ -132,10 +132,11 @@ def watch(
     by: By,
     alpha: float,
 ) -> tuple[Period, ...]:
-    """Compare periods, in order, with the baseline: the first ones, until they have `LEAST_STREAM` sources.
+    """Compare periods, in order, with the baseline: the first periods that together have `LEAST_STREAM` sources.
 
-    `times` (n,) are when the texts `items` were written (UTC), None where unknown; `scores` (NaN = unread) and `labels`
-    (NaN = none) are on the human `scale`.  `alpha` is the chance of any false alarm, ever.  UsageError as `periods_of`.
+    `times` (n,) are when the texts `items` were written (UTC), None if unknown; `scores` (NaN = unread) and `labels`
+    (NaN = none) are on the human `scale`.  `alpha` is the chance of any false alarm, ever.  UsageError as in
+    `periods_of`.
     """
     codes, names = periods_of(items, times, by)
     keys = [item.source_id or item.source or f"\0{item.item_id}" for item in items]
@@ -147,7 +148,7 @@ def watch(
     if before is not None:
         known = before.radius(alpha / 2, before.n_sources) if by == "version" else before.half_width(alpha / 2)
     corrected: list[MeanEstimate | None] = [None] * len(names)
-    if labelled.any():  # a period plays the part of a system
+    if labelled.any():  # a period takes the role of a system
         means = system_means(JudgedItems(labels, scores, sources, codes, tuple(names), scale))
         corrected = [system.corrected for system in means.systems]
     periods = []
@@ -162,9 +163,9 @@ def watch(
 
 
 def periods_of(items: Sequence[Item], times: Sequence[datetime | None], by: By) -> tuple[IntArray, list[str]]:
-    """Return the period of each text, (n,), as places in the names of all periods in order.
+    """Return the period of each text (n,), as an index into the names of all periods, in order.
 
-    UsageError for texts without times where periods are days or weeks.
+    UsageError for texts without times if periods are days or weeks.
     """
     if by == "version":
         named = [item.system_id or UNKNOWN for item in items]
@@ -199,10 +200,10 @@ def _movement(before: StreamMean | None, now: StreamMean | None, known: float | 
 
 @dataclass(frozen=True, slots=True)
 class AnchorLook:
-    """Result of the `n`-th look at the anchors: mean score now minus at the first look, on the human scale.
+    """Result of the `n`-th look at the anchors: mean score now minus mean score at the first look, on the human scale.
 
-    `n_items` anchors were read at both; `n_lost` could not be read now.  `interval` is None at the first look, where no
-    score has changed, and under 8 sources; `reason` says which.
+    `n_items` anchors were read at both; `n_lost` could not be read now.  `interval` is None at the first look, if no
+    score has changed, or under 8 sources; `reason` says which.
     """
 
     n: int
@@ -219,7 +220,7 @@ class AnchorLook:
 
     @property
     def most(self) -> float | None:
-        """Largest change of the judge that the anchors allow; None if unknown."""
+        """Largest change of the judge compatible with the anchors; None if unknown."""
         if self.interval is not None:
             return max(abs(self.interval.low), abs(self.interval.high))
         return 0.0 if self.n > 1 and self.change == 0.0 else None
@@ -263,8 +264,8 @@ class MonitorSettings:
     """Settings of `monitor`.
 
     `by` is the unit of the periods.  `anchors` is a golden set that is scored again at every look.  `mapping` is role →
-    column of the texts, with the role ``time`` for when they were written.  `judge` scores with another model than the
-    file's; `accept_edited` accepts a judge file that was changed after its export.
+    column of the texts, with role ``time`` for when they were written.  `judge` replaces the file's model;
+    `accept_edited` accepts a judge file that was changed after its export.
     """
 
     by: By = "day"
@@ -276,10 +277,10 @@ class MonitorSettings:
 
 @dataclass(frozen=True)
 class Monitored:
-    """The periods in order, the look at the anchors (None without anchors), and what was read.
+    """Result of `monitor`: periods in order, the look at the anchors (None without anchors), and counts of texts.
 
-    `alpha` is the chance of any false alarm of the periods, ever.  `left_out` counts what was not read, by reason;
-    `n_new` texts were scored now, `n_known` before.
+    `alpha` is the chance of any false alarm of the periods, ever.  `left_out` counts skipped rows by reason; `n_new`
+    texts were scored now, `n_known` before.
     """
 
     aspect: str
@@ -302,7 +303,7 @@ class Monitored:
 
     @property
     def who(self) -> Who:
-        """Which of systems and judge changed significantly."""
+        """Say whether the systems or the judge changed significantly, or whether that is unknown."""
         if self.look is not None and self.look.moved:
             return "judge"
         changes = [period.change for period in self.periods if period.change is not None]
@@ -340,15 +341,15 @@ def monitor(
 ) -> Monitored:
     """Test whether quality changed in production, and whether the systems or the judge changed.
 
-    Look every day if you like: the chance of any false alarm, ever, is at most 5 %.  `traffic` are tables of texts,
-    some with raters' labels in the column ``human_<aspect>``; no text is scored twice with the same `out`.  `replies`
-    answers requests on texts; anchors are always scored anew.
+    You may look every day: the chance of any false alarm, ever, is at most 5 %.  `traffic` are tables of texts, some
+    with raters' labels in the column ``human_<aspect>``; no text is scored twice with the same `out`.  `replies` is the
+    reply cache for texts; anchors are never read from a cache.
 
     Raises:
         GoldenError: A file cannot be read, or its labels are off the judge's scale.
         JobError: The folder belongs to another judge.
         UsageError: Texts without times where periods are days or weeks.
-        JudgeError, ProviderError: As the judge raises them; everything read until then is kept.
+        JudgeError, ProviderError: From the judge; verdicts read before the error are kept.
     """
     from core.data import load_golden
     from core.judge_files.documents import kept_columns
@@ -360,7 +361,7 @@ def monitor(
         task, kept, given = judge.task, kept_columns(judge.card), read_map(how.mapping)
         _claim(folder, file, how.judge)
         items, times, labels, left_out = read_traffic(paths, task.aspect, given, kept)
-        periods_of(items, times, how.by)  # before anything is paid
+        periods_of(items, times, how.by)  # before any paid request
         seen = calibration_digests(judge.card)
         labels[[k for k, item in enumerate(items) if text_digest(item) in seen]] = np.nan
         off = labels[~np.isnan(labels) & ((labels < task.scale.low) | (labels > task.scale.high))]
@@ -395,12 +396,12 @@ def monitor(
 
 
 def _on_scale(calibrated: float | None, score: float | None) -> float | None:
-    """Return a score on the human scale, if the judge has a map; else as it is."""
+    """Return a score on the human scale if the judge has a map, otherwise the score itself."""
     return score if calibrated is None else calibrated
 
 
 def text_key(item: Item) -> str:
-    """Hash a text, whoever wrote it."""
+    """Hash a text, ignoring which system wrote it."""
     texts = [item.source, item.context, item.target, list(item.references)]
     return content_digest("text", texts).partition(":")[2]
 
@@ -411,11 +412,11 @@ def text_key(item: Item) -> str:
 def read_traffic(
     paths: Sequence[Path], aspect: str, given: Mapping[str, str], kept: Mapping[str, str]
 ) -> tuple[list[Item], list[datetime | None], FloatArray, dict[str, int]]:
-    """Read the texts of all `paths` in their order, when each was written, its mean label (NaN for none), and how many
-    rows were left out, by reason.
+    """Read the texts of all `paths` in order, with their times, mean labels (NaN for none), and skipped rows.
 
-    `given` is role → column; each file has some of these columns.  `kept` is as in `load_golden`.  UsageError for a
-    given column that is in no file.  GoldenError for a file that cannot be read, or without a text in any file.
+    Skipped rows are counted by reason.  `given` is role → column; each file has some of these columns.  `kept` is as in
+    `load_golden`.  UsageError for a given column that is in no file.  GoldenError for a file that cannot be read, or if
+    no file has a text.
     """
     read: dict[str, tuple[Item, datetime | None]] = {}
     labels: dict[str, list[float]] = defaultdict(list)
@@ -467,7 +468,7 @@ def read_traffic(
 
 
 def time_in(cell: Any) -> datetime | None:
-    """Parse a moment in UTC: ISO text, seconds or milliseconds since 1970, a day; None for anything else."""
+    """Parse a time in UTC: ISO text, a date, or seconds or milliseconds since 1970; None for anything else."""
     try:
         if isinstance(cell, datetime):
             moment = cell
@@ -484,7 +485,7 @@ def time_in(cell: Any) -> datetime | None:
 
 
 def _claim(folder: Path, judge_file: Path, model: str) -> None:
-    """Note the judge of the folder; JobError where it belongs to another one."""
+    """Record the judge of the folder; JobError if the folder belongs to another judge."""
     own, state = {"judge": file_digest(judge_file), "model": model}, folder / STATE
     try:
         if not state.exists():
@@ -500,7 +501,7 @@ def _claim(folder: Path, judge_file: Path, model: str) -> None:
 
 
 def _kept(path: Path) -> Iterator[dict[str, Any]]:
-    """Read the lines of a file of the folder; JobError for a damaged one."""
+    """Read the lines of a file in the folder; JobError if it is damaged."""
     if not path.exists():
         return
     with path.open(encoding="utf-8") as file:
@@ -526,9 +527,9 @@ def _verdicts(
     replies: ReplyStore | None,
     progress: Progress,
 ) -> tuple[int, dict[str, dict[str, Any]]]:
-    """Score the texts without a score; return how many had one before, and the verdicts of all by their keys.
+    """Score the texts without a score; return how many had one before, and all verdicts by key.
 
-    The file of the new texts is named by its content, so that the same call resumes it.
+    The file of new texts is named by its content, so repeating the call resumes it.
     """
     from core.scoring import ScoreRequest, score_file
 
@@ -548,7 +549,7 @@ def _verdicts(
     request = ScoreRequest(texts, judge_file, out, how.judge, how.accept_edited)
     try:
         score_file(request, replies=replies, progress=progress)
-    except GoldenError as error:  # of a file that nobody but this command knows
+    except GoldenError as error:  # an internal file of this command
         raise GoldenError(error.message, file=", ".join(path.name for path in paths)) from error
     known |= {line["item_id"]: line for line in _kept(out)}
     with replacing(folder / VERDICTS) as place:
@@ -559,7 +560,7 @@ def _verdicts(
 
 
 def _look(judge: LoadedJudge, golden: GoldenSet, folder: Path) -> AnchorLook:
-    """Score the anchors again, note the look, and compare it with the first one."""
+    """Score the anchors again, record the look, and compare it with the first."""
     places = {text_key(item): k for k, item in enumerate(golden.items)}
     positions = list(places.values())
     metrics = {name: tuple(column[k] for k in positions) for name, column in golden.metrics.items()}

@@ -1,7 +1,7 @@
-"""Recheck a judge on newer labels: leave out the texts it knows, score the others, compare with its exported figure.
+"""Recheck a judge on newer labels: score the texts it has not seen, and compare with its exported alignment.
 
 Three decisions are possible.  *Fallen*: the interval of the change lies below 0.  *Holds*: a fall of `fall` or more is
-ruled out.  *Inconclusive*: too few items for either; then the record says how many would show it.
+ruled out.  *Inconclusive*: too few items for either; the record says how many are needed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WORDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RecheckSettings:
-    """`fall` is the fall that matters, `alpha` the accepted chance of a false alarm."""
+    """Settings of `recheck`: `fall` is the fall that matters, `alpha` the accepted chance of a false alarm."""
 
     alpha: float = setting(0.05, "Maximum acceptable chance of a false alarm.")
     fall: float = setting(
@@ -51,8 +51,8 @@ class RecheckSettings:
 class Recheck:
     """Result of a recheck: `then` is the file's held-out alignment, `now` that on the newer labels.
 
-    `left_out` counts the labelled items that `now` excludes, by reason: "calibration" and "held_out" (the judge knew
-    their texts), "repeated".
+    `left_out` counts the labelled items that `now` excludes, by reason: "calibration" and "held_out" (texts in the
+    judge file), "repeated".
     """
 
     aspect: str
@@ -76,7 +76,7 @@ class Recheck:
 
     @property
     def unread_share(self) -> float | None:
-        """Share of the newer labelled items without a score; None if there are no such items."""
+        """Share of the newer labelled items without a score; None without such items."""
         return self.now.n_unscored / self.n_labelled if self.n_labelled else None
 
     def as_json(self) -> dict[str, Any]:
@@ -99,13 +99,13 @@ def recheck(
 ) -> Recheck:
     """Test whether the alignment of `judge` (a judge file, or loaded) has fallen on the newer labels of `golden`.
 
-    Newer are the labelled items whose texts the file does not name, whatever their ids; the others are left out and
-    counted.  `verdicts` are the judge's scores if you have them; otherwise the newer items are scored now.
+    Labelled items are newer if the file does not contain their texts, whatever their ids; all others are left out and
+    counted.  `verdicts` are existing scores of the judge; without them, the newer items are scored now.
 
     Raises:
         AspectError: The golden set has no such aspect.
-        GoldenError: No label is newer.
-        JudgeError, ProviderError: As the judge raises them.
+        GoldenError: There are no newer labels.
+        JudgeError, ProviderError: From the judge.
     """
     how = settings or RecheckSettings()
     if isinstance(judge, str | Path):
@@ -125,7 +125,7 @@ def recheck(
 
     ids, measure = {item.item_id for item in items}, MeasureSettings(then.statistic, then.level)
     newest = Verdicts(one for one in in_records(verdicts, task_of(golden, aspect)) if one.item_id in ids)
-    now = align(golden, newest, aspect, measure, all_items=True)  # what the judge met is left out already
+    now = align(golden, newest, aspect, measure, all_items=True)  # texts known to the judge are left out already
     notes = list(judge.marks)
     if judge.task.aspect != aspect:
         notes.append(f"The judge was calibrated on {judge.task.aspect!r}, but the labels are for {aspect!r}.")
@@ -149,22 +149,22 @@ def recheck(
 
 
 def exported_alignment(card: Mapping[str, Any]) -> Alignment:
-    """Return the held-out alignment that a checked judge file reports."""
+    """Return the held-out alignment in a validated judge file."""
     alignment = card["alignment"]
     return alignment_of(alignment if "statistic" in alignment else alignment["held_out"])
 
 
-# ── which labelled items are newer than the judge, recognised by their texts ──────────────────────────────────
+# ── labelled items that are newer than the judge, by their texts ──────────────────────────────────────────────
 
 
 def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str) -> tuple[IntArray, dict[str, int]]:
     """Find the labelled items whose texts are new to the judge of `card` (the content of its file).
 
-    Returns their positions, and how many labelled items are not newer, by reason.  A text that a system has several
-    times counts once.  AspectError for an unknown aspect, GoldenError when no item is left.
+    Returns their positions, and how many labelled items are not newer, by reason.  A repeated text of a system counts
+    once.  AspectError for an unknown aspect, GoldenError if no item is left.
     """
     task_of(golden, aspect)
-    reason_of: dict[str, str] = {}  # digest → why it is no newer text; what served to choose outweighs the rest
+    reason_of: dict[str, str] = {}  # digest → why its text is not newer; "calibration" takes precedence
     texts = texts_behind(card)
     reason_of |= {digest: "held_out" for judge_texts in texts for digest in judge_texts.held_out}
     reason_of |= {digest: "calibration" for judge_texts in texts for digest in judge_texts.calibration}

@@ -1,4 +1,4 @@
-"""Ask a judge again about the same items: how much its scores change, and what more samples would gain."""
+"""Measure how much a judge's scores change when it is asked again, and the gain from more samples."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TOO_FEW, ALL_SAME = "fewer than two items have two scores to compare", "all scor
 
 @dataclass(frozen=True, slots=True)
 class RepeatSettings:
-    """How many calibration items are asked about, and how often each."""
+    """Settings of `repeat`: the number of calibration items, and how often to ask about each."""
 
     items: int = setting(30, "Number of calibration items to score.", low=2, high=10_000)
     times: int = setting(3, "Number of times to score each item.", low=2, high=50)
@@ -65,19 +65,19 @@ class Forecast(JsonRecord):
 
 @dataclass(frozen=True)
 class Steadiness:
-    """Result of asking a judge again.  A score is the mean over its criteria and samples.
+    """Result of asking a judge repeatedly; a score is the mean over its criteria and samples.
 
     Attributes:
-        judge: The SPEC.
-        temperature: That of the judge; None leaves it to the model.
-        n_items: Items with at least two scores; all figures rest on them.
+        judge: The SPEC of the judge.
+        temperature: Temperature of the judge; None leaves it to the model.
+        n_items: Items with at least two scores, on which all figures are based.
         n_unread: Requested scores that could not be read.
         changed_share: Share of the items whose score changed, 0 to 1.
         mean_change: Mean absolute change between two scores of an item, in points of the scale.
         reliability: ICC(1) of one score, at most 1; None if undefined, then `reason` says why.
         interval: 95 % interval of the reliability.
-        alignment: The held-out alignment as it was measured, with one score per item; None where not known.
-        forecasts: Expectations for the mean of more samples.
+        alignment: The held-out alignment as measured, with one score per item; None if unknown.
+        forecasts: Forecasts for the mean of more samples.
     """
 
     aspect: str
@@ -110,11 +110,11 @@ def repeat(
 ) -> Steadiness:
     """Ask `judge` (a judge file, or loaded) again about some of the items of `golden` that it was calibrated on.
 
-    `replies` must belong to this repetition alone: from the usual cache the judge would only repeat its replies.
+    `replies` must be a cache for this repetition alone, because the usual cache would return the same replies.
 
     Raises:
-        UsageError: The judge computes its scores, or the golden set holds none of its calibration items.
-        JudgeError, ProviderError: As the judge raises them.
+        UsageError: The judge is not a language model, or the golden set has none of its calibration items.
+        JudgeError, ProviderError: From the judge.
     """
     if isinstance(judge, str | Path):
         with closing(load_judge(judge, replies=replies)) as loaded:
@@ -124,7 +124,7 @@ def repeat(
 
 
 def items_to_repeat(judge: LoadedJudge, golden: GoldenSet, settings: RepeatSettings) -> list[Item]:
-    """Draw items of `golden` that `judge` was calibrated on; errors as in `repeat`."""
+    """Draw calibration items of `judge` from `golden`; errors as in `repeat`."""
     _asked(judge)
     known = calibration_digests(judge.card)
     places = [k for k, item in enumerate(golden.items) if text_digest(item) in known]
@@ -144,11 +144,11 @@ def steadiness(
 
     The reliability of one score is ICC(1) (Shrout and Fleiss 1979).  That of the mean of k is k·ICC / (1 + (k − 1)·ICC)
     (Spearman 1910, Brown 1910).  A correlation with anything else grows with the square root of the reliability
-    (Spearman 1904), so the mean of k samples would align with raters at
-    alignment · sqrt(reliability of k / reliability of one).
+    (Spearman 1904).  So the expected alignment of the mean of k samples is alignment · sqrt(reliability of k /
+    reliability of one).
 
     Raises:
-        UsageError: The judge computes its scores, or has no price for a budget in dollars.
+        UsageError: The judge is not a language model, or has no price for a budget in dollars.
         JudgeError: The judge is not a judge.yaml.
         BudgetSpentError: The budget does not pay for two scores of each item.
     """
@@ -159,7 +159,9 @@ def steadiness(
     progress.publish(Stage("repeat", "asking again", 0, each * settings.times))
     scores, usage = np.empty((settings.times, len(usable))), Usage()
     for time in range(settings.times):
-        again = model.asked_again(time)  # its samples have other numbers, so no reply store takes them for earlier ones
+        again = model.asked_again(
+            time
+        )  # samples have different numbers, so a reply store does not return earlier replies
         try:
             matrix = again.score(calibrated.task, usable, calibrated.criteria, on_progress=progress.advance)
         except BudgetSpentError as error:
@@ -204,11 +206,10 @@ def _forecast(samples: int, icc: float, alignment: float | None) -> Forecast:
 
 
 def reliability_interval(scores: FloatArray) -> Interval | None:
-    """95 % interval of the ICC(1) of `scores` (times, n_items) by F (McGraw and Wong 1996, table 7); None
-    with gaps, and where no score changed.
+    """Compute the 95 % interval of the ICC(1) of `scores` (times, n_items); None with gaps, or if no score changed.
 
-    With F = MSB/MSW and k times: from (F/F₁ − 1)/(F/F₁ + k − 1) to (F·F₂ − 1)/(F·F₂ + k − 1), where F₁ and F₂ are the
-    upper quantiles of F with (n − 1, n(k − 1)) and (n(k − 1), n − 1) degrees of freedom.
+    McGraw and Wong (1996, table 7).  With F = MSB/MSW and k times: from (F/F₁ − 1)/(F/F₁ + k − 1) to (F·F₂ − 1)/(F·F₂ +
+    k − 1).  F₁ and F₂ are the upper quantiles of F with (n − 1, n(k − 1)) and (n(k − 1), n − 1) degrees of freedom.
     """
     from scipy.special import fdtri
 
@@ -224,11 +225,11 @@ def reliability_interval(scores: FloatArray) -> Interval | None:
 
 
 def gain_noise(found: Steadiness, gain: Difference) -> float | None:
-    """Estimate how much the `gain` of a judge over another changes when both are asked again; None if unknown.
+    """Estimate how much the `gain` of one judge over another varies when both are asked again; None if unknown.
 
-    To the first order, one asking moves an alignment r over n items with a standard deviation of
-    sqrt((1 − reliability)·(1 − r²)/n): the covariance with n independent errors of the scores.  Both judges are taken
-    to be as reliable as this one.  The noise is 1.96 standard deviations of the difference.
+    To first order, asking again changes an alignment r over n items with a standard deviation of sqrt((1 −
+    reliability)·(1 − r²)/n): the covariance with n independent errors of the scores.  Both judges are assumed to be as
+    reliable as this one.  The noise is 1.96 standard deviations of the difference.
     """
     if found.reliability is None or gain.a.value is None or gain.b.value is None or not gain.n:
         return None
@@ -237,13 +238,16 @@ def gain_noise(found: Steadiness, gain: Difference) -> float | None:
 
 
 def is_within_noise(found: Steadiness, gain: Difference) -> bool:
-    """Whether the `gain` is smaller than the judge's own noise, so that it is inconclusive."""
+    """Return whether the `gain` is smaller than the judge's own noise, so that it is inconclusive."""
     noise = gain_noise(found, gain)
     return noise is not None and gain.value is not None and abs(gain.value) < noise
 
 
 def _asked(judge: LoadedJudge) -> tuple[CalibratedJudge, LLMJudge]:
-    """The judge and its language model; UsageError for a judge that computes, JudgeError for one without criteria."""
+    """Return the judge and its language model.
+
+    UsageError if it is not a language model, JudgeError if it has no criteria.
+    """
     if not isinstance(judge, CalibratedJudge):
         raise JudgeError("A fused judge or a RepEval score can't be asked again. Use a judge.yaml file with criteria.")
     if not isinstance(judge.judge, LLMJudge):

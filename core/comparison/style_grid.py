@@ -1,6 +1,6 @@
 """Ask one language model in several styles and measure each (A Closer Look, section 3).
 
-`styles` asks, `estimate_of_styles` estimates the cost.
+`styles` runs the grid, `estimate_of_styles` estimates its cost.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _LONGEST_NAME = 120
 class StylesSettings:
     """Settings of a grid: all `styles` on one aspect.
 
-    With `auto_steps` the judge's model writes evaluation steps once, for the styles without steps of their own.
-    `n_items` None takes all labelled items; a number takes whole sources, drawn by `seed`, until that many items are
-    in.  `budget_usd` is the most to spend in dollars: styles that it cannot pay for have no result.  `level` None takes
-    sample level where the groups allow it, else dataset.
+    With `auto_steps` the judge's model writes evaluation steps once, for styles without their own steps. `n_items` None
+    takes all labelled items; a number takes whole sources, drawn by `seed`, until that many items are selected.
+    `budget_usd` limits the cost in dollars: styles beyond it have no result.  `level` None takes sample level if the
+    sources allow it, otherwise dataset level.
     """
 
     styles: tuple[Style, ...] = (Style(),)
@@ -79,17 +79,17 @@ class StylesSettings:
 
     @property
     def writes_steps(self) -> bool:
-        """Whether the model has to write steps."""
+        """Whether the model must write steps."""
         return self.auto_steps and not all(style.steps.strip() for style in self.styles)
 
     def with_steps(self, steps: str) -> list[Style]:
-        """Return the styles, with `steps` where they have none of their own."""
+        """Return the styles, with `steps` for those without their own steps."""
         return [style if style.steps.strip() else replace(style, steps=steps) for style in self.styles]
 
 
 @dataclass(frozen=True)
 class AskedItems:
-    """The labelled items that a grid scores, at `positions` of the golden set, and the `level` to measure on."""
+    """Labelled items that a grid scores, at `positions` of the golden set, and the `level` to measure on."""
 
     task: Task
     items: tuple[Item, ...]
@@ -97,7 +97,7 @@ class AskedItems:
     level: Level
 
     def calls(self, style: Style) -> int:
-        """Count the calls of a style: a reply for each sample of each item, for pairs in both orders."""
+        """Count the calls of a style: one per sample of each item, for pairs in both orders."""
         return len(self.items) * style.samples * (2 if self.task.kind == "pair" else 1)
 
 
@@ -117,7 +117,7 @@ def asked_items(golden: GoldenSet, aspect: str, settings: StylesSettings) -> Ask
 
 
 def _opened(judge: LLMJudge | str) -> AbstractContextManager[LLMJudge]:
-    """The language model; one that is named is made with the settings of the environment, and closed."""
+    """Return the language model; a model given by name uses the environment's settings, and is closed at the end."""
     if isinstance(judge, LLMJudge):
         return nullcontext(judge)
     return closing(language_model(judge, Settings.from_environment(), gate=NAMED))
@@ -125,7 +125,7 @@ def _opened(judge: LLMJudge | str) -> AbstractContextManager[LLMJudge]:
 
 @dataclass(frozen=True, slots=True)
 class StylesEstimate(CallEstimate):
-    """Cost of a grid before it starts: in total, and of each style by name; every style scores `n_items` items."""
+    """Estimated cost of a grid: in total, and of each style by name; every style scores `n_items` items."""
 
     n_items: int
     styles: Mapping[str, CallEstimate]
@@ -134,7 +134,7 @@ class StylesEstimate(CallEstimate):
 def estimate_of_styles(
     golden: GoldenSet, aspect: str, judge: LLMJudge | str, settings: StylesSettings
 ) -> StylesEstimate:
-    """Estimate the calls, tokens and price of every style without a request; arguments and errors as in `styles`."""
+    """Estimate the calls, tokens and price of every style without any request; arguments and errors as in `styles`."""
     asked, styles = asked_items(golden, aspect, settings), dict[str, CallEstimate]()
     n = len(asked.items)
     some = [asked.items[k] for k in np.random.default_rng(0).permutation(n)[:RENDERED]]
@@ -157,9 +157,9 @@ def estimate_of_styles(
 
 @dataclass(frozen=True, slots=True)
 class StyleCell:
-    """One style, measured on the labelled items that were scored.
+    """Result of one style on the labelled items that were scored.
 
-    `n_asked` items were asked for `n_replies` replies, a call each, of which `n_unread` held no verdict and
+    `n_asked` items needed `n_replies` replies, one call each.  `n_unread` of them had no readable verdict, and
     `n_unweighted` came without the probabilities that a weighted style needs.
     """
 
@@ -178,7 +178,7 @@ class StyleCell:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A style without a result, and why."""
+    """A style without a result, and the reason."""
 
     name: str
     reason: str
@@ -188,7 +188,8 @@ class Unfinished:
 class StylesView:
     """The results of a grid; while it runs, those so far with `phase` and `message`.
 
-    `steps` maps the aspect to the evaluation steps that the model wrote.  `stopped_early`: how a budget ended it.
+    `steps` maps the aspect to the evaluation steps that the model wrote.  `stopped_early` says how a budget ended the
+    grid.
     """
 
     cells: tuple[StyleCell, ...] = ()
@@ -225,31 +226,31 @@ def styles(
     enter: Callable[[JudgeScores, Replies], None] | None = None,
     progress: Progress = SILENT,
 ) -> ComparedStyles:
-    """Ask the language model `judge` in every style, without criteria, and measure each.
+    """Score items with the language model `judge` in every style, without criteria, and measure each style.
 
-    A judge with a reply cache pays nothing twice: an interrupted call starts again where it stopped.
+    With a reply cache, an interrupted call resumes without paying twice.
 
     Args:
         golden: Items and labels.
         aspect: The aspect to rate.
         judge: A SPEC or a judge.
         settings: The styles, and how much of the golden set they score.
-        enter: Receives scores and replies of each finished style.  With it an error of the judge passes through at
-            once; without it a style that fails is left out with its reason, unless none has a result.
+        enter: Receives scores and replies of each finished style.  With it, an error of the judge is raised at once;
+            without it, a style that fails is left out with its reason, unless no style has a result.
         progress: Receives the results so far.
 
     Raises:
         AspectError: Too few labels to measure on.
-        UsageError: The judge is not a language model, cannot be asked in one of the styles, or has no price for a
-            budget in dollars.
-        JudgeError, ProviderError: As the judge raises them.
+        UsageError: The judge is not a language model, does not support one of the styles, or has no price for a budget
+            in dollars.
+        JudgeError, ProviderError: From the judge.
     """
     asked, task = asked_items(golden, aspect, settings), task_of(golden, aspect)
     results = list[tuple[StyleCell, JudgeScores, Replies]]()
     unfinished, errors = list[Unfinished](), list[JudgeError]()
     with _opened(judge) as opened:
         model = opened if settings.budget_usd is None else opened.within(settings.budget_usd)
-        for style in settings.styles:  # what cannot be asked is refused before anything is
+        for style in settings.styles:  # refuse unsupported styles before any request
             require_references(style, task, asked.items)
             model.with_sampling(style).require_askable(task)
         expected = sum(map(asked.calls, settings.styles)) + settings.writes_steps
@@ -302,7 +303,7 @@ def _ask(
     view: StylesView,
     progress: Progress,
 ) -> tuple[StyleCell, JudgeScores, Replies]:
-    """Score all items in one style, some at a time, and measure it; `view` are the results before."""
+    """Score all items in one style, in batches, and measure it; `view` has the results so far."""
     task, spec, shown = asked.task, model.spec, model.with_sampling(style)
     per_item, bare = asked.calls(style) // len(asked.items), Criteria("", task.aspect, Provenance("none"))
     verdicts, replies, usage = list[Verdict](), dict[str, tuple[str, ...]](), Usage()
@@ -320,7 +321,7 @@ def _ask(
                 on_progress=lambda done, of: progress.advance(done * per_item, of * per_item),
             )
         except BudgetSpentError as error:
-            error.usage += usage  # of the batches before
+            error.usage += usage  # of the earlier batches
             raise
         sent = {item.item_id for item in items if not shown.lacking(task, item)}
         verdicts += came.explained

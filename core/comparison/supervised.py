@@ -1,7 +1,7 @@
-"""A cross-fitted regression on text features: the agreement that labels give without criteria.
+"""Cross-fitted ridge regression on text features: the agreement that labels give without criteria.
 
-Ridge on the offline judge's text features, its penalty chosen between sources.  The prediction for an item uses labels
-of other folds of sources alone, so it can be compared with judges on any labelled item.
+The features are those of the offline judge, and the penalty is chosen between sources.  The prediction for an item uses
+only labels of other folds of sources, so it can be compared with judges on any labelled item.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_ITEMS = 2_000
 class PlainRegression:
     """Predictions `values` (n_items,) in points of the labels, each learnt from about `n_labels` labels.
 
-    NaN where there is none; all NaN if nothing could be fitted, with the `reason`.
+    NaN means no prediction; all are NaN if nothing could be fitted, with the `reason`.
     """
 
     values: FloatArray
@@ -55,7 +55,7 @@ def plain_regression(golden: GoldenSet, aspect: str, *, seed: int = 0) -> PlainR
 
 
 def _drawn(sources: IntArray, labelled: IntArray, seed: int) -> IntArray:
-    """Return the `labelled` places, or those of as many random sources as fit in `MOST_ITEMS`."""
+    """Return the `labelled` places, or only those of random sources, at most `MOST_ITEMS`."""
     if labelled.size <= MOST_ITEMS:
         return labelled
     names, of_item, sizes = np.unique(sources[labelled], return_inverse=True, return_counts=True)
@@ -65,20 +65,23 @@ def _drawn(sources: IntArray, labelled: IntArray, seed: int) -> IntArray:
 
 
 def _standardised(measured: FloatArray) -> FloatArray:
-    """Standardise features, (n, n_features) → (n, n_used): mean 0, spread 1, missing 0, ends bent, no constant ones."""
+    """Standardise features (n, n_features) to (n, n_used): mean 0, standard deviation 1, missing 0.
+
+    Outliers are bent towards the mean, and constant features are dropped.
+    """
     known = np.isfinite(measured)
     count = np.maximum(known.sum(axis=0), 1)
     centred = np.where(known, measured - np.where(known, measured, 0.0).sum(axis=0) / count, 0.0)
     spread = np.sqrt((centred**2).sum(axis=0) / count)
-    used = spread > 1e-9  # a feature that is the same everywhere says nothing
+    used = spread > 1e-9  # a constant feature carries no information
     bent = features.BEND * np.tanh(centred[:, used] / spread[used] / features.BEND)
     return np.asarray(bent - bent.mean(axis=0), dtype=np.float64)
 
 
 def _cross_fitted(x: FloatArray, y: FloatArray, folds: IntArray) -> FloatArray:
-    """Predict centred `y`, (n,), each fold by weights of the other folds at the penalty that is best between those.
+    """Predict centred `y` (n,) for each fold from the other folds, at the penalty that is best between those.
 
-    Products are summed by fold once, so that leaving folds out is subtraction.
+    Products are summed by fold once, so that leaving out folds is a subtraction.
     """
     n_folds = int(folds.max()) + 1
     parts = [np.flatnonzero(folds == fold) for fold in range(n_folds)]
@@ -86,7 +89,7 @@ def _cross_fitted(x: FloatArray, y: FloatArray, folds: IntArray) -> FloatArray:
     products = np.stack([x[part].T @ y[part] for part in parts])
     all_squares, all_products = squares.sum(axis=0), products.sum(axis=0)
     losses = np.zeros((n_folds, PENALTIES.size))
-    for a, b in combinations(range(n_folds), 2):  # fitted without both, each is told on the other
+    for a, b in combinations(range(n_folds), 2):  # fitted without both folds, tested on each
         weights = ridge_path(all_squares - squares[a] - squares[b], all_products - products[a] - products[b])
         losses[a] += ((x[parts[b]] @ weights - y[parts[b], None]) ** 2).sum(axis=0)
         losses[b] += ((x[parts[a]] @ weights - y[parts[a], None]) ** 2).sum(axis=0)
@@ -94,5 +97,7 @@ def _cross_fitted(x: FloatArray, y: FloatArray, folds: IntArray) -> FloatArray:
     for fold, part in enumerate(parts):
         weights = ridge_path(all_squares - squares[fold], all_products - products[fold])
         best = weights[:, int(np.argmin(losses[fold]))]
-        predicted[part] = (x[part] * best).sum(axis=1)  # equal items alike, which a library's product need not do
+        predicted[part] = (x[part] * best).sum(
+            axis=1
+        )  # equal items get equal predictions, which a library's product does not guarantee
     return predicted

@@ -1,8 +1,8 @@
-"""Map a judge's scores to the human scale, and measure how sure they are, on items that it has not seen.
+"""Map a judge's scores to the human scale, and measure their errors on unseen items.
 
-A judge can rank well and still be too strict or too lenient.  Map (`core.stats.on_scale`) and interval are fitted to
-items whose labels the judge has seen, if there are enough; else the map is cross-fitted over sources.  Errors are
-measured on unseen items only, so that fitting and measuring never share one.
+A judge can rank well and still be too strict or too lenient.  The map (`core.stats.on_scale`) and the intervals are
+fitted to items whose labels the judge has seen, if there are enough; otherwise the map is cross-fitted over sources.
+Errors are measured on unseen items only, so that fitting and measuring never share items.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class ScoreBin:
 class CalibrationCurve:
     """Mean labels of the `n` unseen items with score and label, in bins by rising score (more is better).
 
-    `score_map` is the map fitted on `fitted_on` (in words), `map_note` why there is none, or a warning.  `before` are
-    the errors without the map, None where scores have a scale of their own; `after` those with it, None without a map.
+    `score_map` is the map fitted on `fitted_on` (in words); `map_note` says why there is none, or warns.  `before` has
+    the errors without the map, None if scores have their own scale; `after` those with the map, None without a map.
     """
 
     bins: tuple[ScoreBin, ...]
@@ -68,9 +68,9 @@ def calibration_curve(
 ) -> CalibrationCurve:
     """Measure the curve of one judge on the labelled items that it scored and has not seen.
 
-    `own` is the map of a calibrated judge; without one it is fitted to the items seen, or cross-fitted over the others.
-    At most `MOST_BINS` bins of about equal size; equal scores stay together.  `seed` draws the folds of a cross-fit.
-    UsageError when the judge has no such item.
+    `own` is the map of a calibrated judge; without it a map is fitted to the items seen, or cross-fitted over the
+    others. There are at most `MOST_BINS` bins of about equal size; equal scores stay together.  `seed` draws the folds
+    of a cross-fit. UsageError if the judge has no such item.
     """
     scale = golden.aspects[aspect].scale
     scores, labels = judge.upward, golden.labels(aspect)
@@ -104,7 +104,7 @@ def calibration_curve(
 
 
 def _bins(scores: FloatArray, labels: FloatArray) -> tuple[ScoreBin, ...]:
-    """Make a bin for each distinct score where they are few, else bins of about equal size."""
+    """Make a bin for each distinct score if there are few, otherwise bins of about equal size."""
     distinct, code, counts = np.unique(scores, return_inverse=True, return_counts=True)
     if distinct.size > MOST_BINS:
         middle = np.cumsum(counts) - counts / 2
@@ -123,11 +123,11 @@ def _bins(scores: FloatArray, labels: FloatArray) -> tuple[ScoreBin, ...]:
 
 @dataclass(frozen=True)
 class Sureness:
-    """How well the intervals around a judge's verdicts cover the labels, on `n` unseen items of `n_sources` sources.
+    """Coverage of the labels by the intervals around a judge's verdicts, on `n` unseen items of `n_sources` sources.
 
-    `held` is the share of labels within the intervals of `coverage`, averaged over sources, `width` their mean width in
-    points; both None without intervals, with the `reason`.  For yes and no `width` is the share of sets that hold both
-    answers.
+    `held` is the share of labels within the intervals of nominal `coverage`, averaged over sources.  `width` is their
+    mean width in points.  Both are None without intervals, with the `reason`.  For yes and no, `width` is the share of
+    sets with both answers.
     """
 
     coverage: float
@@ -141,7 +141,7 @@ class Sureness:
 
     @property
     def two_answers(self) -> bool:
-        """Whether an interval is a set of one answer or of both."""
+        """Whether an interval is a set of one answer or both."""
         return self.on_points and self.scale.two_steps
 
     def as_json(self) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class Sureness:
 
 
 def calibrated_sureness(golden: GoldenSet, made: Calibration) -> Sureness:
-    """Evaluate the intervals of a calibrated judge on items that it has not seen."""
+    """Measure the coverage of a calibrated judge's intervals on items that it has not seen."""
     values = np.full(len(golden.items), np.nan)
     places = {item_id: k for k, item_id in enumerate(golden.item_ids)}
     values[[places[item_id] for item_id in made.scores.item_ids]] = made.scores.values[0]

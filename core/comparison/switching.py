@@ -24,13 +24,13 @@ MOST = 5
 
 @dataclass(frozen=True)
 class TriedModel:
-    """A model under the criteria of a judge.
+    """Result of one model with the criteria of a judge.
 
-    `calibration` is its alignment on the items that chose the criteria (choose by this one), `held_out` on all other
-    labelled items (report this one).  `difference` is `held_out` minus that of the judge's own model, paired on the
-    items that both scored, `p_holm` its p corrected over the candidates; both None for the judge's own model.
-    `unread_share` is in 0 to 1; it is 1 for a model whose first replies could not be read.  `cost` is in dollars for
-    1,000 items: that of the requests, or an estimate where all replies were cached.  None where a price is unknown.
+    `calibration` is its alignment on the items that chose the criteria (choose by this one); `held_out` is that on all
+    other labelled items (report this one).  `difference` is `held_out` minus that of the judge's own model, paired on
+    the items that both scored; `p_holm` is its p corrected over the candidates.  Both are None for the judge's own
+    model.  `unread_share` is in 0 to 1; it is 1 if the model's first replies could not be read.  `cost` is in dollars
+    per 1,000 items, measured, or estimated if all replies were cached; None if a price is unknown.
     """
 
     judge: str
@@ -54,23 +54,23 @@ def switch(
     among: Sequence[int] | None = None,
     progress: Progress = SILENT,
 ) -> tuple[TriedModel, ...]:
-    """Score the labelled items of `golden` with a judge's own model and with each of `judges` (SPECs).
+    """Compare a judge's own model with each of `judges` (SPECs) on the labelled items of `golden`.
 
     Args:
-        opened: Opens the judge with another model, or for None with its own, such as
-            ``lambda spec: load_judge("judge.yaml", judge=spec)``.
+        opened: Opens the judge with another model, or with its own for None, such as ``lambda spec:
+            load_judge("judge.yaml", judge=spec)``.
         golden: Items with labels of the judge's aspect.
-        judges: One to `MOST` SPECs.
+        judges: 1 to `MOST` SPECs.
         among: Positions of the items to use; all by default.
         progress: Receives the calls as they are made.
 
     Returns:
-        One record per model; the first is the judge's own.
+        One record per model, the judge's own model first.
 
     Raises:
-        UsageError: No model is named, or more than `MOST`, or the judge is not a judge.yaml.
-        GoldenError: Every labelled item chose the criteria, so nothing is held out.
-        JudgeError, ProviderError: As the judges raise them.
+        UsageError: No model is named, more than `MOST` are named, or the judge is not a judge.yaml.
+        GoldenError: All labelled items chose the criteria, so none is held out.
+        JudgeError, ProviderError: From the judges.
     """
     if not 1 <= len(judges) <= MOST:
         raise UsageError(f"Specify 1 to {MOST} other models; you specified {len(judges)}.")
