@@ -22,10 +22,10 @@ from pages.ui.page import Opened
 from pages.ui.screens import plain
 
 COLUMNS = {
-    "calibration": Column(help="on the items used to choose the criteria (optimistic)"),
-    "held-out": Column(help="on items that weren't used to choose the criteria: report this figure"),
+    "calibration": Column(help="Agreement on the items used to choose the criteria (optimistic)"),
+    "held-out": Column(help="Agreement on items that weren't used to choose the criteria. Report this figure."),
     "n": Column(help="held-out items"),
-    "unread": Column(help="items without a readable score; counted, never guessed"),
+    "unread": Column(help="Number of items without a readable score. Concord never guesses a score."),
     "minus final": Column(digits=2, signed=True),
     "p": Column("p (Holm)", digits=3),
 }
@@ -33,7 +33,7 @@ COLUMNS = {
 
 def draw(page: Opened, run: Run) -> None:
     """Draw the ablation of a finished calibration: its result, its progress, or its cost and the start button."""
-    st.markdown("**What each part adds**")
+    st.markdown("**Contribution of each part**")
     last = projects.last_run_on(page.store, "ablation", run.run_id)
     if last is not None and not last.finished:
         run_panel.follow_run(page, last.run_id)
@@ -54,8 +54,8 @@ def draw(page: Opened, run: Run) -> None:
         st.warning(plain(str(error)), title="You can't run an ablation now", icon=":material/warning:")
         return
     st.caption(
-        "Measure the judge without criteria, without refinement, with only its single best criteria, and without each "
-        "optional part of its prompt. This opens the held-out items. Concord counts each opening."
+        "Measure the judge without criteria, without refinement, with only its best set of criteria, and without "
+        "each optional part of its prompt. This opens the held-out items, and Concord counts each opening."
     )
     forms.show_estimate(estimate)
     run_panel.draw_start(
@@ -81,9 +81,9 @@ def _draw_table(page: Opened, run: Run, ablation: Ablation) -> None:
     method = f" by {held.interval.method}" if held.interval else ""
     st.caption(
         plain(
-            f"{measure}, n = {held.n:,}; 95 % intervals{method}. Differences are variant minus final judge on the "
-            f"same held-out items, paired over sources; p is corrected (Holm) over the {len(ablation.rows) - 1} "
-            "comparisons."
+            f"{measure}, n = {held.n:,}; 95 % intervals{method}. Each difference is the variant minus the final "
+            "judge on the same held-out items, paired by source. The p-values are Holm-corrected for "
+            f"{len(ablation.rows) - 1} comparisons."
         )
     )
     frame = pd.DataFrame(
@@ -109,5 +109,5 @@ def _draw_table(page: Opened, run: Run, ablation: Ablation) -> None:
     st.text("\n".join(f"{line[0].upper()}{line[1:]}" for line in notes))
     accesses = projects.list_held_out_accesses(page.store, run.project_id, run.golden_id, run.aspect)
     reasons = "; ".join(f"{n} × {why}" for why, n in Counter(access.why for access in accesses).items())
-    opened = f" The held-out items of this aspect were opened {counted(len(accesses), 'time')} so far: {reasons}."
+    opened = f" The held-out items for this aspect have been opened {counted(len(accesses), 'time')} so far: {reasons}."
     st.caption(plain(ablation.opening + (opened if accesses else "")))

@@ -72,7 +72,9 @@ def kept_words(page: Opened, split_from: str) -> str:
     """Say in a sentence that the sources of an earlier golden set stay calibration or held-out sources."""
     earlier = run_panel.read_run(page, split_from)
     old = page.store.goldens.get(earlier.golden_id).name
-    return f"Sources of {old} keep their set, so held-out sources stay held out. Only new sources are split."
+    return (
+        f"Sources from {old} stay in the same set, so held-out sources stay held out. Concord splits only new sources."
+    )
 
 
 def _draw_next(view: RunDetail, version: JudgeVersion | None) -> None:
@@ -89,23 +91,24 @@ def _measured(view: RunDetail, result: Calibration, version: JudgeVersion | None
     held, gain = result.held_out, result.gain
     change = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     offline = view.judge_spec == "offline"
-    judge = "The offline judge, which isn't an LLM" if offline else f"Judge: {judge_words(view.judge_spec)}"
+    judge = "Judge: the offline judge, which isn't an LLM" if offline else f"Judge: {judge_words(view.judge_spec)}"
     made = f"Version {version.number}, {VERSION_STATES[version.state]}. " if version else ""
     return (
-        f"{made}Aspect {result.task.aspect} in {result.golden_name}. Agreement {describe(held)}; gain {change}. "
-        f"{measure_name(held.statistic, held.level)}, held-out items, n = {held.n:,}, 95 % intervals. {judge}."
+        f"{made}Aspect: {result.task.aspect}, from {result.golden_name}. Agreement: {describe(held)}; gain: "
+        f"{change}. {measure_name(held.statistic, held.level)}, held-out items, n = {held.n:,}, 95 % intervals. "
+        f"{judge}."
     )
 
 
 def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: JudgeVersion | None) -> None:
     """Draw the criteria of the final judge by name."""
     if not result.chosen:
-        st.info("No criteria beat the baseline, so none were chosen.", icon=":material/rule:")
+        st.info("No criteria beat the baseline, so Concord chose none.", icon=":material/rule:")
         return
     names = ranking.names_of(page, view, result.candidates)
     best = result.chosen[0].criteria_id
     if len(result.chosen) > 1:
-        st.caption(f"The judge's score is the mean over these {len(result.chosen)} sets of criteria.")
+        st.caption(f"The judge's score is the mean of the scores for these {len(result.chosen)} sets of criteria.")
     for criteria in result.chosen:
         name = plain(tables.name_of(criteria, names))
         with st.expander(name, expanded=len(result.chosen) == 1, icon=":material/rule:"):
@@ -116,7 +119,7 @@ def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: 
         if version is not None:  # otherwise it is the next step above
             link_to("misaligned", DIFFER, icon=":material/difference:", run=view.run_id, criteria=best)
         beside = {"golden": view.golden_id, "aspect": view.aspect}
-        link_to("compare", "Compare it with other judges", icon=":material/leaderboard:", **beside)
+        link_to("compare", "Compare with other judges", icon=":material/leaderboard:", **beside)
         st.download_button(
             "Download judge.yaml" if version and version.in_force else "Download judge.yaml (not approved)",
             data=lambda: projects.judge_file(page.store, view.run_id),
@@ -130,7 +133,7 @@ def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: 
 def _draw_shown(result: Calibration) -> None:
     """Draw what else the prompt contains: descriptions of levels, and rated examples."""
     if levels := result.task.levels:
-        with st.expander("Descriptions of the scale's levels", icon=":material/anchor:"):
+        with st.expander("Level descriptions", icon=":material/anchor:"):
             st.text("\n".join(f"{level.value:g}: {level.text}" for level in levels))
     sampling = result.judge_state.get("sampling") or {}
     if examples := [each for each in sampling.get("examples", ()) if not each["spare"]]:
@@ -161,15 +164,15 @@ def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
     )
     gain = result.gain
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
-    st.text(f"Gain over the baseline, held-out: {figures}, n = {gain.n:,} scored by both")
+    st.text(f"Held-out gain over the baseline: {figures}, n = {gain.n:,} items scored by both")
     if result.optimism is not None:
         why = (
-            "optimistic, because those items were used to choose the criteria"
+            "optimistic because the calibration items were used to choose the criteria"
             if result.optimism > 0
-            else "on different items"
+            else "measured on different items"
         )
         change = change_figures(result.optimism, None)
-        st.text(f"Calibration minus held-out: {change}, {why}. Report the held-out figure.")
+        st.text(f"Calibration minus held-out agreement: {change}, {why}. Report the held-out figure.")
     st.caption(plain(f"{result.settings.words} {result.work.words}"))
     for words in result.work.left_out:
         st.warning(plain(words), icon=":material/warning:")

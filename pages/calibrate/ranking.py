@@ -32,9 +32,9 @@ def draw_unfinished(page: Opened, view: RunDetail) -> None:
     best = next((c for c in candidates if value_of(c.alignment) is not None), None)
     if view.status in run_panel.ENDED_WITHOUT:
         ended = run_panel.ENDED_WITHOUT[view.status]
-        finding(f"The calibration of {view.aspect} {ended} before it produced a result.")
+        finding(f"The calibration for {view.aspect} {ended} before it produced a result.")
     elif best is None:
-        finding(f"Calibrating {view.aspect}: Concord is drafting criteria. None has been measured yet.")
+        finding(f"Calibrating {view.aspect}: Concord is drafting criteria and hasn't measured any yet.")
     else:
         name = tables.name_of(best.criteria, names_of(page, view, candidates))
         figure = describe(best.alignment)
@@ -45,7 +45,7 @@ def draw_unfinished(page: Opened, view: RunDetail) -> None:
     if view.standing is not None and candidates:
         draw_ranking(page, view, view.standing)
     elif not view.finished:
-        st.caption("Criteria appear here as soon as they are drafted. You can close this tab. The run continues.")
+        st.caption("Criteria appear here as soon as Concord drafts them. You can close this tab. The run continues.")
 
 
 def names_of(page: Opened, view: Run, candidates: Sequence[Candidate]) -> Mapping[str, str]:
@@ -64,9 +64,9 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
     method = f" by {known.interval.method}" if known.interval else ""
     st.caption(
         plain(
-            "Ranking on calibration items, which are used to choose the criteria: "
-            f"{measure_name(known.statistic, known.level)}, 95 % intervals{method}. Select a row to read the full "
-            "criteria."
+            "Ranked on calibration items, which are also used to choose the criteria: "
+            f"{measure_name(known.statistic, known.level)}, 95 % intervals{method}. To read the full criteria, "
+            "select a row."
         )
     )
     ids = [c.criteria.criteria_id for c in snapshot.candidates]
@@ -89,12 +89,12 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
             st.text(f"{tables.name_of(criteria, names)} · {candidate.status} · {measured}")
             st.space("stretch")
             link_to("criteria", "Open in Criteria", icon=":material/rule:", run=view.run_id, criteria=picked)
-        st.text(criteria.text or "No criteria: this is the baseline.")
+        st.text(criteria.text or "This is the baseline, which has no criteria.")
         if candidate.inner_gain is not None:
             gain = change_figures(candidate.inner_gain, None)
             st.caption(
-                f"{gain} compared with its parent on the inner fold, which decides whether a refinement is accepted. "
-                "Not tested."
+                f"{gain} compared with its parent on the inner fold (not tested). Concord uses the inner fold to "
+                "decide whether to accept a refinement."
             )
 
 
@@ -102,14 +102,14 @@ def draw_search(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) ->
     """Draw every candidate with its interval: in drafting order, by number of exemplars, or by length."""
     names = names_of(page, view, snapshot.candidates)
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        st.markdown("**Every candidate** on calibration items, with its 95 % interval")
+        st.markdown("**All candidates** on calibration items, with 95 % intervals")
         st.space("stretch")
         along = st.segmented_control(
-            "Arrange by", ALONG, default=ALONG[0], required=True, key=state.ALONG, label_visibility="collapsed"
+            "Sort by", ALONG, default=ALONG[0], required=True, key=state.ALONG, label_visibility="collapsed"
         )
     key = ("search", view.run_id, view.version, along, *names.items())
     drawn = cached(key, lambda: _search_figure(view, snapshot, names, along))
-    charts.place(drawn, key="candidates_figure", alt="Alignment of each candidate with its interval")
+    charts.place(drawn, key="candidates_figure", alt="Agreement of each candidate, with its interval")
 
 
 def _search_figure(view: RunDetail, snapshot: LeaderboardSnapshot, names: Mapping[str, str], along: str) -> Drawing:
@@ -123,7 +123,7 @@ def _search_figure(view: RunDetail, snapshot: LeaderboardSnapshot, names: Mappin
     marks = [(tables.name_of(c.criteria, names), WORDS.get(c.status, c.status), c.alignment) for c in made]
     if along == "Length":
         lengths = [len(c.criteria.text.split()) for c in made]
-        title = "words of the criteria"
+        title = "words in the criteria"
         return figures.candidates_figure(marks, bare and bare.alignment, measure=measure, along=title, places=lengths)
     if along == "Exemplars":
         shown = [c.criteria.provenance.size for c in made]
@@ -146,4 +146,4 @@ def draw_sides(view: RunDetail, calibration: Calibration) -> None:
     both["baseline"] = calibration.no_criteria
     measure = measure_name(held.statistic, held.level)
     drawn = cached(("sides", view.run_id, view.version), lambda: figures.sides_figure(both, measure=measure))
-    charts.place(drawn, key="sides_figure", alt="Alignment on calibration and held-out items")
+    charts.place(drawn, key="sides_figure", alt="Agreement on calibration and held-out items")

@@ -101,7 +101,8 @@ def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -
         chosen.choose_part("Statistic", "statistic", words, usual.statistic)
         words = {name: LEVEL_NAMES[name].removesuffix(" level") for name in levels}
         means = (
-            "Dataset: across all items. Sample: within each source, then averaged. System: across the systems' means."
+            "Dataset: agreement across all items. Sample: mean agreement within each source. System: agreement "
+            "across the systems' means."
         )
         chosen.choose_part("Level", "level", words, usual_name, help=means)
     judges, hidden = _choose_judges((*shown.entries, *shown.aside), shown)
@@ -144,13 +145,13 @@ def _choose_judges(
     n_in = len(judges) - len(st.session_state[key])
     with st.popover(f"{n_in} of {len(judges)} judges", icon=":material/filter_list:"):
         out = st.multiselect(
-            "Leave out of the comparison",
+            "Exclude from the comparison",
             ids,
             format_func=lambda judge_id: names[judge_id],
             key=key,
             persist_state="session",
             max_selections=len(judges) - 1,
-            help="A judge that has seen many labels or scored few items leaves fewer items to compare the others on.",
+            help="If a judge has seen many labels or scored few items, fewer items remain for comparing the others.",
         )
     hidden = tuple(names[judge_id] for judge_id in few if judge_id in out)
     return tuple(entry for entry in judges if entry.judge_id not in out), hidden

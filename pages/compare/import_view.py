@@ -21,14 +21,14 @@ from pages.ui.state import widget
 
 UPLOAD_TYPES = ["jsonl", "ndjson", "json", "csv", "tsv", "gz", "xlsx", "parquet"]
 ROLE_WORDS: dict[Role, str] = {
-    "item_id": "item id",
+    "item_id": "item ID",
     "replies": "replies from the judge",
     "score": "score",
-    "reason": "reason next to the score",
+    "reason": "reason for the score",
     "sample": "sample number",
     "aspect": "aspect of each row",
 }
-HOW_WORDS = {"exact": "by its name", "alias": "guessed from the name", "corrected": "chosen here"}
+HOW_WORDS = {"exact": "matched by name", "alias": "guessed from the name", "corrected": "chosen by you"}
 MOST_NAMED = 30
 
 
@@ -46,8 +46,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     )
     if upload is None:
         st.caption(
-            "One row per item, with item_id and responses, or item_id and score. Concord also recognises other common "
-            "names. You can correct the columns before anything is stored."
+            "Use one row per item, with item_id and responses, or item_id and score. Concord also recognises other "
+            "common column names. You can correct the columns before Concord stores anything."
         )
         return
     data, store, max_mb = upload.getvalue(), page.store, page.settings.max_upload_mb
@@ -116,13 +116,13 @@ def _show(preview: ImportPreview) -> None:
     ]
     if examples:
         st.markdown("**Examples of unreadable values**")
-        grid.draw(pd.DataFrame(examples), alt="Unread replies or scores", rows=6)
+        grid.draw(pd.DataFrame(examples), alt="Unreadable replies or scores", rows=6)
 
 
 def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
     stem = preview.file.removesuffix(".gz").rsplit(".", 1)[0][:120]
     with st.container(border=True, horizontal=True, vertical_alignment="bottom"):
-        name = st.text_input("Name of the judge", value=stem, max_chars=120, key=widget(f"import_name_{upload}"))
+        name = st.text_input("Judge name", value=stem, max_chars=120, key=widget(f"import_name_{upload}"))
         off, icon = not name.strip() or bool(preview.problems), ":material/add:"
         if not people.button(page, "reviewer", "Add this judge", disabled=off, type="primary", icon=icon):
             return
@@ -134,12 +134,12 @@ def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
         st.error(f"The judge wasn't added.  \n{plain(str(error))}", icon=":material/error:")
         return
     st.session_state[state.IMPORTED] = st.session_state.get(state.IMPORTED, 0) + 1
-    words = f"{name.strip()} was added as a judge: "
-    words += f"{preview.n_scored:,} of {preview.judge.values.size:,} items scored on {preview.judge.aspect}."
+    words = f"{name.strip()} was added as a judge. "
+    words += f"It scored {preview.n_scored:,} of {preview.judge.values.size:,} items on {preview.judge.aspect}."
     known = {entry.judge_id: entry.name for entry in entries}
     if judge_id in known:
-        words = f"This file was already imported. The judge {known[judge_id]} is unchanged."
+        words = f"This file has already been imported. The judge {known[judge_id]} hasn't changed."
     if n_seen := len(page.store.judges.get(project_id, judge_id).judge.seen):
-        words += f" It is a judge of this project that has seen {counted(n_seen, 'label')} of these items."
+        words += f" It is already a judge in this project and has seen {counted(n_seen, 'label')} from these items."
     state.leave_notice(words, good=True)
     st.rerun()

@@ -58,7 +58,7 @@ def draw(page: Opened, compared: Compared) -> None:
     if view == "items":
         _draw_items(page, compared, row, entry)
         if unscored := entry.judge.unscored:
-            words = f"Items that {plain(row.name)} didn't score, and why ({len(unscored):,})"
+            words = f"Items that {plain(row.name)} didn't score, with reasons ({len(unscored):,})"
             with st.expander(words, icon=":material/help:"):
                 missing = [
                     {
@@ -104,7 +104,7 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
             "interval": tables.interval_of(part.alignment),
             "error": part.error,
             "expected error": part.expected,
-            "excess over the others": tables.DASH
+            "excess over other subgroups": tables.DASH
             if part.difference is None
             else f"{signed(part.difference)} {signed_range(part.interval)}",
             "p": p_figure(part.p, tables.DASH, limit=HALF_ALPHA),
@@ -114,20 +114,23 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
     ]
     columns = {
         "alignment": Column(
-            digits=2, help="Not tested, because it is lower in subgroups with a narrow range of labels."
+            digits=2,
+            help="Concord doesn't test these figures, because agreement is lower in subgroups with a narrow range of "
+            "labels.",
         ),
-        "error": Column(digits=2, help="Mean error of the judge, in points of the labels' scale."),
-        "expected error": Column(digits=2, help="Mean error expected if the judge were equally good everywhere."),
+        "error": Column(digits=2, help="Mean error of the judge, in points on the label scale."),
+        "expected error": Column(
+            digits=2, help="Mean error expected if the judge were equally accurate in all subgroups."
+        ),
     }
-    grid.draw(
-        pd.DataFrame(rows), columns, alt="Alignment and errors of the judge in every subgroup of the items", rows=12
-    )
+    grid.draw(pd.DataFrame(rows), columns, alt="Agreement and errors of the judge in each subgroup of items", rows=12)
     with st.expander("Biases: what the judge favours more than raters do", icon=":material/balance:"):
         for bias in examination.biases:
             said = bias_finding(bias)
             st.markdown(f"- {plain(said.headline)} {plain(said.detail)}")
         st.caption(
-            "Correlations are Spearman's. The excess is the part that noise in the scores and labels doesn't explain."
+            "The correlations are Spearman's. The excess is the part that noise in the scores and labels doesn't "
+            "explain."
         )
 
 
@@ -139,7 +142,7 @@ def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -
     key = (*compared.key, entry.judge_id)
     frame = cached(("gaps", *key), lambda: _gaps(compared, entry))
     if frame.empty:
-        st.info("No item here has both a label and a score by this judge.", icon=":material/scatter_plot:")
+        st.info("No item here has both a label and a score from this judge.", icon=":material/scatter_plot:")
         return
     known = frame.index[frame["item"] == state.url_id("item")]
     picked = int(known[0]) if len(known) else None
@@ -154,7 +157,7 @@ def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -
             return scatter_figure(labels, scores, scale=compared.leaderboard.scale, of=row.name, picked=place)
 
         scatter = cached(("scatter", *key, picked), drawn)
-        charts.place(scatter, key="compare_scatter", alt="The judge's score against the raters' label")
+        charts.place(scatter, key="compare_scatter", alt="The judge's scores plotted against the raters' labels")
     with right:
 
         def pick_row() -> None:
@@ -166,13 +169,17 @@ def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -
             "item": Column(width=190),
             "raters": Column(digits=2),
             "judge": Column(digits=2),
-            GAP: Column(digits=2, signed=True, help="between standardised scores and labels; above 0: too lenient"),
+            GAP: Column(
+                digits=2,
+                signed=True,
+                help="Standardised score minus standardised label. Above 0, the judge is too lenient.",
+            ),
         }
         pick = grid.Pick([str(at) for at in listed.index], None if picked is None else str(picked), pick_row)
         grid.draw(listed, columns, alt="Items, largest gap first", rows=11, key=state.COMPARE_LIST, pick=pick)
         st.caption(
-            f"Largest gap first, at most {MOST_LISTED}. Select a row to read the item. Once you read it, it no longer "
-            "counts as unseen."
+            f"This list shows up to {MOST_LISTED} items, largest gap first. To read an item, select its row. An item "
+            "that you have read no longer counts as unseen."
         )
     if picked is not None:
         _draw_item(page, compared, row, picked)
@@ -208,7 +215,7 @@ def _draw_item(page: Opened, compared: Compared, row: Row, position: int) -> Non
             rows = compared.leaderboard.rows
             scores = [compared.judge_of(one).judge.values[position] for one in rows]
             table = {"judge": [one.name for one in rows], "score": scores}
-            grid.draw(table, {"score": Column(digits=2)}, alt="Every judge's score of this item", rows=6)
+            grid.draw(table, {"score": Column(digits=2)}, alt="Every judge's score for this item", rows=6)
             own = replies.get(item.item_id, ())
             if own:
                 st.markdown("**The judge's raw reply**")
@@ -246,19 +253,21 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
-        charts.place(drawn, key="compare_curve", alt="Mean label by score, with the isotonic map")
+        charts.place(drawn, key="compare_curve", alt="Mean label for each score, with the isotonic mapping")
     with right:
-        for label, errors in (("Mean absolute error", curve.before), ("after the map", curve.after)):
+        for label, errors in (("Mean absolute error", curve.before), ("After mapping", curve.after)):
             undefined = errors is None or errors.mae is None or errors.bias is None
             st.metric(label, tables.DASH if undefined else f"{errors.mae:.2f} (bias {signed(errors.bias)})")
         scale = compared.leaderboard.scale
-        words = [f"Measured on {curve.n:,} unseen items with both a score and a label, in points of the scale {scale}."]
+        words = [f"Measured on {curve.n:,} unseen items with both a score and a label, in points on the scale {scale}."]
         if curve.score_map is not None:
-            words.append(f"The map is fitted on {curve.fitted_on}. It doesn't change the ranking.")
+            words.append(f"The mapping is fitted on {curve.fitted_on} and doesn't change the ranking.")
         if curve.before is None:
-            words.append("This judge uses its own scale, so its scores must be mapped first.")
+            words.append("This judge uses its own scale, so its scores must be mapped to the raters' scale first.")
         elif curve.before.bias is not None and abs(curve.before.bias) >= NOTED_BIAS:
-            words.append(f"Without the map it is too {'generous' if curve.before.bias > 0 else 'strict'} on average.")
+            words.append(
+                f"Without the mapping, the judge is too {'generous' if curve.before.bias > 0 else 'strict'} on average."
+            )
         st.text("\n\n".join(words))
         if curve.map_note:
             st.caption(plain(curve.map_note))
@@ -266,4 +275,4 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
         return
     said = sureness_finding(sure)
     st.markdown(f"**{plain(said.headline)}** {plain(said.detail)}")
-    st.caption("The share covers all verdicts. It may differ for high or low scores alone.")
+    st.caption("This share covers all verdicts. It may be different for only high or only low scores.")

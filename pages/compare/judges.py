@@ -17,11 +17,11 @@ from pages.ui.screens import plain
 KINDS = {
     "calibrated": "with calibrated criteria",
     "no criteria": "baseline (the same judge without criteria)",
-    "style": "asked in another style",
+    "style": "prompted in another style",
     "imported": "imported",
     "metric": "metric (doesn't judge meaning)",
-    "repeval": "read from hidden states",
-    "fused": "several judges fused",
+    "repeval": "predicted from hidden states",
+    "fused": "fusion of several judges",
 }
 HERE, REPLIES = "The judges", "A judge's replies or scores"
 WAYS = {
@@ -34,11 +34,11 @@ WAYS = {
 def draw_empty(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """Draw the empty screen: the next step, and the ways to add a judge."""
     st.info(
-        f"No judge has scored {plain(aspect)} in {plain(golden.name)} yet. Calibrate one, or add replies, scores or "
-        "metrics below.",
+        f"No judge has scored {plain(aspect)} in {plain(golden.name)} yet. Calibrate a judge, or add replies, scores "
+        "or metrics below.",
         icon=":material/leaderboard:",
     )
-    link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", golden=golden.golden_id)
+    link_to("calibrate", "Calibrate a judge on this golden set", icon=":material/tune:", golden=golden.golden_id)
     key = state.widget("compare_add_first")
     WAYS[st.segmented_control("Add judges", list(WAYS), default=REPLIES, required=True, key=key)](page, golden, aspect)
 
@@ -63,7 +63,7 @@ def draw(page: Opened, golden: GoldenSummary, shown: JudgesShown) -> None:
             "added": [tables.when(entry.created_at) for entry in judges],
         }
     )
-    grid.draw(frame, alt="Judges of this golden set and aspect")
+    grid.draw(frame, alt="Judges for this golden set and aspect")
     with st.popover("Remove", icon=":material/delete:", key=state.closing("compare_changes")):
         _draw_changes(page, names)
 

@@ -41,14 +41,16 @@ def draw(compared: Compared) -> None:
     methods = (row.alignment.interval.method for row in board.rows if row.alignment.interval is not None)
     columns = {
         "judge": Column(width=230),
-        heading: Column(digits=2, help=f"alignment with raters: {compared.measure}"),
-        "95 % interval": Column(help=next(methods, "over sources")),
+        heading: Column(digits=2, help=f"Agreement with raters: {compared.measure}"),
+        "95 % interval": Column(help=next(methods, "Computed over sources")),
         f"compared with {against}": Column(
-            help=f"paired test over sources, Holm-corrected; requires at least {LEAST_SOURCES} sources"
+            help=f"Paired test by source, Holm-corrected. Requires at least {LEAST_SOURCES} sources."
         ),
-        "compared with a rater": Column(help="judge minus one rater, each against the other raters' mean"),
-        "n": Column(help="number of items (at system level, of systems)"),
-        "no score": Column(help="labelled items without a score; never counted as 0"),
+        "compared with a rater": Column(
+            help="Agreement of the judge minus that of one rater, each compared with the mean of the other raters"
+        ),
+        "n": Column(help="Number of items, or of systems at system level"),
+        "no score": Column(help="Labelled items without a score. They never count as 0."),
     }
     frame = judges_frame(compared, heading, f"compared with {against}")
     grid.draw(frame, columns, alt=f"Judges by {compared.measure}", rows=MOST_ROWS)
@@ -62,15 +64,15 @@ def draw(compared: Compared) -> None:
     for row in board.rows:
         if row.unscored:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in row.unscored.items())
-            notes.append(f"No score: {row.name}: {reasons}.")
+            notes.append(f"No score from {row.name}: {reasons}.")
     if compared.hidden:
-        notes.append(f"Hidden because they have too few items in common: “{'”, “'.join(compared.hidden)}”.")
+        notes.append(f"Hidden because they scored too few of the same items: “{'”, “'.join(compared.hidden)}”.")
     st.caption(plain(" ".join(notes)))
     if not board.problem:
         if board.ceiling.value is not None:
             st.caption(
-                "Band: one rater compared with the mean of the others, which is a harder target than the mean of "
-                "all raters."
+                "The band shows how one rater agrees with the mean of the others. That is harder than agreeing with "
+                "the mean of all raters."
             )
         charts.place(
             cached(("whiskers", *compared.key), lambda: _whiskers(compared)),
@@ -78,7 +80,7 @@ def draw(compared: Compared) -> None:
             alt=f"{compared.measure} of every judge with its interval, and of one rater compared with the other raters",
         )
     if board.pairwise is not None:
-        with st.expander("Every judge compared with every other"):
+        with st.expander("All judges compared with each other"):
             _draw_pairs(board, board.pairwise)
 
 
@@ -103,7 +105,7 @@ def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame
     def comparison(gap: Difference, p: float | None, *, above: bool) -> str:
         if p is not None and not np.isnan(p):
             return f"{'no clear difference' if p > ALPHA else 'better' if above else 'worse'}, {p_figure(p)}"
-        return tables.DASH if gap.value is None else f"{change_figures(gap.value, gap.interval)}, no p"
+        return tables.DASH if gap.value is None else f"{change_figures(gap.value, gap.interval)}, no p-value"
 
     rows: list[dict[str, Any]] = []
     for k, row in enumerate(board.rows):
@@ -160,9 +162,9 @@ def _whiskers(compared: Compared) -> Drawing:
 
 def _draw_pairs(board: Leaderboard, pairwise: PairwiseComparison) -> None:
     """Draw every pair of judges, significant differences first."""
-    st.caption("Paired test over sources; p Holm-corrected over all pairs.")
+    st.caption("Paired test by source. The p-values are Holm-corrected for all pairs.")
     if board.n_sources < LEAST_SOURCES:
-        st.markdown(f"**No difference is tested:** {TOO_FEW}.")
+        st.markdown(f"**Concord doesn't test differences here:** {TOO_FEW}.")
     rows = []
     for i, j in combinations(range(len(board.rows)), 2):
         pair, p = pairwise.pair(i, j), float(pairwise.p_holm[i, j])
@@ -178,4 +180,4 @@ def _draw_pairs(board: Leaderboard, pairwise: PairwiseComparison) -> None:
             }
         )
     rows.sort(key=lambda row: row["significant"] == "no")
-    grid.draw(pd.DataFrame(rows), alt="Every judge compared with every other", rows=MOST_ROWS)
+    grid.draw(pd.DataFrame(rows), alt="All judges compared with each other", rows=MOST_ROWS)

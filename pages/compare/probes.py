@@ -31,7 +31,7 @@ def draw(page: Opened, entry: JudgeEntry, view: str) -> None:
     run_id = entry.judge.run_id
     if entry.judge.kind != "calibrated" or not run_id or page.store.runs.get(run_id).kind not in JUDGES:
         st.info(
-            "Choose a judge that was calibrated in this project. Concord can't ask other judges again.",
+            "Choose a judge that was calibrated in this project. Concord can't rerun other judges.",
             icon=":material/repeat:",
         )
         return
@@ -53,8 +53,8 @@ def _draw_steadiness(page: Opened, run: Run) -> None:
                 "held-out agreement": [found.alignment, *(each.alignment for each in found.forecasts)],
             }
             columns = {
-                "reliability": Column(digits=2, help="of the mean of this many samples"),
-                "held-out agreement": Column(digits=2, help="measured for one sample, estimated for more"),
+                "reliability": Column(digits=2, help="Reliability of the mean of this many samples"),
+                "held-out agreement": Column(digits=2, help="Measured for one sample, and estimated for more than one"),
             }
             grid.draw(table, columns, alt="Reliability and expected agreement of the mean of several samples")
     if _draw_running(page, "repeat", run.run_id):
@@ -62,8 +62,8 @@ def _draw_steadiness(page: Opened, run: Run) -> None:
     request = RepeatRequest(run.project_id, run.golden_id, run.aspect, run.run_id)
     how = request.settings
     words = (
-        f"How much do the scores change when the judge is asked again? Concord asks about {how.items} calibration "
-        f"items {how.times} times, without cached replies."
+        f"How much do the scores change when the judge is asked again? Concord asks the judge about {how.items} "
+        f"calibration items {how.times} times, without using cached replies."
     )
     _draw_start(page, "repeat", request, words)
 
@@ -83,15 +83,17 @@ def _draw_controls(page: Opened, run: Run) -> None:
             "without a score": [control.n_unscored for control in found],
         }
         grid.draw(table, alt="How often the judge prefers a spoiled text to the original")
-        st.caption("Each spoiled text is judged next to its original. Equal scores count half.")
+        st.caption(
+            "Concord compares the score of each spoiled text with that of its original. Equal scores count as half."
+        )
         return  # the same texts would give the same result
     if _draw_running(page, "controls", run.run_id):
         return
     request = ControlsRequest(run.project_id, run.golden_id, run.aspect, run.run_id)
     words = (
-        f"Does the judge notice texts that are clearly worse? Concord takes {request.items} well-rated calibration "
-        "items. It changes their numbers, deletes a sentence, repeats the text, or swaps in the text of another "
-        "source."
+        f"Does the judge notice texts that are clearly worse? Concord spoils {request.items} highly rated "
+        "calibration items. It changes numbers, deletes a sentence, repeats the text, or swaps in a text about "
+        "another source."
     )
     _draw_start(page, "controls", request, words)
 
@@ -123,12 +125,14 @@ def _draw_models(page: Opened, run: Run) -> None:
         if all(one.p_holm is None for one in found):
             del table["p (Holm)"]  # the detail above explains why it is missing
         columns = {
-            "held-out": Column(digits=2, help="Agreement with raters on held-out items: report this one."),
-            "difference": Column(help="Held-out agreement minus that of the judge's own model, on items both scored."),
-            "calibration": Column(digits=2, help="Agreement on the items that chose the criteria (optimistic)."),
-            "per 1,000": Column(help="Price of 1,000 items without cached replies."),
-            "unread": Column(help="Share of the items without a score."),
-            "unsteady": Column(help="Share of the items whose score changes when the model is asked again."),
+            "held-out": Column(digits=2, help="Agreement with raters on held-out items. Report this figure."),
+            "difference": Column(
+                help="Held-out agreement minus that of the judge's own model, on items that both scored."
+            ),
+            "calibration": Column(digits=2, help="Agreement on the items used to choose the criteria (optimistic)."),
+            "per 1,000": Column(help="Price of scoring 1,000 items without cached replies."),
+            "unread": Column(help="Share of items without a score."),
+            "unsteady": Column(help="Share of items whose score changes when Concord asks the model again."),
         }
         grid.draw(table, columns, alt="Agreement and price of other models with the same criteria")
         for name, one in list(zip(names, found, strict=True))[1:]:
@@ -136,12 +140,10 @@ def _draw_models(page: Opened, run: Run) -> None:
                 _draw_model(page, run, one.judge, name, own=own, moved=moved.get(one.judge))
     if _draw_running(page, "switch", run.run_id):
         return
-    st.caption(
-        "Does another model agree better with raters? Concord keeps the criteria, and scores all labelled items."
-    )
+    st.caption("Does another model agree better with raters? Concord scores all labelled items with the same criteria.")
     if specs := _choose_models(page, run):
         request = SwitchRequest(run.project_id, run.golden_id, run.aspect, run.run_id, specs)
-        _draw_start(page, "switch", request, "This is one more look at the held-out items.")
+        _draw_start(page, "switch", request, "This opens the held-out items once more.")
 
 
 def _change(gap: Difference | None) -> str:
@@ -178,7 +180,7 @@ def _draw_model(
                 return
             run_panel.draw_start(
                 page,
-                "Make it a version",
+                "Save as a version",
                 lambda: projects.make_version(page.store, page.settings, request, origin="switch", note=name),
                 show,
                 icon=":material/add:",
@@ -202,11 +204,11 @@ def _choose_models(page: Opened, run: Run) -> tuple[str, ...]:
         [spec for spec in known if spec != run.judge_spec],
         max_selections=MOST,
         accept_new_options=True,
-        placeholder="Choose, or type openai:MODEL or openai:MODEL@URL",
+        placeholder="Choose a model, or type openai:MODEL or openai:MODEL@URL",
         key=state.widget(f"compare_models_{run.run_id}"),
     )
     if any(spec not in known and not spec.startswith("openai:") for spec in picked):
-        st.warning("Type a model as openai:MODEL or openai:MODEL@URL. Others can only be chosen from the list.")
+        st.warning("Type a model as openai:MODEL or openai:MODEL@URL. Choose other models from the list.")
         return ()
     return tuple(picked)
 
@@ -235,7 +237,7 @@ def _draw_start(page: Opened, kind: RunKind, request: Any, words: str) -> None:
     except ConcordError as error:
         st.info(plain(str(error)), icon=icon)
         return
-    st.caption(plain(f"{words} This takes at most {estimate.calls:,} calls{price_words(estimate.cost)}."))
+    st.caption(plain(f"{words} This makes at most {estimate.calls:,} calls{price_words(estimate.cost)}."))
     run_panel.draw_start(
         page,
         label,

@@ -18,9 +18,9 @@ from pages.ui.screens import plain
 Tests = tuple[AnnotatorTest | None, ...]
 VERDICTS = {True: "passed", False: "not passed", None: "no verdict"}
 READING = (
-    "These figures apply to these raters only. Annotator test: Calderon, Reichart and Dror (2025), clustered by "
-    "source if items share sources. The share ω of raters that the judge could replace passes at 0.50 "
-    "(Benjamini–Yekutieli at 0.05). The share ρ is how often the judge does as well or better."
+    "These figures apply only to these raters. The annotator test by Calderon, Reichart and Dror (2025) is "
+    "clustered by source if items share sources. The judge passes if it could replace half of the raters (ω ≥ "
+    "0.50, Benjamini–Yekutieli at 0.05). The share ρ is how often the judge does at least as well as a rater."
 )
 
 
@@ -35,7 +35,7 @@ def draw(compared: Compared) -> None:
         tell(rater_finding(people, compared.measure, f"Version {version.number}" if version else "The best judge"))
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         raters_are = st.segmented_control(
-            "In the annotator test the raters are",
+            "In the annotator test, the raters are",
             list(EPSILONS),
             format_func=lambda name: f"{name} (ε = {EPSILONS[name]:g})",
             default="skilled",
@@ -78,11 +78,13 @@ def draw(compared: Compared) -> None:
         frame = frame.drop(columns="n")
     columns = {
         "judge": Column(width=240),
-        "the judge": Column(digits=2, help=f"{compared.measure} with the mean of the other raters"),
-        "a rater": Column(digits=2, help="one rater with the mean of the others, on the same items"),
-        "judge minus rater": Column(help="interval corrected for the number of judges (jackknife over sources, t)"),
-        "ω": Column(digits=2, help="share of raters that the judge could replace"),
-        "ρ": Column(digits=2, help="how often the judge does as well or better; for information only"),
+        "the judge": Column(digits=2, help=f"{compared.measure} between the judge and the mean of the other raters"),
+        "a rater": Column(digits=2, help="Agreement of one rater with the mean of the others, on the same items"),
+        "judge minus rater": Column(
+            help="The interval is corrected for the number of judges (jackknife over sources, t distribution)."
+        ),
+        "ω": Column(digits=2, help="Share of raters that the judge could replace"),
+        "ρ": Column(digits=2, help="How often the judge does at least as well as a rater. For information only."),
     }
     grid.draw(frame, columns, alt=f"Judges compared with a rater by {compared.measure}", rows=12)
     st.caption(plain(f"{margin_words()} {READING}"))
@@ -121,6 +123,6 @@ def _draw_raters(compared: Compared, tests: Tests) -> None:
         **{name: Column(digits=2) for name in ("the judge", "the rater")},
         "difference": Column(digits=2, signed=True),
         **{name: Column(digits=0, unit=" %") for name in ("judge as good", "rater as good")},
-        "p": Column(help="annotator test, before the correction over raters"),
+        "p": Column(help="From the annotator test, before the correction for the number of raters"),
     }
     grid.draw(pd.DataFrame(rows), columns, alt="The judge compared with each rater")

@@ -35,7 +35,8 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
     if labels is None or not labels.n_labelled:
         return StylesChoice(
             None,
-            f"{aspect} has no labels. Styles are compared by their agreement with raters, so label some items first.",
+            f"{aspect} has no labels. Concord compares styles by their agreement with raters, so label some items "
+            "first.",
         )
     left, middle, right = st.columns(3, gap="large")
     with left:
@@ -44,7 +45,7 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
         style = setting_form.draw(Style, {"samples": "Samples", "temperature": "Temperature"}, prefix="styles_")
         if style["samples"] > 1 and not style["temperature"]:
             st.caption(
-                "At temperature 0, all samples of an item are nearly identical. Raise the temperature to about 1."
+                "At temperature 0, all samples for an item are nearly identical. Raise the temperature to about 1."
             )
     with right:
         n_items = _choose_items(golden, labels.n_labelled)
@@ -64,13 +65,14 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
             words = {"persona": PERSONA_NAMES}
             style |= setting_form.draw(Style, labelled, prefix="styles_", words=words)
             meaning = (
-                "Adds a “score only” style weighted by the model's probabilities, if the endpoint returns logprobs."
+                "Adds a “score only” style weighted by the model's probabilities, if the endpoint returns log "
+                "probabilities."
             )
             weighted = st.checkbox("Also use a probability-weighted score", key=widget("styles_weighted"), help=meaning)
         with right:
             measure = setting_form.draw(StylesSettings, LABELS, prefix="styles_")
         with_steps = st.checkbox(
-            "With evaluation steps",
+            "Use evaluation steps",
             key=widget("styles_steps"),
             persist_state="session",
             help="The model writes the steps.",
@@ -112,5 +114,5 @@ def _choose_items(golden: GoldenSummary, n_labelled: int) -> int | None:
         return None
     key, most = widget(f"styles_items_{golden.golden_id[-10:]}"), max(2, n_labelled)
     drawn = "Concord draws whole sources at random until it has this many items."
-    n = st.number_input("Items of the pilot", 2, most, min(50, most), key=key, persist_state="session", help=drawn)
+    n = st.number_input("Items in the pilot", 2, most, min(50, most), key=key, persist_state="session", help=drawn)
     return int(n)

@@ -36,7 +36,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         return
     if not runs:
         st.markdown(
-            "You can prompt one model in many ways, which differ in cost and agreement. Try some on a few items."
+            "You can prompt a model in several styles, which differ in cost and agreement. Try some styles on a few "
+            "items."
         )
         _offer(page, golden, aspect)
         return
@@ -75,7 +76,7 @@ def _draw_cells(cells: Sequence[StyleCell]) -> None:
     measure = measure_name(first.alignment.statistic, first.alignment.level)
     st.subheader(plain(highest_words(cells)), anchor=False)
     method = f" by {first.alignment.interval.method}" if first.alignment.interval else ""
-    picked = "The best of several figures is a little optimistic. Compare tests whether the styles differ."
+    picked = "The highest of several figures is slightly optimistic. To test whether the styles differ, open Ranking."
     st.caption(plain(f"{measure}; 95 % intervals{method}. {picked}"))
     frame = cells_frame(cells, measure)
     grid.draw(frame, {measure: Column(digits=2)}, alt="Judging styles")
@@ -107,10 +108,10 @@ def cells_frame(cells: Sequence[StyleCell], measure: str) -> pd.DataFrame:
             "without probabilities": [cell.n_unweighted for cell in cells],
             "calls": [cell.n_replies for cell in cells],
             "cost": [money(cell.usage.cost) for cell in cells],
-            "why none": [cell.alignment.reason for cell in cells],
+            "why undefined": [cell.alignment.reason for cell in cells],
         }
     )
-    return frame.drop(columns=[name for name in ("without probabilities", "why none") if not frame[name].any()])
+    return frame.drop(columns=[name for name in ("without probabilities", "why undefined") if not frame[name].any()])
 
 
 # ── before the start ─────────────────────────────────────────────────────────────────────────────────────────
@@ -129,20 +130,22 @@ def _offer(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             ("styles", repr(request)), lambda: projects.estimate_styles(page.store, page.settings, request)
         )
     except ConcordError as error:
-        st.warning(plain(str(error)), title="These styles can't run with these settings", icon=":material/warning:")
+        st.warning(
+            plain(str(error)), title="Concord can't run these styles with these settings", icon=":material/warning:"
+        )
         return
     tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)
     about = "" if tokens is None else f", about {tokens:,} tokens"
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
         run_panel.draw_start(
             page,
-            "Start the grid",
+            "Try these styles",
             lambda: projects.start_run(page.store, page.settings, request),
             key=state.widget("styles_start"),
         )
         st.text(f"{counted(estimate.calls, 'call')}{about}, price {money(estimate.cost)}.")
     with st.expander("Style by style", icon=":material/table_rows:"):
-        grid.draw(estimate_frame(estimate), alt="Calls of each style", rows=8)
+        grid.draw(estimate_frame(estimate), alt="Calls for each style", rows=8)
 
 
 def estimate_frame(estimate: StylesEstimate) -> pd.DataFrame:

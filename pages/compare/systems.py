@@ -58,10 +58,11 @@ def draw(page: Opened, compared: Compared) -> None:
     tell(means_finding(means, aspect, left_out))
     if means.corrected:
         drawn = cached(("systems", *key_of_means), lambda: system_means_figure(means, aspect, most=MOST_DRAWN))
-        charts.place(drawn, key="compare_systems", alt="Corrected mean of each system")
+        charts.place(drawn, key="compare_systems", alt="Corrected mean for each system")
     _draw_means(means)
     st.caption(
-        "Verdicts on more items narrow the intervals. To use any number of them, run `python -m core estimate-means`."
+        "Verdicts on more items narrow the intervals. To use as many verdicts as you like, run `python -m core "
+        "estimate-means`."
     )
 
 
@@ -80,14 +81,14 @@ def _draw_means(means: SystemMeans) -> None:
         }
     )
     columns = {
-        "corrected": Column(help="The judge's mean, corrected with the labels, with its 95 % interval"),
-        "judge alone": Column(help="Not corrected: the interval ignores the judge's bias"),
+        "corrected": Column(help="The judge's mean score, corrected with the labels, and its 95 % interval"),
+        "judge alone": Column(help="Not corrected. The interval ignores the judge's bias."),
         "worth in labels": Column(
-            digits=0, help="Number of labels that would give the same interval without the judge"
+            digits=0, help="Number of labels that would be needed for the same interval without the judge"
         ),
     }
     grid.draw(
-        frame, columns, alt="Mean of each system: corrected, from labels alone, and from the judge alone", rows=12
+        frame, columns, alt="Mean for each system: corrected, from labels alone, and from the judge alone", rows=12
     )
     if notes := notes_of_systems(means):
         st.caption("  \n".join(map(plain, notes)))

@@ -18,8 +18,8 @@ from pages.ui.page import Opened
 from pages.ui.screens import plain
 
 EXPLAINED = (
-    "A language model reads each item with its parts' scores and rates it according to a plan. Its scores become a "
-    "judge."
+    "A language model reads each item with the scores from all parts of the fusion, and rates the item by following "
+    "a plan. These scores become a judge."
 )
 
 
@@ -37,7 +37,7 @@ def draw(page: Opened, fused: Fused) -> None:
         "Model",
         key=state.widget("fusion_model"),
         placeholder="openai:MODEL, openai:MODEL@BASE_URL, or scripted (for demonstrations)",
-        help="The model must be on an OpenAI-compatible endpoint. The scripted judge is only for demonstrations.",
+        help="Use a model at an OpenAI-compatible endpoint. The scripted judge is only for demonstrations.",
     ).strip()
     judge_ids = tuple(part.judge_id for part in fused.parts)
     request = FusionRequest(project_id, golden_id, fused.aspect, judge_ids, spec)
@@ -77,16 +77,17 @@ def _edit_texts(request: FusionRequest, newest: FusionRunView | None) -> FusionR
         key=f"{box}_criteria",
         height=200,
         max_chars=LONGEST_CRITERIA,
-        placeholder="Describe which texts deserve a high rating. If empty, the model writes the criteria.",
-        help="Write 'none' to rate without criteria.",
+        placeholder="Describe what deserves a high rating. If you leave this empty, the model writes the criteria.",
+        help="To rate without criteria, enter “none”.",
     )
     plan = right.text_area(
         "Plan",
         key=box,
         height=200,
         max_chars=LONGEST_PLAN,
-        placeholder="Explain which parts to use and how to read their scores. If empty, the model writes the plan.",
-        help="Write 'none' to rate without a plan.",
+        placeholder="Explain which parts to use and how to interpret their scores. If you leave this empty, the model "
+        "writes the plan.",
+        help="To rate without a plan, enter “none”.",
     )
     return replace(request, settings=replace(request.settings, plan=plan.strip(), criteria=criteria.strip()))
 
@@ -99,9 +100,9 @@ def _draw_run(page: Opened, view: RunDetail) -> None:
     used = view.usage
     calls = f"{outcome.calls:,} calls ({used.requests:,} sent, {used.cached:,} cached)"
     price = f"{used.prompt_tokens + used.completion_tokens:,} tokens, {money(used.cost)}"
-    words = f"{view.title}: {calls}, {price}. Its scores are now a judge. {outcome.stopped_early}"
+    words = f"{view.title}: {calls}, {price}. Its scores were saved as a judge. {outcome.stopped_early}"
     st.success(plain(words), icon=":material/check:")
-    with st.popover("Plan and criteria of this run", icon=":material/description:"):
+    with st.popover("Plan and criteria used in this run", icon=":material/description:"):
         st.caption("Plan")
         st.text(outcome.plan)
         st.caption("Criteria")
@@ -121,4 +122,4 @@ def _draw_agreement(page: Opened, fused: Fused, run_id: str) -> None:
     if result is not None:
         st.markdown(f"**Agreement with raters: {plain(describe(result))}**")
         units = "systems" if fused.settings.level == "system" else "items"
-        st.caption(plain(f"{fused.measure}, n = {result.n:,} {units}. No part has seen their labels."))
+        st.caption(plain(f"{fused.measure}, n = {result.n:,} {units}. No part has seen the labels of these items."))

@@ -27,8 +27,8 @@ METHOD_WORDS: dict[FusionMethod, str] = {
     "nnls": "non-negative weights",
 }
 METHOD_HELP = (
-    "Average: the mean of the standardised scores of all parts that beat chance. Ridge: weights learnt from the "
-    "labels, with shrinkage. Non-negative: weights learnt from the labels, but never below 0."
+    "Average: the mean of the standardised scores of all parts that beat chance. Ridge: weights learned from the "
+    "labels, with shrinkage. Non-negative: weights learned from the labels, but never below 0."
 )
 KINDS: dict[JudgeKind, str] = {
     "calibrated": "calibrated judge",
@@ -111,8 +111,8 @@ def draw_choice(choice: Choice) -> None:
             key=state.widget(f"fusion_level_{choice.key}"),
             persist_state="session",
             help=(
-                "Dataset: across all items. Sample: within each source, then averaged. System: across the systems' "
-                "means."
+                "Dataset: agreement across all items. Sample: mean agreement within each source. System: agreement "
+                "across the systems' means."
             ),
         )
 
@@ -132,8 +132,8 @@ def draw_kinds(choice: Choice) -> None:
     )
     columns = {
         "judge": Column(width=250),
-        "calls per item": Column(help="calls needed for one score; — means unknown"),
-        "labels seen": Column(help="labels used to choose or fit it; their sources are left out for all parts"),
+        "calls per item": Column(help="Calls needed for one score. A dash means unknown."),
+        "labels seen": Column(help="Labels used to choose or fit the judge. Their sources are left out for all parts."),
     }
     grid.draw(frame, columns, alt="Judges that can be fused", rows=12)
 
@@ -142,8 +142,8 @@ def draw_empty(page: Opened, golden: GoldenSummary, aspect: str, n_judges: int) 
     """Explain what to do with fewer than two judges."""
     there = "only one judge" if n_judges else "no judge yet"
     st.info(
-        f"{plain(golden.name)} has {there} of {plain(aspect)}. A fusion needs at least two different judges. Compute "
-        "metrics below (free), calibrate a judge, or import scores on Compare.",
+        f"{plain(golden.name)} has {there} for {plain(aspect)}. A fusion needs at least two different judges. "
+        "Compute metrics below (free), calibrate a judge, or import scores on Compare.",
         icon=":material/merge:",
     )
     draw_sources(page, golden, aspect, opened=True)

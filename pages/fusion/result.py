@@ -33,13 +33,13 @@ TABLE_COLUMNS = {
     "judge": Column(width=210),
     "interval": Column(
         "95 % interval",
-        help="over sources, by t (sample level), jackknife (dataset level) or bootstrap (system level)",
+        help="Computed over sources: t interval (sample level), jackknife (dataset level) or bootstrap (system level)",
     ),
-    "fusion loses without it": Column(
-        help="the whole fusion minus a fusion of the other parts, tested in the same way"
+    "loss if removed": Column(
+        help="Agreement of the whole fusion minus that of a fusion without this part, tested in the same way"
     ),
-    "weight": Column(digits=2, help="change of the label, in points, for one standard deviation of the part"),
-    "no score": Column(help="labelled items without a score; never counted as 0"),
+    "weight": Column(digits=2, help="Change in the label, in points, for each standard deviation of this part's score"),
+    "no score": Column(help="Labelled items without a score. They never count as 0."),
 }
 
 
@@ -76,7 +76,7 @@ def headline(fused: Fused) -> str:
     """State whether the fusion agrees better with raters than its best part."""
     shown, against = fused.fusion, fused.fusion.against_best
     if shown.fused.value is None or against is None or against.value is None:
-        return "The agreement of the fusion with raters is undefined."
+        return "The fusion's agreement with raters is undefined."
     how = {
         "higher": "The fusion agrees better with raters than its best part",
         "lower": "The fusion agrees less well with raters than its best part",
@@ -91,7 +91,7 @@ def draw(page: Opened, fused: Fused) -> None:
     figure = cached(("whiskers", *fused.key), lambda: _whiskers(fused))
     charts.place(figure, key="fusion_whiskers", alt=f"{fused.measure} of the fusion and its parts")
     frame = table_frame(fused)
-    heading = Column(digits=2, help=f"alignment with raters: {fused.measure}")
+    heading = Column(digits=2, help=f"Agreement with raters: {fused.measure}")
     columns = TABLE_COLUMNS | {str(frame.columns[1]): heading}
     grid.draw(frame, columns, alt=f"The fusion and its parts by {fused.measure}", rows=16)
     for judge in page.store.judges.all(page.project.project_id, fused.view.golden_id, fused.aspect):
@@ -102,14 +102,14 @@ def draw(page: Opened, fused: Fused) -> None:
         except ConcordError:
             continue  # no file: it was imported, is an overall score, or lost a part
         st.download_button(
-            plain(f"File of {judge.name}"),
+            plain(f"Download {judge.name}"),
             data=text,
             file_name="fused.yaml",
             mime="application/yaml",
             icon=":material/download:",
             on_click="ignore",
             key=state.widget(f"fusion_file_{judge.judge_id}"),
-            help="Scores other items: python -m core score ITEMS --judge-file fused.yaml --out verdicts.jsonl",
+            help="To score other items, run: python -m core score ITEMS --judge-file fused.yaml --out verdicts.jsonl",
         )
 
 
@@ -119,18 +119,18 @@ def _draw_notes(fused: Fused) -> None:
     system = fused.settings.level == "system"
     over = f"{shown.fused.n} systems, over their" if system else f"{len(shown.report):,}"
     words = [
-        f"{fused.measure}, n = {over} items whose labels weren't used for any part or weight. Weights were fitted on "
-        f"{len(shown.fit):,} items of other sources. Best part there: {shown.best_part}."
+        f"{fused.measure}, n = {over} items whose labels weren't used to fit any part or weight. The weights were "
+        f"fitted on {len(shown.fit):,} items from other sources, where the best part was {shown.best_part}."
     ]
     if shown.fused.value is None:
         words.insert(0, f"{capital(shown.fused.reason or 'too few items')}.")
     elif against is not None and against.value is not None:
         untested = f" ({against.p_reason or NO_TEST})" if against.p is None else ""
-        words.append(f"Fusion minus that part: {difference_words(against)}{untested}.")
+        words.append(f"Fusion minus the best part: {difference_words(against)}{untested}.")
     if system and ends:
         words.append(f"The interval applies only to these systems (method: {ends.method}).")
     words += shown.notes
-    words += [f"{name} is left out: {why}." for name, why in shown.left_out.items()]
+    words += [f"{name} was left out: {why}." for name, why in shown.left_out.items()]
     st.caption(plain(" ".join(words)))
 
 
@@ -146,7 +146,7 @@ def table_frame(fused: Fused) -> pd.DataFrame:
         "judge": names,
         tables.measure_heading(shown.fused): pd.Series([each.value for each in alignments], dtype="float64"),
         "interval": [tables.interval_of(each) for each in alignments],
-        "fusion loses without it": [lost.get(name, "") for name in names],
+        "loss if removed": [lost.get(name, "") for name in names],
         "weight": pd.Series([weights.get(name) for name in names], dtype="float64"),
         "n": [each.n for each in alignments],
         "no score": [each.n_unscored for each in alignments],
@@ -185,7 +185,7 @@ def draw_keep(page: Opened, fused: Fused) -> None:
     """Draw the button that saves the fusion as a judge."""
     shown = fused.fusion
     with st.popover("Save as a judge", icon=":material/bookmark_add:", key=state.closing("fusion_keep")):
-        st.markdown("The fusion becomes a judge. You can compare it with others, and download it to score other items.")
+        st.markdown("Once saved, you can compare the fusion with other judges, and download it to score other items.")
         name = st.text_input(
             "Name", value=shown.judge.name, max_chars=120, key=state.widget(f"fusion_name_{shown.method}")
         )
@@ -205,8 +205,8 @@ def draw_keep(page: Opened, fused: Fused) -> None:
             )
             kept = page.store.judges.get(page.project.project_id, kept_id).judge.name
             new = kept == name.strip()
-            said = f"{kept} is now a judge" if new else f"This fusion is already saved as {kept}"
-            state.leave_notice(f"{said}. See Compare, or download the file below.", good=True)
+            said = f"{kept} was saved as a judge" if new else f"This fusion is already saved as {kept}"
+            state.leave_notice(f"{said}. Compare it with others on Compare, or download it below.", good=True)
         except ConcordError as error:
             state.leave_notice(f"The fusion wasn't saved: {error}", good=False)
         st.rerun()

@@ -75,7 +75,7 @@ function readable() {
   if (root === null || root.tabIndex === 0) return;
   root.tabIndex = 0;
   root.setAttribute("role", "group");
-  root.setAttribute("aria-label", "Judged text: arrows choose a word, with Shift more words, H marks them");
+  root.setAttribute("aria-label", "Judged text. Arrow keys select a word, Shift with arrow keys selects more words, and H marks them.");
 }
 
 function paint(spans) {

@@ -40,15 +40,15 @@ _KEYS = st.components.v2.component(
 _CURSOR = st.components.v2.component("concord_cursor", js=(_HERE / "label_number.js").read_text("utf-8"))
 _SHEET_ROWS = """
 | **X** | can't tell |
-| **Enter** | save and go to the next, also from a comment |
-| **← →** | previous item, next item; also from either end of a comment |
+| **Enter** | save and go to the next item, also from a comment |
+| **← →** | previous or next item, also from the start or end of a comment |
 | **C** | write a comment |
-| **U** | the first unfinished item |
+| **U** | go to the first unfinished item |
 | **Z** | undo the last label |
 | **Backspace** | rate all aspects of the item again |
-| **H** | mark the selected words. If none are selected, choose them: ← → a word, Shift + ← → more, H |
+| **H** | mark the selected words. To select them by keyboard: H, ← → to move, Shift + ← → to extend, H to mark |
 | **Esc** | leave the comment |
-| **?** | this list |"""
+| **?** | show this list |"""
 
 
 @st.fragment
@@ -118,7 +118,7 @@ def _draw_head(assignment: Assignment, session: AnnotationSession, shown: ShownI
                     label_item.draw_text(assignment.passed.plan.instructions)
         with st.popover("Keys", icon=":material/keyboard:", key=_SHEET):
             rates = f"| **{label_item.keys_of(assignment.aspects[0])}** | rate the selected aspect |"
-            st.markdown(f"| Key | Does |\n|:--|:--|\n{rates}{_SHEET_ROWS}")
+            st.markdown(f"| Key | Action |\n|:--|:--|\n{rates}{_SHEET_ROWS}")
 
 
 def _draw_marked(assignment: Assignment, shown: ShownItem, item_id: str) -> None:

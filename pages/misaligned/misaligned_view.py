@@ -36,13 +36,13 @@ MEANINGS: dict[TriageVerdict, str] = {
     "ambiguous": "Either could be right. The criteria need a rule for items like this one.",
 }
 SHEET = """
-| key | does |
+| Key | Action |
 | --- | --- |
-| **1** **2** **3** | judge wrong, label wrong, ambiguous; opens the next item without a verdict |
-| **P** | pick the item for the next round, or drop it |
+| **1** **2** **3** | mark as judge wrong, label wrong or ambiguous, and open the next item without a verdict |
+| **P** | pick the item for the next round, or remove the pick |
 | **→** or **J** | next item |
 | **←** or **K** | previous item |
-| **N** | write a note; **Enter** saves it, **Esc** leaves it |
+| **N** | write a note, then press **Enter** to save it or **Esc** to leave the field |
 | **U** | undo the last verdict, pick or note |
 """
 

@@ -28,15 +28,15 @@ from pages.ui.state import widget
 
 OWN = "own"
 HYPOTHESIS, TEMPLATE = "the text alone", "in a prompt"
-COMPARED = "text, and its distance from the source"
+COMPARED = "the text and its distance from the source"
 METHOD_HELP = (
-    "Ridge learns from all labels outside the test set and averages the twenty best cells in cross-validation. It "
-    "agrees best on most data. The other two follow the paper: they use one cell, and a few pairs of good and bad "
-    "texts."
+    "Ridge learns from all labels outside the test set and averages the 20 best cells in cross-validation. It "
+    "agrees best with raters on most data. The other two methods follow the paper and use one cell and a few pairs "
+    "of good and bad texts."
 )
 TEXT_HELP = (
-    "MiniLM agrees best with raters if it also reads source and context separately. Their distance from the text adds "
-    "cells."
+    "MiniLM agrees best with raters if it also reads the source and context separately. Their distances from the "
+    "text provide more cells."
 )
 SLOW, FAST = 1_000, 6_000  # tokens per second with MiniLM on two CPU cores, busy and idle
 TOKENS_A_WORD = 1.4
@@ -60,7 +60,7 @@ def choose(page: Opened, golden: GoldenSummary, aspect: str) -> RepEvalRequest:
             help=METHOD_HELP,
         )
         settings = RepEvalSettings(method, model, reading, statistic=usual.statistic, level=usual.level)
-    with st.expander("More choices: measure, split", icon=":material/tune:"):
+    with st.expander("More options: measure, split", icon=":material/tune:"):
         return _more(page, RepEvalRequest(page.project.project_id, golden.golden_id, aspect, settings))
 
 
@@ -70,12 +70,12 @@ def _model() -> ModelSpec:
     if chosen != OWN:
         return ModelSpec()
     name = st.text_input(
-        "Hugging Face id, or folder on the worker's machine",
+        "Hugging Face ID, or folder on the worker's machine",
         key=widget("repeval_model_name"),
         placeholder="mistralai/Mistral-7B-v0.1",
         help=(
-            "The model must be a causal language model or an encoder with safetensors. The worker loads it, on a GPU "
-            "if available."
+            "Use a causal language model or an encoder stored as safetensors. The worker loads it, on a GPU if one "
+            "is available."
         ),
     )
     revision = st.text_input("Revision (branch, tag or commit)", key=widget("repeval_revision"))
@@ -103,9 +103,7 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
     labels = {"statistic": "Measure", "level": "Level", "seed": "Seed"}
     words = {"level": LEVEL_NAMES}
     measure = setting_form.draw(RepEvalSettings, labels, prefix=prefix, usual=usual, words=words)
-    st.caption(
-        "Level at which cells are chosen and the result is reported. The default is the level of the current judge."
-    )
+    st.caption("Level at which Concord chooses cells and reports the result. The default is the current judge's level.")
     return replace(request, settings=replace(settings, **measure), split_of=_split(page, request))
 
 
@@ -113,14 +111,14 @@ def _split(page: Opened, request: RepEvalRequest) -> str:
     """Draw the choice of a calibration that provides the held-out items; return its id, or "" for a new split."""
     runs = projects.judge_runs(page.store, request.project_id, request.golden_id, request.aspect)
     runs = [run for run in runs if run.kind == "calibration"]
-    words = {"": "a new one, with 40 % of the sources to test on", **{run.run_id: f"as {run.title}" for run in runs}}
+    words = {"": "a new split, with 40 % of the sources for testing", **{run.run_id: f"as {run.title}" for run in runs}}
     chosen: str = st.selectbox(
         "Split",
         list(words),
         format_func=lambda run_id: words[run_id],
         key=widget(f"repeval_split_{request.golden_id[-12:]}_{request.aspect}"),
         help=(
-            "With the split of a calibration, RepEval is tested on the same held-out items as that judge and trained "
+            "If you reuse a calibration's split, Concord tests RepEval on that judge's held-out items and trains it "
             "only on the others."
         ),
     )
@@ -141,8 +139,8 @@ def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
         took = f"This takes about {low} to {high} on a CPU. Cached texts take no time."
     st.markdown(
         plain(
-            f"{counted(estimate.n_texts, 'text')} of {estimate.n_words:,} words to read. {estimate.n_train} labels to "
-            f"learn from{pairs}{choosing}, {estimate.n_test} to measure the result on. {took}"
+            f"{counted(estimate.n_texts, 'text')} with {estimate.n_words:,} words to read. {estimate.n_train} labels "
+            f"to learn from{pairs}{choosing}, {estimate.n_test} to measure the result. {took}"
         )
     )
 

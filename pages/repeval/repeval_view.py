@@ -34,7 +34,7 @@ def draw_status(page: Opened, view: RunDetail) -> None:
     """Draw a run without a result: its progress or why it stopped, with buttons to cancel or resume."""
     went = run_panel.ENDED_WITHOUT.get(view.status)
     finding(
-        f"RepEval of {view.aspect} {went} before it produced a result."
+        f"RepEval for {view.aspect} {went} before it produced a result."
         if went
         else f"Reading hidden states for {view.aspect}. The map appears here when all texts have been read."
     )
@@ -48,19 +48,19 @@ def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
     result, test = outcome.result, outcome.result.test
     n, measure = len(result.members), measure_name(result.settings.measure.statistic, result.settings.measure.level)
     about = {"golden": view.golden_id, "aspect": view.aspect}
-    words = "Agreement of hidden states with raters is undefined on test items."
+    words = "Agreement between hidden states and raters is undefined on the test items."
     if test.value is not None:
-        words = f"Agreement of hidden states with raters: {number(test.value)}."
+        words = f"Agreement between hidden states and raters: {number(test.value)}."
     finding(
         words,
-        step=lambda: link_to("compare", "Compare it with other judges", icon=":material/leaderboard:", **about),
+        step=lambda: link_to("compare", "Compare with other judges", icon=":material/leaderboard:", **about),
     )
     what = f"the mean of the {n} best cells" if n > 1 else "the best cell"
     notes = [f"{measure}, {describe(test)}, n = {test.n:,} test items: {what}, {METHOD_NAMES[result.settings.method]}."]
     if test.value is None:
         notes.insert(0, f"{capital(test.reason)}.")
     best = f"layer {result.chosen.layer} of {max(result.layers)}, {token_words(result.chosen.token)}"
-    st.caption(plain(" ".join([*notes, f"Best place: {best}.", *result.warnings])))
+    st.caption(plain(" ".join([*notes, f"Best cell: {best}.", *result.warnings])))
     st.session_state.setdefault(SECTION, MAP)
     section = st.segmented_control("More", SECTIONS, required=True, key=SECTION, label_visibility="collapsed")
     if section == DETAILS:
@@ -68,8 +68,8 @@ def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
         _draw_random(result, measure)
         return
     figure = heat_figure(Heat.of(result), measure=measure)
-    charts.place(figure, key="repeval_heat", alt="Validation agreement by layer and token")
-    st.caption("Agreement on the validation set. Thick frame: best cell. Grey: undefined.")
+    charts.place(figure, key="repeval_heat", alt="Agreement on the validation set by layer and token")
+    st.caption("Agreement on the validation set. A thick frame marks the best cell. Grey cells are undefined.")
     if result.scorer is not None:
         _draw_file(page, view, result)
 
@@ -91,7 +91,7 @@ def _draw_file(page: Opened, view: RunDetail, result: RepEvalResult) -> None:
             icon=":material/download:",
             on_click="ignore",
             help=(
-                "Use this file to score other items. On Compare, you can also add it as a judge of another golden set."
+                "Use this file to score other items. On Compare, you can also add it as a judge for another golden set."
             ),
         )
         st.code(
@@ -112,7 +112,7 @@ def token_words(token: str) -> str:
     if token in TOKEN_WORDS:
         return TOKEN_WORDS[token]
     from_end = token.startswith("-") and token[1:].isdigit()
-    return f"the token {token[1:]} from the end" if from_end else f"token {token}"
+    return f"token {token[1:]} from the end" if from_end else f"token {token}"
 
 
 def _draw_scores(golden: GoldenSet, result: RepEvalResult) -> None:
@@ -122,7 +122,7 @@ def _draw_scores(golden: GoldenSet, result: RepEvalResult) -> None:
     figure = scatter_figure(labels, scores, scale=golden.aspects[result.aspect].scale, of="score")
     charts.place(figure, key="repeval_scores", alt="Scores of the test items compared with the raters' labels")
     order = np.argsort(scores, kind="stable")
-    ends = {"Highest test items": order[::-1][:SHOWN], "Lowest test items": order[:SHOWN]}
+    ends = {"Highest-scoring test items": order[::-1][:SHOWN], "Lowest-scoring test items": order[:SHOWN]}
     for column, (name, rows) in zip(st.columns(2, gap="medium"), ends.items(), strict=True):
         items = [golden.items[k] for k in at[rows]]
         frame = pd.DataFrame(
@@ -141,25 +141,25 @@ def _draw_scores(golden: GoldenSet, result: RepEvalResult) -> None:
 
 def _draw_random(result: RepEvalResult, measure: str) -> None:
     """Draw how the projection compares with random directions and with its validation."""
-    st.subheader("Against random directions", anchor=False)
+    st.subheader("Compared with random directions", anchor=False)
     if result.optimism is not None:
-        folds = "" if result.settings.uses_pairs else " fold by fold"
-        chose = f"On validation, with layer and token chosen{folds}: {describe(result.validation)}."
+        folds = "" if result.settings.uses_pairs else " separately in each fold"
+        chose = f"On the validation set, with layer and token chosen{folds}: {describe(result.validation)}."
         st.caption(plain(chose))
     random = result.random
     if random is None:
-        st.info("This run drew no random directions.", icon=":material/casino:")
+        st.info("This run didn't draw any random directions.", icon=":material/casino:")
         return
     if random.percentile is None:
         st.markdown(
-            "The agreement of the projection in the best cell is undefined, so it can't be compared with random "
+            "The agreement of the best cell's projection is undefined, so Concord can't compare it with random "
             "directions."
         )
         return
     median = number(float(np.nanmedian(random.values)))
     st.markdown(
         plain(
-            f"In the best cell, the projection is above {random.percentile:.1f} % of {random.values.size:,} random "
-            f"directions, whose median is {median}. Test items, n = {result.test.n}."
+            f"In the best cell, the projection agrees better with raters than {random.percentile:.1f} % of "
+            f"{random.values.size:,} random directions (median {median}). Test items, n = {result.test.n}."
         )
     )

@@ -18,10 +18,11 @@ from pages.ui.screens import plain
 _MOST = 60_000
 _LANGUAGES = {"text/x-python": "python", "application/yaml": "yaml", "application/x-ipynb+json": "json"}
 _CONTENTS = """
-- **Everything needed to score**: the criteria, how their scores are combined, the model with its prompts and sampling,
-  and the map to the human scale.
-- **Everything needed to trust it**: agreement with interval, who approved it on which evidence, and warnings.
-- **Never a key**: each user scores with their own.
+- **Everything needed to score**: the criteria, how their scores are combined, the model with its prompts and sampling
+  settings, and the mapping to the human scale.
+- **Everything needed to trust it**: agreement with its interval, who approved the judge and on what evidence, and
+  any warnings.
+- **Never an API key**: each user scores with their own key.
 """
 
 

@@ -99,7 +99,7 @@ class Watch {
     this.line.textContent = problem
       ? `Not kept: ${problem}`
       : this.late
-        ? "Not kept yet: the server does not answer. This browser holds your text until it does."
+        ? "Not kept yet: the server isn't responding. This browser keeps your text until it responds."
         : said;
   }
 

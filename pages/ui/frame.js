@@ -131,8 +131,8 @@
   const patience = { lost: 1_500, never: 8_000 }; // ms
   const says = {
     lost: "Concord lost the connection and is reconnecting. What you saved is safe. Continue when this note disappears.",
-    never: "Concord can't connect yet. If this note stays, a proxy may be blocking WebSockets. The README helps under "
-      + "“Teams and hosts”.",
+    never: "Concord can't connect yet. If this note stays, a proxy may be blocking WebSockets. See “Teams and hosts” in "
+      + "the README.",
   };
   const note = document.createElement("p");
   note.className = "concord-away";

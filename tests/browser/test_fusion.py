@@ -95,9 +95,9 @@ def test_four_assistants_one_left_out_kept_and_applied(
     page.get_by_role("button", name="Save as a judge").click()
     enter(page.get_by_label("Name", exact=True), "Three in one")
     page.get_by_role("button", name="Save", exact=True).click()
-    settle("is now a judge")
+    settle("was saved as a judge")
     with page.expect_download() as download:
-        page.get_by_role("button", name="File of Three in one").click()
+        page.get_by_role("button", name="Download Three in one").click()
     file = tmp_path / "fused.yaml"
     download.value.save_as(file)
     assert [part["assistant"] for part in yaml.safe_load(file.read_text("utf-8"))["parts"]] == list(PARTS)[:3]

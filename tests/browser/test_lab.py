@@ -36,9 +36,9 @@ def replies_file(folder: Path, spread: float, seed: int) -> Path:
 def bring_in(page: Page, settle: Settle, enter: Settle, file: Path, name: str) -> None:
     page.locator("input[type=file]").set_input_files(file)
     expect(page.get_by_text("1 of 144").first).to_be_visible(timeout=MS)  # unread replies, beside the 143 scored
-    enter(page.get_by_label("Name of the judge"), name)
+    enter(page.get_by_label("Judge name"), name)
     page.get_by_role("button", name="Add this judge").click()
-    settle(f"{name} was added as a judge: 143 of 144 items scored on coherence")
+    settle(f"{name} was added as a judge. It scored 143 of 144 items on coherence")
 
 
 @pytest.fixture
@@ -67,8 +67,8 @@ def test_replies_brought_in_are_compared_and_a_link_holds_the_view(
     row = table.locator("tbody tr").filter(has_text="close judge").text_content() or ""
     assert re.search(r"0\.\d+ ?0\.\d\d to 0\.\d\dhighest", row), row  # value, interval, rank
 
-    page.get_by_text("Every judge compared with every other", exact=True).click()
-    pairs = page.get_by_role("table", name="Every judge compared with every other")
+    page.get_by_text("All judges compared with each other", exact=True).click()
+    pairs = page.get_by_role("table", name="All judges compared with each other")
     expect(pairs.get_by_role("row", name=re.compile(r"^close judge far judge \+0\.\d\d .* better"))).to_be_visible(
         timeout=MS
     )
@@ -79,7 +79,7 @@ def test_replies_brought_in_are_compared_and_a_link_holds_the_view(
     expect(page.get_by_text(re.compile("Kendall tau-b, .* items from ")).first).to_be_visible(timeout=MS)
     page.get_by_text("Errors", exact=True).click()
     page.get_by_text("Item by item", exact=True).click()
-    settle("Largest gap first")
+    settle("largest gap first")
     page.get_by_role("grid", name="Items, largest gap first").locator("tbody tr").first.click()
     settle("The judge's raw reply")
     expect(page.get_by_text("It names 2 people.").first).to_be_visible(timeout=MS)

@@ -209,14 +209,14 @@ def test_a_finished_run_opens_with_what_it_found(place: Place) -> None:
     screen = shown(place.add_run("done", shown=standing(kept), outcome=calibration(kept)))
     page_text = texts(screen)
     assert "Calibration raised agreement with raters from 0.21 to 0.52." in page_text
-    assert "Agreement 0.52 [0.42, 0.62]; gain " in page_text
+    assert "Agreement: 0.52 [0.42, 0.62]; gain: " in page_text
     assert "Spearman rho, sample level, held-out items, n = 72" in page_text
     assert "offline judge, which isn't an LLM" in page_text
     assert "Only 80 labels on calibration" in page_text
     assert not [widget for widget in screen.button if widget.label in ("Cancel", "Resume")]
     assert [widget.label for widget in screen.download_button] == ["Download judge.yaml (not approved)"]
     choose_section(screen, "All figures")
-    assert "Calibration minus held-out: +0.09, optimistic" in texts(screen)
+    assert "Calibration minus held-out agreement: +0.09, optimistic" in texts(screen)
     assert "3 unread" in screen.table[0].value["held-out"].iloc[0]
 
 
@@ -276,13 +276,13 @@ def test_on_newer_labels_known_sources_keep_their_side_and_the_form_says_so(plac
     calibrate(place, CalibrationSettings(preset="quick", rounds=0))
     place.add_golden(golden_of(30, 6, name="more summaries"))
     screen = open_screen(SCREEN, project=place.project_id, golden=place.golden_id)
-    assert "Sources of summaries keep their set" in texts(screen)
+    assert "Sources from summaries stay in the same set" in texts(screen)
     press(screen, "Start the calibration")
     kept = candidates(2, "kept")
     split_from = place.request_of(place.newest("calibration")).split_from
     request = CalibrationRequest(place.project_id, place.golden_id, "coherence", split_from=split_from)
     screen = shown(place.add_run("done", request, shown=standing(kept), outcome=calibration(kept)))
-    assert "Sources of summaries keep their set" in texts(screen)
+    assert "Sources from summaries stay in the same set" in texts(screen)
 
 
 def test_an_undefined_result_is_said_with_its_reason(place: Place) -> None:

@@ -139,7 +139,7 @@ def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Place) -> 
 def test_an_item_opens_with_its_text_and_the_reply_as_letters(shelf: Place) -> None:
     shelf.add_judge("good", 0.5)
     screen = look_at(open_screen(SCREEN, **shelf.ids), "items")
-    assert "Select a row to read the item" in texts(screen)
+    assert "To read an item, select its row" in texts(screen)
     listed = grids(screen)[0]
     assert listed["gap (SD)"].abs().is_monotonic_decreasing
     screen.query_params["item"] = "i7"
@@ -198,7 +198,7 @@ def test_a_link_holds_statistic_level_and_section(shelf: Place) -> None:
     shelf.add_judge("poor", 3.0)
     asked = {"statistic": "pearson", "level": "system", "section": "errors", "what": "curve"}
     screen = open_screen(SCREEN, **(shelf.ids | asked))
-    assert "after the map" in [metric.label for metric in screen.metric]
+    assert "After mapping" in [metric.label for metric in screen.metric]
     assert {name: screen.query_params[name] for name in asked} == asked
     assert "Pearson r, system level, " in texts(choose(screen, "Section", "ranking"))
     choose(screen, "Statistic", "spearman")
@@ -215,12 +215,12 @@ def test_who_costs_the_others_their_items_is_hidden_until_it_is_put_in(shelf: Pl
     screen = open_screen(SCREEN, **shelf.ids)
     assert list(judges_in(screen)["judge"]) == ["good"]
     assert "80 of 80 labelled items" in texts(screen)
-    assert "Hidden because they have too few items in common: “pilot”, “calibrated one”." in texts(screen)
+    assert "Hidden because they scored too few of the same items: “pilot”, “calibrated one”." in texts(screen)
     screen.multiselect[0].set_value([pilot]).run()
     assert set(judges_in(screen)["judge"]) == {"good", "calibrated one"}
     assert "20 of 80 labelled items" in texts(screen)
     screen.multiselect[0].set_value([fitted]).run()
-    assert "in common: “calibrated one”." in texts(screen)
+    assert "of the same items: “calibrated one”." in texts(screen)
     screen.multiselect[0].set_value([]).run()
     assert "Hidden" not in texts(screen)
     assert headline(screen) == "There is nothing to compare yet."
@@ -240,5 +240,5 @@ def test_nothing_is_claimed_of_a_judge_that_is_as_good_everywhere(shelf: Place) 
     assert "errs more" not in page_text
     assert "Holm" in page_text
     parts = grids(screen)[0]
-    assert {"part", "alignment", "interval", "excess over the others", "p"} <= set(parts.columns)
+    assert {"part", "alignment", "interval", "excess over other subgroups", "p"} <= set(parts.columns)
     assert np.isfinite(parts["alignment"].astype(float)).any()

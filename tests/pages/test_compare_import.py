@@ -65,11 +65,11 @@ def test_a_file_is_understood_shown_and_added(screen: AppTest, store: Store) -> 
     (view,) = judges(store)
     np.testing.assert_array_equal(view.judge.values, [2, np.nan, np.nan, np.nan])
     assert view.name == "GPT"
-    assert "GPT was added as a judge: 1 of 4 items scored on wit" in told(screen)
+    assert "GPT was added as a judge. It scored 1 of 4 items on wit" in told(screen)
     assert not screen.button, "the upload is empty again"
     bring(screen, [{"id": "i0", "reply": "Score: 2"}, {"id": "i1", "reply": "?"}, {"id": "x", "reply": "Score: 1"}])
     press(screen, "Add this judge")
-    assert "was already imported. The judge GPT is unchanged" in told(screen)
+    assert "has already been imported. The judge GPT hasn't changed" in told(screen)
     assert len(judges(store)) == 1
 
 
@@ -77,7 +77,7 @@ def test_a_column_can_be_corrected(screen: AppTest, store: Store) -> None:
     bring(screen, [{"id": "9", "key": "i0", "rating": 4}])
     assert "None of the 1 item ids" in told(screen)
     assert button(screen, "Add this judge").disabled
-    choose(screen, "item id", "key")
+    choose(screen, "item ID", "key")
     assert "Items matched 1 of 4" in told(screen)
     press(screen, "Add this judge")
     assert judges(store)[0].judge.values[0] == 4

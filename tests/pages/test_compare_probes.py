@@ -53,7 +53,7 @@ def test_the_judge_is_asked_again(store: Store, settings: Settings) -> None:
 def test_the_judge_is_shown_spoiled_texts(store: Store, settings: Settings) -> None:
     place, run_id = calibrated(store, settings)
     before = open_screen("6_compare", **place.ids, **SPOILED)
-    assert "30 well-rated calibration items" in texts(before)
+    assert "30 highly rated calibration items" in texts(before)
     press(before, "Judge spoiled texts")
     assert do_here(store, settings, place.newest("controls")) == "done"
     found = projects.controls_of(store, run_id)
@@ -71,7 +71,7 @@ def test_other_judges_are_not_asked(store: Store, settings: Settings) -> None:
     views = (STEADY, "Ask the judge again"), (SPOILED, "Judge spoiled texts"), (MODELS, "Try these models")
     for view, label in views:
         shown = open_screen("6_compare", **place.ids, **view)
-        assert "can't ask other judges again" in texts(shown)
+        assert "can't rerun other judges" in texts(shown)
         assert not has_button(shown, label)
 
 
@@ -80,7 +80,7 @@ def test_another_model_is_tried_and_becomes_a_version(store: Store, settings: Se
     empty = open_screen("6_compare", **place.ids, **MODELS)
     assert not has_button(empty, "Try these models")
     chosen = labelled(empty.multiselect, "Models to try").set_value(["offline", "hf:/etc"]).run()
-    assert "Others can only be chosen from the list" in texts(chosen) and not has_button(chosen, "Try these models")
+    assert "Choose other models from the list" in texts(chosen) and not has_button(chosen, "Try these models")
     chosen = labelled(chosen.multiselect, "Models to try").set_value(["offline", "openai:m"]).run()
     assert "OPENAI_API_KEY" in texts(chosen) and not has_button(chosen, "Try these models"), "as the run would say"
     chosen = labelled(chosen.multiselect, "Models to try").set_value(["offline"]).run()
@@ -93,12 +93,12 @@ def test_another_model_is_tried_and_becomes_a_version(store: Store, settings: Se
     assert switch_finding(found).headline in texts(shown)
     (table,) = grids(shown)
     assert list(table["model"]) == ["scripted", "offline"] and list(table["unread"]) == ["0 %", "0 %"]
-    press(shown, "Make it a version")
+    press(shown, "Save as a version")
     assert do_here(store, settings, place.newest("version")) == "done"
     version = projects.judge_line(store, place.project_id, ASPECT).versions[-1]
     assert (version.number, version.made.judge_spec, version.made.parent) == (2, "offline", 1)
     after = open_screen("6_compare", **place.ids, **MODELS, version="1")
-    assert not has_button(after, "Make it a version")
+    assert not has_button(after, "Save as a version")
     form = open_screen("3_calibrate", **place.ids, section="new", judge="openai:m@http://127.0.0.1:9/v1")
     assert labelled(form.text_input, "Model").value == "m"
     assert labelled(form.text_input, "Base URL").value == "http://127.0.0.1:9/v1"
@@ -114,4 +114,4 @@ def test_a_model_that_reads_nothing_has_no_button(store: Store, settings: Settin
     (table,) = grids(shown)
     last = table.iloc[-1]
     assert (last["model"], last["unread"], last["95 % interval"], last["per 1,000"]) == ("mute", "100 %", "—", "—")
-    assert not has_button(shown, "Make it a version") and "Calibrate with this model" not in texts(shown)
+    assert not has_button(shown, "Save as a version") and "Calibrate with this model" not in texts(shown)

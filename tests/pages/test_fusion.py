@@ -41,7 +41,7 @@ def full(shelf: Place) -> Place:
 
 
 def table(screen: AppTest) -> Any:
-    return frame_with(screen, "fusion loses without it")
+    return frame_with(screen, "loss if removed")
 
 
 def test_one_table_holds_the_fusion_and_its_parts_at_one_measure(full: Place) -> None:
@@ -87,14 +87,14 @@ def test_every_section_draws_and_shows_markup_as_letters(full: Place) -> None:
         choose_section(screen, section)
     assert any(HOSTILE in name for name in table(screen)["judge"])
     assert not [block for block in screen.markdown if HOSTILE in block.value]
-    assert "whose labels weren't used for any part or weight" in texts(screen)
+    assert "whose labels weren't used to fit any part or weight" in texts(screen)
 
 
 def test_a_fusion_is_kept_as_a_judge(full: Place) -> None:
     screen = open_screen(SCREEN, **full.ids)
     choose(screen, "Name", "Three in one")
     press(screen, "Save")
-    assert "Three in one is now a judge" in texts(screen).replace("\\", "")
+    assert "Three in one was saved as a judge" in texts(screen).replace("\\", "")
     kept = [judge for judge in full.store.judges.all(full.project_id) if judge.judge.kind == "fused"]
     assert [judge.name for judge in kept] == ["Three in one"]
     parts = labelled(choose_section(screen, "Set up").multiselect, "Parts of the fusion")

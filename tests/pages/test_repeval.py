@@ -98,7 +98,7 @@ def test_choices_reach_the_request(bench: Bench) -> None:
     choose(screen, "Method", "paper-pca")
     choose(screen, "Texts to read", "in a prompt")
     choose(screen, "Model", "own")
-    choose(screen, "Hugging Face id", "some/model")
+    choose(screen, "Hugging Face ID", "some/model")
     press(screen, "Read the hidden states")
     (started,) = bench.store.runs.all(bench.project_id)
     request = projects.run_view(bench.store, started.run_id).request
@@ -132,8 +132,8 @@ def test_the_result_is_shown_with_its_numbers_and_items(bench: Bench) -> None:
     rho = spearmanr(result.scores[test], bench.labels[test]).statistic
     screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
     finding = texts(screen)
-    assert f"Agreement of hidden states with raters: {rho:.2f}." in finding
-    assert "Best place: layer 1 of 1, the last token." in finding
+    assert f"Agreement between hidden states and raters: {rho:.2f}." in finding
+    assert "Best cell: layer 1 of 1, the last token." in finding
     assert len(screen.get("image")) == 1
     choose_section(screen, "Details")
     assert HOSTILE not in texts(screen)
@@ -143,7 +143,7 @@ def test_the_result_is_shown_with_its_numbers_and_items(bench: Bench) -> None:
     assert highest["raters"].iloc[0] == bench.labels[best]
     random = result.random
     assert random is not None
-    assert f"above {random.percentile:.1f} % of 100 random directions" in texts(screen)
+    assert f"than {random.percentile:.1f} % of 100 random directions" in texts(screen)
 
 
 def test_the_score_is_handed_out_as_a_file_that_score_takes(bench: Bench) -> None:
@@ -163,7 +163,7 @@ def test_the_score_is_handed_out_as_a_file_that_score_takes(bench: Bench) -> Non
 def test_it_opens_on_the_newest_result_and_the_form_is_behind_a_press(bench: Bench) -> None:
     bench.finished(QUICK)
     screen = open_screen(SCREEN, project=bench.project_id)
-    assert "Agreement of hidden states with raters" in texts(screen)
+    assert "Agreement between hidden states and raters" in texts(screen)
     assert not has_button(screen, "Read the hidden states")
     press(press(screen, "New RepEval"), "Read the hidden states")
     assert "waiting for a worker" in texts(screen)

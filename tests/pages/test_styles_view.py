@@ -52,7 +52,7 @@ def test_without_an_endpoint_it_says_what_to_do(place: Grids) -> None:
     page = place.show()
     assert "The environment has no key" in texts(page)
     assert "Enter the name of the model" in texts(page)
-    assert not has_button(page, "Start the grid")
+    assert not has_button(page, "Try these styles")
 
 
 def test_a_configured_endpoint_needs_only_the_model(place: Grids) -> None:
@@ -85,7 +85,7 @@ def test_the_estimate_follows_the_form_and_the_grid_starts(place: Grids) -> None
     assert "Each style appears here when it is finished" in texts(
         page
     )  # it is followed now, and no second one is offered
-    assert not has_button(page, "Start the grid")
+    assert not has_button(page, "Try these styles")
 
 
 def test_a_grid_without_a_form_is_explained(place: Grids) -> None:
@@ -125,5 +125,5 @@ def test_an_undefined_alignment_is_no_zero(place: Grids) -> None:
     frame = styles_view.cells_frame([cell], "m")
     assert np.isnan(frame["m"][0])
     assert frame["95 % interval"][0] == "—"
-    assert frame["why none"][0] == "all scores are equal"
-    assert "why none" not in styles_view.cells_frame(result.cells, "m")
+    assert frame["why undefined"][0] == "all scores are equal"
+    assert "why undefined" not in styles_view.cells_frame(result.cells, "m")
