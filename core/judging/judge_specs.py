@@ -175,7 +175,7 @@ def shown(spec: str) -> str:
     return repr(spec.split("@", 1)[0][:80])
 
 
-# ── who may be asked, and who gets the key ───────────────────────────────────────────────────────────────────
+# ── permission to ask a judge and send the key ───────────────────────────────────────────────────────────────
 
 
 class Gate(Enum):

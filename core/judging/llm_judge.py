@@ -646,7 +646,7 @@ def unread_reason(reading: Reading) -> str:
     return reading.detail or f"The reply {what}."
 
 
-# ── criteria and steps that a model writes ────────────────────────────────────────────────────────────────────
+# ── criteria and steps written by a model ─────────────────────────────────────────────────────────────────────
 
 _FENCED = re.compile(r"\A```\w*\n(?P<inside>.*?)\n?```\Z", re.DOTALL)
 _TITLES = ("criteria", "scoring criteria", "steps", "evaluation steps")

@@ -238,7 +238,7 @@ def shortened(text: str, limit: int) -> str:
     return f"{text[:head]}\n[{len(text) - limit} characters left out here]\n{text[len(text) - (limit - head) :]}"
 
 
-# ── prompts that have the model write ────────────────────────────────────────────────────────────────────────────
+# ── prompts for drafting, refining and steps ─────────────────────────────────────────────────────────────────────
 
 
 def steps_messages(task: Task, criteria: str) -> tuple[Message, ...]:
@@ -278,7 +278,7 @@ def _on_one_line(text: str) -> str:
     return quoted(" ".join(shortened(" ".join(text.split()), LONGEST_REASON).split()))
 
 
-# ── texts of strangers, scales in words, and templates ───────────────────────────────────────────────────────────
+# ── untrusted text, scales in words, and templates ───────────────────────────────────────────────────────────────
 
 
 def plain(text: str) -> str:
@@ -532,7 +532,7 @@ def _style_form() -> TypeAdapter[Style]:
     return TypeAdapter(with_config(ConfigDict(strict=True, extra="forbid"))(Style))
 
 
-# ── how a person wants a judge asked ─────────────────────────────────────────────────────────────────────────────
+# ── options that a user chose ────────────────────────────────────────────────────────────────────────────────────
 
 OWN_FIELDS = frozenset(
     "model messages temperature top_p max_tokens max_completion_tokens n seed stream stream_options logprobs "

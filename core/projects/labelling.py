@@ -352,7 +352,7 @@ def still_rating(
     return rating
 
 
-# ── meanings of the levels of a scale ──────────────────────────────────────────────────────────────────────────
+# ── level descriptions ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -413,7 +413,7 @@ def set_anchors(
     return get_anchors(store, project_id, golden_id, aspect)
 
 
-# ── highlighted words ──────────────────────────────────────────────────────────────────────────────────────────
+# ── highlights ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -435,7 +435,7 @@ def run_repeat(work: RunWork) -> Steadiness:
         return repeat(judge, work.golden, request.settings, progress=work.progress)
 
 
-# ── controls: texts spoiled on purpose next to their originals ─────────────────────────────────────────────────
+# ── controls: damaged texts compared with their originals ──────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)

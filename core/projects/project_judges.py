@@ -185,7 +185,7 @@ def import_judge(store: Store, project_id: str, preview: ImportPreview, name: st
     return add_judge(store, project_id, preview.golden_id, judge, preview.replies)
 
 
-# ── metrics, each entered as a judge ───────────────────────────────────────────────────────────────────────────
+# ── metrics as judges ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,7 +430,7 @@ def run_fusion(work: RunWork) -> FusionRunView:
     )
 
 
-# ── how well a fusion by a model agrees ────────────────────────────────────────────────────────────────────────
+# ── agreement of a fusion by a model ───────────────────────────────────────────────────────────────────────────
 
 
 def unseen_and_asked(golden: GoldenSet, judge: JudgeScores) -> IntArray:

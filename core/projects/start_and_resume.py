@@ -285,7 +285,7 @@ def list_held_out_accesses(store: Store, project_id: str, golden_id: str, aspect
     return [access for access in store.events.all(project_id, HeldOutAccess, golden_id) if access.aspect == aspect]
 
 
-# ── a running run ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── a run in progress ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)

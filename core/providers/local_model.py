@@ -266,7 +266,7 @@ def number_tokens(model: Ready, numbers: Sequence[str]) -> list[list[int]]:
     return [sorted(model.spelt[number]) for number in numbers]
 
 
-# ── the pass ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the forward pass ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def next_tokens(

@@ -364,7 +364,7 @@ def wait_asked_for(headers: Mapping[str, str]) -> float | None:
     return wait if wait > 0 else None
 
 
-# ── what went wrong ──────────────────────────────────────────────────────────────────────────────────────────
+# ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _concerns_one_prompt(error: UnansweredError) -> bool:

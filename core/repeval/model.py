@@ -373,7 +373,7 @@ def _explained(name: str, head: str, problem: str) -> JudgeError:
     )
 
 
-# ── whether a model can be read, before it is built ──────────────────────────────────────────────────────────────
+# ── check a model before loading it ──────────────────────────────────────────────────────────────────────────────
 
 
 def called(config: Any) -> str:

@@ -264,7 +264,7 @@ def _project(directions: FloatArray | CellStates, states: FloatArray | CellState
     return products
 
 
-# ── cells as a file keeps them ───────────────────────────────────────────────────────────────────────────────────
+# ── cells in files ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _decoded(text: Any) -> FloatArray:

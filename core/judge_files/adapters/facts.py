@@ -221,7 +221,7 @@ def unused(form: str, texts: Iterable[str]) -> str:
     return next(mark for number in chain([""], count(2)) if (mark := form % number) not in whole)
 
 
-# ── texts of strangers in generated files ────────────────────────────────────────────────────────────────────────
+# ── untrusted text in generated files ────────────────────────────────────────────────────────────────────────────
 # Criteria, aspect names, definitions and warnings come from users and models.  They enter a generated file only through
 # these functions: as literals, comments or JSON, never as code.  The rest of such a file is fixed text.
 
