@@ -402,7 +402,7 @@ def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "jud
     return document
 
 
-# ── the cache ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── reading files ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any]:
