@@ -132,8 +132,8 @@ class Ablation:
         if not names:
             return f"All rows had already been measured on the {self.n_held_out:,} held-out items."
         return (
-            f"This table used the {self.n_held_out:,} held-out items, for the first time for these rows: {names}. If "
-            "you choose a row by these figures, its held-out figure becomes optimistic."
+            f"The table used the {self.n_held_out:,} held-out items. These rows were measured on them for the first "
+            f"time: {names}. If you choose a row by these figures, its held-out figure becomes optimistic."
         )
 
     def as_json(self, out: str = "") -> dict[str, Any]:
@@ -154,7 +154,7 @@ class _Asked:
     def __init__(self, calibration: Calibration, golden: GoldenSet, scores: ScoreMatrix | None) -> None:
         if golden.digest != calibration.golden_digest:
             raise UsageError(
-                f"The judge was calibrated on {calibration.golden_name}, and {golden.name} has different items or "
+                f"The judge was calibrated on {calibration.golden_name}, but {golden.name} has different items or "
                 "labels. Use the original golden set."
             )
         self.variants, self.left_out = variants_of(calibration)

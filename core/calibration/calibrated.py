@@ -199,7 +199,7 @@ def repeated(
         )
     if card["golden"]["digest"] != golden.digest:
         raise UsageError(
-            f"The judge in {path} was calibrated on {card['golden']['name']}, and {golden.name} has different items or "
+            f"The judge in {path} was calibrated on {card['golden']['name']}, but {golden.name} has different items or "
             "labels. Use the original golden set."
         )
     state, task = card["judge"], card["task"]

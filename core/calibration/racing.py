@@ -446,7 +446,7 @@ def revisit(
                 if not pool.score(running, pool.items.positions[order.items[done:stop]].tolist()):
                     return tuple(pool.ranked(alive)) if done else (), done, True
                 done = stop
-                pool.publish(phase, f"{len(alive)} of {len(arms)} criteria scored on {done} items each", round_)
+                pool.publish(phase, f"{len(alive)} of {len(arms)} sets of criteria scored on {done} items each", round_)
     return tuple(pool.ranked(alive)) if done else (), done, cut
 
 

@@ -83,7 +83,7 @@ def spoiled_pairs(
         raise GoldenError("The golden set contains pairs. Only single texts can be spoiled.", file=golden.name)
     if not usable.size:
         raise GoldenError(
-            "The judge wasn't calibrated on any labelled item here. Use the golden set from its calibration.",
+            "No labelled item was used to calibrate this judge. Use the golden set from its calibration.",
             file=golden.name,
         )
     good = usable[labels[usable] >= np.median(labels[usable])]

@@ -97,7 +97,9 @@ def board_finding(
     few, at_systems = 2 <= board.n_sources < LEAST_SOURCES, board.measure.level == "system"
     by_chance = ends is not None and ends.low <= 0.0 <= ends.high
     cautions = (
-        f"The held-out items were used in {looks} evaluations." if looks > 1 and bare is not None else "",
+        f"The held-out items were used in {looks} evaluations, so figures may be optimistic."
+        if looks > 1 and bare is not None
+        else "",
         no_interval_words(row.alignment),
         "The interval includes 0, so the agreement may be due to chance." if by_chance else "",
         f"With only {board.n_sources} sources, intervals are wide and differences aren't tested ({TOO_FEW})."
@@ -231,10 +233,10 @@ def regression_words(bar: RegressionBar, judge: int) -> str:
     if standing == "undefined":
         return ""
     how = {
-        "better": f"The judge agrees better than a {bar.name}",
-        "worse": f"A {bar.name} agrees better",
-        "as well": f"A {bar.name} agrees as well",
-        "open": f"The judge doesn't agree significantly better than a {bar.name}",
+        "better": f"The judge agrees with raters better than a {bar.name}",
+        "worse": f"A {bar.name} agrees with raters better than the judge",
+        "as well": f"A {bar.name} agrees with raters as well as the judge",
+        "open": f"The judge doesn't agree with raters significantly better than a {bar.name}",
         "untested": f"The judge wasn't tested against a {bar.name}",
     }[standing]
     tested = p_figure(gap.p, f"no p ({gap.p_reason})" if gap.p_reason else "no p", limit=HALF_ALPHA)

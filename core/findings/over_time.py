@@ -189,6 +189,6 @@ def switch_finding(found: Sequence[TriedModel]) -> Finding:
     detail = f"{measure_name(own.held_out.statistic, own.held_out.level)}, {counted(own.held_out.n, 'held-out item')}."
     if gap is not None and gap.value is not None:
         detail = f"Difference {difference_figures(gap.value, gap.interval, best.p_holm, gap.p_reason)}. {detail}"
-    chosen = f"{first} was chosen on the calibration items." if len(others) > 1 else ""
+    chosen = f"{first} was chosen by its agreement on the calibration items." if len(others) > 1 else ""
     steps = "" if said != "higher" else "Calibrate again with this model, or name it with --judge when you score."
     return Finding(headline, f"{detail} {chosen}".strip(), (), steps)

@@ -32,7 +32,7 @@ class FusionSettings:
     """
 
     method: Literal["average", "ridge", "nnls", "llm"] = setting(
-        "ridge", "How to combine the parts. With llm, a language model follows a plan; requires --judge."
+        "ridge", "How to combine the parts. llm lets a language model follow a plan, and requires --judge."
     )
     statistic: Statistic = setting("spearman", "Agreement coefficient.")
     level: Level | None = setting(
@@ -41,7 +41,7 @@ class FusionSettings:
     split: SplitKind = setting("sources", "What to hold out: sources only, or sources and systems.")
     fit_share: float = setting(
         0.5,
-        "Share of the sources to fit the fusion on. The other sources measure it.",
+        "Share of the sources to fit the fusion on. The other sources are used to measure it.",
         low=0.1,
         high=0.9,
         flag="--calibration-share",

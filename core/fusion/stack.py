@@ -174,7 +174,7 @@ def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
     n_systems = np.unique(golden.system_codes[report]).size
     if level == "system" and n_systems < MIN_SYSTEMS:
         raise AspectError(
-            f"the system level needs items from at least {MIN_SYSTEMS} systems (system_id) for reporting, but there "
+            f"system level requires at least {MIN_SYSTEMS} systems (system_id) among the held-out items, but there "
             f"are only {n_systems}. With fewer systems, a coefficient is undefined, 1 or -1. Use the dataset or "
             "sample level.",
             file=golden.name,
@@ -342,7 +342,7 @@ def fuse(
         ),
         seen=tuple(sorted({*fit.tolist()}.union(*(part.seen for part in joined)))),
         on_scale=method != "average",
-        note=f"{method} of {', '.join(used_names)}, fitted on {fit.size} items.",
+        note=f"{', '.join(used_names)}, combined by {method} and fitted on {fit.size} items.",
         calls_per_item=None if None in costs else float(sum(cost or 0.0 for cost in costs)),
     )
     return Fusion(

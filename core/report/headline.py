@@ -137,7 +137,7 @@ def readiness(report: Report) -> Finding:
     elif report.steadiness is not None and is_within_noise(report.steadiness, report.gain):
         reasons.append("its gain over the baseline is smaller than its own noise")
     if shown == "below":
-        reasons.insert(0, "raters agree better with each other")
+        reasons.insert(0, "raters agree better with each other than with it")
     elif shown == "alone" and (bar is None or bar.standing(report.ours) != "better"):
         reasons.append("it isn't significantly better than a plain regression")
     if reasons:

@@ -76,7 +76,7 @@ def score_on_ray(
     progress.publish(Stage("reading", "reading", 0, 0))
     with closing(open_judge(request, alone=True)) as judge, plain_errors(address):
         if not isinstance(judge, RowJudge):
-            raise UsageError(f"{request.judge_file} contains a fused judge. Score with it without --ray.")
+            raise UsageError(f"{request.judge_file} contains a fused judge. Remove --ray.")
         read = ray.data.read_text if next(iter(files)).lower().endswith(LINES) else ray.data.read_parquet
         rows = read(list(files), **READING)
         mapping = _columns_of(rows.take(HEAD_ROWS), request, judge, source)

@@ -216,7 +216,7 @@ def open_judge(request: ScoreRequest, replies: ReplyStore | None = None, *, alon
     abstention_of(judge, request)
     budgeted = request.budget is not None or request.budget_usd is not None
     if isinstance(judge, FusedJudge) and (budgeted or request.batch_write or request.batch_read):
-        raise UsageError(f"{request.judge_file} contains a fused judge. Score with it without a budget or batches.")
+        raise UsageError(f"{request.judge_file} contains a fused judge. Remove the budget and batch options.")
     if isinstance(judge, CalibratedJudge) and request.budget_usd is not None:
         return replace(judge, judge=judge.judge.within(request.budget_usd))
     return judge
