@@ -1,4 +1,4 @@
-"""Concord's core: calibrate LLM judges to human raters, without a screen.
+"""Calibrate LLM judges to human raters from Python, without the app.
 
 ::
 
@@ -9,7 +9,7 @@
     result.save("out/coherence")          # judge.yaml and the other files, as `python -m core calibrate --out`
     result.judge.score(golden.items)      # the same judge, without its file
     judge = core.load_judge("judge.yaml")
-    judge.score(items)                    # Verdicts (Scored | Unscored); show judge.marks with them
+    judge.score(items)                    # Verdicts (Scored | Unscored); report judge.marks with them
     core.align(golden, "verdicts.jsonl", "coherence")
     core.compare(golden, "verdicts.jsonl", "others.jsonl", "coherence")
     core.ceiling(golden, "coherence")     # how well the raters agree with each other
@@ -23,17 +23,17 @@
     core.styles(golden, "coherence", "openai:m", core.StylesSettings((core.Style("score_only"),))).view.cells
     core.check_connection("openai:m@http://127.0.0.1:8000/v1")  # does the model answer?
     core.ablate(result)                   # what each part of the judge adds
-    core.fit_repeval(golden, "coherence").score(items)    # text quality out of a model's hidden states
+    core.fit_repeval(golden, "coherence").score(items)    # text quality from a model's hidden states
     core.fuse(golden, "coherence", ["offline", "overlap"], out="out/fused")   # combine judges and metrics
-    core.plan_labels(200, n_sources=50, n_raters=2).interval    # the interval to expect of so many labels
+    core.plan_labels(200, n_sources=50, n_raters=2).interval    # the interval to expect from that many labels
     core.recheck("judge.yaml", newer, "coherence")        # is it still aligned on newer labels?
     core.repeat("judge.yaml", golden)             # how much do scores change when it is asked again?
     core.switch(lambda spec: core.load_judge("judge.yaml", judge=spec), golden, ["openai:other"])  # another model
-    core.monitor("traffic.jsonl", "judge.yaml", "out/monitor")  # has the quality of newer texts moved?
+    core.monitor("traffic.jsonl", "judge.yaml", "out/monitor")  # has the quality of newer texts changed?
     core.open_project("Summaries", create=True)           # a stored project: golden sets, runs, judges, report
     core.write_report("My project", "coherence", "out/report")   # the report on the judge of a stored project
 
-`core/README.md` describes the folders.  This module imports nothing heavy: names are loaded on first use.
+`core/README.md` describes the folders.  Importing this module is fast: names are loaded on first use.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ __all__ = [
 
 
 def _homes() -> dict[str, str]:
-    """Return public name → module, read from the imports above, which only type checkers follow."""
+    """Map public names to modules, read from the imports above, which only type checkers execute."""
     imports = (
         node for node in ast.walk(ast.parse(Path(__file__).read_text("utf-8"))) if isinstance(node, ast.ImportFrom)
     )
@@ -190,5 +190,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List the public names too, so that they can be completed before their first use."""
+    """List the public names too, so that they can be completed before first use."""
     return sorted({*globals(), *__all__})

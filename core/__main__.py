@@ -1,4 +1,4 @@
-"""``python -m core COMMAND``."""
+"""Entry point of ``python -m core COMMAND``."""
 
 import sys
 

@@ -1,8 +1,8 @@
-"""Connect to a Ray cluster, and translate its errors into plain words.
+"""Connect to a Ray cluster, and translate its errors to plain messages.
 
-Ray is installed separately (`pip install "ray==2.60.0"`), and imported when a cluster is named.  This host must be a
-node of the cluster (``ray start``), and nodes need the same Python and requirements.  Concord's own code is sent to the
-nodes; keys are not: every node takes its keys from its own environment.
+Ray is installed separately (`pip install "ray==2.60.0"`), and imported only when a cluster is used.  This host must be
+a node of the cluster (``ray start``), and nodes need the same Python and requirements.  Concord's own code is sent to
+the nodes.  Keys are not sent: every node reads them from its own environment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from core.errors import JobError
 
 RAY = "2.60.0"
-"""The version tested with the other requirements."""
+"""The Ray version tested with the other requirements."""
 
 ANSWER_SECONDS = 5.0
 """Time for the head to accept a connection; Ray itself would try for many minutes."""
@@ -29,7 +29,7 @@ _connecting = threading.Lock()
 
 
 def connected(address: str) -> Any:
-    """Return the ray module, connected once per process to the cluster at `address` ("auto" or HOST:PORT).
+    """Connect to the Ray cluster at `address` ("auto" or HOST:PORT) once per process; return the ray module.
 
     JobError if that fails.
     """
@@ -71,7 +71,7 @@ def _find_head(address: str) -> None:
 
 @contextmanager
 def output_kept_clean() -> Iterator[None]:
-    """Redirect Ray's standard output to standard error, and disconnect at the end of the block."""
+    """Redirect Ray's standard output to standard error, and disconnect at the end of the context."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -86,7 +86,7 @@ def output_kept_clean() -> Iterator[None]:
 
 @contextmanager
 def plain_errors(address: str) -> Iterator[None]:
-    """Raise Ray's errors as JobError in plain words, with the original as its cause."""
+    """Convert Ray's errors to JobError with a plain message, with the original as its cause."""
     import ray
 
     try:
@@ -102,7 +102,7 @@ def plain_errors(address: str) -> Iterator[None]:
 
 def _message(error: Exception) -> str:
     """Return the message of a Ray error in one line, without its traceback."""
-    error = getattr(error, "cause", None) or error  # the error of a task comes after its traceback
+    error = getattr(error, "cause", None) or error  # the error of a task follows its traceback
     lines = [line.strip() for line in str(error).strip().split("\n")]
     message = " ".join(lines) if lines[0].startswith("Version mismatch") else lines[0]
     return message[:300].rstrip(".") or type(error).__name__

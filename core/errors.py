@@ -1,4 +1,4 @@
-"""Errors of Concord in one tree, and removal of keys from everything printed, logged or stored.
+"""Define Concord's errors, and remove keys from everything printed, logged or stored.
 
 A message says what happened and where, what was expected, and how to fix it.  Messages of `JobError` and `StoreError`
 never contain SQL or connection URLs; those of `ProviderError` never contain keys or prompts.
@@ -12,7 +12,7 @@ from typing import ClassVar
 
 REMOVED = "[removed]"
 SHORTEST = 6
-"""Characters of a key; shorter values would be found in ordinary words."""
+"""Fewest characters of a key; shorter values would occur in ordinary words."""
 
 _USER_INFO = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^/\s?#]*@", re.IGNORECASE)
 _QUERY = re.compile(
@@ -27,30 +27,30 @@ _sent: set[str] = set()  # keys and header values that this process has sent
 
 
 def remember(value: str | None) -> None:
-    """Remember a key or header value that this process sends, so that `hide` and `hide_sent` find it."""
-    for part in (value or "", (value or "").rpartition(" ")[2]):  # "Bearer KEY" is also echoed as KEY
+    """Register a key or header value sent by this process, so that `hide` and `hide_sent` remove it."""
+    for part in (value or "", (value or "").rpartition(" ")[2]):  # for "Bearer KEY", servers also echo KEY
         if len(part) >= SHORTEST:
             _sent.add(part)
 
 
 def hide_sent(text: str) -> str:
-    """Replace only the remembered values in `text`."""
+    """Remove only the registered values from `text`."""
     for value in sorted(_sent.copy(), key=len, reverse=True):
         text = text.replace(value, REMOVED)
     return text
 
 
 def hide_patterns(text: str) -> str:
-    """Replace everything that looks like a key, or like a password in a URL."""
+    """Remove everything that looks like a key, or like a password in a URL."""
     text = _USER_INFO.sub(r"\g<scheme>", text)
     text = _QUERY.sub(rf"\g<name>{REMOVED}", text)
     return _KEY.sub(REMOVED, text)
 
 
 def hide(text: str) -> str:
-    """Replace the remembered values in `text`, and everything that looks like a key.
+    """Remove the registered values, and everything that looks like a key, from `text`.
 
-    A remembered value may overlap with what looks like a key: both are removed.
+    A registered value can overlap with text that looks like a key: both are removed.
     """
     found = [match.span() for match in _KEY.finditer(text)]
     found += [match.span() for value in _sent.copy() for match in re.finditer(re.escape(value), text)]
@@ -63,7 +63,7 @@ def hide(text: str) -> str:
 
 
 def trace_of(error: BaseException) -> str:
-    """Return the classes and frames of `error` and its causes, without messages, which may quote headers."""
+    """Return the classes and frames of `error` and its causes, without messages, which can quote headers."""
     lines, seen = [], set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
@@ -79,17 +79,17 @@ def trace_of(error: BaseException) -> str:
 
 
 class ConcordError(Exception):
-    """Base of every deliberate error; `str(error)` can be shown to users."""
+    """Base class of Concord's errors; `str(error)` can be shown to users."""
 
     exit_code: ClassVar[int] = 1
 
     def __str__(self) -> str:
-        """Return the message without keys and passwords, which a server or file may have put into it."""
+        """Return the message, without keys and passwords that a server or file may have put into it."""
         return hide(super().__str__())
 
     @property
     def kind(self) -> str:
-        """Stable name for JSON output, e.g. ``"GoldenError"``."""
+        """Stable name for JSON output, such as ``"GoldenError"``."""
         return type(self).__name__
 
 
@@ -106,8 +106,8 @@ class AccessError(ConcordError):
 class GoldenError(ConcordError):
     """A golden set cannot be read or used.
 
-    `row` is the number that a spreadsheet shows (the header is row 1), or the line of JSON lines.  `message` has no
-    place.
+    `row` is the number that a spreadsheet shows (the header is row 1), or the line number in JSON lines.  `message`
+    omits the location.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class GoldenError(ConcordError):
 
 
 class AspectError(GoldenError):
-    """The aspect asked for is not in the golden set, or its labels cannot be used."""
+    """The requested aspect is not in the golden set, or its labels cannot be used."""
 
 
 class DownloadError(ConcordError):
@@ -131,11 +131,11 @@ class DownloadError(ConcordError):
 
 
 class ArchiveError(ConcordError):
-    """A project's file cannot be read, trusted or written; nothing was changed."""
+    """A project file cannot be read, trusted or written; nothing was changed."""
 
 
 class CriteriaError(ConcordError):
-    """Criteria are empty, too long, or belong to another aspect."""
+    """Criteria are empty, too long, or for another aspect."""
 
 
 class JudgeError(ConcordError):
@@ -147,7 +147,7 @@ class UnreadableError(JudgeError):
 
 
 class ConsentError(JudgeError):
-    """Nothing was sent, because nobody allowed an imported project to use `endpoint` (a base URL)."""
+    """Sending to `endpoint` (a base URL) is not approved for this imported project, so nothing was sent."""
 
     def __init__(self, message: str, endpoint: str) -> None:
         super().__init__(message)
@@ -171,15 +171,15 @@ class ModelNotFoundError(ProviderError):
 
 
 class EndpointDownError(ProviderError):
-    """No connection, a timeout, or a server error after all retries."""
+    """The endpoint is down: no connection, a timeout, or a server error after all retries."""
 
 
 class RateLimitError(ProviderError):
-    """Too many requests (429) after all retries."""
+    """The endpoint reported too many requests (429) after all retries."""
 
 
 class BadReplyError(ProviderError):
-    """The body of a reply is not the JSON of a completion, such as the HTML of a proxy."""
+    """The body of a reply is not the JSON of a completion, for example HTML from a proxy."""
 
 
 class StoreError(ConcordError):
@@ -187,11 +187,11 @@ class StoreError(ConcordError):
 
 
 class NotFoundError(StoreError):
-    """No such project, golden set, run or criteria."""
+    """Project, golden set, run or criteria not found."""
 
 
 class ConflictError(StoreError):
-    """Another user saved first; the error has both texts, so that nothing is lost."""
+    """Another user saved first; the error has both texts, so nothing is lost."""
 
     def __init__(self, message: str, *, theirs: str, yours: str) -> None:
         super().__init__(message)
@@ -201,14 +201,14 @@ class ConflictError(StoreError):
 class LostConnectionError(StoreError):
     """The connection to the database was lost before the commit, so the transaction can run again.
 
-    `patience_ended`: retries have ended.
+    `patience_ended` says whether retries have ended.
     """
 
     patience_ended = False
 
 
 class StoreFullError(StoreError):
-    """The disk is full.  What was stored before is intact."""
+    """The disk is full; everything stored before is intact."""
 
 
 class JobError(ConcordError):
@@ -220,4 +220,4 @@ class CancelledRunError(JobError):
 
 
 class LostRunError(JobError):
-    """Another worker has taken over the run; this one stops and stores nothing."""
+    """Another worker has taken over the run, so this worker stops and stores nothing."""

@@ -21,10 +21,10 @@ _LONGEST_TEXT = 1_000_000
 
 @contextmanager
 def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
-    """Yield a temporary path of the same suffix, and move it to `path` at the end.
+    """Write a file atomically: yield a temporary path with the same extension, and move it to `path` at the end.
 
-    After an error or a kill `path` is unchanged.  Missing folders are created.  Without `durable` a power cut may leave
-    an empty file.  Raises OSError.
+    After an error or a kill, `path` is unchanged.  Missing folders are created.  Without `durable`, a power cut can
+    leave an empty file.  Raises OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.stem}.{uuid.uuid4().hex[:8]}.part{path.suffix}")
@@ -41,9 +41,9 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def saving(path: Path, refused: type[ConcordError] = UsageError) -> Iterator[Path]:
-    """Yield a temporary path as `replacing`, and raise `refused` if it cannot be written.
+    """Write a file as in `replacing`, and raise `refused` if it cannot be written.
 
-    On a full disk ConcordError, or `refused` unless that is a UsageError: a full disk is not wrong usage.
+    A full disk raises ConcordError instead if `refused` is a UsageError, because it is not wrong usage.
     """
     try:
         with replacing(path) as part:
@@ -58,19 +58,19 @@ def saving(path: Path, refused: type[ConcordError] = UsageError) -> Iterator[Pat
 
 
 def is_folder(path: Path | str) -> bool:
-    """Whether an output path is a folder: it exists as one, or ends in a slash as typed."""
+    """Return whether an output path is a folder: it exists as a folder, or was typed with a final slash."""
     return str(path).endswith(("/", os.sep)) or Path(path).is_dir()
 
 
 def require_new(paths: Iterable[Path], *, force: bool, how: str = "add --force to replace it") -> None:
-    """Raise UsageError if a file to be written exists, unless `force` replaces it."""
+    """Raise UsageError if a file to be written exists already, unless `force` allows replacing it."""
     for path in paths:
         if not force and os.path.lexists(path):
             raise UsageError(f"{path} already exists. Choose another path with --out, or {how}.")
 
 
 def small_text(path: Path, option: str) -> str:
-    """Read the text of a small file given by `option`.  UsageError if it cannot be read as text."""
+    """Read the text of a small file named by `option`.  UsageError if it cannot be read as text."""
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(_LONGEST_TEXT + 1)
@@ -88,34 +88,34 @@ def file_digest(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` as UTF-8, whole or not at all.  Raises as `saving`."""
+    """Write `text` as UTF-8, completely or not at all.  Raises as `saving`."""
     with saving(path) as part:
         part.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(path: Path, body: Mapping[str, Any], indent: int = 1) -> None:
-    """Write `body` as readable JSON.  ValueError for NaN: files have null for undefined values."""
+    """Write `body` as indented JSON.  ValueError for NaN: undefined values are null in files."""
     write_text(path, json.dumps(body, ensure_ascii=False, indent=indent, allow_nan=False) + "\n")
 
 
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Write one JSON object per line.  ValueError for NaN: files have null for undefined values."""
+    """Write one JSON object per line.  ValueError for NaN: undefined values are null in files."""
     return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
 
 
-# ── the home: folders 0700, files 0600 ───────────────────────────────────────────────────────────────────────────────
+# ── permissions of the home: folders 0700, files 0600 ────────────────────────────────────────────────────────────────
 #
 # The web process and the worker write nothing else, so they run under `owner_only`.  The command line also writes where
 # the user says (`--out`), with the user's own umask; it secures its home when it ends.
 
 _OTHERS = 0o077
 KEPT = ("concord*.sqlite*", "worker.*", "errors.log", "states", "scored", "assistants", "benchmarks")
-"""Everything of Concord in its home; other files of that folder are left alone."""
+"""Concord's files in its home; other files in that folder are left alone."""
 
 
 @contextmanager
 def owner_only() -> Iterator[None]:
-    """Make files private that any thread of this process creates within the block."""
+    """Make files created by any thread of this process within the context readable by their owner only."""
     before = os.umask(_OTHERS)
     try:
         yield
@@ -124,14 +124,14 @@ def owner_only() -> Iterator[None]:
 
 
 def make_private(folder: Path) -> None:
-    """Create `folder` and its missing parents for their owner alone.  Raises OSError."""
+    """Create `folder` and its missing parents, accessible to their owner only.  Raises OSError."""
     for path in (*reversed(folder.parents), folder):
         if not path.exists():
             path.mkdir(mode=0o700, exist_ok=True)
 
 
 def secure_home(home: Path) -> None:
-    """Remove the rights of other users to `home`, if it exists, and to Concord's files in it.
+    """Remove other users' access to `home`, if it exists, and to Concord's files in it.
 
     Files of other users are skipped, and links are not followed.
     """

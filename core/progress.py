@@ -10,7 +10,7 @@ from core.records import Usage
 
 
 class Snapshot(Protocol):
-    """The progress of a computation as a screen shows it; a record that the store can save."""
+    """Progress of a computation for a screen; the store can save it."""
 
     @property
     def phase(self) -> str: ...
@@ -26,7 +26,7 @@ class Snapshot(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A snapshot of a computation without a leaderboard: `calls` of `calls_expected` are done."""
+    """Snapshot of a computation without a leaderboard: `calls` of `calls_expected` are done."""
 
     phase: str
     message: str
@@ -36,30 +36,33 @@ class Stage:
 
 
 class Progress(Protocol):
-    """Both methods are cheap, and raise `CancelledRunError` (or another JobError) when the computation must stop."""
+    """Receiver of progress reports.
+
+    Both methods are cheap, and raise `CancelledRunError` (or another JobError) if the computation must stop.
+    """
 
     def advance(self, done: int, of: int) -> None:
         """Report that `done` of `of` calls were made since the last snapshot."""
         ...
 
     def publish(self, snapshot: Snapshot) -> None:
-        """Show a snapshot.  The same inputs and replies publish the same snapshots in order."""
+        """Publish a snapshot.  The same inputs and replies give the same snapshots in order."""
         ...
 
 
 class Silent:
-    """Progress that reports nothing and never stops."""
+    """Progress that reports nothing and never stops the computation."""
 
     def advance(self, done: int, of: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def publish(self, snapshot: Snapshot) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 @dataclass(slots=True)
 class Shown:
-    """Progress that calls `show` with every snapshot, and with a `Stage` as calls are made."""
+    """Progress that calls `show` with every snapshot, and with a `Stage` when calls are made."""
 
     show: Callable[[Any], None]
     _last: Snapshot | None = field(default=None, init=False)

@@ -1,9 +1,9 @@
-"""Records of the store: actors, projects, golden sets, criteria, runs, judges, workers.
+"""Records of the store: users, projects, golden sets, criteria, runs, judges, workers.
 
-Times are timezone-aware UTC.  What is unknown is None, never 0.
+Times are timezone-aware UTC.  Unknown values are None, never 0.
 
-Every change has its author.  A local installation has no accounts: every user may do everything, under the name they
-enter, and screens ask for it before the first change.  With sign-in, roles come from the settings.
+Every change has an author.  A local installation has no accounts: every user has all rights, under a name that screens
+ask for before the first change.  With sign-in, roles come from the settings.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from core.records import Alignment, Criteria, ItemKind, JudgeScores, Origin, Pro
 
 Role = Literal["viewer", "annotator", "reviewer", "admin"]
 ROLES: tuple[Role, ...] = ("viewer", "annotator", "reviewer", "admin")
-"""From the least to the most: each role includes those before it."""
+"""From the fewest rights to the most: each role includes the previous ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A user: `name` as others see it ("" = unknown), and `subject`, the identity of the sign-in.
+    """A user: `name` as shown to others ("" = unknown), and `subject`, the identity from sign-in.
 
-    `at_screen`: they use a screen, where changes need a name.
+    `at_screen`: the user works in the app, where changes need a name.
     """
 
     name: str = ""
@@ -33,11 +33,11 @@ class Actor:
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether a user at a screen has not entered a name yet: they may read but not change anything."""
+        """Whether a user of the app has not entered a name yet: they can read but not change anything."""
         return self.at_screen and not self.name
 
     def may(self, role: Role) -> bool:
-        """Whether the user's role is at least `role`."""
+        """Return whether the user's role is at least `role`."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
@@ -70,7 +70,7 @@ FINISHED: tuple[RunStatus, ...] = ("done", "failed", "cancelled", "budget")
 RESUMABLE: tuple[RunStatus, ...] = ("failed", "cancelled")
 WITH_RESULT: tuple[RunStatus, ...] = ("done", "budget")
 ALIVE_SECONDS = 15.0
-"""A worker without a heartbeat for longer counts as gone, and others take over its runs."""
+"""A worker without a heartbeat for this long counts as gone, and others take over its runs."""
 DEMO_PROJECT = "demo"
 """Id of the demo project."""
 
@@ -81,13 +81,13 @@ def moment(seconds: float) -> datetime:
 
 
 def is_demo(project_id: str) -> bool:
-    """Whether a project is the demo, whose content is simulated and must be shown as such."""
+    """Return whether a project is the demo, whose content is simulated and must be marked as such."""
     return project_id == DEMO_PROJECT
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectSummary:
-    """A project with its counts; `imported_at` is None if it was made here."""
+    """A project with its counts; `imported_at` is None if it was created here."""
 
     project_id: str
     name: str
@@ -101,13 +101,13 @@ class ProjectSummary:
         return self.imported_at is not None
 
     def came_with(self, run: Run) -> bool:
-        """Whether a run came with this imported project; such a run is read-only."""
+        """Return whether a run was imported with this project, and so is read-only."""
         return self.imported_at is not None and run.created_at <= self.imported_at
 
 
 @dataclass(frozen=True, slots=True)
 class AspectSummary:
-    """One aspect of a golden set; `n_labelled` of its items carry a label."""
+    """One aspect of a golden set; `n_labelled` of its items have a label."""
 
     aspect: str
     scale: Scale
@@ -129,13 +129,13 @@ class GoldenSummary:
     created_at: datetime
 
     def aspect(self, name: str) -> AspectSummary | None:
-        """Return the aspect of that name, or None."""
+        """Return the aspect with that name, or None."""
         return next((aspect for aspect in self.aspects if aspect.aspect == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class CriteriaAlignment:
-    """The alignment of criteria in one run, on one side of its split; `status` as on the leaderboard."""
+    """The alignment of criteria in one run, on one set of its split; `status` as on the leaderboard."""
 
     criteria_id: str
     run_id: str
@@ -189,7 +189,7 @@ class CriteriaEntry:
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """Ids of the runs that scored them, newest first."""
+        """Ids of the runs that scored these criteria, newest first."""
         return tuple(dict.fromkeys(alignment.run_id for alignment in self.alignments))
 
     @property
@@ -199,7 +199,7 @@ class CriteriaEntry:
 
 
 class RunRequest(Protocol):
-    """Base of the requests of all runs: a frozen record that the store can write."""
+    """Base class of run requests: a frozen record that the store can write."""
 
     @property
     def project_id(self) -> str: ...
@@ -215,9 +215,9 @@ class RunRequest(Protocol):
 class Run:
     """A run at the time `now` of the database.
 
-    `request_json` is its request (`core.projects.start_and_resume` reads it); `error` is a message, empty unless the
-    run failed; `calls_expected` 0 = unknown.  `attempt` counts its starts, `snapshots` its published snapshots.
-    `beat_at` is the last heartbeat of its worker, or None.
+    `request_json` is its request (read by `core.projects.start_and_resume`); `error` is a message, empty unless the run
+    failed; `calls_expected` 0 = unknown.  `attempt` counts its starts, `snapshots` its published snapshots.  `beat_at`
+    is the last heartbeat of its worker, or None.
     """
 
     run_id: str
@@ -253,29 +253,29 @@ class Run:
 
     @property
     def resumable(self) -> bool:
-        """Whether `resume_run` can resume it."""
+        """Whether `resume_run` can resume the run."""
         return self.status in RESUMABLE
 
     @property
     def progress(self) -> float | None:
-        """Share of the expected calls that are done, 0…1; None = unknown."""
+        """Share of the expected calls that are done, 0 to 1; None = unknown."""
         return min(1.0, self.calls / self.calls_expected) if self.calls_expected else None
 
     @property
     def cancelling(self) -> bool:
-        """Whether a user cancelled it, and its worker has not stopped yet."""
+        """Whether a user cancelled the run, but its worker has not stopped yet."""
         return self.status == "running" and self.cancel_requested
 
     @property
     def worker_alive(self) -> bool | None:
-        """Whether its worker had a recent heartbeat; None if the run is not running."""
+        """Whether the worker had a recent heartbeat; None if the run is not running."""
         if self.status != "running":
             return None
         return self.beat_at is not None and (self.now - self.beat_at).total_seconds() <= ALIVE_SECONDS
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds left at the pace so far; None if it is not running, or under a twentieth of its calls are done."""
+        """Estimated seconds left; None if the run is not running, or under 5 % of its calls are done."""
         if self.status != "running" or self.started_at is None or not 0 < self.calls_expected <= self.calls * 20:
             return None
         pace = (self.now - self.started_at).total_seconds() / self.calls
@@ -284,7 +284,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A live worker: its name, where it runs, and when it started."""
+    """A live worker: its name, location and start time."""
 
     worker_id: str
     place: str

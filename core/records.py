@@ -1,8 +1,8 @@
-"""Frozen records that all layers share.
+"""Frozen records shared by all layers.
 
-Every layer imports this module, and it imports no layer.  `json_fields` is the JSON form of records, and settings
-records are checked by the bounds of their fields.  Arrays are numpy float64; a missing label or score is NaN *inside
-arrays only*, `None` in records and `null` in files.
+Every layer imports this module; it imports none of them.  `json_fields` converts records to JSON, and `check_settings`
+checks settings records.  Arrays are numpy float64; a missing label or score is NaN in arrays, `None` in records and
+`null` in files.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from core.errors import UsageError
 
 
 def json_fields(record: Any, but: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the fields of a dataclass by name as JSON values, without those in `but`.
+    """Return the fields of a dataclass as JSON values by name, except those in `but`.
 
-    "" is null, tuples are lists, and records use their `as_json`.  `interval` is `[low, high]`, with its method as
-    `interval_method`.  Fields marked "silent" are left out while they are false.
+    "" becomes null, tuples become lists, and records use their `as_json`.  `interval` becomes `[low, high]` and
+    `interval_method`.  Fields marked "silent" are omitted while they are false.
     """
     body = {}
     for each in fields(record):
@@ -48,7 +48,7 @@ def _json_value(value: Any) -> Any:
 
 
 class JsonRecord:
-    """Base of records whose JSON form is `json_fields`."""
+    """Base class of records that `json_fields` converts to JSON."""
 
     __slots__ = ()
 
@@ -79,7 +79,7 @@ VERSUS = " vs "
 
 
 def canonical_json(value: Any) -> str:
-    """Write JSON with sorted keys and no spaces, the base of every content hash."""
+    """Write JSON with sorted keys and no spaces, for content hashes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -93,7 +93,7 @@ def content_digest(tag: str, value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One text to judge.  Absent parts are empty strings; `source_id` is its group."""
+    """A text to judge; absent parts are empty strings, and `source_id` identifies its source."""
 
     item_id: str
     target: str
@@ -117,7 +117,7 @@ class Rating:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The closed range of a rating.  `step` is None for a continuous scale; `given` if a user confirmed it."""
+    """Closed range of ratings.  `step` is None for a continuous scale; `given` if a user confirmed it."""
 
     low: float
     high: float
@@ -125,12 +125,12 @@ class Scale:
     given: bool = False
 
     def holds(self, value: float) -> bool:
-        """Whether `value` lies within the ends (steps are not enforced: means of raters fall between them)."""
+        """Return whether `value` lies on the scale (steps are not enforced, since means of raters lie between them)."""
         return self.low <= value <= self.high
 
     @property
     def two_steps(self) -> bool:
-        """Whether labels on it have two classes."""
+        """Whether labels on the scale have two classes."""
         return self.step is not None and self.high - self.low == self.step
 
     def __str__(self) -> str:
@@ -141,7 +141,7 @@ class Scale:
 class AspectLabels:
     """The gold labels of one aspect, in the order of `GoldenSet.items`, None = unlabelled.
 
-    `ranks`: they were given as ranks.  `reasons` maps item ids to reasons that belong to no single rating.
+    `ranks`: the labels were given as ranks.  `reasons` maps item ids to reasons that belong to no single rating.
     """
 
     aspect: str
@@ -157,9 +157,9 @@ class AspectLabels:
 
 @dataclass(frozen=True)
 class GoldenSet:
-    """Items with human labels; `digest` is the content hash of everything but name and `columns`.
+    """Items with human labels; `digest` is the content hash of everything but `name` and `columns`.
 
-    `columns` says how the file was read: role → column if the two names differ, and under "values" the meaning of
+    `columns` says how the file was read: role → column if the two names differ, and, under "values", the meaning of
     values as JSON (`core.data.columns.Values`).
     """
 
@@ -213,11 +213,11 @@ class GoldenSet:
         return len(names - {""})
 
     def labels(self, aspect: str) -> FloatArray:
-        """(n_items,) float64, NaN = unlabelled.  KeyError for an unknown aspect (callers check first)."""
+        """Return labels (n_items,) float64, NaN = unlabelled.  KeyError for an unknown aspect (callers check first)."""
         return np.array([np.nan if v is None else v for v in self.aspects[aspect].values], dtype=np.float64)
 
     def reasons(self, aspect: str) -> dict[str, tuple[str, ...]]:
-        """Return item id → the reasons for its labels, each once, those of single ratings first."""
+        """Map each item id to the distinct reasons for its labels, those of single ratings first."""
         said = [(rating.item_id, rating.comment) for rating in self.ratings if rating.aspect == aspect]
         said += [(item_id, text) for item_id, texts in self.aspects[aspect].reasons.items() for text in texts]
         found: dict[str, dict[str, None]] = {}
@@ -228,12 +228,12 @@ class GoldenSet:
 
 
 def _fields(record: Item | Rating | Scale | AspectLabels) -> dict[str, Any]:
-    """Return the fields of a flat record; `dataclasses.asdict` takes twice the time on 38,000 ratings."""
+    """Return the fields of a flat record; `dataclasses.asdict` takes twice as long on 38,000 ratings."""
     return {name: got for name in record.__slots__ if (got := getattr(record, name)) or name not in _ADDED_LATER}
 
 
 _ADDED_LATER = ("ranks", "reasons")
-"""Fields that a digest leaves out while they are empty, so that older golden sets keep theirs."""
+"""Fields that a digest omits while they are empty, so that older golden sets keep their digests."""
 
 
 def _codes(names: Sequence[str]) -> IntArray:
@@ -243,9 +243,9 @@ def _codes(names: Sequence[str]) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Positions (in `GoldenSet.items`) of the calibration and held-out sets, which share no source.
+    """Positions in `GoldenSet.items` of the calibration and held-out sets, which share no source.
 
-    With `kind` "sources+systems" they share no system either; `dropped` counts the labelled items lost by that.
+    With `kind` "sources+systems" they share no system either; `dropped` counts the labelled items excluded for that.
     """
 
     calibration: tuple[int, ...]
@@ -270,7 +270,7 @@ class Anchor:
 class Task:
     """A judging task: rate this aspect of items of this kind on this scale.
 
-    `levels` are the described levels, lowest first; judging prompts show them.
+    `levels` are the described levels, lowest first, for judging prompts.
     """
 
     aspect: str
@@ -282,7 +282,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class RatedExample:
-    """A labelled item in the judging prompt.  A `spare` replaces an example that shares the judged item's source."""
+    """A labelled item for judging prompts.  A `spare` replaces an example that shares the judged item's source."""
 
     item: Item
     label: float
@@ -291,7 +291,7 @@ class RatedExample:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The origin of criteria.  `item_ids` are the exemplars (draft) or the misaligned items shown (refine)."""
+    """The origin of criteria; `item_ids` are the exemplars (draft) or the misaligned items shown (refine)."""
 
     origin: Origin = "given"
     round: int = 0
@@ -306,9 +306,10 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Criteria:
-    """Scoring rules in natural language.  Empty text is the judge without criteria (the baseline).
+    """Scoring rules in natural language; empty text means the judge without criteria (the baseline).
 
-    `weights` are those of its clauses, at least 0 with sum 1, for a judge that rates clause by clause; () is equal.
+    `weights` are those of its clauses (at least 0, sum 1), for a judge that rates clause by clause; () means equal
+    weights.
     """
 
     text: str
@@ -327,10 +328,10 @@ class Criteria:
 class Scored:
     """A score on the task's scale: the mean of `n_read` replies, `n_unweighted` of them without probabilities.
 
-    `low` and `high` are the ends of an interval on the human scale, `expected_error` is that of `calibrated`.
-    `turned` is the score of a pair with text B first, read backwards; with text A first it was 2·value − turned.
-    `calibration_item`: the item's label chose or fitted the judge, so alignment on it is optimistic.
-    `clauses` has (rating, rating of the pair in the other order or None) of each clause that was rated by itself.
+    `low` and `high` are the ends of an interval on the human scale; `expected_error` is that of `calibrated`. `turned`
+    is the inverted score of a pair with text B first; the score with text A first is 2·value − turned.
+    `calibration_item`: the item's label chose or fitted the judge, so alignment on it is optimistic. `clauses` has
+    (rating, rating of the pair in the other order or None) for each separately rated clause.
     """
 
     item_id: str
@@ -351,7 +352,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Unscored:
-    """An item without a readable score, never 0.  `detail` is a message, `raw` has the replies as they came.
+    """An item without a readable score, never 0.  `detail` is a message, `raw` has the original replies.
 
     `calibration_item` as in `Scored`.
     """
@@ -389,8 +390,8 @@ class ScoreMatrix:
     """Scores of several criteria on several items: (n_criteria, n_items) float64, NaN = unscored.
 
     `unscored` has the Unscored verdicts per criteria id, in item order.  `calls` counts each pair of criteria and item,
-    whether the reply was computed, requested or cached: the unit of budgets.  `turned`, of the same shape, is that of
-    `Scored`; None if pairs were judged in one order.
+    whether computed, requested or cached: the unit of budgets.  `turned`, of the same shape, is as in `Scored`; None if
+    pairs were judged in one order.
     """
 
     criteria_ids: tuple[str, ...]
@@ -409,8 +410,8 @@ class JudgeScores:
     `values` is (n_items,) float64 in the golden set's order, NaN = unscored, on the aspect's scale if `on_scale`.
     `unscored` gives the reasons.  `seen` are the positions whose labels chose or fitted the judge; nothing is reported
     on them, since its alignment there is optimistic.  `note` describes the judge, `run_id` is the run that made it, and
-    `calls_per_item` the cost of one score, None = unknown.  `turned` (n_items,) is that of `Scored`.  `mapped`
-    (n_items,) are the scores mapped to the raters' scale (`Scored.calibrated`), None without a map.
+    `calls_per_item` the number of calls for one score (None = unknown).  `turned` (n_items,) is as in `Scored`.
+    `mapped` (n_items,) are the scores mapped to the raters' scale (`Scored.calibrated`), None without a map.
     """
 
     name: str
@@ -433,7 +434,7 @@ class JudgeScores:
 
     @property
     def upward(self) -> FloatArray:
-        """`values` with the sign that makes more better."""
+        """`values` oriented so that more is better."""
         return self.values if self.higher_is_better else -self.values
 
     @property
@@ -452,7 +453,7 @@ class JudgeScores:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A statistic of agreement and its level."""
+    """A statistic of agreement and the level at which it is computed."""
 
     statistic: Statistic
     level: Level
@@ -463,9 +464,9 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A confidence interval; `method` is e.g. "jackknife over 30 sources, t(29) on Fisher's z".
+    """A confidence interval; `method` is for example "jackknife over 30 sources, t(29) on Fisher's z".
 
-    `n_sources` is the number of its sources, None = unknown (read from a file).
+    `n_sources` is the number of sources, None = unknown (read from a file).
     """
 
     low: float
@@ -491,10 +492,10 @@ class Alignment(JsonRecord):
     """Agreement of scores with raters: value, interval and n.
 
     `value` None is undefined (constant scores or labels, too few items), not 0.  `n` counts the items used (systems at
-    system level), `n_groups` the groups averaged (sample level), `n_left_out` the groups left out there, and
-    `n_unscored` the labelled items without a score.  `reason` says why a value is undefined, `no_interval` why it has
-    no interval and what to do ("" = unknown).  Of the items that the judge was calibrated on, `n_calibration_left_out`
-    are not in `n`, and `n_calibration_kept` are, on request.
+    system level), `n_groups` the averaged sources (sample level), `n_left_out` the sources left out there, and
+    `n_unscored` the labelled items without a score.  `reason` says why the value is undefined; `no_interval` says why
+    there is no interval, with a remedy ("" = unknown).  Of the judge's calibration items, `n_calibration_left_out` are
+    excluded from `n`, and `n_calibration_kept` are included on request.
     """
 
     statistic: Statistic
@@ -523,14 +524,14 @@ def setting(
 ) -> Any:
     """Define a settings field with a default, a help text, and inclusive bounds.
 
-    Each field with a help text is an option of commands, called `flag` if given.
+    Each field with a help text becomes a command option, named `flag` if given.
     """
     return field(default=default, metadata={"help": help_, "low": low, "high": high, "flag": flag})
 
 
 @lru_cache(maxsize=64)
 def choices(record: type) -> dict[str, tuple[Any, ...]]:
-    """Return field → the values of its `Literal`, with None if the field may be None."""
+    """Map each `Literal` field to its values, including None if the field may be None."""
     found = {}
     for name, hint in get_type_hints(record).items():
         among = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
@@ -541,7 +542,7 @@ def choices(record: type) -> dict[str, tuple[Any, ...]]:
 
 
 def check_settings(record: Any) -> None:
-    """Raise UsageError for a value out of its bounds or not among its choices."""
+    """Raise UsageError for a value that is out of bounds or not among its choices."""
     among = choices(record.__class__)
     for each in fields(record):
         value, low, high = getattr(record, each.name), each.metadata.get("low"), each.metadata.get("high")
@@ -554,7 +555,7 @@ def check_settings(record: Any) -> None:
         raise UsageError(f"{each.name} must {bounds}, not {value}.")
 
 
-# ── texts: blank texts, names, words, length ─────────────────────────────────────────────────────────────────────────
+# ── texts: blanks, names, words, length ──────────────────────────────────────────────────────────────────────────────
 
 _UNSPACED = (
     "\u0e00-\u0eff"  # Thai, Lao
@@ -575,10 +576,10 @@ _HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text has only white space, control, format and other invisible characters."""
+    """Return whether a text has only white space, control, format and other invisible characters."""
     if not text or text.isspace():
         return True
-    if text[0].isalnum() and text[0].isascii():  # nearly every text that is not blank
+    if text[0].isalnum() and text[0].isascii():  # fast path for nearly every text
         return False
     return all(
         char.isspace()
@@ -592,7 +593,7 @@ def is_blank(text: str) -> bool:
 def visible_name(text: str) -> str:
     """Trim a name and remove its invisible characters, so that names that look alike are equal.
 
-    For names of columns, aspects, ids, raters and projects.  Joiners within emoji stay.
+    Used for columns, aspects, ids, raters and projects.  Joiners within emoji are kept.
     """
     if text.isascii():
         return text.strip()
@@ -614,7 +615,7 @@ def words_of(text: str) -> list[str]:
 
 
 def text_length(text: str) -> int:
-    """Count the words between white space; each character of a script without spaces counts as one word.
+    """Count words separated by white space; each character of a script without spaces counts as one word.
 
     >>> [text_length(text) for text in ("a well-known town", "你好，世界", "GPT-4 是 模型")]
     [3, 4, 4]
@@ -625,7 +626,7 @@ def text_length(text: str) -> int:
 
 
 def is_unspaced(text: str) -> bool:
-    """Whether most of a text is in a script without spaces."""
+    """Return whether most of a text is in a script without spaces."""
     return not text.isascii() and 2 * len(_HAS_UNSPACED.findall(text)) > text_length(text)
 
 
@@ -638,7 +639,7 @@ def with_spaces(text: str) -> str:
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns of a word, and of a character with its marks in a script without spaces."""
+    """Return patterns for a word, and for a character with its marks in a script without spaces."""
     # Vowel signs and accents that combine belong to the character before them, but `\w` does not match them.
     marks = "".join(map(chr, filter(lambda code: unicodedata.category(chr(code))[0] == "M", range(0x300, 0x1F000))))
     marks = f"{re.escape(marks)}\u00ad\u200c\u200d"

@@ -1,11 +1,11 @@
-"""Decode files of unknown origin in a process of their own, with little memory, little time and no secrets.
+"""Decode files of unknown origin in a separate process, with limited memory and time and without secrets.
 
 ::
 
-    run_job ── starts a Python with a clean environment, no keys and limits of memory, CPU and wall-clock time ──>
+    run_job ── starts a Python with a clean environment, no keys, and limits on memory, CPU and wall-clock time ──>
     the job reads the file and writes lines of JSON ──> the values that `run_job` yields
 
-A decoder that a file misleads can only waste what it was allowed. What it writes is read as JSON, which runs nothing.
+A malicious file can only use up the limits of its decoder. The decoder's output is parsed as JSON and never executed.
 The jobs for Parquet files and workbooks are at the end; `core.data.tables` lists them.
 """
 
@@ -36,7 +36,7 @@ _MEMORY, _SECONDS = 900 * _MB, 8
 _MEMORY_TIMES, _SECONDS_EACH_MB = 16, 4
 _LONGEST = 256 * _MB
 _VALUE, _REFUSED, _SPENT, _END = b"V", b"R", b"S", b"."
-"""How a line begins: a value, the reason for a refusal, the allowance that is used up, the end."""
+"""First byte of a line: a value, the reason for a refusal, a limit that was exceeded, or the end."""
 
 _ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
@@ -45,14 +45,14 @@ _ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "1",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
 }
-"""The whole environment of the decoding process: no key, no address of a store, no folder."""
+"""Complete environment of the decoding process, without keys, database addresses or folders."""
 
 Job = Callable[[IO[bytes], Mapping[str, Any]], Iterable[Any]]
 """A function from an opened file and options to values that JSON can hold."""
 
 
 class RefusedError(Exception):
-    """The file was refused; `message` is for people, `row` (from 1) and `column` say where."""
+    """The file was refused; `message` is for users, `row` (from 1) and `column` say where."""
 
     def __init__(self, message: str, row: int | None = None, column: str | None = None) -> None:
         super().__init__(message)
@@ -60,9 +60,9 @@ class RefusedError(Exception):
 
 
 def allowance(size: int, *, streaming: bool = False) -> dict[str, int]:
-    """Return what decoding a file of `size` bytes may cost: bytes of `memory`, `seconds` of CPU, `wall` seconds.
+    """Return the limits for decoding a file of `size` bytes: `memory` in bytes, CPU `seconds`, and `wall` seconds.
 
-    With `streaming` there is no limit to `wall` (0), because the caller decides how fast rows are read.
+    With `streaming` there is no `wall` limit (0), because the caller decides how fast rows are read.
     """
     seconds = _SECONDS + _SECONDS_EACH_MB * (size // _MB)
     wall = 0 if streaming else 60 + 10 * seconds
@@ -86,12 +86,12 @@ def run_job(
         job: The name of the job.
         file: The content of the file, or its path.
         options: Passed to the job.
-        allowed: The limits, as `allowance` gives them.
-        most: The most bytes of all values together; 0 for any number.
-        folder: Where the module is.
+        allowed: The limits, as returned by `allowance`.
+        most: Maximum number of bytes of all values together; 0 for no limit.
+        folder: The folder of the module.
 
     Raises:
-        RefusedError: The job refuses the file, or needs more than it is allowed.
+        RefusedError: The job refuses the file, or exceeds its limits.
         OSError: The path cannot be opened.
     """
     code = (
@@ -154,7 +154,7 @@ def _refusal(kind: bytes, rest: bytes, allowed: Mapping[str, int]) -> RefusedErr
     )
 
 
-# ── in the process that decodes ────────────────────────────────────────────────────────────────────────────────
+# ── in the decoding process ────────────────────────────────────────────────────────────────────────────────────
 
 
 class _OutOfTimeError(BaseException):
@@ -162,7 +162,7 @@ class _OutOfTimeError(BaseException):
 
 
 def work(jobs: Mapping[str, Job], request: str) -> None:
-    """Run the requested job on standard input, under limits, and write its values to standard output."""
+    """Run the requested job on standard input within limits, and write its values to standard output."""
     asked = json.loads(request)
     _limit(asked["memory"], asked["seconds"], asked["wall"])
     with open(0, "rb") as file, open(1, "wb", buffering=1 << 18) as out:
@@ -182,9 +182,9 @@ def work(jobs: Mapping[str, Job], request: str) -> None:
 
 
 def _limit(memory: int, seconds: int, wall: int) -> None:
-    """Limit memory in bytes beyond what the process has already, CPU seconds, and wall-clock seconds (0: no limit)."""
+    """Limit memory in bytes beyond current use, CPU seconds, and wall-clock seconds (0: no limit)."""
     signal.signal(signal.SIGXCPU, _out_of_time)
-    with suppress(OSError, ValueError, IndexError):  # a system without /proc
+    with suppress(OSError, ValueError, IndexError):  # no /proc on this system
         memory += int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
     for what, soft, hard in (
         (resource.RLIMIT_CORE, 0, 0),
@@ -192,9 +192,9 @@ def _limit(memory: int, seconds: int, wall: int) -> None:
         (resource.RLIMIT_AS, memory, memory),
         (resource.RLIMIT_CPU, seconds, seconds + 2),
     ):
-        with suppress(ValueError, OSError):  # a system that does not know the limit; the others still hold
+        with suppress(ValueError, OSError):  # this system does not support the limit; the others still hold
             resource.setrlimit(what, (soft, hard))
-    signal.alarm(wall)  # ends the process
+    signal.alarm(wall)  # the signal ends the process
 
 
 def _out_of_time(*_: object) -> None:
@@ -216,7 +216,7 @@ def _bound_rows(n_rows: int, options: Mapping[str, Any]) -> None:
 def parquet_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[Any]]:
     """Yield the column names, then each row's cells, read a few rows at a time.
 
-    `options`: ``rows`` that are read at most (None: any number).  GoldenError for what cannot be read.
+    `options`: ``rows`` is the maximum number of rows (None: no limit).  GoldenError if the file cannot be read.
     """
     import pyarrow as arrow
     from pyarrow import parquet
@@ -243,7 +243,7 @@ def parquet_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[A
 
 
 def _check_type(column: str, kind: Any, *, inner: bool = False) -> None:
-    """Refuse categories within lists and objects: a few bytes of them unfold to gigabytes."""
+    """Refuse categories within lists and objects, because a few bytes of them can expand to gigabytes."""
     from pyarrow import types
 
     if types.is_dictionary(kind) and inner:
@@ -253,7 +253,7 @@ def _check_type(column: str, kind: Any, *, inner: bool = False) -> None:
 
 
 def plain_cell(cell: Any) -> Any:
-    """Return a cell as JSON holds it, within lists and objects too: dates as ISO text, decimals as floats."""
+    """Convert a cell to JSON, including lists and objects: dates become ISO text, decimals floats."""
     if cell is None or isinstance(cell, (str, bool, int, float)):
         return cell
     if isinstance(cell, (list, tuple)):
@@ -268,10 +268,10 @@ def plain_cell(cell: Any) -> Any:
 
 
 def xlsx_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[Any]]:
-    """Yield notes on the sheets, then number and cells of each filled row of the first visible one.
+    """Yield notes on the sheets, then number and cells of each filled row in the first visible sheet.
 
-    Formulas stay text.  `options`: ``rows`` and ``cells`` that are read at most, and ``unpacked`` bytes that the parts
-    may have together.
+    Formulas stay text.  `options`: maximum numbers of ``rows`` and ``cells``, and of ``unpacked`` bytes of all parts
+    together.
     """
     _bound_workbook(file, options["unpacked"])
     file.seek(0)
@@ -279,13 +279,13 @@ def xlsx_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[Any]
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # openpyxl warns of styles and extensions that do not concern the cells
+            warnings.simplefilter("ignore")  # openpyxl warns about styles and extensions that don't affect the cells
             book = openpyxl.load_workbook(file, read_only=True, keep_links=False)
             sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"] or book.worksheets
             if not sheets:
                 raise GoldenError("The workbook has no sheet with data.")
             sheet, n_rows, n_cells = sheets[0], 0, 0
-            sheet.reset_dimensions()  # what the file says of its size may be wrong
+            sheet.reset_dimensions()  # the size stated in the file may be wrong
             first = f"Concord read only the first of {len(book.worksheets)} sheets, {sheet.title[:60]!r}."
             yield [f"{first} To read another sheet, save it as a separate file."] if len(book.worksheets) > 1 else []
             for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
@@ -304,9 +304,9 @@ def xlsx_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[Any]
 
 
 def _bound_workbook(file: IO[bytes], limit: int) -> None:
-    """Refuse a file that is not a workbook, unpacks too large, or declares XML entities.
+    """Refuse a file that is not a workbook, unpacks to too many bytes, or declares XML entities.
 
-    By a document type, a few bytes could unfold to gigabytes or to local files.
+    With a document type, a few bytes could expand to gigabytes or read local files.
     """
     try:
         with zipfile.ZipFile(file) as packed:

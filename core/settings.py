@@ -1,4 +1,4 @@
-"""Read the settings from the environment, and tune the process.  No other module reads `os.environ`.
+"""Read settings from the environment, and tune the process.  No other module reads `os.environ`.
 
 | variable | default | meaning |
 | --- | --- | --- |
@@ -57,7 +57,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
-        """Read settings from `environ` (default: the process environment).  UsageError names a bad variable."""
+        """Read settings from `environ` (default: the process environment).  UsageError names an invalid variable."""
         env = os.environ if environ is None else environ
         home = home_of(env)
         given: dict[str, Any] = {"home": home, "worker_id": socket.gethostname(), "demo": True}
@@ -76,12 +76,12 @@ class Settings:
         return cls(**given)
 
     def role_of(self, subject: str) -> Role:
-        """Return the role of a signed-in user by e-mail address, in any case; viewer by default."""
+        """Return the role of a signed-in user by e-mail address, ignoring case; viewer by default."""
         return self.roles.get(subject.strip().lower(), self.roles.get("*", "viewer"))
 
 
 def variable(name: str) -> str:
-    """Return the value of an environment variable that a file of this installation names; "" if unset."""
+    """Return the value of an environment variable named in a file of this installation; "" if unset."""
     return os.environ.get(name, "").strip()
 
 
@@ -97,7 +97,7 @@ def _listed(raw: str, where: str = "") -> tuple[str, ...]:
 
 
 def ray_address(raw: str, where: str) -> str:
-    """Check the address of a Ray cluster.  UsageError names `where` a wrong one was given."""
+    """Check the address of a Ray cluster.  UsageError names `where` an invalid address was given."""
     address = raw.strip()
     host, _, port = address.rpartition(":")
     if address in ("", "auto") or (host and port.isdigit() and "/" not in address):
@@ -108,7 +108,7 @@ def ray_address(raw: str, where: str) -> str:
 
 
 def _roles(file: str, where: str) -> Mapping[str, Role]:
-    """Read identity (lower case) → role from a file.  UsageError names what is wrong in it."""
+    """Read a file of identity (lower case) → role.  UsageError names the problem."""
     path = Path(file).expanduser()
     try:
         roles = dict(json.loads(path.read_text("utf-8")))
@@ -149,14 +149,14 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
     "demo": lambda raw, where: _one_of(raw, where, ("on", "off")) == "on",
     "roles": _roles,
 }
-"""Field → function of the variable's text and name, if the type of the field is not enough."""
+"""Field → function that parses the variable's text and name, if the field's type is not enough."""
 
 
 def collect_seldom() -> None:
-    """Tune the cyclic garbage collector: run once in 100,000 new objects, and skip objects of imports.
+    """Tune the cyclic garbage collector: run once per 100,000 new objects, and skip imported objects.
 
-    A table of 100,000 items is millions of small objects.  With the default of 700, collections took a third of the
-    time of reading it.
+    A table of 100,000 items has millions of small objects.  With the default of 700, collections took a third of the
+    time to read it.
     """
     gc.freeze()
     gc.set_threshold(100_000, 10, 10)

@@ -1,7 +1,7 @@
-"""Hold the scores of a judge, or the reasons why items have none.
+"""Scores of a judge, or the reasons why items have none.
 
-A `Reading` is the rating in one reply. `mean_verdict` combines the replies to an item into `Scored` or `Unscored`.
-`Verdicts` are the results of a judge with one text of criteria, `Scores` those with several texts at once.
+A `Reading` is the rating in one reply. `mean_verdict` combines the replies for an item to `Scored` or `Unscored`.
+`Verdicts` are the results of a judge with one text of criteria, `Scores` those with several.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from core.records import (
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A number on the scale with its place in the reply, or None and the reason.
+    """The rating read from one reply: a number on the scale and its place in the reply, or None and the reason.
 
     `detail` gives the reason in a sentence.
     """
@@ -58,7 +58,7 @@ class Verdicts(tuple[Verdict, ...]):
 
     @classmethod
     def of_scores(cls, scores: Mapping[str, float]) -> Verdicts:
-        """Make verdicts of numbers by item id; NaN becomes Unscored ("no verdict")."""
+        """Make verdicts from numbers by item id; NaN becomes Unscored ("no verdict")."""
         return cls(
             Unscored(item_id, "no verdict") if math.isnan(score) else Scored(item_id, float(score))
             for item_id, score in scores.items()
@@ -66,12 +66,12 @@ class Verdicts(tuple[Verdict, ...]):
 
     @cached_property
     def values(self) -> FloatArray:
-        """(n,) float64 in the same order, NaN = unscored."""
+        """(n,) float64 scores in the order of the verdicts, NaN = unscored."""
         return _numbers([verdict.value if isinstance(verdict, Scored) else None for verdict in self])
 
     @cached_property
     def mapped(self) -> FloatArray | None:
-        """(n,) float64 the scores mapped to the raters' scale, NaN = unscored; None unless every score has one."""
+        """(n,) float64 scores mapped to the raters' scale, NaN = unscored; None unless every score has one."""
         mapped = [verdict.calibrated for verdict in self if isinstance(verdict, Scored)]
         if not mapped or None in mapped:
             return None
@@ -79,41 +79,41 @@ class Verdicts(tuple[Verdict, ...]):
 
     @cached_property
     def by_id(self) -> Mapping[str, Verdict]:
-        """Item id → its verdict."""
+        """Verdicts by item id."""
         return {verdict.item_id: verdict for verdict in self}
 
     @cached_property
     def unscored(self) -> tuple[Unscored, ...]:
-        """Those without a score, in order."""
+        """Verdicts without a score, in order."""
         return tuple(verdict for verdict in self if isinstance(verdict, Unscored))
 
     @property
     def turned(self) -> FloatArray | None:
-        """(n,) float64 the scores of pairs in the other order, NaN where unknown; None if all are unknown."""
+        """(n,) float64 scores of pairs in the other order, NaN if unknown; None if all are unknown."""
         turned = [verdict.turned if isinstance(verdict, Scored) else None for verdict in self]
         return _numbers(turned) if any(value is not None for value in turned) else None
 
     def of_items(self, item_ids: Sequence[str]) -> Verdicts:
-        """Return the verdicts in the order of `item_ids`; Unscored for an item without one."""
+        """Return the verdicts in the order of `item_ids`; Unscored for an item without a verdict."""
         return Verdicts(self.by_id.get(item_id) or Unscored(item_id, "no verdict") for item_id in item_ids)
 
     def aligned(self, item_ids: Sequence[str]) -> FloatArray:
-        """Return (n_items,) scores in the order of `item_ids`, NaN where there is no verdict or no score."""
+        """Return scores (n_items,) in the order of `item_ids`, NaN without a verdict or score."""
         return self.of_items(item_ids).values
 
 
 def _numbers(values: Sequence[float | None]) -> FloatArray:
-    """float64 with NaN for None."""
+    """Convert values to float64 with NaN for None."""
     return np.array(values, dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class Scores(ScoreMatrix):
-    """Scores for every text of criteria and item, and one verdict per item if reasons were wanted.
+    """Scores for all criteria and items, and one verdict per item if explanations were requested.
 
-    `explained` holds each item's first readable verdict, in the order of the criteria; Unscored if there is none.
-    `said` holds the explanations in replies: criteria id → item id → explanation.  `clauses` holds `Scored.clauses` in
-    the same way, for criteria of several clauses that were rated one by one.
+    `explained` has each item's first readable verdict, in the order of the criteria; Unscored if there is none.  `said`
+    has the explanations in replies: criteria id → item id → explanation.  `clauses` has `Scored.clauses` in the same
+    form, for criteria whose clauses were rated one by one.
     """
 
     explained: Verdicts = field(default_factory=Verdicts)
@@ -130,7 +130,7 @@ class Scores(ScoreMatrix):
         *,
         explain: bool,
     ) -> Scores:
-        """Collect `verdicts`, one row per text of criteria, in the order of the items."""
+        """Collect `verdicts` (one row per text of criteria) in the order of the items."""
         rows = [Verdicts(row) for row in verdicts]
         first_read = (
             next((verdict for verdict in of_item if isinstance(verdict, Scored)), of_item[0])
@@ -168,9 +168,9 @@ BY_ORDER = ("score_a_first", "score_b_first")
 
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
-    """Return one line of a verdict file, for a pair that was asked in both orders with the score of each order.
+    """Return one line of a verdict file; a pair asked in both orders has the score of each order.
 
-    `CALIBRATION_ITEM` is in the line only where the item's label chose or fitted the judge.
+    `CALIBRATION_ITEM` is in the line only if the item's label chose or fitted the judge.
     """
     row: dict[str, Any] = {"item_id": verdict.item_id}
     if isinstance(verdict, Unscored):
@@ -191,6 +191,6 @@ def verdict_row(verdict: Verdict) -> dict[str, Any]:
 
 
 def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
-    """Yield the lines of a verdict file, each with its line end."""
+    """Yield the lines of a verdict file, each with a line break at its end."""
     for verdict in verdicts:
         yield json.dumps(verdict_row(verdict), ensure_ascii=False, allow_nan=False) + "\n"

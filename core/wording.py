@@ -1,4 +1,4 @@
-"""Format numbers, intervals, p values, counts, money and durations for people; names of judges and versions.
+"""Format numbers, intervals, p values, counts, money and durations as text, and name judges and versions.
 
 The terminal, screens, reports and files all use these functions.  Undefined is "—", never 0.
 """
@@ -45,7 +45,7 @@ _ALPHA = 0.05
 
 
 def measure_name(statistic: Statistic, level: Level) -> str:
-    """Name statistic and level, as on every axis and column of alignments: "Spearman rho, sample level"."""
+    """Name statistic and level, as on axes and columns of alignments: "Spearman rho, sample level"."""
     return f"{STATISTIC_NAMES[statistic]}, {LEVEL_NAMES[level]}"
 
 
@@ -87,7 +87,7 @@ def estimate(found: Estimated | None) -> str:
 
 
 def describe(alignment: Alignment | None) -> str:
-    """Format an alignment for screens: ``"0.41 [0.35, 0.47]"``; "0.41"; "—" for None or an undefined value."""
+    """Format an alignment: ``"0.41 [0.35, 0.47]"``; "0.41" without an interval; "—" for None or undefined."""
     if alignment is None or alignment.interval is None:
         return number(None if alignment is None else alignment.value)
     return estimate(alignment)
@@ -101,7 +101,7 @@ def change_figures(value: float, interval: Iterable[float] | None, digits: int =
 def difference_figures(
     value: float | None, interval: Iterable[float] | None, p: float | None, p_reason: str = ""
 ) -> str:
-    """Format a difference with its test: ``"+0.05 [+0.01, +0.09], p = 0.012"``; "undefined"; the reason for no p."""
+    """Format a difference with its test: ``"+0.05 [+0.01, +0.09], p = 0.012"``; "undefined"; or the reason for no p."""
     if value is None:
         return "undefined"
     return f"{change_figures(value, interval)}, {p_figure(p, f'no p ({p_reason})' if p_reason else 'no p')}"
@@ -110,8 +110,8 @@ def difference_figures(
 def p_figure(p: float | None, missing: str = "no p", *, limit: float = _ALPHA) -> str:
     """Format a p value: ``"p = 0.012"``, ``"p < 0.001"``, or `missing` for None and NaN.
 
-    A p near `limit` gets enough digits to show its side: 0.0496 and 0.0504, never 0.050 for both.  A `limit` below 0.05
-    is named where p lies between the two: ``"p = 0.032, above 0.025"``.
+    A p near `limit` gets enough digits to show which side it is on: 0.0496 and 0.0504, never 0.050 for both.  A `limit`
+    below 0.05 is named if p lies between the two: ``"p = 0.032, above 0.025"``.
     """
     if p is None or math.isnan(p):
         return missing
@@ -134,7 +134,7 @@ def p_cell(p: float | None) -> str:
 
 
 def counted(n: int, noun: str, many: str = "") -> str:
-    """Count things: ``"1 item"``, ``"1,600 items"``."""
+    """Format a count: ``"1 item"``, ``"1,600 items"``."""
     return f"{n:,} {noun if n == 1 else many or f'{noun}s'}"
 
 
@@ -154,7 +154,7 @@ def money(cost: float | None) -> str:
 
 
 def price_words(cost: float | None) -> str:
-    """Add a price to a sentence: ``", about $0.12"``, ``", price —"`` for an unknown one, "" for no cost."""
+    """Format a price to append to a sentence: ``", about $0.12"``, ``", price —"`` if unknown, "" for no cost."""
     return ", price —" if cost is None else f", about {money(cost)}" if cost else ""
 
 
@@ -172,12 +172,12 @@ def duration(seconds: float | None) -> str:
 
 
 def times(n: int) -> str:
-    """Say how often: ``"once"``, ``"4 times"``."""
+    """Format a number of times: ``"once"``, ``"4 times"``."""
     return "once" if n == 1 else f"{n:,} times"
 
 
 def capital(text: str) -> str:
-    """Write the first letter as a capital, and leave the others as they are."""
+    """Capitalise the first letter, and leave the others unchanged."""
     return text[:1].upper() + text[1:]
 
 
@@ -185,7 +185,7 @@ def capital(text: str) -> str:
 
 
 def in_short(names: Sequence[str], most: int = 4) -> str:
-    """List names, at most `most`: ``"a"``, ``"a and b"``, ``"a, b, c and 3 others"``."""
+    """List at most `most` names: ``"a"``, ``"a and b"``, ``"a, b, c and 3 others"``."""
     if len(names) > most:
         return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} others"
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)

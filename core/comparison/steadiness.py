@@ -159,9 +159,7 @@ def steadiness(
     progress.publish(Stage("repeat", "asking again", 0, each * settings.times))
     scores, usage = np.empty((settings.times, len(usable))), Usage()
     for time in range(settings.times):
-        again = model.asked_again(
-            time
-        )  # samples have different numbers, so a reply store does not return earlier replies
+        again = model.asked_again(time)  # new sample numbers, so no cached replies
         try:
             matrix = again.score(calibrated.task, usable, calibrated.criteria, on_progress=progress.advance)
         except BudgetSpentError as error:

@@ -97,7 +97,5 @@ def _cross_fitted(x: FloatArray, y: FloatArray, folds: IntArray) -> FloatArray:
     for fold, part in enumerate(parts):
         weights = ridge_path(all_squares - squares[fold], all_products - products[fold])
         best = weights[:, int(np.argmin(losses[fold]))]
-        predicted[part] = (x[part] * best).sum(
-            axis=1
-        )  # equal items get equal predictions, which a library's product does not guarantee
+        predicted[part] = (x[part] * best).sum(axis=1)  # equal for equal items, unlike a library's product
     return predicted

@@ -15,10 +15,10 @@ from typing import Any
 from core.records import is_blank, visible_name
 
 MAX_DEPTH = 64
-"""How deep lists and objects may be nested."""
+"""Maximum nesting depth of lists and objects."""
 
 LARGEST = 1e100
-"""The largest number: its square, and sums of such squares, are still numbers."""
+"""The largest number allowed, so that its square and sums of squares are finite."""
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _COMMA = re.compile(r"[+-]?\d+,\d{1,4}", re.ASCII)

@@ -33,7 +33,7 @@ from core.records import ItemKind, is_blank, text_length, visible_name
 Rows = abc.Sequence[abc.Mapping[str, Any]]
 Layout = Literal["wide", "long"]
 How = Literal["exact", "alias", "corrected"]
-"""How the column of a role was found: by its own name, by another usual one, or by a person."""
+"""How the column of a role was found: by its own name, by an alias, or chosen by the user."""
 
 HUMAN, ANN, METRIC, ANNOTATORS, REASON = "human_", "ann_", "metric_", "annotators", "reason"
 LABEL_ROLES = ("aspect", "value", "annotator_id")
@@ -42,7 +42,7 @@ PLAIN_ROLES: tuple[str, ...] = (
     *("annotator_id", "aspect", "value", ANNOTATORS, REASON),
 )
 LONGEST_ASPECT = 100
-"""Characters in the name of an aspect: every criterion, chart and report repeats it."""
+"""Maximum length of an aspect's name, since every criterion, chart and report repeats it."""
 _NO_NAME = "human avg mean average median gold annotated rating ratings score scores label labels value likert".split()
 _AROUND = re.compile(rf"^(?:{'|'.join(_NO_NAME)})_|_(?:{'|'.join(_NO_NAME)}|\d+_\d+)$")
 
@@ -52,10 +52,10 @@ CONVERSATION_NAMES = frozenset(
 DATA_NAMES = frozenset(
     "mr meaning_representation data triples tripleset triple_set table structured_data record".split()
 )
-"""Columns that hold a conversation or structured data by their name alone."""
+"""Columns whose names alone mean a conversation or structured data."""
 
 TEXTS_OF_PAIRS = "text response answer output completion summary candidate generation reply target message".split()
-"""Words in the names of two texts, of which people prefer one."""
+"""Words in column names of two texts to choose between."""
 Sides = tuple[str, str]
 SIDES: tuple[Sides, ...] = (("a", "b"), ("1", "2"), ("0", "1"), ("left", "right"), ("first", "second"))
 _FORMS = ("{text}_{side}", "{side}_{text}", *(f"{who}_{{side}}_{{text}}" for who in ("model", "system", "assistant")))
@@ -95,7 +95,7 @@ MODELS = re.compile(
     "(gpt|chatgpt|claude|llama|gemini|mistral|mixtral|qwen|deepseek|palm|openai|llm|ai|auto|automatic|machine|rouge|bleu|"
     "meteor|bert|bart|bertscore|geval)[a-z]*[0-9]*"
 )
-"""Names of what rates without being a person."""
+"""Names of models and metrics, which are not human raters."""
 
 
 # ── meanings of values ───────────────────────────────────────────────────────────────────────────────────────
@@ -387,7 +387,7 @@ def chosen_roles(
 
 
 KEPT_VALUES = "values"
-"""The key of `GoldenSet.columns` under which the answers to what values mean are; no role has this name."""
+"""The key of the meanings of values in `GoldenSet.columns`; no role has this name."""
 
 
 def kept_values(kept: abc.Mapping[str, str]) -> Values:
@@ -435,7 +435,7 @@ _NO_TEXTS_JUDGED = frozenset(
     "title topic subject headline category name url comment comments note notes remark remarks explanation reason "
     "rationale feedback justification why".split()
 )
-"""Names of columns of texts that are about a text: its heading, and what raters say of it."""
+"""Names of columns with texts about a text: its heading, and comments of raters."""
 
 
 def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:

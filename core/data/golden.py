@@ -40,7 +40,7 @@ from core.records import AspectLabels, GoldenSet, Item, Rating, Scale, is_blank
 from core.wording import counted
 
 NO_LABELS = "Can't find a column of human labels (role human_ASPECT)."
-"""How the error on a file without labels begins."""
+"""Beginning of the error on a file without labels."""
 Mapped = abc.Mapping[str, str] | str | abc.Sequence[str]
 """What a person may give as a mapping: role → column, or ``"target=agent_answer,source=question"``."""
 
@@ -557,7 +557,7 @@ def checked_texts(
 
 
 SHORTEST_TEXT = 20
-"""Characters, source and context included, from which two items of the same texts are taken for one text twice."""
+"""Fewest characters, including source and context, for two items with equal texts to count as repeated."""
 
 
 def repeated_texts(items: abc.Iterable[tuple[int, Item | None]]) -> list[tuple[int, int]]:

@@ -64,9 +64,9 @@ from core.verdicts import BY_ORDER, CALIBRATED, CALIBRATION_ITEM, Reading, Verdi
 from core.wording import counted
 
 MAX_ROWS = 400_000
-"""Rows of an uploaded file, unless golden sets may have more items."""
+"""Maximum number of rows in an uploaded file, unless golden sets may have more items."""
 HEAD_ROWS = 1_000
-"""Rows that are read to find the columns of a file of any length."""
+"""Number of rows read to find the columns of a file of any length."""
 
 
 # ── files and their columns ──────────────────────────────────────────────────────────────────────────────────────
@@ -142,7 +142,7 @@ _PLAIN_REPLIES = frozenset(
     "responses response replies reply judge_response judge_reply judge_output raw_response raw_responses "
     "raw_output".split()
 )
-"""Reply columns that count next to a score; `output` or `text` may be what was judged."""
+"""Reply columns that are used next to a score; `output` or `text` may be the judged text."""
 _AROUND_ASPECT = re.compile("^(?:judge_|llm_|(?:score|rating|grade|value)s?_)+|_(?:score|rating|grade|value)s?$")
 
 

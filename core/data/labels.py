@@ -32,7 +32,7 @@ from core.wording import capital, counted
 
 MAX_ASPECTS = 200
 LONGEST_REASON = 5_000
-"""Characters of a reason that are read, as many as a comment on a label may have."""
+"""Characters read from a reason, as many as a comment on a label may have."""
 
 
 @dataclass
@@ -431,24 +431,24 @@ USUAL = tuple(
         *((-2, 2), (-3, 3), (1, 10), (0, 10), (0, 100)),
     )
 )
-"""The scales in use, in the order they are tried: the first that holds all values is proposed."""
+"""Usual scales in the order of trial: the first that contains all values is proposed."""
 
 MAX_STEPS = 20
 
 CODES = frozenset(
     map(float, "8 9 77 88 97 98 99 777 888 999 7777 8888 9999 -1 -2 -3 -7 -8 -9 -77 -88 -98 -99 -999 -9999".split())
 )
-"""Numbers that people write for "no answer"; what lies off the scale and is none of them is a slip."""
+"""Usual codes for "no answer"; other numbers off the scale are typing errors."""
 
 _FAR = 2.0
-"""A slip is farther from the other labels than this, than half their scale, and than twice their widest gap."""
+"""A typing error is farther from the other labels than this, half their scale, and twice their widest gap."""
 _FAR_CODES = 70
 """Negative codes farther than this from the labels do not continue a scale around 0."""
 _SLIPS, _LEAST_NEXT_TO_SLIP = 0.05, 5
 _MANY = 20
-"""Labels from which on a single one off the scale of the others is told."""
+"""Fewest labels to report a single one off the scale of the others."""
 _MANY_OFF = 0.05
-"""Share of scores off the scale up to which they count as slips; of more, the judge has another scale."""
+"""Largest share of scores off the scale that count as typing errors; with more, the judge has its own scale."""
 
 
 def find_scale(gold: abc.Sequence[float], ratings: abc.Sequence[float] = (), *, all_count: bool = False) -> Scale:

@@ -26,7 +26,7 @@ from core.files import json_lines, saving
 from core.providers.downloads import download
 
 MAX_MB = 50
-"""The largest file of a set that is read."""
+"""Maximum size of a file in a set, in MB."""
 
 Row = dict[str, Any]
 Parts = Mapping[str, Sequence[Mapping[str, Any]]]

@@ -189,7 +189,7 @@ _TIES = re.compile(
 _WINS = re.compile("_(is_)?(slightly_|much_|clearly_)?(better|best|preferred|wins?|won)$")
 _STEMS = (*TEXTS_OF_PAIRS, "model", "system", "option", "assistant", "candidate")
 LEVELS = {A_BETTER: "A is better", TIE: "a tie", B_BETTER: "B is better"}
-"""What each label says."""
+"""Meaning of each preference label."""
 
 
 def with_preferences(table: Table) -> Table:

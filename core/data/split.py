@@ -34,13 +34,13 @@ HELD_OUT_NAMES = frozenset("held_out held-out heldout test testing eval evaluati
 DIGITS = 12
 
 LEAST = 8
-"""Fewer calibration labels cannot be told apart from chance: nothing is calibrated."""
+"""Fewest calibration labels; results with fewer are not distinguishable from chance."""
 TO_STACK = 50
-"""Fewer labels to fit on, and no weights are learnt for a fusion."""
+"""Fewest labels to learn the weights of a fusion."""
 ENOUGH = 100
-"""Calibration labels that are recommended; with fewer, refining was measured to fit their noise."""
+"""Recommended calibration labels; with fewer, refining fitted their noise in measured runs."""
 ENOUGH_IN_ALL = 200
-"""The same with half of the sources held out."""
+"""Recommended labels in total, with half of the sources held out."""
 
 
 def _labels_of(golden: GoldenSet, aspect: str) -> AspectLabels:

@@ -106,11 +106,11 @@ MAX_COLUMNS, MAX_NAME, MAX_CELLS = 2000, 200, 5_000_000
 MAX_VALUES, VALUES_A_ROW = 5_000_000, 12
 """Cells of a file that is read whole, with the entries of lists and objects in them; more if more rows are allowed."""
 UNPACKED_FREELY, UNPACKED_TIMES = 32 << 20, 100
-"""A packed file may unpack to so many bytes, and to so many times its own size beyond that."""
+"""A packed file may unpack to this many bytes plus this many times its own size."""
 LONGEST_LINE = 16 << 20
 """Characters of a line, or of a CSV cell, in a file of any length; a longer one is refused before it fills memory."""
 SMALL = 1 << 20
-"""Bytes of plain text that cost too little to need a process of their own."""
+"""Plain text up to this many bytes is read without a sandbox."""
 HEAD = 64 * 1024
 _GZIP, _MB = b"\x1f\x8b", 1 << 20
 _EMPTY = "The file is empty. Save it again, or choose another file."
@@ -424,7 +424,7 @@ def table_rows(file: IO[bytes], options: Row) -> abc.Iterator[Any]:
 
 
 JOBS: abc.Mapping[str, Job] = {"parquet": parquet_rows, "xlsx": xlsx_rows, "table": table_rows}
-"""What the confined process can do."""
+"""Jobs of the sandbox."""
 
 
 def suffix_of(name: str) -> str | None:

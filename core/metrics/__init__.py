@@ -1,13 +1,13 @@
-"""Metrics: one number per item, as a baseline for judges and as a part of a fusion.
+"""Metrics: one number per item, as a baseline for judges or an input of a fusion.
 
 ::
 
-    base         what a metric is; scored or left out with a reason; numbers kept   Metric score_or_reason kept as_judge
-    registry     names to metrics; columns, RepEval                                make_metric metrics_for
+    base         metric interface; scores or reasons; cache                    Metric score_or_reason kept as_judge
+    registry     metrics by name; columns; fitted RepEval                      make_metric metrics_for
     word_metrics overlap with the source; ROUGE, BLEU, chrF
     checkpoints  entailment, learned regression, likelihood, BERTScore, cosines of MiniLM; safe loading
 
-torch, transformers, rouge_score, nltk and bert_score are imported when a metric that needs them scores.
+torch, transformers, rouge_score, nltk and bert_score are imported when a metric first needs them.
 """
 
 from core.metrics.base import Metric, MetricScores, as_judge, kept, score_or_reason

@@ -1,7 +1,7 @@
-"""Metrics: a named number for each item, with direction, needs and cost in words; scoring with them, and their cache.
+"""Define metrics, score items with them, and cache their numbers.
 
-An item that a metric cannot read is `Unscored` with a reason, and NaN in the array.  Runs cache numbers
-in the store, so that no text is scored twice by a model.  The key of a block hashes its items and the metric.
+An item that a metric cannot read is `Unscored` with a reason, and NaN in the array.  Runs cache numbers in the store in
+blocks, so that no text is scored twice by a model.  The key of a block hashes its items and the metric.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ Need = Literal["source", "references", "context", "model"]
 Field = Literal["source", "references", "context"]
 Against = Literal["source", "references"]
 VERSION = 1
-"""To be raised when a metric's numbers change, so that cached ones are computed again."""
+"""Raise this when a metric's numbers change, so that cached ones are computed again."""
 
 BLOCK = 200
-"""Items cached together: what a killed process may have to score again."""
+"""Number of items cached together: a killed process has to score at most so many again."""
 NO_TEXT = "The target is empty."
 FIELDS: tuple[Field, ...] = ("source", "references", "context")
 
 
 @dataclass(frozen=True, eq=False)
 class MetricScores:
-    """One number per item: `values` (n_items,) float64, NaN exactly where `unscored` has the item; never ±inf.
+    """One number per item: `values` (n_items,) float64, NaN exactly for the items in `unscored`; never ±inf.
 
-    `note` is for people: that inputs were cut to a model's length, for example; else empty.
+    `note` is a message for users, for example that inputs were truncated to a model's length; or "".
     """
 
     values: FloatArray
@@ -47,10 +47,11 @@ Scorer = Callable[[Sequence[Item], OnProgress], MetricScores]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One way to put a number on an item.
+    """A named function that gives each item a number.
 
-    `measures` is one plain sentence.  `needs` are the parts of an item it reads next to the target, and "model" when it
-    loads one that is not part of the installation.  `cost` is in words.  `scorer` computes.
+    `measures` is one plain sentence.  `needs` lists the parts of an item that it reads in addition to the target, and
+    "model" if it loads a model that is not part of the installation.  `cost` is in words.  `scorer` computes the
+    numbers.
     """
 
     name: str
@@ -61,9 +62,9 @@ class Metric:
     higher_is_better: bool = True
 
     def missing(self, golden: GoldenSet | Sequence[Item]) -> str:
-        """Say why the metric cannot run on these items; "" if it can on at least one of them.
+        """Say why the metric cannot run on these items; "" if it can run on at least one.
 
-        Looks at the items alone; whether a model can be loaded shows only in `score`.
+        Checks the items only; `score` fails if a model cannot be loaded.
         """
         items = golden.items if isinstance(golden, GoldenSet) else golden
         if not items:
@@ -76,8 +77,8 @@ class Metric:
     def score(self, items: Sequence[Item], on_progress: OnProgress = lambda done, of: None) -> MetricScores:
         """Return a number for each of `items`, in their order, and a reason for each that is missing.
 
-        `on_progress` is called as (items done, items in all) and may raise to stop.  JudgeError when a model or data it
-        needs cannot be loaded, or when the model does not fit its use.
+        `on_progress` is called with (items done, items in total) and can raise to stop.  JudgeError if a model or its
+        data cannot be loaded, or if the model is of the wrong kind.
         """
         scores = self.scorer(items, on_progress)
         known = {unscored.item_id for unscored in scores.unscored}
@@ -92,17 +93,17 @@ class Metric:
         return replace(scores, values=values, unscored=(*scores.unscored, *added))
 
 
-# ── what scorers are built from ──────────────────────────────────────────────────────────────────────────────
+# ── building blocks of scorers ───────────────────────────────────────────────────────────────────────────────
 
 
 def texts_of(item: Item, name: Field) -> tuple[str, ...]:
-    """Texts of that field of an item, without blank ones."""
+    """Return the non-blank texts in that field of an item."""
     given = item.references if name == "references" else (item.source if name == "source" else item.context,)
     return tuple(text for text in given if not is_blank(text))
 
 
 def lacking(items: Sequence[Item], needs: Iterable[Need]) -> dict[int, str]:
-    """Say, by position, what each item lacks of the target and `needs`; complete items are left out."""
+    """Map the positions of incomplete items to the missing parts, among the target and `needs`."""
     wanted = [name for name in FIELDS if name in needs]
     reasons = {}
     for k, item in enumerate(items):
@@ -114,16 +115,16 @@ def lacking(items: Sequence[Item], needs: Iterable[Need]) -> dict[int, str]:
 
 
 def scores_of(items: Sequence[Item], values: FloatArray, reasons: Mapping[int, str], note: str = "") -> MetricScores:
-    """Make scores of `values` (n_items,); `reasons` say, by position, what an item without a number lacks."""
+    """Make scores from `values` (n_items,); `reasons` maps the positions of items without a number to the reason."""
     unscored = tuple(Unscored(items[k].item_id, "missing input", reasons[k]) for k in sorted(reasons))
     return MetricScores(values, unscored, note)
 
 
 def item_by_item(needs: frozenset[Need], prepare: Callable[[], Callable[[Item], float | str]]) -> Scorer:
-    """Make a scorer that takes one item after the other.
+    """Make a scorer that scores one item at a time.
 
-    `prepare` is called once for each call of `score`.  It makes the function from an item to its number, or to the
-    sentence that says why the item has none.
+    `prepare` is called once per call of `score`.  It returns a function from an item to its number, or to a sentence on
+    why the item has none.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -151,7 +152,7 @@ def text_by_text(
 ) -> MetricScores:
     """Score each item by the best number over the texts next to its target.
 
-    `rate` gives (n_pairs,) numbers for all pairs of a text and a target at once.
+    `rate` returns (n_pairs,) numbers for all pairs of a text and a target at once.
     """
     reasons = lacking(items, needs)
     owners: list[int] = []
@@ -167,7 +168,7 @@ def text_by_text(
 
 
 def scaled(on_progress: OnProgress, n_items: int) -> OnProgress:
-    """Report progress in items (of `n_items`) where a model counts inputs."""
+    """Convert the progress of a model's inputs to progress in items (of `n_items`)."""
     return lambda done, of: on_progress(done * n_items // max(of, 1), n_items)
 
 
@@ -177,16 +178,16 @@ def scaled(on_progress: OnProgress, n_items: int) -> OnProgress:
 def score_or_reason(
     metric: Metric, items: Sequence[Item], on_progress: OnProgress = lambda done, of: None
 ) -> MetricScores | str:
-    """Score `items`, or say in words why the numbers would be of no use.
+    """Score `items`, or say why the numbers would be unusable.
 
-    Reasons are needs that no item meets, a model that is missing, an error, no finite number, or the same number for
-    every item.  A cancelled run and an error of the store are raised.
+    Reasons are: no item has the needed parts, a model is missing, an error, no finite number, or the same number for
+    every item.  Cancellations and errors of the store are raised.
     """
     if reason := metric.missing(items):
         return reason
     try:
         scores = metric.score(items, on_progress)
-    except Exception as error:  # one metric must not end the others
+    except Exception as error:  # one failing metric must not stop the others
         if isinstance(error, (JobError, StoreError)):
             raise
         if isinstance(error, ConcordError):
@@ -205,7 +206,7 @@ def score_or_reason(
 
 
 def as_judge(metric: Metric, scores: MetricScores, aspect: str) -> JudgeScores:
-    """Make the metric a judge of `aspect`.  It names no run: the same metric computed again is the same judge."""
+    """Convert a metric's scores to a judge of `aspect`, without a run, so that repeating it gives the same judge."""
     return JudgeScores(
         name=metric.name,
         kind="metric",
@@ -219,11 +220,11 @@ def as_judge(metric: Metric, scores: MetricScores, aspect: str) -> JudgeScores:
     )
 
 
-# ── numbers kept ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── cache of numbers ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Blocks(Protocol):
-    """Storage of texts by key (`core.store.runs`)."""
+    """Storage for texts by key (`core.store.runs`)."""
 
     def get(self, key: str) -> str | None: ...
 
@@ -231,13 +232,13 @@ class Blocks(Protocol):
 
 
 def kept(metric: Metric, blocks: Blocks) -> Metric:
-    """Return the same metric with a cache: it looks into `blocks` first and stores there what it computes.
+    """Return the same metric with a cache in `blocks`.
 
-    Numbers of a column are not stored, nor is anything that fails.
+    Numbers from a column, and failures, are not cached.
     """
     if not metric.needs:
         return metric
-    # a model's id counts by its name; weights in a folder by their content, since they can change there
+    # a model id is hashed by name; weights in a folder by content, because they can change
     identity = content_digest("assistant", [VERSION, metric.name, metric.measures, ""])
     place, weights = Path(metric.name.partition(":")[2]).expanduser(), ""
     if "model" in metric.needs and place.is_dir():
@@ -272,7 +273,7 @@ def kept(metric: Metric, blocks: Blocks) -> Metric:
 
 
 def _read(text: str | None, block: Sequence[Item]) -> MetricScores | None:
-    """Read what `_written` wrote; None for what is absent or damaged."""
+    """Read a block written by `_written`; None if it is missing or damaged."""
     try:
         body = json.loads(text or "")
         values = np.array(body["values"], dtype=np.float64)

@@ -1,17 +1,17 @@
-"""Metrics computed by a model: entailment, learned regression, likelihood, BERTScore, and cosine similarity of MiniLM.
+"""Compute metrics with a model: entailment, learned regression, likelihood, BERTScore, and MiniLM similarity.
 
-Entailment reads a source that is longer than the model's window in chunks of whole sentences, and takes the best chunk,
-after SummaC (Laban et al. 2022).  Regression is the one output of a model trained on human ratings, such as BLEURT
-(Sellam et al. 2020).  Likelihood is the mean log-probability of the target's tokens given the source, by an
-encoder-decoder (BARTScore; Yuan et al. 2021) or a causal model (GPTScore without instructions; Fu et al. 2023).
+Entailment splits a source that exceeds the model's window into chunks of whole sentences, and takes the best chunk, as
+in SummaC (Laban et al. 2022).  Regression is the one output of a model trained on human ratings, such as BLEURT (Sellam
+et al. 2020).  Likelihood is the mean log-probability of the target's tokens given the source, by an encoder-decoder
+(BARTScore; Yuan et al. 2021) or a causal model (GPTScore without instructions; Fu et al. 2023).
 
 BERTScore (Zhang et al. 2020) is computed here over the model's hidden states.  It equals the bert-score package where
-that package works: special tokens can be matched but carry no weight, no idf, no rescaling, best of several references.
-The package loads pickled weights, fails on a local tokenizer without a length limit, and with transformers 5 no longer
-puts the space before the first word that RoBERTa's tokens need.
+that works: special tokens can be matched but have no weight, no idf, no rescaling, best of several references. The
+package is not used: it loads pickled weights, and fails on a local tokenizer without a length limit. With transformers
+5 it also omits the space before the first word, which RoBERTa's tokens need.
 
 Checkpoints are any Hugging Face id or local folder, loaded when first used.  Weights are read as safetensors only,
-because pickled ones can run code.  Python that a repository ships is never run.
+because pickled weights can run code.  Python code in a repository is never run.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ from core.repeval.model import (
 
 Pairs = Sequence[tuple[str, str]]
 MAX_CHUNKS = 64
-"""Most chunks of one source that are read; a book is compared by its beginning, and the note says so."""
+"""Most chunks of one source that are read; for a book only its beginning is used, and the note says so."""
 LOGIT_SHARE = 4
-"""A target token needs about as much memory as this many source tokens: it has a number for every word known."""
+"""A target token needs the memory of about this many source tokens, because of its logits over the vocabulary."""
 SENTENCE_TOKENS = 256
-"""Tokens that MiniLM was trained to read; of longer texts it reads the beginning."""
+"""Maximum number of tokens for MiniLM; longer texts are truncated."""
 TOGETHER = 64
-"""Items whose texts are encoded together: bounds the memory, and texts they share are encoded once."""
+"""Number of items whose texts are encoded together: limits the memory, and encodes shared texts once."""
 DEFAULT_LIMIT = 1024
 BATCH_TOKENS = {"cpu": 2048, "mps": 4096, "cuda": 16_384}
 Head = Literal["classification", "likelihood", "states"]
-"""What is read: the outputs of a text classifier, how likely a written text is, or the states of any model of text."""
+"""Use of a model: outputs of a text classifier, likelihood of a text, or hidden states."""
 Row = dict[str, list[int]]
 
 
@@ -66,10 +66,10 @@ Row = dict[str, list[int]]
 
 
 def nli(name: str, model: str) -> Metric:
-    """Probability, 0 to 1, that the source (with the context, if any) entails the target.
+    """Score the probability, 0 to 1, that the source (with the context, if any) entails the target.
 
     The entailment label is found by its name in the checkpoint's configuration.  Chunks of the source take half of the
-    window, whatever the target's length, so that an item's score depends on nothing but the item.
+    window for any target length, so that an item's score depends only on the item.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -106,8 +106,10 @@ def nli(name: str, model: str) -> Metric:
 
 
 def regression(name: str, model: str, *, against: Against = "source") -> Metric:
-    """The single output of a checkpoint trained to score pairs, next to the source (SumBLEURT) or to the best reference
-    (BLEURT)."""
+    """Score with the single output of a checkpoint trained on pairs.
+
+    The pair is the target with the source (SumBLEURT), or with the best reference (BLEURT).
+    """
 
     def rate(checkpoint: ModelCheckpoint, pairs: Pairs, on_progress: OnProgress) -> FloatArray:
         if (n_outputs := checkpoint.model.config.num_labels) != 1:
@@ -122,7 +124,7 @@ def regression(name: str, model: str, *, against: Against = "source") -> Metric:
 
 
 def likelihood(name: str, model: str, *, against: Against = "source") -> Metric:
-    """Mean log-probability of the target's tokens given the source (or the likeliest reference).
+    """Score the mean log-probability of the target's tokens, given the source or the best reference.
 
     The special tokens that an encoder-decoder's tokenizer adds to the target count, as in BARTScore.
     """
@@ -149,16 +151,17 @@ def _of_pairs(
 
 
 def bertscore(name: str, model: str) -> Metric:
-    """BERTScore F1 of the target against the best reference, over the states of the layer that the authors tuned.
+    """Score BERTScore F1 of the target against the best reference.
 
-    For a model that they did not tune it is the last layer.
+    Uses the layer that the authors tuned, or the last layer for a model that they did not tune.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
         checkpoint, reasons = load(model, "states"), lacking(items, ["references"])
+        # equal references are sorted together, so that a block shares them
         usable = sorted(
             (k for k in range(len(items)) if k not in reasons), key=lambda k: texts_of(items[k], "references")
-        )  # equal references next to each other, so that a block shares them
+        )
         values = np.full(len(items), np.nan)
         for start in range(0, len(usable), TOGETHER):
             block = {k: texts_of(items[k], "references") for k in usable[start : start + TOGETHER]}
@@ -174,10 +177,9 @@ def bertscore(name: str, model: str) -> Metric:
 
 
 def similarity(name: str, against: Against = "source") -> Metric:
-    """Cosine, -1 to 1, of MiniLM's vectors of the target and of `against`; the best of several references.
+    """Score the cosine, -1 to 1, of MiniLM's vectors of the target and of `against` (the best reference).
 
-    The encoder is part of the installation.  It reads the first 256 tokens of each text: of a long source, its
-    beginning.
+    The encoder is part of the installation.  It reads only the first 256 tokens of each text.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -197,7 +199,7 @@ def similarity(name: str, against: Against = "source") -> Metric:
 
 
 def chunks(text: str, checkpoint: ModelCheckpoint, budget: int) -> list[str]:
-    """Cut `text` into runs of whole sentences of at most `budget` tokens; cut a longer sentence between words."""
+    """Split `text` into chunks of whole sentences with at most `budget` tokens; split longer ones between words."""
     pieces: list[str] = []
     sentences = split_sentences(text)
     for sentence, size in zip(sentences, _sizes(checkpoint, sentences), strict=True):
@@ -225,7 +227,7 @@ def _sizes(checkpoint: ModelCheckpoint, texts: Sequence[str]) -> list[int]:
 
 
 def _outputs(checkpoint: ModelCheckpoint, pairs: Pairs, on_progress: OnProgress) -> FloatArray:
-    """(n_pairs, n_outputs) of the model; equal pairs are run once."""
+    """Return the model's outputs, (n_pairs, n_outputs); equal pairs are run once."""
     place = {pair: k for k, pair in enumerate(dict.fromkeys(pairs))}
     rows = checkpoint.rows([first for first, _ in place], [second for _, second in place])
 
@@ -237,13 +239,13 @@ def _outputs(checkpoint: ModelCheckpoint, pairs: Pairs, on_progress: OnProgress)
 
 
 def _likelihoods(checkpoint: ModelCheckpoint, pairs: Pairs, on_progress: OnProgress) -> FloatArray:
-    """(n_pairs,) mean log-probabilities of the second texts given the first."""
+    """Return the mean log-probabilities (n_pairs,) of the second texts given the first."""
     has_encoder = checkpoint.model.config.is_encoder_decoder
     if has_encoder:
         rows = checkpoint.rows([text for text, _ in pairs])
         labels = [row["input_ids"] for row in checkpoint.rows([target for _, target in pairs])]
         lengths = [len(row["input_ids"]) + LOGIT_SHARE * len(own) for row, own in zip(rows, labels, strict=True)]
-    else:  # one row: the source, an empty line, the target; half of the window is the target's
+    else:  # one row: the source, an empty line, the target; the target gets half of the window
         rows, labels = [], []
         for text, target in pairs:
             before = checkpoint.tokenizer(f"{text}\n\n", verbose=False)["input_ids"]
@@ -273,7 +275,7 @@ def _likelihoods(checkpoint: ModelCheckpoint, pairs: Pairs, on_progress: OnProgr
 
 
 def sentence_vectors(texts: Sequence[str], on_progress: OnProgress = lambda done, of: None) -> FloatArray:
-    """(n, 384) unit-length vectors of `texts`; the dot product of two is their cosine similarity.
+    """Encode `texts` as unit-length vectors (n, 384); the dot product of two is their cosine similarity.
 
     Mean of the last layer over the first 256 tokens, special tokens included, as the sentence-transformers model
     all-MiniLM-L6-v2 defines it.  Equal texts are encoded once.  `on_progress(done, total)` counts distinct texts.
@@ -296,21 +298,21 @@ def sentence_vectors(texts: Sequence[str], on_progress: OnProgress = lambda done
 
 @cache
 def _embedded() -> ModelCheckpoint:
-    """The embedded encoder, kept in memory (90 MB) once loaded."""
+    """Return the embedded encoder, cached in memory (90 MB) once loaded."""
     return load(EMBEDDED, "states")
 
 
 def token_states(checkpoint: ModelCheckpoint, texts: Sequence[str]) -> dict[str, tuple[Any, Any]]:
-    """BERTScore's view of each text: unit hidden states (tokens, dim), and weights (tokens,) that sum to 1."""
+    """Return unit hidden states (tokens, dim) and weights (tokens,) of each text for BERTScore; weights sum to 1."""
     import torch
     from bert_score.utils import model2layers  # type: ignore[import-untyped]
 
     whole, tokenizer = checkpoint.model, checkpoint.tokenizer
-    # transformers counts T5's encoder and BART's alike as `encoder`; the decoder is not needed
+    # T5 and BART have an `encoder`; the decoder is not needed
     model = whole.get_encoder() if getattr(whole.config, "is_encoder_decoder", False) else whole
     special = {tokenizer.cls_token_id, tokenizer.sep_token_id}
     special = {tokenizer.eos_token_id} if special == {None} else special
-    # GPT-2 and RoBERTa mark a word by the space before it, and would read the first word as the rest of another
+    # GPT-2 and RoBERTa need a space before a word; otherwise they read the first word as the end of another
     alone, led = (tokenizer.tokenize(text) for text in ("word", " word"))
     lead = " " if alone != led and led and led[0].startswith("Ġ") else ""
     distinct = list(dict.fromkeys(texts))
@@ -332,7 +334,7 @@ def token_states(checkpoint: ModelCheckpoint, texts: Sequence[str]) -> dict[str,
 
 
 def f1(target: tuple[Any, Any], other: tuple[Any, Any]) -> float:
-    """BERTScore F1 of two texts, each as `token_states` has it."""
+    """Compute BERTScore F1 of two texts, each in the form of `token_states`."""
     similarities = target[0] @ other[0].T
     precision = float((similarities.max(dim=1).values * target[1]).sum())
     recall = float((similarities.max(dim=0).values * other[1]).sum())
@@ -344,9 +346,9 @@ def f1(target: tuple[Any, Any], other: tuple[Any, Any]) -> float:
 
 @dataclass
 class ModelCheckpoint:
-    """A model in evaluation mode with its tokenizer; `limit` is the number of tokens it can read at once.
+    """A model in evaluation mode with its tokenizer; `limit` is the maximum number of tokens.
 
-    `n_cut` counts the inputs that were longer, of which only the beginning was read.
+    `n_cut` counts the inputs that were truncated to their beginning.
     """
 
     name: str
@@ -359,7 +361,7 @@ class ModelCheckpoint:
     def rows(
         self, firsts: Sequence[str], seconds: Sequence[str] | None = None, *, limit: int | None = None
     ) -> list[Row]:
-        """Token rows, unpadded, of texts or of pairs of texts; over `limit`, the longer text of a pair is cut first."""
+        """Tokenise texts, or pairs of texts, without padding; over `limit`, the longer text is truncated first."""
         if not firsts:
             return []
         texts, limit = [list(firsts)] + ([] if seconds is None else [list(seconds)]), limit or self.limit
@@ -371,7 +373,7 @@ class ModelCheckpoint:
         return [{name: encoded[name][k] for name in encoded} for k in range(len(firsts))]
 
     def padded(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """(n, longest) tensors of `rows` on the device, filled on the right."""
+        """Pad `rows` on the right to tensors (n, longest) on the device."""
         import torch
 
         fillers = {"input_ids": self.tokenizer.pad_token_id or 0, "token_type_ids": self.tokenizer.pad_token_type_id}
@@ -387,7 +389,7 @@ class ModelCheckpoint:
 
     @property
     def note(self) -> str:
-        """Say how many inputs were cut; "" when none was."""
+        """Say how many inputs were truncated; "" for none."""
         if not self.n_cut:
             return ""
         return f"{self.n_cut} inputs exceeded the limit of {self.name} ({self.limit} tokens) and were shortened."
@@ -399,9 +401,10 @@ def in_batches(
     compute: Callable[[list[int]], Any],
     on_progress: OnProgress = lambda done, of: None,
 ) -> FloatArray:
-    """(n, k) results of `compute`, which takes positions of inputs of like length and gives a (batch, k) tensor.
+    """Apply `compute` in batches of inputs with similar length; return (n, k) results.
 
-    Longest inputs first; `on_progress` is called as (inputs done, all) after every batch.  (0, 1) when there are none.
+    `compute` takes positions of inputs and returns a (batch, k) tensor.  Longest inputs come first; `on_progress` is
+    called with (inputs done, total) after every batch.  Returns (0, 1) without inputs.
     """
     import torch
 
@@ -429,8 +432,8 @@ CALLED: dict[Head, str] = {
 def load(name: str, head: Head) -> ModelCheckpoint:
     """Load a Hugging Face id, a folder or "minilm", with that head, on CUDA, MPS or the CPU, in float32.
 
-    ModelNotFoundError when the model is not found.  JudgeError when it is of another architecture or was trained for
-    another use, has pickled weights only, lacks weights (they would be random), or needs code of its own.
+    ModelNotFoundError if the model is not found.  JudgeError if it has another architecture, was trained for another
+    use, has only pickled weights, lacks weights (they would be random), or needs its own code.
     """
     import transformers
     from transformers.models.auto import modeling_auto as known
@@ -463,9 +466,9 @@ def load(name: str, head: Head) -> ModelCheckpoint:
         )
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    if getattr(model.config, "pad_token_id", None) is None:  # a decoder's classifier looks for the last token by it
+    if getattr(model.config, "pad_token_id", None) is None:  # a decoder's classifier finds the last token by it
         model.config.pad_token_id = tokenizer.pad_token_id
-    # the smaller of the limits that tokenizer and model name
+    # the smaller limit of tokenizer and model
     positions = getattr(model.config, "max_position_embeddings", None)
     limits = [int(tokenizer.model_max_length), int(positions) - position_offset(model.config) if positions else 0]
     limit = min((limit for limit in limits if 0 < limit < LONGEST), default=DEFAULT_LIMIT)

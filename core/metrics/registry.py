@@ -1,4 +1,4 @@
-"""Make a metric from its name; and metrics of numbers made elsewhere.
+"""Make metrics from their names, from columns of a file, or from a fitted RepEval.
 
 ===============================================  =======================================================================
 ``overlap`` ``overlap_pairs``                  share of the target's words, or pairs of words, found in the source
@@ -54,7 +54,7 @@ _PLAIN: dict[str, tuple[str, Callable[[str], Metric]]] = {
     "similarity": ("Similarity to the source", similarity),
     "similarity_reference": ("Similarity to the reference", partial(similarity, against="references")),
 }
-"""Metrics that need no checkpoint: name to display name and maker, in the order in which screens offer them."""
+"""Metrics without a checkpoint: name → display name and maker, in the order in which screens offer them."""
 
 _WITH_MODEL: dict[str, tuple[str, Callable[[str, str], Metric]]] = {
     "nli": ("Entailment", nli),
@@ -64,13 +64,13 @@ _WITH_MODEL: dict[str, tuple[str, Callable[[str, str], Metric]]] = {
     "likelihood": ("Likelihood (source)", likelihood),
     "likelihood_reference": ("Likelihood (reference)", partial(likelihood, against="references")),
 }
-"""Kinds of metrics that run a checkpoint: what comes before ``:MODEL`` to display name and maker."""
+"""Metrics that run a checkpoint: prefix before ``:MODEL`` → display name and maker."""
 
 
 def make_metric(name: str, *, golden: GoldenSet | None = None) -> Metric:
     """Make the metric of that name (see the table above).
 
-    `golden` is needed for ``metric_`` columns.  Loads nothing: a missing model shows when it scores.  UsageError for an
+    `golden` is needed for ``metric_`` columns.  Models are loaded only when the metric scores.  UsageError for an
     unknown name or column.
     """
     given = name.strip()
@@ -94,16 +94,16 @@ def make_metric(name: str, *, golden: GoldenSet | None = None) -> Metric:
 
 
 def metrics_for(golden: GoldenSet) -> list[Metric]:
-    """List every metric that needs no checkpoint, and one for each metric column; `missing` says which cannot run.
+    """List every metric that needs no checkpoint, and one for each metric column.
 
-    Only columns rate pairs of texts.
+    `Metric.missing` says which cannot run.  Only columns rate pairs of texts.
     """
     plain = [] if golden.kind == "pair" else [make_metric(name) for name in _PLAIN]
     return plain + [metric_column(golden, column) for column in golden.metrics]
 
 
 def readable(judge: JudgeScores) -> JudgeScores:
-    """Give a metric its display name: "ROUGE-2" for ``rouge2``.  Other judges keep their names."""
+    """Give a metric its display name, such as "ROUGE-2" for ``rouge2``; other judges keep their names."""
     if judge.kind != "metric":
         return judge
     name = judge.name
@@ -118,7 +118,7 @@ def readable(judge: JudgeScores) -> JudgeScores:
 
 
 def model_of(name: str) -> str:
-    """The MODEL (id or folder) in a metric's name; "" for a metric without one."""
+    """Return the MODEL (id or folder) in a metric's name; "" for a metric without a model."""
     kind, _, model = name.strip().partition(":")
     return model.strip() if kind in _WITH_MODEL else ""
 
@@ -127,9 +127,10 @@ def model_of(name: str) -> str:
 
 
 def metric_column(golden: GoldenSet, name: str) -> Metric:
-    """The uploaded column `name` (with or without ``metric_``).  UsageError when the golden set lacks it.
+    """Make a metric from the uploaded column `name` (with or without ``metric_``).
 
-    It answers by item id.  The direction comes from the name (`lower_is_better`).
+    Numbers are looked up by item id.  The direction follows from the name (`lower_is_better`).  UsageError if the
+    golden set has no such column.
     """
     column = name.removeprefix(PREFIX)
     if column not in golden.metrics:
@@ -148,7 +149,7 @@ def metric_column(golden: GoldenSet, name: str) -> Metric:
 
 
 def lower_is_better(column: str) -> bool:
-    """Whether the name of a column is that of an error, a distance or a perplexity, of which less is better.
+    """Return whether a column's name is that of an error, a distance or a perplexity, so that lower is better.
 
     >>> [lower_is_better(name) for name in ("ter", "gpt2_ppl", "lev_dist", "character_f")]
     [True, True, True, False]
@@ -158,10 +159,10 @@ def lower_is_better(column: str) -> bool:
 
 
 def fitted_repeval(name: str, state: Any, *, ray: str = "") -> Metric:
-    """RepEval fitted elsewhere: the model reads the texts, and stored directions rate its hidden states.
+    """Make a metric from a fitted RepEval: stored directions rate the hidden states of a model.
 
-    `state` is what `RepEvalScorer.as_json` wrote.  The model is loaded with the first items and held as long as the
-    metric is; on the Ray cluster at the address `ray`, if one is given.  JudgeError for a damaged state.
+    `state` is the JSON of `RepEvalScorer.as_json`.  The model is loaded with the first items and held as long as the
+    metric, on the Ray cluster at the address `ray` if given.  JudgeError for a damaged state.
     """
     from core.repeval.projection import RepEvalScorer, ScorerWithModel
 

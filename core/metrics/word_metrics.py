@@ -1,14 +1,14 @@
-"""Metrics of words in common: shares found in the source; ROUGE; BLEU and chrF of sacrebleu.
+"""Compute metrics of word overlap: overlap with the source, ROUGE, and BLEU and chrF from sacrebleu.
 
-ROUGE-N and ROUGE-L (Lin 2004) have rouge_score's tokens, stems and counts; every text is tokenised once.
+ROUGE-N and ROUGE-L (Lin 2004) use the tokens, stems and counts of rouge_score; every text is tokenised once.
 
-Of several references the score is the *mean*, as in ROUGE-1.5.5 and in the papers' SummEval rows (11 references).
-Words are stemmed (Porter), as `ROUGE-1.5.5 -m` does.  The original tokenizer keeps a-z and 0-9 only.  Here words of
-other scripts count too, and each character of a script without spaces is a word.
+With several references the score is the *mean*, as in ROUGE-1.5.5 and in published SummEval results (11 references).
+Words are stemmed (Porter), as in `ROUGE-1.5.5 -m`.  The original tokenizer keeps only a-z and 0-9.  Here words of other
+scripts count too, and each character of a script without spaces is a word.
 
-ROUGE-L is that of the whole text, not rougeLsum, which unites the matches of each sentence.  Its longest common
-subsequence is bit-parallel (Hyyrö 2004): rouge_score's table needs seconds for one long source, and two long uploads
-would hold a worker for hours.
+ROUGE-L is computed on the whole text, unlike rougeLsum, which joins the matches of each sentence.  Its longest common
+subsequence is bit-parallel (Hyyrö 2004): the table of rouge_score needs seconds for one long source, and two long
+uploads would block a worker for hours.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from core.metrics.base import Field, Metric, Need, item_by_item, texts_of
 from core.records import Item, with_spaces, words_of
 
 MAX_CHARS = 60_000
-"""Texts are compared with references up to here (about 10,000 words): chrF counts every run of six characters."""
+"""Longest text compared with references (about 10,000 words): chrF counts every sequence of six characters."""
 
 _APOSTROPHE = re.compile("['’]")
 
@@ -40,10 +40,10 @@ def _of_words(
 
 
 def overlap(name: str, *, pairs: bool = False) -> Metric:
-    """Share of the target's words (`pairs`: of its pairs of neighbouring words) that occur in the source.
+    """Score the share of the target's words, or pairs of adjacent words with `pairs`, that occur in the source.
 
     Words are compared by their stems; each occurrence in the target counts.  A target of one word has no pair and is
-    Unscored there.
+    Unscored for pairs.
     """
     size = 2 if pairs else 1
 
@@ -52,7 +52,7 @@ def overlap(name: str, *, pairs: bool = False) -> Metric:
         return [tuple(words[start : start + size]) for start in range(len(words) - size + 1)]
 
     def prepare() -> Callable[[Item], float | str]:
-        known = cache(lambda text: frozenset(runs(text)))  # a source is that of many items
+        known = cache(lambda text: frozenset(runs(text)))  # many items share a source
 
         def measure(item: Item) -> float | str:
             there, written = known(texts_of(item, "source")[0]), runs(item.target)
@@ -70,10 +70,10 @@ def overlap(name: str, *, pairs: bool = False) -> Metric:
 
 
 def sacrebleu(name: str) -> Metric:
-    """Sentence "bleu" or "chrf" of sacrebleu, 0 to 100.
+    """Score sentence-level "bleu" or "chrf" with sacrebleu, 0 to 100.
 
-    BLEU (Papineni et al. 2002) takes several references together, and has effective order, so that targets under four
-    words do not score 0.  chrF (Popović 2015) counts recall twice and takes the best reference; it works in any script.
+    BLEU (Papineni et al. 2002) uses several references together, and effective order, so that targets under four words
+    do not score 0.  chrF (Popović 2015) weights recall twice and takes the best reference; it works in any script.
     """
 
     def prepare() -> Callable[[Item], float | str]:
@@ -100,7 +100,7 @@ def sacrebleu(name: str) -> Metric:
 
 
 def rouge(name: str, kind: str, *, source: bool = False) -> Metric:
-    """ROUGE of `kind` "1", "2" or "L": F1 against the references; precision against the `source`."""
+    """Score ROUGE of `kind` "1", "2" or "L": F1 against the references, or precision against the `source`."""
     against: Field = "source" if source else "references"
     what = {"L": "longest common subsequence of words", "1": "shared words"}.get(
         kind, f"shared sequences of {kind} words"
@@ -137,10 +137,10 @@ def rouge(name: str, kind: str, *, source: bool = False) -> Metric:
 
 
 class Tokens:
-    """ROUGE's tokenizer for any script; it remembers texts, since items share sources and references.
+    """ROUGE tokenizer for any script, with a cache, since items share sources and references.
 
-    Lower-case words, the English ones stemmed (Porter) from four letters on; characters in scripts without spaces.  In
-    ASCII these are the tokens of rouge_score.
+    Words are lower-case, English words from four letters on are stemmed (Porter), and characters of scripts without
+    spaces are words.  For ASCII text these are the tokens of rouge_score.
     """
 
     def __init__(self) -> None:
@@ -162,9 +162,10 @@ class Tokens:
 
 
 def lcs_length(first: list[str], second: list[str]) -> int:
-    """Length of the longest common subsequence, by one addition of long integers for each word of the longer list.
+    """Return the length of the longest common subsequence, bit-parallel.
 
-    Bits of `rows` are words of the shorter list; a zero bit is a step up of the length in the usual table.
+    It needs one addition of long integers for each word of the longer list.  Bits of `rows` are words of the shorter
+    list; a zero bit is an increase of the length in the usual table.
     """
     short, long = sorted((first, second), key=len)
     where: dict[str, int] = {}

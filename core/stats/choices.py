@@ -119,10 +119,7 @@ def yes_no(
 
 
 def _auc(x: FloatArray, said: BoolArray, codes: IntArray) -> Rate:
-    ranks, placed = (
-        average_ranks(x),
-        np.empty(x.size),
-    )  # placed: the share of the other class ranked on the correct side
+    ranks, placed = average_ranks(x), np.empty(x.size)  # placed: share of the other class ranked correctly
     for side in (said, ~said):
         placed[side] = (ranks[side] - average_ranks(x[side])) / (~side).sum()
     placed[~said] = 1.0 - placed[~said]

@@ -464,8 +464,5 @@ def _map(
     """Fit the map from the judge's scale; if none fits, use a straight line from end to end."""
     if fitted := fit_isotonic(scores, labels, scale)[0]:
         return fitted.apply
-    low, width = (
-        float(everything.min()),
-        float(np.ptp(everything)) or np.inf,
-    )  # if all scores are equal, they map to the low end
+    low, width = float(everything.min()), float(np.ptp(everything)) or np.inf  # equal scores map to the low end
     return lambda values: scale.low + (values - low) / width * (scale.high - scale.low)
