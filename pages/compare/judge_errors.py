@@ -172,7 +172,8 @@ def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -
             GAP: Column(
                 digits=2,
                 signed=True,
-                help="Standardised score minus standardised label. Above 0, the judge is too lenient.",
+                help="Standardised score minus standardised label. A positive value means that the judge is too "
+                "lenient.",
             ),
         }
         pick = grid.Pick([str(at) for at in listed.index], None if picked is None else str(picked), pick_row)
@@ -259,7 +260,12 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
             undefined = errors is None or errors.mae is None or errors.bias is None
             st.metric(label, tables.DASH if undefined else f"{errors.mae:.2f} (bias {signed(errors.bias)})")
         scale = compared.leaderboard.scale
-        words = [f"Measured on {curve.n:,} unseen items with both a score and a label, in points on the scale {scale}."]
+        words = [
+            (
+                f"The errors are measured on {curve.n:,} unseen items with both a score and a label, in points on the "
+                f"scale {scale}."
+            )
+        ]
         if curve.score_map is not None:
             words.append(f"The mapping is fitted on {curve.fitted_on} and doesn't change the ranking.")
         if curve.before is None:

@@ -50,7 +50,7 @@ def draw(compared: Compared) -> None:
             help="Agreement of the judge minus that of one rater, each compared with the mean of the other raters"
         ),
         "n": Column(help="Number of items, or of systems at system level"),
-        "no score": Column(help="Labelled items without a score. They never count as 0."),
+        "no score": Column(help="Labelled items without a score, which never count as 0"),
     }
     frame = judges_frame(compared, heading, f"compared with {against}")
     grid.draw(frame, columns, alt=f"Judges by {compared.measure}", rows=MOST_ROWS)
@@ -77,7 +77,7 @@ def draw(compared: Compared) -> None:
         charts.place(
             cached(("whiskers", *compared.key), lambda: _whiskers(compared)),
             key="compare_whiskers",
-            alt=f"{compared.measure} of every judge with its interval, and of one rater compared with the other raters",
+            alt=f"{compared.measure} with intervals: every judge, and one rater compared with the other raters",
         )
     if board.pairwise is not None:
         with st.expander("All judges compared with each other"):
@@ -127,7 +127,7 @@ def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame
                 "compared with a rater": person,
                 "n": aligned.n,
                 "no score": sum(row.unscored.values()),
-                "why —": aligned.reason,
+                "why undefined": aligned.reason,
             }
         )
     if board.bar is not None:
@@ -143,7 +143,7 @@ def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame
         higher = [row for row in rows if None not in (row[heading], aligned.value) and row[heading] >= aligned.value]
         rows.insert(len(higher), cells)
     frame = pd.DataFrame(rows).astype({heading: "float64"})
-    optional = ["compared with a rater", "no score", "why —", against]
+    optional = ["compared with a rater", "no score", "why undefined", against]
     nothing = frame[optional].isin(["", tables.DASH, 0]) | frame[optional].isna()
     dropped = [name for name in optional if nothing[name].all()]
     if frame["n"].nunique() == 1 and board.measure.level != "system":

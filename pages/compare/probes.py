@@ -237,7 +237,7 @@ def _draw_start(page: Opened, kind: RunKind, request: Any, words: str) -> None:
     except ConcordError as error:
         st.info(plain(str(error)), icon=icon)
         return
-    st.caption(plain(f"{words} This makes at most {estimate.calls:,} calls{price_words(estimate.cost)}."))
+    st.caption(plain(f"{words} Concord makes at most {estimate.calls:,} calls{price_words(estimate.cost)}."))
     run_panel.draw_start(
         page,
         label,

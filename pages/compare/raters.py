@@ -116,7 +116,7 @@ def _draw_raters(compared: Compared, tests: Tests) -> None:
                 "judge as good": duel and duel.judge_wins and 100 * duel.judge_wins,
                 "rater as good": duel and duel.rater_wins and 100 * duel.rater_wins,
                 "p": p_figure(duel and duel.p, tables.DASH),
-                "could stand in": duel.replaceable if duel and duel.p is not None else None,
+                "could replace": duel.replaceable if duel and duel.p is not None else None,
             }
         )
     columns = {

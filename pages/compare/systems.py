@@ -77,13 +77,13 @@ def _draw_means(means: SystemMeans) -> None:
             "judge alone": [estimate(system.judge_only) for system in systems],
             "labels": [system.n_labelled for system in systems],
             "verdicts": [system.n_judged for system in systems],
-            "worth in labels": pd.Series([system.n_effective for system in systems], dtype="Float64"),
+            "equivalent labels": pd.Series([system.n_effective for system in systems], dtype="Float64"),
         }
     )
     columns = {
         "corrected": Column(help="The judge's mean score, corrected with the labels, and its 95 % interval"),
-        "judge alone": Column(help="Not corrected. The interval ignores the judge's bias."),
-        "worth in labels": Column(
+        "judge alone": Column(help="The judge's mean score without correction. The interval ignores the judge's bias."),
+        "equivalent labels": Column(
             digits=0, help="Number of labels that would be needed for the same interval without the judge"
         ),
     }

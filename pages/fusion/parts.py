@@ -132,7 +132,7 @@ def draw_kinds(choice: Choice) -> None:
     )
     columns = {
         "judge": Column(width=250),
-        "calls per item": Column(help="Calls needed for one score. A dash means unknown."),
+        "calls per item": Column(help="Calls needed for one score. A dash means that the number is unknown."),
         "labels seen": Column(help="Labels used to choose or fit the judge. Their sources are left out for all parts."),
     }
     grid.draw(frame, columns, alt="Judges that can be fused", rows=12)

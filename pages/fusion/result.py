@@ -39,7 +39,7 @@ TABLE_COLUMNS = {
         help="Agreement of the whole fusion minus that of a fusion without this part, tested in the same way"
     ),
     "weight": Column(digits=2, help="Change in the label, in points, for each standard deviation of this part's score"),
-    "no score": Column(help="Labelled items without a score. They never count as 0."),
+    "no score": Column(help="Labelled items without a score, which never count as 0"),
 }
 
 

@@ -91,7 +91,7 @@ def confirm_raters(table: Table, upload: str) -> tuple[Table, list[str], int]:
         words = f"{names} look like labels from {len(columns)} raters for **{plain(aspect)}**. What are they?"
         options = [raters, apart]
         if not aspect:
-            words, options = f"{names} contain numbers. What are they?", [raters, apart, no_labels]
+            words, options = f"{names} contain numbers. What do the numbers represent?", [raters, apart, no_labels]
         with st.container(border=True):
             chosen = st.radio(words, options, index=None, key=widget(f"raters_{upload}_{aspect}"))
         n_open += chosen is None

@@ -40,8 +40,8 @@ _KEYS = st.components.v2.component(
 _CURSOR = st.components.v2.component("concord_cursor", js=(_HERE / "label_number.js").read_text("utf-8"))
 _SHEET_ROWS = """
 | **X** | can't tell |
-| **Enter** | save and go to the next item, also from a comment |
-| **← →** | previous or next item, also from the start or end of a comment |
+| **Enter** | save and go to the next item (also works in a comment) |
+| **← →** | previous or next item (also works at the start or end of a comment) |
 | **C** | write a comment |
 | **U** | go to the first unfinished item |
 | **Z** | undo the last label |

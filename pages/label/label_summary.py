@@ -93,7 +93,7 @@ def _draw_address(passed: LabelPass) -> None:
         )
     elif st.context.url:
         ids = urlencode({"project": passed.project_id, "labelling": passed.pass_id, "task": "1"})
-        st.markdown("Send this address to raters. It shows only their task:")
+        st.markdown("Send this link to raters. The link opens only their task:")
         st.code(f"{st.context.url.split('?')[0]}?{ids}", language=None)
 
 

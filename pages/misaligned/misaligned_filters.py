@@ -97,7 +97,7 @@ def draw(selection: Selection) -> None:
 
     usual = filters == Filters()
     icon = ":material/filter_alt:" if usual else ":material/tune:"
-    with st.popover("Filter" if usual else "Filter: on", icon=icon, key=state.widget("misaligned_filter")):
+    with st.popover("Filter" if usual else "Filter (on)", icon=icon, key=state.widget("misaligned_filter")):
         for name, words in options.items():
             key = state.widget(f"misaligned_{name}")
             st.session_state[key] = [option for option in getattr(filters, name) if option in words]

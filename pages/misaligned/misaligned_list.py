@@ -77,7 +77,7 @@ def draw_list(selection: Selection) -> None:
         }
     )
     number = st.column_config.NumberColumn(format="%.2f", width="small")
-    gap_help = "Standardised score minus standardised label. Above 0, the judge is too lenient."
+    gap_help = "Standardised score minus standardised label. A positive value means that the judge is too lenient."
     st.dataframe(
         frame,
         key=table_key(ids),

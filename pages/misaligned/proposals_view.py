@@ -35,7 +35,10 @@ COLUMNS = {
     "interval": Column("95 % interval"),
     "n": Column(help="Number of items in the inner fold"),
     "p": Column(
-        "p (Holm)", digits=3, help="On the inner fold, corrected for the number of proposals. A dash means not tested."
+        "p (Holm)",
+        digits=3,
+        help="On the inner fold, corrected for the number of proposals. A dash means that Concord didn't test the "
+        "difference.",
     ),
     "calibration": Column(
         digits=2,

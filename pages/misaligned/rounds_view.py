@@ -105,8 +105,8 @@ def _draw_form(selection: Selection) -> None:
             format_func=lambda criteria_id: criteria_words(by_id[criteria_id]),
             key=state.widget(f"round_parents_{here}"),
             help=(
-                "Concord writes separate proposals for each set of criteria. The number shows its latest agreement "
-                "on the calibration set."
+                "Concord writes separate proposals for each set of criteria. The number after each set shows its "
+                "latest agreement on the calibration set."
             ),
         )
     with right:
@@ -167,5 +167,6 @@ def _cost_words(selection: Selection, request: RoundRequest) -> str:
     price = price_words(None if paid is None or not sent else paid / sent * calls)
     proposals = counted(n_parents * request.settings.per_parent, "proposal")
     return (
-        f"This makes at most {proposals} and {counted(calls, 'call')}{price if run_panel.makes_calls(before) else ''}."
+        f"This round makes at most {proposals} and "
+        f"{counted(calls, 'call')}{price if run_panel.makes_calls(before) else ''}."
     )

@@ -147,7 +147,7 @@ def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion, *, at_wo
     def use() -> None:
         _said(
             lambda: projects.decide_version(*where, "current", decided=line.decided),
-            f"{version.name} is the current judge. Compare, Report and the judge file use it.",
+            f"{version.name} is now the current judge. Compare, Report and the judge file use this version.",
         )
 
     def draw_reasoned(to: VersionState, label: str) -> None:

@@ -144,7 +144,7 @@ def _draw_random(result: RepEvalResult, measure: str) -> None:
     st.subheader("Compared with random directions", anchor=False)
     if result.optimism is not None:
         folds = "" if result.settings.uses_pairs else " separately in each fold"
-        chose = f"On the validation set, with layer and token chosen{folds}: {describe(result.validation)}."
+        chose = f"Agreement on the validation set, with layer and token chosen{folds}: {describe(result.validation)}."
         st.caption(plain(chose))
     random = result.random
     if random is None:

@@ -155,7 +155,7 @@ def draw_evidence(report: Report) -> None:
     """Draw the cautions, the tests behind the finding, and the figures as files."""
     st.subheader("Limitations", anchor=False)
     known = [f"- **{plain(limit.headline)}.** {plain(limit.detail)}" for limit in limits(report)]
-    st.markdown("\n".join(known) or "No cautions, except for the width of the intervals.")
+    st.markdown("\n".join(known) or "There are no limitations apart from the width of the intervals.")
     st.subheader("The tests behind the finding", anchor=False)
     st.markdown("\n".join(f"- {plain(detail)}" for detail in asides(report)))
     with st.container(horizontal=True, gap="small"):

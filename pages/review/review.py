@@ -164,7 +164,7 @@ def _draw_votes(page: Opened, where: Where, review: OpenReview, point: Point) ->
     def vote(choice: Choice) -> None:
         projects.cast_vote(page.store, *where, point.key, choice=choice)
 
-    st.markdown("Vote again to change your vote" if page.actor.name in voted else "**Your vote**")
+    st.markdown("To change your vote, vote again" if page.actor.name in voted else "**Your vote**")
     with st.container(horizontal=True, gap="small"):
         for choice, key in KEYS.items():
             people.button(

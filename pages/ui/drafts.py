@@ -86,7 +86,8 @@ def draw_kept(page: Opened, editing: Editing, head: str = "") -> None:
     if editing.opened_at is None:
         return
     moved = (
-        " Someone else has saved a new version since you opened this one. When you save yours, you will see both."
+        " Someone else has saved a new version since you opened this one. When you save your version, you will see "
+        "both."
         if head != editing.base
         else ""
     )

@@ -29,7 +29,7 @@ JUDGES = {
     "offline": "Offline judge: free and fast, needs no key, isn't an LLM",
     "openai": "LLM at an OpenAI-compatible endpoint",
     "hf": "LLM from this installation's list, loaded by the worker",
-    "scripted": "Scripted demo: a stand-in that follows a script",
+    "scripted": "Scripted demo: follows a script instead of asking a model",
 }
 WORDS: Mapping[str, Mapping[Any, str]] = {
     "preset": {name: f"{name} ({preset.n_drafts} drafts)" for name, preset in PRESETS.items()},

@@ -224,7 +224,7 @@ def test_who_costs_the_others_their_items_is_hidden_until_it_is_put_in(shelf: Pl
     screen.multiselect[0].set_value([]).run()
     assert "Hidden" not in texts(screen)
     assert headline(screen) == "There is nothing to compare yet."
-    assert grids(screen)[0]["why —"].iloc[0] == "the judges have no labelled items in common"
+    assert grids(screen)[0]["why undefined"].iloc[0] == "the judges have no labelled items in common"
 
 
 def test_calibrate_points_to_compare_for_a_run_of_metrics(shelf: Place) -> None:

@@ -185,7 +185,11 @@ def test_columns_of_numbers_without_a_known_name_are_asked_about(
     assert "Answer 1 question below" in texts(screen)
     assert "--map" not in texts(screen)
     assert button(screen, FREEZE).disabled
-    (question,) = [radio for radio in screen.radio if radio.label == "Anna, Ben, Chris contain numbers. What are they?"]
+    (question,) = [
+        radio
+        for radio in screen.radio
+        if radio.label == "Anna, Ben, Chris contain numbers. What do the numbers represent?"
+    ]
     press(question.set_value(answer).run(), FREEZE)
     golden = frozen(place)
     assert (list(golden.aspects), len(golden.ratings)) == (aspects, n_ratings)

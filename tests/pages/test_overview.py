@@ -52,7 +52,7 @@ def test_what_a_calibration_proposed_is_signed_off_and_in_use(store: Store, line
     assert current.number == 1
     assert current.approval is not None
     assert current.approval.actor == "Ann"
-    assert "Version 1 is the current judge" in texts(screen)
+    assert "Version 1 is now the current judge" in texts(screen)
     assert not has_button(screen, "Approve and use it")
 
 

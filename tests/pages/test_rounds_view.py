@@ -86,7 +86,7 @@ def test_a_round_asks_for_what_was_chosen(
     screen.pills(key="form_round_sizes").set_value([2]).run()
     screen.number_input(key="form_round_trials").set_value(3).run()
     calls = projects.round_cost(real.store, real.run_id, 1, RoundSettings(sizes=(2,), trials=3))
-    assert f"This makes at most 3 proposals and {calls} calls." in texts(screen)
+    assert f"This round makes at most 3 proposals and {calls} calls." in texts(screen)
     press(screen, "Start the round")
     run = projects.run_view(real.store, screen.query_params["round"])
     request = run.request
