@@ -150,7 +150,7 @@ def test_a_teams_file_becomes_an_approved_judge_in_few_presses(
     press(button("Measure it"))
     settle("version 1.")
     press(button("Approve and use it"))
-    settle("Version 2 is the current judge")
+    settle("Version 2 is now the current judge")
     press(page.get_by_role("link", name="Judge file").first)
     with page.expect_download() as download:
         press(button(re.compile(r"judge\.yaml")))
