@@ -52,7 +52,7 @@ class ScoreSettings:
         None, "Write the requests to a batch file for `vllm run-batch` without sending them."
     )
     batch_read: tuple[Path, ...] = setting(
-        (), "Score from this file of batch results, without calls. You can repeat this option."
+        (), "Score from this file of batch results instead of making calls. You can repeat this option."
     )
     budget: int | None = setting(None, "Maximum number of calls. Run the same command again to resume.", low=1)
     budget_usd: float | None = setting(None, "Maximum cost in dollars. Run the same command again to resume.", low=0)
@@ -239,7 +239,7 @@ class Output:
         try:
             if not _locked(self._file):
                 raise JobError(
-                    f"Another scoring is writing to {self.part}. Wait until it finishes, or choose another --out."
+                    f"Another scoring run is writing to {self.part}. Wait for it to finish, or choose another --out."
                 )
             if identity is not None and begun:
                 self._resume(identity)

@@ -93,7 +93,7 @@ def test_two_at_once_are_refused(out: Path) -> None:
     other.start()
     try:
         assert ready.wait(60)
-        with pytest.raises(JobError, match="Another scoring is writing"):
+        with pytest.raises(JobError, match="Another scoring run is writing"):
             opened(out)
     finally:
         leave.set()
