@@ -3,10 +3,10 @@
 import sys
 
 from core.cli.main import app, main
-from core.settings import collect_seldom
+from core.settings import tune_garbage_collector
 
 __all__ = ["app", "main"]
 
 if __name__ == "__main__":
-    collect_seldom()
+    tune_garbage_collector()
     sys.exit(main())

@@ -70,7 +70,7 @@ def _find_head(address: str) -> None:
 
 
 @contextmanager
-def output_kept_clean() -> Iterator[None]:
+def ray_output_to_stderr() -> Iterator[None]:
     """Redirect Ray's standard output to standard error, and disconnect at the end of the context."""
     sys.stdout.flush()
     kept = os.dup(1)

@@ -1,4 +1,4 @@
-"""Define Concord's errors, and remove keys from everything printed, logged or stored.
+"""Define Concord's errors, and redact keys in everything printed, logged or stored.
 
 A message says what happened and where, what was expected, and how to fix it.  Messages of `JobError` and `StoreError`
 never contain SQL or connection URLs; those of `ProviderError` never contain keys or prompts.
@@ -27,30 +27,30 @@ _sent: set[str] = set()  # keys and header values that this process has sent
 
 
 def remember(value: str | None) -> None:
-    """Register a key or header value sent by this process, so that `hide` and `hide_sent` remove it."""
+    """Register a key or header value sent by this process, so that `hide` and `hide_sent` redact it."""
     for part in (value or "", (value or "").rpartition(" ")[2]):  # for "Bearer KEY", servers also echo KEY
         if len(part) >= SHORTEST:
             _sent.add(part)
 
 
 def hide_sent(text: str) -> str:
-    """Remove only the registered values from `text`."""
+    """Redact only the registered values in `text`."""
     for value in sorted(_sent.copy(), key=len, reverse=True):
         text = text.replace(value, REMOVED)
     return text
 
 
 def hide_patterns(text: str) -> str:
-    """Remove everything that looks like a key, or like a password in a URL."""
+    """Redact everything that looks like a key, or like a password in a URL."""
     text = _USER_INFO.sub(r"\g<scheme>", text)
     text = _QUERY.sub(rf"\g<name>{REMOVED}", text)
     return _KEY.sub(REMOVED, text)
 
 
 def hide(text: str) -> str:
-    """Remove the registered values, and everything that looks like a key, from `text`.
+    """Redact the registered values in `text`, and everything that looks like a key.
 
-    A registered value can overlap with text that looks like a key: both are removed.
+    A registered value can overlap with text that looks like a key: both are redacted.
     """
     found = [match.span() for match in _KEY.finditer(text)]
     found += [match.span() for value in _sent.copy() for match in re.finditer(re.escape(value), text)]

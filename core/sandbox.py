@@ -79,7 +79,7 @@ def run_job(
     most: int = 0,
     folder: Path = _ROOT,
 ) -> Generator[Any, None, None]:
-    """Run a job of `module` on a file in a confined process, and yield its values.
+    """Run a job of `module` on a file in a sandboxed process, and yield its values.
 
     Args:
         module: The module in `folder` whose `JOBS` are the jobs by name.

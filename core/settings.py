@@ -152,7 +152,7 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
 """Field → function that parses the variable's text and name, if the field's type is not enough."""
 
 
-def collect_seldom() -> None:
+def tune_garbage_collector() -> None:
     """Tune the cyclic garbage collector: run once per 100,000 new objects, and skip imported objects.
 
     A table of 100,000 items has millions of small objects.  With the default of 700, collections took a third of the

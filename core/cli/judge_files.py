@@ -72,13 +72,13 @@ def score(
         Path(source), judge_file, out, **asdict(opened), **asdict(settings), mapping=read_map(mapped)
     )
     if ray:
-        from core.cluster import output_kept_clean
+        from core.cluster import ray_output_to_stderr
         from core.scoring.on_ray import score_on_ray
         from core.settings import ray_address
 
         if force:
             raise UsageError("You can't combine --ray with --force. To start over, delete the --out folder.")
-        with output_kept_clean(), stages_shown("items") as progress:
+        with ray_output_to_stderr(), stages_shown("items") as progress:
             scored = score_on_ray(ray_address(ray, "--ray"), request, source, target, progress=progress)
         _tell_scored(scored, target)
         return

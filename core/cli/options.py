@@ -279,10 +279,10 @@ def settings_and_store() -> tuple[Settings, Store]:
 
 def read_table(golden: GoldenSet, file: Path, aspect: str) -> tuple[Verdicts, int, list[str]]:
     """Read verdicts from a file; also return the number for unknown items, and notes on scores off the scale."""
-    from core.data.judge_results import in_records, off_scale_words
+    from core.data.judge_results import as_verdicts, off_scale_words
     from core.data.split import task_of
 
     task, item_ids = task_of(golden, aspect), frozenset(golden.item_ids)
-    verdicts = in_records(file, task)
+    verdicts = as_verdicts(file, task)
     unknown = sum(verdict.item_id not in item_ids for verdict in verdicts)
     return verdicts, unknown, off_scale_words(verdicts, task.scale)

@@ -11,7 +11,7 @@ import numpy as np
 
 from core.comparison.given_verdicts import JudgeFiles, calibration_items
 from core.data.golden import repeated_texts
-from core.data.judge_results import AnyVerdicts, ScoredRows, in_records, read_groups
+from core.data.judge_results import AnyVerdicts, ScoredRows, as_verdicts, read_groups
 from core.data.split import task_of
 from core.errors import UsageError
 from core.records import GoldenSet, IntArray, Item
@@ -135,7 +135,7 @@ def estimate_means(
     task = task_of(golden, aspect)
     if golden.kind == "pair":
         raise UsageError(PAIRS.format(name=golden.name, aspect=aspect))
-    read = in_records(verdicts, task)
+    read = as_verdicts(verdicts, task)
     groups = read_groups(Path(verdicts)) if isinstance(verdicts, Path | str) else {}
     named = [groups.get(verdict.item_id, ("", "")) for verdict in read]
     marked = frozenset(verdict.item_id for verdict in read if verdict.calibration_item)

@@ -48,9 +48,9 @@ from core.stats.judge_flaws import (
     LEAST_EXCESS,
     beyond_labels,
     error_contrasts,
-    even_errors,
+    errors_and_expected,
     part_alignments,
-    stretches,
+    value_ranges,
 )
 from core.stats.stream_means import stream_mean
 
@@ -266,7 +266,7 @@ def _parts(
         "system": _by_system(of.items),
         "length": _by_number(lengths, f" {unit}") if lengths.any() else "the texts are empty",
     }
-    errors, sources = even_errors(of.scores, of.labelled.labels), of.labelled.sources
+    errors, sources = errors_and_expected(of.scores, of.labelled.labels), of.labelled.sources
     parts, contrasts, left_out = list[Part](), list[FloatArray](), dict[Division, str]()
     for division, found in divided.items():
         if isinstance(found, str) or len(found[1]) < 2:
@@ -295,7 +295,7 @@ def _tested(part: Part, contrast: FloatArray, p: float, n_tests: int, width: flo
 
 def _by_number(values: FloatArray, unit: str) -> tuple[IntArray, list[str]]:
     """Divide `values` (n,) into ranges: return a code for each, −1 for none, and the names of the ranges."""
-    codes, names = stretches(values), []
+    codes, names = value_ranges(values), []
     for k in range(int(codes.max(initial=-1)) + 1):
         low, high = (f"{end:.3g}" for end in (values[codes == k].min(), values[codes == k].max()))
         names.append(f"{low}{unit}" if low == high else f"{low} to {high}{unit}")

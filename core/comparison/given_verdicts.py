@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from core.data.judge_results import AnyVerdicts, in_records
+from core.data.judge_results import AnyVerdicts, as_verdicts
 from core.data.split import task_of, text_digest, texts_behind
 from core.errors import UsageError
 from core.judge_files.documents import read_card
@@ -81,7 +81,7 @@ def labelled_verdicts(
     keeps them.  `name` identifies the judge in messages.  AspectError if the golden set has no such aspect; UsageError
     if no item is left, unless there `may_be_none`.
     """
-    records, labels = in_records(verdicts, task_of(golden, aspect)), golden.labels(aspect)
+    records, labels = as_verdicts(verdicts, task_of(golden, aspect)), golden.labels(aspect)
     named = np.array([item_id in records.by_id for item_id in golden.item_ids], dtype=np.bool_)
     positions = np.flatnonzero(named & ~np.isnan(labels))
     whose = f" from judge {name}" if name else ""

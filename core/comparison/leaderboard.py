@@ -35,7 +35,7 @@ from core.stats import (
     leave_one_out,
     rater_table,
 )
-from core.stats.alignment import RegressionBar, bar_beside
+from core.stats.alignment import RegressionBar, compare_with_regression
 
 if TYPE_CHECKING:
     from core.comparison.supervised import PlainRegression
@@ -186,7 +186,7 @@ class Leaderboard:
         return replace(self, pairwise=replace(self.pairwise, p_holm=holm), planned=True)
 
     def without_p(self, place: int, reason: str) -> Leaderboard:
-        """Withhold every p of the judge at `place`, for `reason`; "" changes nothing."""
+        """Return a copy without any p of the judge at index `place`, for `reason`; unchanged for ""."""
         if not reason:
             return self
         at, pairwise = self.row_of(place), self.pairwise
@@ -236,7 +236,7 @@ def compare_table(
         alignments = list(pairwise.alignments)
         if regression is not None and not regression.reason:
             predicted, n_labels = regression.values[at], regression.n_labels
-            bar = bar_beside(predicted, n_labels, scores[order], common, measure, seed=seed)
+            bar = compare_with_regression(predicted, n_labels, scores[order], common, measure, seed=seed)
             bar = bar if bar.alignment.value is not None else None
     raters = _raters(golden, aspect)
     rows = []

@@ -9,7 +9,7 @@ import numpy as np
 
 from core.comparison.given_verdicts import JudgeFiles, calibration_items, labelled_verdicts
 from core.comparison.supervised import plain_regression
-from core.data.judge_results import AnyVerdicts, in_records
+from core.data.judge_results import AnyVerdicts, as_verdicts
 from core.data.reshape import systems_of
 from core.data.split import task_of
 from core.errors import UsageError
@@ -30,7 +30,7 @@ from core.stats import (
 from core.stats import align as aligned
 from core.stats import annotator_test as tested_annotator
 from core.stats import beside_people as paired_with_people
-from core.stats.alignment import bar_beside
+from core.stats.alignment import compare_with_regression
 from core.stats.choices import (
     PreferenceAgreement,
     Strengths,
@@ -103,7 +103,7 @@ def compare(
     without a common item.
     """
     task = task_of(golden, aspect)
-    tables = [in_records(verdicts, task) for verdicts in (verdicts_a, verdicts_b)]
+    tables = [as_verdicts(verdicts, task) for verdicts in (verdicts_a, verdicts_b)]
     seen = np.union1d(*(calibration_items(golden, table, judge_file) for table in tables))
     a, b = (
         labelled_verdicts(golden, table, aspect, seen=seen, name=name, all_items=all_items)
@@ -124,7 +124,7 @@ def compare(
     regression, bar = plain_regression(golden, aspect, seed=how.seed), None
     if not regression.reason:
         predicted, both = regression.values[positions], np.stack([of_a, of_b])
-        bar = bar_beside(predicted, regression.n_labels, both, items, measure, seed=how.seed)
+        bar = compare_with_regression(predicted, regression.n_labels, both, items, measure, seed=how.seed)
     return Comparison(difference, williams_test(of_a, of_b, items), bar)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from core.comparison.measures import align
-from core.data.judge_results import AnyVerdicts, in_records
+from core.data.judge_results import AnyVerdicts, as_verdicts
 from core.data.split import task_of, text_digest, texts_behind
 from core.errors import GoldenError
 from core.judge_files import CalibratedJudge
@@ -124,7 +124,7 @@ def recheck(
     progress.publish(Stage("done", "done", stage.calls_expected, stage.calls_expected))
 
     ids, measure = {item.item_id for item in items}, MeasureSettings(then.statistic, then.level)
-    newest = Verdicts(one for one in in_records(verdicts, task_of(golden, aspect)) if one.item_id in ids)
+    newest = Verdicts(one for one in as_verdicts(verdicts, task_of(golden, aspect)) if one.item_id in ids)
     now = align(golden, newest, aspect, measure, all_items=True)  # texts known to the judge are left out already
     notes = list(judge.marks)
     if judge.task.aspect != aspect:

@@ -5,7 +5,7 @@
     open_results(file) ── ResultFile ── propose_columns(results, aspect) ── Columns (correctable)
                               └── rows_of(results, columns) ── one ResultRow per row ── verdict_of the rows of an item
     read_verdicts(path, task)         read the VERDICTS argument of a command
-    in_records(verdicts, task)        the same for the forms that Python callers use
+    as_verdicts(verdicts, task)        the same for the forms that Python callers use
     preview(results, golden, aspect)  preview an import before anything is stored
     read_replies_file(path, scale)    the command `read-ratings`
 
@@ -285,7 +285,7 @@ def score_in(cell: Any, *, pairs: bool = False) -> Reading:
 
 
 def out_of_range(number: float, scale: Scale) -> Reading:
-    """Make the reading of a number outside the scale: Unscored, "out of range"."""
+    """Return a reading without a value for a number outside the scale."""
     return Reading(None, "out of range", detail=f"The score {number:g} is outside the scale {scale}.")
 
 
@@ -319,7 +319,7 @@ Read = list[tuple[ResultRow, list[Reading]]]
 
 
 def read_rows(results: ResultFile, rows: Iterable[ResultRow], task: Task) -> tuple[Read, bool]:
-    """Read all rows; codes for "unread" and typing errors off the scale become "out of range".
+    """Read the score or replies of each row; codes for "unread" and typing errors become "out of range".
 
     Also returns whether the scores have their own scale (`off_scale`).  GoldenError if the scores of pairs are
     ambiguous codes.
@@ -380,7 +380,7 @@ FORMS = (
 )
 
 
-def in_records(verdicts: AnyVerdicts, task: Task) -> Verdicts:
+def as_verdicts(verdicts: AnyVerdicts, task: Task) -> Verdicts:
     """Convert verdicts in any form to `Verdicts`; codes, and typing errors off the labels' scale, become Unscored.
 
     UsageError for anything that does not give a number, or None, for each item id.

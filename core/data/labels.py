@@ -296,7 +296,8 @@ def _reason(cell: Any) -> str:
 class Question:
     """A question about an aspect or an id that the user must answer before the file can be used.
 
-    "ids": are the `rows`, which share the id `aspect`, different items?  "missing": are `numbers` labels?
+    "ids" asks whether the `rows`, whose shared id is in `aspect`, are different items.  "missing" asks whether
+    `numbers` are labels.
     """
 
     kind: Literal["ids", "missing"]

@@ -3,7 +3,7 @@
 ::
 
     open_table(file) ── TableFile ── rows() ──> Rows, one after the other (columns and findings so far)
-    read_table(file) ── Table: all rows at once;   read_upload(data, name): the same in a confined process
+    read_table(file) ── Table: all rows at once;   read_upload(data, name): the same in a sandbox
 
 CSV, TSV and JSON lines (also ``.gz``) are read line by line, Parquet a few rows at a time; JSON documents and workbooks
 are read whole.  Parquet and XLSX are decoded in a sandbox (`core.sandbox`).  Failures raise `GoldenError` with the file
@@ -148,7 +148,7 @@ Numbered = abc.Iterator[tuple[int, list[Any]]]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as read from the file: column → cell, absent where empty.
+    """Rows as read from a file, each mapping columns to cells; empty cells are absent.
 
     `numbers` are the row numbers in the file, as in `Rows.number`; if empty, rows count from 1.  `worded` are columns
     of preferences in words, which are numbers from 1 to 3 by now.  `joined` maps a column of lists of ratings to the

@@ -26,7 +26,7 @@ from core.files import make_private, owner_only, secure_home
 from core.jobs.queue import Queue, lock_file, log_to_stderr, watch_file
 from core.projects.project_list import open_store
 from core.projects.start_and_resume import do_run, lane_of
-from core.settings import Settings, collect_seldom
+from core.settings import Settings, tune_garbage_collector
 from core.store.store import Store
 
 LINGER_SECONDS = 120.0
@@ -65,7 +65,7 @@ def _work(settings: Settings, store: Store, linger: float | None) -> None:
                 f"A worker named {worker_id!r} is already running on {other.place}. Set CONCORD_WORKER_ID to another "
                 "name."
             )
-    store.workers.enter(worker_id, place, os.getpid())
+    store.workers.register(worker_id, place, os.getpid())
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -73,14 +73,14 @@ def _work(settings: Settings, store: Store, linger: float | None) -> None:
     def keep_beating() -> None:
         while not stop.wait(_BEAT):
             try:
-                store.workers.beat(worker_id)
+                store.workers.heartbeat(worker_id)
             except ConcordError as error:
                 log.warning("couldn't write a heartbeat; trying again: %s", error)
 
     threading.Thread(target=keep_beating, name="heartbeat", daemon=True).start()
     queue = Queue(store, worker_id, lambda run, progress: do_run(store, settings, run, progress), lane_of)
     queue.launch()
-    collect_seldom()
+    tune_garbage_collector()
     log.info("worker %s is ready (process %s)", worker_id, os.getpid())
     needed_at = time.monotonic()
     while not stop.wait(_TICK):
@@ -94,7 +94,7 @@ def _work(settings: Settings, store: Store, linger: float | None) -> None:
             log.warning("couldn't read the queue; trying again: %s", error)
     stop.set()
     queue.stop()
-    store.workers.leave(worker_id)
+    store.workers.unregister(worker_id)
 
 
 def _watched(file: Path) -> bool:

@@ -149,7 +149,7 @@ def storage(store: Store, settings: Settings) -> tuple[StoredSize, ...]:
     """Return the disk usage of the store's tables and of hidden states, largest first."""
     states = list(_states(settings))
     files = StoredSize("hidden states", len(states), sum(size for _, size, _ in states))
-    return tuple(sorted((*store.upkeep.held(), files), key=lambda held: -held.n_bytes))
+    return tuple(sorted((*store.upkeep.storage_use(), files), key=lambda held: -held.n_bytes))
 
 
 @requires("admin")

@@ -250,9 +250,9 @@ def williams_t(r_a: float, r_b: float, r_ab: float, n: int) -> float:
 def holm(p: ArrayLike) -> FloatArray:
     """Correct p values for multiple testing (Holm), in the same shape; NaN (undefined) stays NaN and is not counted.
 
-    The smallest of m is multiplied by m, the next by m − 1, …, never below the one before, at most 1 (Holm 1979).
-    Rejecting all p up to α keeps the chance of any false rejection in the table at α, however the tests depend on each
-    other.
+    The smallest of m p values is multiplied by m, the next by m − 1, …; results never decrease and are at most 1 (Holm
+    1979). Rejecting all p up to α keeps the chance of any false rejection in the table at α, however the tests depend
+    on each other.
     """
     values = np.asarray(p, dtype=np.float64)
     corrected = np.full(values.shape, np.nan)
@@ -390,7 +390,7 @@ class RegressionBar:
         return {"name": self.name} | json_fields(self)
 
 
-def bar_beside(
+def compare_with_regression(
     predicted: FloatArray,
     n_labels: int,
     scores: FloatArray,

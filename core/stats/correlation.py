@@ -108,7 +108,7 @@ def kendall(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
         # float32 adds up to PAIRWISE_LIMIT² / 2 < 2²⁴ units exactly
         balance = np.einsum("rp,rp->r", *signs).astype(np.float64)
         untied = [np.count_nonzero(side, axis=-1).astype(np.float64) for side in signs]
-        values.flat[block] = within_one(balance, np.sqrt(untied[0] * untied[1]))
+        values.flat[block] = clipped_ratio(balance, np.sqrt(untied[0] * untied[1]))
     return values
 
 
@@ -171,7 +171,7 @@ def _product_moment(x: FloatArray, y: FloatArray) -> FloatArray:
         return np.full(shape[:-1], np.nan)
     dx, dy = deviations(x), deviations(y)
     power = (dx * dx).sum(axis=-1) * (dy * dy).sum(axis=-1)
-    return within_one((dx * dy).sum(axis=-1), np.sqrt(power))
+    return clipped_ratio((dx * dy).sum(axis=-1), np.sqrt(power))
 
 
 def deviations(x: FloatArray) -> FloatArray:
@@ -186,7 +186,7 @@ def deviations(x: FloatArray) -> FloatArray:
     return np.where(constant, 0.0, deviations / np.where(largest > 0, largest, 1.0))
 
 
-def within_one(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+def clipped_ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     """Return numerator / denominator clipped to [-1, 1]; NaN (undefined) if the denominator is 0."""
     defined = denominator > 0
     value = np.where(defined, numerator, np.nan) / np.where(defined, denominator, 1.0)
@@ -397,10 +397,10 @@ def system_means(data: Paired) -> tuple[FloatArray, FloatArray]:
         _sums(data.items.systems, side, data.items.n_systems)
         for side in (data.weights, np.nan_to_num(data.scores), data.weights * data.items.labels)
     )
-    return settled_means(totals, counts), settled_means(labels, counts)
+    return rounded_means(totals, counts), rounded_means(labels, counts)
 
 
-def settled_means(totals: FloatArray, counts: FloatArray) -> FloatArray:
+def rounded_means(totals: FloatArray, counts: FloatArray) -> FloatArray:
     """Return totals / counts, rounded so that equal means compare as equal; NaN if the count is 0.
 
     Sums of the same numbers in a different order differ in their last bits.  So means are rounded to a grid of

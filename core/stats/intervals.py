@@ -43,13 +43,13 @@ from core.records import FloatArray, IntArray, Interval, Measure
 from core.stats.correlation import (
     BLOCK_ELEMENTS,
     Paired,
+    clipped_ratio,
     coefficients_by_source,
     correlate,
     deviations,
     kendall,
     mean_defined,
-    settled_means,
-    within_one,
+    rounded_means,
 )
 
 # ── data required for a claim, and reasons for none ─────────────────────────────────────────────────────────────────
@@ -460,7 +460,7 @@ def resampled_values(data: Paired, counts: FloatArray, measure: Measure) -> Floa
         values = np.empty((counts.shape[0], data.scores.shape[0]))
         for block in _blocks(counts.shape[0], scores.shape[0] * data.items.n_systems):
             drawn = np.matmul(counts[block], present)
-            x, y = (settled_means(np.matmul(counts[block], totals), drawn) for totals in (scores, labels))
+            x, y = (rounded_means(np.matmul(counts[block], totals), drawn) for totals in (scores, labels))
             values[block] = correlate(x, y, measure.statistic).T
         return values
     if measure.statistic == "pearson":
@@ -499,7 +499,7 @@ def _pearson_values(data: Paired, counts: FloatArray) -> FloatArray:
     vx, vy = (np.maximum(squares - sums * sums / n, 0.0) for squares, sums in ((sxx, sx), (syy, sy)))
     for side, variance in ((x, vx), (y, vy)):
         variance[variance <= VANISHING * (side * side).sum(axis=1)] = 0.0
-    return within_one(sxy - sx * sy / n, np.sqrt(vx * vy))
+    return clipped_ratio(sxy - sx * sy / n, np.sqrt(vx * vy))
 
 
 def _left_masses(codes: IntArray, by: IntArray, rows: slice) -> FloatArray:
@@ -535,7 +535,7 @@ def _spearman_of_the_rest(x: FloatArray, y: FloatArray, by: IntArray, n_rows: in
         inside = np.flatnonzero((by >= rows.start) & (by < rows.stop))
         row = by[inside] - rows.start
         gone = ranks[0][codes[0][inside], row] * ranks[1][codes[1][inside], row]
-        values[rows] = within_one(together - np.bincount(row, weights=gone, minlength=rows.stop - rows.start), power)
+        values[rows] = clipped_ratio(together - np.bincount(row, weights=gone, minlength=rows.stop - rows.start), power)
     return values
 
 
@@ -559,4 +559,4 @@ def _kendall_of_the_rest(x: FloatArray, y: FloatArray, by: IntArray, n_rows: int
         for places, own_untied in zip(codes, untied, strict=True):
             masses = _left_masses(places, by, rows)
             own_untied[rows] = masses.sum(axis=0) ** 2 - np.einsum("vr,vr->r", masses, masses)
-    return within_one((gone.sum() - 2.0 * gone + inside)[:n_rows], np.sqrt(untied[0] * untied[1]))
+    return clipped_ratio((gone.sum() - 2.0 * gone + inside)[:n_rows], np.sqrt(untied[0] * untied[1]))

@@ -81,7 +81,7 @@ def part_alignments(
     return tuple(measured(paired(np.where(inside, scores, np.nan), items), measure, 0)[0])
 
 
-def even_errors(scores: FloatArray, labels: FloatArray) -> FloatArray | None:
+def errors_and_expected(scores: FloatArray, labels: FloatArray) -> FloatArray | None:
     """Return (2, n): absolute errors of `scores` (n,), and the errors expected of an equally good judge.
 
     Errors are in points of the labels' scale, between the label and the label that the model expects at the item's
@@ -134,9 +134,9 @@ def _groups(values: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
 def error_contrasts(errors: FloatArray, sources: IntArray, codes: IntArray) -> FloatArray:
     """Test whether the excess error in each part of `codes` (n,) is larger than in the other parts.
 
-    `errors` (2, n) are those of `even_errors`; `sources` (n,).  Returns (n_parts, 4): the excess of the part minus that
-    of the others in points of the scale, its standard error, degrees of freedom, and two-sided p; NaN without a test.
-    The jackknife leaves out each source from all parts at once, so covariances of parts count.  A test needs
+    `errors` (2, n) come from `errors_and_expected`; `sources` (n,).  Returns (n_parts, 4): the excess of the part minus
+    that of the others in points of the scale, its standard error, degrees of freedom, and two-sided p; NaN without a
+    test. The jackknife leaves out each source from all parts at once, so covariances of parts count.  A test needs
     `LEAST_RANKED` items of `LEAST_SOURCES` sources in the part, and as many in the others together.
     """
     n_parts, kept = int(codes.max(initial=-1)) + 1, codes >= 0
@@ -168,7 +168,7 @@ def error_contrasts(errors: FloatArray, sources: IntArray, codes: IntArray) -> F
     return found
 
 
-def stretches(values: FloatArray, n_stretches: int = STRETCHES) -> IntArray:
+def value_ranges(values: FloatArray, n_stretches: int = STRETCHES) -> IntArray:
     """Divide `values` into ascending ranges; return the range of each (n,), −1 for NaN.  Equal values stay together."""
     known = ~np.isnan(values)
     codes = np.full(values.size, -1, dtype=np.intp)

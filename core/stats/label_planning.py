@@ -39,7 +39,7 @@ LABELS_ENOUGH_FOR: Sequence[tuple[int, str]] = (
     (100, "calibrating without refining"),
     (200, "calibrating with refining"),
 )
-"""Labels in all, half of them held out, and what they are enough for: with 20 calibration labels criteria added
+"""Numbers of labels in total (half held out), and what they suffice for: with 20 calibration labels, criteria added
 nothing, with 50 they lost in 44 % of 34 runs, with 100 in 26 %."""
 
 

@@ -232,10 +232,10 @@ class SourceMean:
         return self.error * t_quantile(self.freedom) if self.freedom >= 1 else np.nan
 
     def lengthened(self, like: SourceMean, scale: Scale) -> SourceMean:
-        """Widen the interval as if `FAR_LABEL` of one more source lay at the far end of the scale.
+        """Widen the interval, as if a fraction `FAR_LABEL` of another source lay at the far end of the scale.
 
-        Sources are counted, and the distance is measured, as in `like`.  With n sources that adds √(part / (n² − 1))
-        times the distance to the standard error.
+        The sources are counted, and the distance is measured, for the mean `like`.  With n sources that adds √(part /
+        (n² − 1)) times the distance to the standard error.
         """
         n, far = like.freedom + 1, max(like.value - scale.low, scale.high - like.value)
         return replace(self, extra=far * np.sqrt(FAR_LABEL / (n**2 - 1.0))) if n > 1 else self
@@ -461,7 +461,7 @@ def _centred(items: JudgedItems) -> tuple[FloatArray, FloatArray, bool]:
 def _map(
     scores: FloatArray, labels: FloatArray, scale: Scale, everything: FloatArray
 ) -> Callable[[FloatArray], FloatArray]:
-    """Fit the map from the judge's scale; if none fits, use a straight line from end to end."""
+    """Fit the map from the judge's scale to the human scale; if none fits, use a straight line from end to end."""
     if fitted := fit_isotonic(scores, labels, scale)[0]:
         return fitted.apply
     low, width = float(everything.min()), float(np.ptp(everything)) or np.inf  # equal scores map to the low end

@@ -1,4 +1,4 @@
-"""Tables, transactions with retries after a lost connection, and records as JSON text and blob.
+"""Define tables, retry transactions after a lost connection, and convert records to JSON text and blobs.
 
 Every change of the tables needs a new `HEAD`; a database with a different `HEAD` is refused.  Text from users, files or
 models is `SafeText`.  Times are seconds since 1970 (UTC) by the clock of the database's machine.
@@ -334,7 +334,7 @@ class Database:
             return
         options = {} if self.is_sqlite else {"isolation_level": isolation}
         with (
-            in_our_words(self.folder),
+            translated_errors(self.folder),
             self.engine.connect().execution_options(**options) as connection,
             connection.begin(),
         ):
@@ -350,7 +350,7 @@ class Database:
             yield joined
             return
         options, number = {_WRITE: True}, None
-        with in_our_words(self.folder):
+        with translated_errors(self.folder):
             try:
                 with self.engine.connect().execution_options(**options) as connection, connection.begin():
                     yield Transaction(connection)
@@ -526,7 +526,7 @@ def _is_refused(error: sa.exc.DBAPIError) -> bool:
 
 
 @contextmanager
-def in_our_words(folder: Path | None = None) -> Iterator[None]:
+def translated_errors(folder: Path | None = None) -> Iterator[None]:
     """Translate database driver errors to Concord's errors; `folder` contains the SQLite file."""
     try:
         yield

@@ -34,7 +34,6 @@ from core.store.database import (
     documents,
     goldens,
     in_chunks,
-    in_our_words,
     metadata,
     pack,
     record_of,
@@ -42,6 +41,7 @@ from core.store.database import (
     run_replies,
     runs,
     scores,
+    translated_errors,
     unpack,
     workers,
 )
@@ -189,19 +189,19 @@ def _bumped(transaction: Transaction, change: sa.Update, **values: Any) -> bool:
 
 
 class Workers(StorePart):
-    def enter(self, worker_id: str, place: str, pid: int) -> None:
+    def register(self, worker_id: str, place: str, pid: int) -> None:
         """Register a worker, replacing a predecessor with the same id."""
         about = {"worker_id": worker_id, "place": place, "pid": pid}
         with self._db.write() as transaction:
             now = transaction.now
             transaction.upsert(workers, about | {"started_at": now, "beat_at": now})
 
-    def beat(self, worker_id: str) -> None:
-        """Send a heartbeat of the worker."""
+    def heartbeat(self, worker_id: str) -> None:
+        """Record a heartbeat of the worker."""
         with self._db.write() as transaction:
             transaction.execute(sa.update(workers).filter_by(worker_id=worker_id).values(beat_at=transaction.now))
 
-    def leave(self, worker_id: str) -> None:
+    def unregister(self, worker_id: str) -> None:
         """Unregister a worker, so that it counts as gone at once."""
         with self._db.write() as transaction:
             transaction.execute(sa.update(workers).filter_by(worker_id=worker_id).values(beat_at=0.0))
@@ -327,7 +327,7 @@ class Replies(StorePart):
             _share(transaction, new)
 
     def of_run(self, run_id: str, *, alone: bool = False) -> RunReplies:
-        """Return the replies of a run; with `alone` it neither reads nor adds shared replies."""
+        """Return the reply store of a run; with `alone` it neither reads nor adds shared replies."""
         return RunReplies(self._db, run_id, alone=alone)
 
 
@@ -453,7 +453,7 @@ class StoredSize:
 
 
 class Upkeep(StorePart):
-    def held(self) -> tuple[StoredSize, ...]:
+    def storage_use(self) -> tuple[StoredSize, ...]:
         """Return the storage use by kind of content, the largest first."""
         names = {table: what for what, tables in _HELD.items() for table in tables}
         n, n_bytes = Counter[str](), Counter[str]()
@@ -492,5 +492,5 @@ class Upkeep(StorePart):
     def shrink(self) -> None:
         """Return the space of deleted rows to the disk; a database server does this by itself."""
         if self._db.is_sqlite:  # VACUUM takes no transaction
-            with in_our_words(self._db.folder), closing(self._db.engine.raw_connection()) as connection:
+            with translated_errors(self._db.folder), closing(self._db.engine.raw_connection()) as connection:
                 connection.cursor().execute("VACUUM")

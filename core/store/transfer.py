@@ -24,7 +24,7 @@ import sqlalchemy as sa
 
 from core.errors import StoreError
 from core.store import database as schema
-from core.store.database import StorePart, in_chunks, in_our_words
+from core.store.database import StorePart, in_chunks, translated_errors
 from core.store.log import IMPORTED
 
 Row = Mapping[str, Any]
@@ -114,7 +114,7 @@ class Transfers(StorePart):
         numbers = count(1)
 
         def leaving(name: str, query: sa.Select[Any]) -> Iterator[dict[str, Any]]:
-            with in_our_words():
+            with translated_errors():
                 for stored in transaction.connection.execution_options(yield_per=_ROWS).execute(query):
                     row = {column: _encoded(kind, getattr(stored, column)) for column, kind in LAYOUT[name].items()}
                     if name == "runs" and row["status"] in UNFINISHED:

@@ -21,7 +21,7 @@ from streamlit.errors import StreamlitPageNotFoundError
 from core import projects
 from core.errors import ConcordError
 from core.project_records import Actor, ProjectSummary, is_demo
-from core.settings import Settings, collect_seldom
+from core.settings import Settings, tune_garbage_collector
 from core.store.store import Store
 from pages.overview import tour
 from pages.ui import faults, grid, people, remembered, state, theme
@@ -60,7 +60,7 @@ def start_up() -> tuple[Settings, Store]:
     check_accounts(settings)
     store = open_store(settings)
     gc.collect()
-    collect_seldom()
+    tune_garbage_collector()
     return settings, store
 
 

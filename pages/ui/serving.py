@@ -20,7 +20,7 @@ from streamlit.web.server import server_util
 
 from core.errors import ConcordError, UsageError
 from core.files import owner_only, secure_home
-from core.settings import Settings, collect_seldom, home_of
+from core.settings import Settings, home_of, tune_garbage_collector
 from pages.ui import faults
 from pages.ui.accounts import check_accounts
 
@@ -68,7 +68,7 @@ def preload() -> None:
     except ConcordError as error:
         _log.error("%s", error)
     gc.collect()
-    collect_seldom()
+    tune_garbage_collector()
 
 
 def _tell_address() -> None:

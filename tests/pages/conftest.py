@@ -79,7 +79,7 @@ def store(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store
 @pytest.fixture
 def place(store: Store, settings: Settings) -> Place:
     """The first project of the store, with 24 sources of 6 items; a worker is alive."""
-    store.workers.enter("w", "here", 1)
+    store.workers.register("w", "here", 1)
     return Place(store, settings, golden_of())
 
 

@@ -306,7 +306,7 @@ def test_an_unknown_run_is_told_with_a_way_out(place: Place) -> None:
 
 
 def test_without_a_worker_the_screen_says_that_the_run_waits(place: Place) -> None:
-    place.store.workers.leave("w")
+    place.store.workers.unregister("w")
     assert "No worker is running" in texts(shown(place.add_run("queued")))
 
 

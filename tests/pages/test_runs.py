@@ -36,7 +36,7 @@ def test_no_runs_yet(place: Place) -> None:
 def test_no_worker_alive_is_told_and_an_external_one_named_as_such(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place.store.workers.leave("w")
+    place.store.workers.unregister("w")
     screen = open_screen(SCREEN)
     assert "No worker is running" in texts(screen)
     assert "python -m core worker" in texts(screen)
@@ -178,7 +178,7 @@ def test_plain_breaks_what_would_become_a_link() -> None:
 
 
 def test_which_worker_has_a_run(place: Place) -> None:
-    place.store.workers.enter("other", "there", 2)
+    place.store.workers.register("other", "there", 2)
     request = RepEvalRequest(place.project_id, place.golden_id, "coherence")
     waits = place.add_run("queued", request)
     place.add_run("running", request, worker="other")

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from core.data import load_golden
-from core.data.judge_results import in_records
+from core.data.judge_results import as_verdicts
 from core.data.split import KnownTexts, task_of, text_digest
 from tests.core.cli.conftest import SUMMARIES, Run, Say, read_rows, write_rows
 from tests.fake_openai import RunningServer
@@ -24,7 +24,7 @@ def both_scores() -> list[np.ndarray]:
     """The scores of the fusion, and those of its file."""
     golden = load_golden(SUMMARIES)
     task = task_of(golden, "coherence")
-    return [in_records(path, task).aligned(golden.item_ids) for path in ("out/verdicts.jsonl", "again.jsonl")]
+    return [as_verdicts(path, task).aligned(golden.item_ids) for path in ("out/verdicts.jsonl", "again.jsonl")]
 
 
 def test_the_fusion_stands_beside_its_parts_and_scores_again(run: Run, say: Say) -> None:

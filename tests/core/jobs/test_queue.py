@@ -71,7 +71,7 @@ def test_a_lost_workers_run_is_taken_over(toys: Any, until: Callable[..., None])
     until(lambda: toys.n_kept(run_id) == 2)
     first.kill()
     first.wait()
-    toys.store.workers.leave("first")  # as if its last sign of life were long ago
+    toys.store.workers.unregister("first")  # as if its last sign of life were long ago
     toys.let_go()
     toys.start_worker("second")
     run = toys.wait_for(run_id, "done")
@@ -108,7 +108,7 @@ def test_a_worker_that_slept_through_a_takeover_does_no_harm(toys: Any, until: C
     first = toys.start_worker("first")
     until(lambda: toys.n_kept(run_id) == 2)
     os.kill(first.pid, signal.SIGSTOP)
-    toys.store.workers.leave("first")
+    toys.store.workers.unregister("first")
     toys.start_worker("second")
     until(lambda: toys.get(run_id).worker_id == "second")
     os.kill(first.pid, signal.SIGCONT)

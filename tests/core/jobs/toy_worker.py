@@ -78,7 +78,7 @@ class Toy:
 
 def work(url: str, worker_id: str, folder: str) -> None:
     store = Store(url)
-    store.workers.enter(worker_id, folder, 0)
+    store.workers.register(worker_id, folder, 0)
     queue = Queue(store, worker_id, Toy(store, Path(folder)).do)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -86,10 +86,10 @@ def work(url: str, worker_id: str, folder: str) -> None:
     queue.launch()
     while not stop.wait(0.1):
         with suppress(StoreError):  # as the worker does: a connection that a long sleep cost is made anew
-            store.workers.beat(worker_id)
+            store.workers.heartbeat(worker_id)
             queue.tick()
     queue.stop()
-    store.workers.leave(worker_id)
+    store.workers.unregister(worker_id)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def asked(
 
 def n_shared(store: Store) -> int:
     """Replies in the cache that all runs share."""
-    return next(size.n for size in store.upkeep.held() if size.what == "replies")
+    return next(size.n for size in store.upkeep.storage_use() if size.what == "replies")
 
 
 def test_the_replies_are_the_runs_own(
@@ -56,7 +56,7 @@ def test_the_replies_are_the_runs_own(
     assert found.usage.requests == server.fake.answered - before == 18 == estimate.calls
     assert found.usage.cached == 0
     assert found.changed_share is not None and found.changed_share > 0
-    assert next(size.n for size in store.upkeep.held() if size.what == "replies") == kept, (
+    assert next(size.n for size in store.upkeep.storage_use() if size.what == "replies") == kept, (
         "the shared cache is as it was"
     )
     report = projects.report(store, asked.project_id, asked.golden_id, ASPECT)

@@ -7,7 +7,7 @@ import pytest
 
 from core.records import Measure, canonical_json
 from core.stats import compare_judges, holm, paired_difference, williams_test
-from core.stats.alignment import bar_beside, williams_t
+from core.stats.alignment import compare_with_regression, williams_t
 from tests.core.stats.arrays import items
 
 NAN = np.nan
@@ -124,7 +124,7 @@ def around(seed, *noises):
 
 def test_differences_are_those_of_the_paired_test_corrected_over_the_judges():
     labelled, (bar, *judges) = around(1, 1.0, 0.3, 1.2, 0.9)
-    beside = bar_beside(bar, 240, np.stack(judges), labelled, Measure("spearman", "dataset"))
+    beside = compare_with_regression(bar, 240, np.stack(judges), labelled, Measure("spearman", "dataset"))
     by_hand = [paired_difference(judge, bar, labelled, Measure("spearman", "dataset")) for judge in judges]
     assert [gap.value for gap in beside.minus] == pytest.approx([gap.value for gap in by_hand])
     assert [gap.p for gap in beside.minus] == pytest.approx(holm([gap.p for gap in by_hand]).tolist())
@@ -134,7 +134,10 @@ def test_differences_are_those_of_the_paired_test_corrected_over_the_judges():
 def test_constant_and_missing_predictions_are_undefined_and_few_sources_untested():
     labelled, (judge, bar) = around(4, 0.2, 2.0)
     for predicted in (np.full(300, 3.0), np.full(300, np.nan)):
-        beside = bar_beside(predicted, 240, judge[None], labelled, Measure("spearman", "dataset"))
+        beside = compare_with_regression(predicted, 240, judge[None], labelled, Measure("spearman", "dataset"))
         assert beside.alignment.value is None and beside.standing(0) == "undefined"
     few = labelled.take(np.arange(300) < 30)  # 6 sources
-    assert bar_beside(bar[:30], 24, judge[None, :30], few, Measure("spearman", "dataset")).standing(0) == "untested"
+    assert (
+        compare_with_regression(bar[:30], 24, judge[None, :30], few, Measure("spearman", "dataset")).standing(0)
+        == "untested"
+    )

@@ -13,9 +13,9 @@ from core.stats.judge_flaws import (
     LEAST_RELIABILITY,
     beyond_labels,
     error_contrasts,
-    even_errors,
+    errors_and_expected,
     part_alignments,
-    stretches,
+    value_ranges,
 )
 
 MEASURE = Measure("spearman", "dataset")
@@ -25,7 +25,7 @@ def test_the_model_of_two_classes_is_the_tetrachoric_one():
     # cut at the middle, the chance that both lie on one side is 1/2 + asin(rho)/pi (Sheppard): 2/3 for rho = 1/2
     counts = np.array([[200, 100], [100, 200]])
     scores, labels = (np.repeat(side, counts.ravel()).astype(float) for side in ([0, 0, 1, 1], [0, 1, 0, 1]))
-    errors = even_errors(scores, labels)
+    errors = errors_and_expected(scores, labels)
     # the expected label at score 0 is 1/3, so the errors are 1/3 twice and 2/3 once: 4/9 on average
     assert errors[1] == pytest.approx(np.full(600, 4 / 9), abs=0.01)
     assert errors[0, :200] == pytest.approx(np.full(200, 1 / 3), abs=0.01)
@@ -45,7 +45,7 @@ def test_a_contrast_is_the_excess_of_a_part_minus_that_of_the_others():
 @pytest.mark.parametrize("per_part", [2, 9])
 def test_small_parts_have_no_test(per_part):
     labels = np.random.default_rng(4).normal(size=3 * per_part)
-    errors = even_errors(labels + 0.1, labels)
+    errors = errors_and_expected(labels + 0.1, labels)
     assert errors is not None
     found = error_contrasts(errors, np.arange(labels.size), np.repeat(np.arange(3), per_part))
     assert np.isnan(found).all()
@@ -54,7 +54,7 @@ def test_small_parts_have_no_test(per_part):
 def test_a_constant_judge_and_no_parts_are_undefined_not_zero():
     labels = np.random.default_rng(5).normal(size=90)
     items = LabelledItems.from_arrays(labels)
-    assert even_errors(np.full(90, 3.0), labels) is None
+    assert errors_and_expected(np.full(90, 3.0), labels) is None
     constant = part_alignments(np.full(90, 3.0), items, np.tile([0, 1, 2], 30), MEASURE)
     assert all(own.value is None and own.reason for own in constant)
     assert part_alignments(labels, items, np.full(90, -1), MEASURE) == ()
@@ -62,10 +62,10 @@ def test_a_constant_judge_and_no_parts_are_undefined_not_zero():
 
 
 def test_stretches_hold_equal_values_together_and_number_from_0():
-    assert stretches(np.array([5.0, 1, 2, 3, 4, 6])).tolist() == [2, 0, 0, 1, 1, 2]
-    assert stretches(np.array([1.0, 1, 1, 1, 2, np.nan])).tolist() == [0, 0, 0, 0, 1, -1]
-    assert stretches(np.array([1.0, 2, 2, 2, 2])).tolist() == [0, 1, 1, 1, 1]
-    assert set(stretches(np.full(4, 2.0)).tolist()) == {0}
+    assert value_ranges(np.array([5.0, 1, 2, 3, 4, 6])).tolist() == [2, 0, 0, 1, 1, 2]
+    assert value_ranges(np.array([1.0, 1, 1, 1, 2, np.nan])).tolist() == [0, 0, 0, 0, 1, -1]
+    assert value_ranges(np.array([1.0, 2, 2, 2, 2])).tolist() == [0, 1, 1, 1, 1]
+    assert set(value_ranges(np.full(4, 2.0)).tolist()) == {0}
 
 
 # ── beyond the labels ────────────────────────────────────────────────────────────────────────────────────────

@@ -13,7 +13,7 @@ from core.errors import LostConnectionError, StoreError
 from core.project_records import Actor
 from core.projects.labelling import RaterJoined
 from core.store import database as patience
-from core.store.database import in_our_words
+from core.store.database import translated_errors
 from core.store.log import Entry
 from core.store.store import Store
 from tests.going_away import GoingAway
@@ -122,6 +122,6 @@ def test_patience_ends_once(server: GoingAway, away: Store, monkeypatch: pytest.
     ],
 )
 def test_a_server_that_lets_nobody_in_is_not_waited_for(said: str) -> None:
-    with pytest.raises(StoreError, match="refused the connection") as raised, in_our_words():
+    with pytest.raises(StoreError, match="refused the connection") as raised, translated_errors():
         raise sa.exc.OperationalError("", {}, Exception(f'server at "10.9.0.3", port 5432 failed: {said}'))
     assert not isinstance(raised.value, LostConnectionError)

@@ -41,12 +41,12 @@ def test_of_workers_that_claim_a_run_at_once_one_gets_it(store: Store, run_id: s
 
 
 def test_a_working_run_is_told_to_stop_and_others_are_cancelled_at_once(store: Store, run_id: str) -> None:
-    store.workers.enter("w", "here", 1)
+    store.workers.register("w", "here", 1)
     store.runs.claim(run_id, 1, "w")
     assert store.runs.must_stop(run_id, 1) == ""
     store.runs.request_cancel(run_id)
     assert (store.runs.get(run_id).status, store.runs.must_stop(run_id, 1)) == ("running", "cancelled")
-    store.workers.leave("w")  # lost
+    store.workers.unregister("w")  # lost
     store.runs.request_cancel(run_id)
     assert store.runs.get(run_id).status == "cancelled"
     store.runs.requeue(run_id)

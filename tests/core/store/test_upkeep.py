@@ -24,7 +24,7 @@ def runs(store: Store, golden: GoldenSet) -> dict[str, str]:
             store.projects.add(project, project)
         golden_id = store.goldens.add(project, golden)
         made[name] = store.runs.add(project, golden_id, "calibration", name, "coherence", "offline", '{"x":1}')
-    store.workers.enter("w", "here", 1)
+    store.workers.register("w", "here", 1)
     answers = {
         "mine": [("k-mine", reply("m" * 100, 40)), ("k-shared", reply("s"))],
         "open": [("k-open", reply("o"))],
