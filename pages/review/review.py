@@ -152,7 +152,7 @@ def _draw_votes(page: Opened, where: Where, review: OpenReview, point: Point) ->
                 st.markdown(f"**{len(names)} {ENDINGS[choice]}**: {plain(', '.join(names))}")
     elif review.joined:
         n = len(voted) + len(point.waiting)
-        st.markdown(f"**{len(voted)} of {n} votes are in.** You can see them once everyone has voted.")
+        st.markdown(f"**{len(voted)} of {n} votes are in.** You can see the votes once everyone has voted.")
         with st.container(horizontal=True, gap="small"):
             for name in review.joined:
                 icon = ":material/check:" if name in voted else ":material/hourglass_empty:"
