@@ -146,7 +146,10 @@ class Values:
             raise UsageError(message) from None
 
     def is_missing(self, value: float | None, aspect: str) -> bool:
-        """Return whether a number is not a label of `aspect`; for None, whether every other number is a label."""
+        """Return whether `value` stands for a missing label of `aspect`.
+
+        With None, return whether the user declared that all other numbers are labels.
+        """
         return ("", value) in self.missing or (aspect, value) in self.missing
 
     def best_of(self, aspect: str) -> Best | None:

@@ -307,8 +307,9 @@ def clustered_error(pull: FloatArray, sources: IntArray) -> float:
 def intraclass_correlation(values: FloatArray, groups: IntArray) -> float:
     """Compute ICC(1), the similarity of `values` (n,) within `groups` (n,), any codes (Shrout and Fleiss 1979).
 
-    (MSB − MSW) / (MSB + (k₀ − 1)·MSW) with the mean squares between and within groups, and k₀ = (N − Σk_i²/N) / (n −
-    1), the group size if all are equal.  NaN = undefined: fewer than 2 groups, one value in each, or all values equal.
+    The formula is (MSB − MSW) / (MSB + (k₀ − 1)·MSW) with the mean squares between and within groups. k₀ = (N −
+    Σk_i²/N) / (n − 1) is the group size if all are equal.  NaN = undefined: fewer than 2 groups, one value in each, or
+    all values equal.
     """
     _, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     n, n_groups = values.size, sizes.size
