@@ -54,9 +54,9 @@ def number(value: float | None, digits: int = 2) -> str:
     return DASH if value is None else f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
-def signed(value: float | None, digits: int = 2) -> str:
+def signed(value: float | None) -> str:
     """Format a number with its sign: ``"+0.05"``, ``"−0.05"``, or "—" for None."""
-    return DASH if value is None else f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")
+    return DASH if value is None else f"{round(value, 2) + 0.0:+.2f}".replace("-", "−")
 
 
 def range_words(ends: Iterable[float] | None) -> str:
@@ -64,9 +64,9 @@ def range_words(ends: Iterable[float] | None) -> str:
     return DASH if ends is None else f"[{', '.join(map(number, ends))}]"
 
 
-def signed_range(ends: Iterable[float] | None, digits: int = 2) -> str:
+def signed_range(ends: Iterable[float] | None) -> str:
     """Format an `Interval` or its two ends with signs: ``"[−0.03, +0.15]"``, or "—" for None."""
-    return DASH if ends is None else f"[{', '.join(signed(end, digits) for end in ends)}]"
+    return DASH if ends is None else f"[{', '.join(map(signed, ends))}]"
 
 
 class Estimated(Protocol):
@@ -93,18 +93,30 @@ def describe(alignment: Alignment | None) -> str:
     return estimate(alignment)
 
 
-def change_figures(value: float, interval: Iterable[float] | None, digits: int = 2) -> str:
+def change_figures(value: float, interval: Iterable[float] | None) -> str:
     """Format a difference and its interval: ``"+0.05 [−0.01, +0.11]"``, or the value alone."""
-    return signed(value, digits) + ("" if interval is None else f" {signed_range(interval, digits)}")
+    return signed(value) + ("" if interval is None else f" {signed_range(interval)}")
+
+
+ALIKE = "0 in every source"
+"""A difference that is exactly 0, with its interval."""
 
 
 def difference_figures(
-    value: float | None, interval: Iterable[float] | None, p: float | None, p_reason: str = ""
+    value: float | None,
+    interval: Iterable[float] | None,
+    p: float | None,
+    p_reason: str = "",
+    *,
+    limit: float = _ALPHA,
 ) -> str:
     """Format a difference with its test: ``"+0.05 [+0.01, +0.09], p = 0.012"``; "undefined"; or the reason for no p."""
     if value is None:
         return "undefined"
-    return f"{change_figures(value, interval)}, {p_figure(p, f'no p ({p_reason})' if p_reason else 'no p')}"
+    if interval is not None and not any(round(end, 6) for end in (value, *interval)):
+        return ALIKE
+    tested = p_figure(p, f"no p ({p_reason})" if p_reason else "no p", limit=limit)
+    return f"{change_figures(value, interval)}, {tested}"
 
 
 def p_figure(p: float | None, missing: str = "no p", *, limit: float = _ALPHA) -> str:

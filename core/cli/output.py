@@ -80,7 +80,7 @@ def alignment_words(alignment: Alignment) -> str:
     a = alignment
     groups = f" in {a.n_groups} groups ({a.n_left_out} left out)" if a.level == "sample" else ""
     unread = f", {a.n_unscored} unscored" if a.n_unscored else ""
-    reason = because(a.reason if a.value is None else f"no interval: {a.no_interval}" if a.no_interval else "")
+    reason = because(a.reason or (a.no_interval and f"no interval: {a.no_interval}"))
     method = f"; interval: {a.interval.method}" if a.interval and a.level == "system" else ""
     figures = f"{number(a.value)}{interval_words(a.interval)}, n = {a.n}"
     return f"{a.statistic}, {a.level} level: {figures}{groups}{unread}{reason}{method}"
@@ -89,9 +89,10 @@ def alignment_words(alignment: Alignment) -> str:
 def alignment_line(name: str, alignment: Mapping[str, Any], remark: str = "") -> str:
     """Format an alignment (as JSON) as a row of a table."""
     unread = f", {alignment['n_unscored']} unscored" if alignment["n_unscored"] else ""
-    why = because(alignment["reason"] or "") if alignment["value"] is None else ""
-    figures = f"{number(alignment['value'])}{why}{interval_words(alignment['interval'])}, n = {alignment['n']}"
-    return f"  {name + ' ':<28}{figures}{unread}{remark}"
+    lacks = alignment.get("no_interval", "")
+    why = because(alignment["reason"] or (lacks and f"no interval: {lacks}"))
+    figures = f"{number(alignment['value'])}{interval_words(alignment['interval'])}, n = {alignment['n']}"
+    return f"  {name + ' ':<28}{figures}{unread}{why}{remark}"
 
 
 def interval_words(ends: Iterable[float] | None) -> str:

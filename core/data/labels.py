@@ -174,7 +174,7 @@ def _number(cell: Any, label: LabelCell, aspect: str, log: FindingLog, *, pairs:
             )
         elif pairs and isinstance(cell, str):
             form = "A preference must be A, B, tie, a number, or the name of one of the pair's two systems"
-            message = f"{form}; got {shown(cell)}. If nobody chose, leave the cell empty."
+            message = f"{form}; got {shown(cell)}. If no one chose, leave the cell empty."
         log.add("error", message, row=row, column=column, kind="label")
         return None
 

@@ -239,9 +239,8 @@ def regression_words(bar: RegressionBar, judge: int) -> str:
         "open": f"The judge doesn't agree with raters significantly better than a {bar.name}",
         "untested": f"The judge wasn't tested against a {bar.name}",
     }[standing]
-    tested = p_figure(gap.p, f"no p ({gap.p_reason})" if gap.p_reason else "no p", limit=HALF_ALPHA)
-    figures = f"{estimate(bar.alignment)}, difference {signed(gap.value)} {signed_range(gap.interval)}, {tested}"
-    return f"{how}: {figures}{alone_words(gap.interval, gap.p)}."
+    figures = difference_figures(gap.value, gap.interval, gap.p, gap.p_reason, limit=HALF_ALPHA)
+    return f"{how}: {estimate(bar.alignment)}, difference {figures}{alone_words(gap.interval, gap.p)}."
 
 
 def yes_no_finding(found: YesNo) -> Finding:

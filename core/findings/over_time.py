@@ -18,6 +18,7 @@ from core.wording import (
     measure_name,
     number,
     percent,
+    range_words,
     signed_range,
     times,
 )
@@ -123,8 +124,7 @@ WORTHWHILE = 0.01
 def steadiness_finding(found: Steadiness) -> Finding:
     """Say how much a judge's scores change when it scores again, and whether more samples would help."""
     asked = f"{counted(found.n_items, 'calibration item')}, each scored {times(found.times)}"
-    ends = "" if found.interval is None else f", 95 % interval {number(found.interval.low)} to "
-    ends += "" if found.interval is None else number(found.interval.high)
+    ends = "" if found.interval is None else f" {range_words(found.interval)}"
     why = f" ({found.reason})" if found.reason else ""
     detail = f"Reliability of a single score: {number(found.reliability)}{ends}{why} (ICC). {asked}."
     cautions = [f"Left out: {counted(found.n_unread, 'score')} that couldn't be read."] if found.n_unread else []

@@ -12,15 +12,14 @@ from core.findings.agreement import agreement_words
 from core.stats.intervals import CONFIDENCE, claim, t_quantile, two_sided
 from core.stats.system_means import ALL_LABELLED, LEAST_LABELS, LOPSIDED, REPEATED, SHOWN_AT
 from core.wording import (
+    ALIKE,
     change_figures,
     counted,
+    difference_figures,
     in_short,
     number,
-    p_figure,
     percent,
     range_words,
-    signed,
-    signed_range,
 )
 
 if TYPE_CHECKING:
@@ -38,10 +37,9 @@ def is_shown(difference: SystemDifference) -> bool:
     return shown and difference.p_holm is not None and difference.p_holm <= SHOWN_AT
 
 
-def difference_words(difference: SystemDifference) -> str:
+def difference_words(pair: SystemDifference) -> str:
     """Format a difference, its 95 % interval and p corrected over the pairs: ``"+0.31 [+0.05, +0.57], p = 0.011"``."""
-    tested = p_figure(difference.p_holm, difference.reason or "no p", limit=SHOWN_AT)
-    return f"{change_figures(difference.value, difference.interval)}, {tested}"
+    return difference_figures(pair.value, pair.interval, pair.p_holm, pair.reason, limit=SHOWN_AT)
 
 
 def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Finding:
@@ -50,6 +48,8 @@ def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Fi
     The p value is corrected over all pairs of the table, because any pair can be asked for.
     """
     pair = next(pair for pair in means.differences if {pair.a, pair.b} == {first, second})
+    if (figures := difference_words(pair)) == ALIKE:
+        return Finding(f"{first} and {second} have the same mean {aspect} in every source.")
     if not is_shown(pair):
         said = f"No clear difference between {first} and {second} in {aspect}."
     elif (pair.value > 0) == (pair.a == first):
@@ -58,7 +58,7 @@ def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Fi
         said = f"No, {first} is worse than {second} in {aspect}."
     n_pairs = len(means.differences)
     over = f", corrected for {n_pairs:,} pairs (Holm); the interval isn't corrected" if n_pairs > 1 else ""
-    return Finding(said, f"{pair.a} minus {pair.b}: {difference_words(pair)}{over}.")
+    return Finding(said, f"{pair.a} minus {pair.b}: {figures}{over}.")
 
 
 def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] | None = None) -> Finding:
@@ -160,8 +160,7 @@ def preferences_finding(found: Preferences) -> Finding:
     p = two_sided(first.value / error, raters.n_sources - 1) / 2.0 if error > 0 else 1.0
     if len(raters.systems) * p >= 1.0 - CONFIDENCE:
         cautions.insert(0, f"With {len(raters.systems)} systems, one can come first by chance alone.")
-    known = "(no interval)" if ends is None else signed_range(ends)
-    strength = f"Strength compared with an average system: {signed(first.value)} {known} (log-odds)."
+    strength = f"Strength compared with an average system: {change_figures(first.value, ends)} (log-odds)."
     headline = f"Raters prefer {first.system} most often: in {percent(first.wins)} of {first.n:,} pairs."
     return Finding(headline, " ".join([strength, *agreed]), tuple(cautions))
 
@@ -174,9 +173,8 @@ def strength_lines(who: str, found: Strengths) -> list[str]:
     return [
         head,
         *(
-            f"  {system.system[:40]:<40} {signed(system.value)}"
-            + ("" if system.interval is None else f" {signed_range(system.interval)}")
-            + f", wins {percent(system.wins)} of {system.n:,}"
+            f"  {system.system[:40]:<40} {change_figures(system.value, system.interval)}, "
+            f"wins {percent(system.wins)} of {system.n:,}"
             for system in found.systems
         ),
     ]

@@ -39,7 +39,7 @@ NOTE = (
     "A judge calibrated with Concord. Its criteria suit the data they were calibrated on. On other data, measure "
     "the alignment again before you trust the scores."
 )
-UNAPPROVED = "Nobody has approved this judge{which}. Ask a reviewer to approve it before others rely on it."
+UNAPPROVED = "No one has approved this judge{which}. Ask a reviewer to approve it before others rely on it."
 LEFT_OUT = "Text that looked like a key or a password was removed from this file: {places}."
 SKEWED = 0.75
 """Share of equal labels that triggers a warning, because the alignment then depends on few items."""
@@ -214,10 +214,9 @@ def _version_entry(version: JudgeVersion) -> dict[str, Any]:
 
 def _unapproved(version: JudgeVersion | None) -> list[str]:
     """Return a warning if nobody has approved the judge."""
-    if version is None:
-        return [UNAPPROVED.format(which="")]
-    which = f" (version {version.number} is {version.state})"
-    return [] if version.in_force else [UNAPPROVED.format(which=which)]
+    if version is not None and version.in_force:
+        return []
+    return [UNAPPROVED.format(which=f" (version {version.number} is {version.state})" if version else "")]
 
 
 # ── the files of a calibration ───────────────────────────────────────────────────────────────────────────────────

@@ -137,7 +137,12 @@ def log_lines(store: Store, project_id: str, entries: Sequence[Entry]) -> list[t
     hidden = hidden_votes(store, project_id) if any(isinstance(entry, Vote) for entry in entries) else set()
     begun = store.events.all(project_id, LabelPass)
     words = {each.subject: f"labelling pass {_quoted(each.name)}" for each in begun}
-    words |= {each.criteria_id: _criteria_words(each.text, each.aspect) for each in store.criteria.all(project_id)}
+    words |= {
+        each.criteria_id: f"criteria {_quoted(each.text)} for {each.aspect}"
+        if each.text.strip()
+        else f"no criteria for {each.aspect}"
+        for each in store.criteria.all(project_id)
+    }
     words |= {each.judge_id: f"judge {_quoted(each.name)}" for each in store.judges.all(project_id)}
     words |= {each.run_id: run_words(each) for each in store.runs.all(project_id)}
     words |= {each.golden_id: f"golden set {_quoted(each.name)}" for each in store.goldens.all(project_id)}
@@ -169,10 +174,6 @@ def log_csv(store: Store, project_id: str) -> str:
 def run_words(run: Run) -> str:
     """Return the display name of a run, such as "calibration of consistency"."""
     return f"{_RUN_WORDS.get(run.kind, run.kind)} of {run.aspect}"
-
-
-def _criteria_words(text: str, aspect: str) -> str:
-    return f"criteria {_quoted(text)} for {aspect}" if text.strip() else f"no criteria for {aspect}"
 
 
 def _quoted(text: str) -> str:

@@ -1,8 +1,9 @@
 """Review the open points of an aspect, with votes and decisions.
 
-Open points are proposals of refinement rounds, edits that no judge version follows yet, and triaged items. Such an item
-was picked, or called ambiguous or wrongly labelled. All participants see the first point. Votes stay hidden until
-everybody who joined has voted. A reviewer decides, and the log records the decision with its reason.
+Open points are proposals of refinement rounds, edits that no judge version follows yet, and triaged items. Items count
+if somebody called them ambiguous or wrongly labelled, or picked them under the current version. All participants see
+the first point. Votes stay hidden until everybody who joined has voted. A reviewer decides, and the log records the
+decision with its reason.
 """
 
 from __future__ import annotations
@@ -205,11 +206,13 @@ def _items(
     store: Store, project_id: str, golden_id: str, aspect: str, decided: Mapping[str, PointDecided]
 ) -> Iterator[Point]:
     """Yield triaged items without a later decision, as points without votes."""
+    current = judge_line(store, project_id, aspect).current
     for item_id, triage in list_triage(store, project_id, golden_id, aspect).items():
         key = f"item:{golden_id}:{aspect}:{item_id}"
         decision = decided.get(key)
         settled = decision is not None and decision.verdict != "postponed" and decision.number > triage.number
-        if not settled and (triage.picked or triage.verdict not in ("", "judge wrong")):
+        picked = triage.picked and (current is None or triage.subject_id in current.criteria_ids)
+        if not settled and (picked or triage.verdict not in ("", "judge wrong")):
             did = f"triaged it as “{triage.verdict}”" if triage.verdict else "picked it for the next round"
             text = f"{triage.actor or 'Somebody'} {did}" + (f": {triage.note}" if triage.note else ".")
             yield Point(key, _CLAIMS[triage.verdict], text, triage.subject_id, item_id=item_id)

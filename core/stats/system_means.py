@@ -376,11 +376,11 @@ def _differences(means: dict[int, SourceMean], systems: list[SystemMean], scale:
         error = float(np.sqrt(max(covariance[i, i] + covariance[j, j] - 2.0 * covariance[i, j], 0.0)))
         value = (first.corrected.value or 0.0) - (second.corrected.value or 0.0)
         pair = SystemDifference(first.name, second.name, value, None, None, None, ALL_EQUAL)
-        if np.isfinite(a.error + b.error) and error > ROUNDING and freedom >= 1:
+        if np.isfinite(a.error + b.error) and (error > ROUNDING or abs(gap) <= ROUNDING) and freedom >= 1:
             ends = _interval(gap, t_quantile(freedom) * error, freedom)
             ends = replace(ends, low=min(ends.low, value), high=max(ends.high, value)).within(-widest, widest)
             tested = freedom + 2 >= LEAST_SOURCES
-            p = two_sided(gap / error, freedom) if tested else None
+            p = two_sided(gap / max(error, ROUNDING), freedom) if tested else None  # equal in every source: p = 1
             pair = replace(pair, interval=ends, p=p, reason="" if tested else TOO_FEW)
         differences.append(pair)
     corrected = holm([np.nan if pair.p is None else pair.p for pair in differences]).tolist()

@@ -160,8 +160,10 @@ class Goldens(StorePart):
         """Store and link a golden set, and return its digest as its id; storing it again changes nothing."""
         known = sa.select(goldens.c.golden_id).filter_by(golden_id=golden.digest)
         items = [
-            {"golden_id": golden.digest, "position": k, "body": json.dumps(_item_body(item), ensure_ascii=False)}
-            for k, item in enumerate(golden.items)
+            {"golden_id": golden.digest, "position": k, "body": json.dumps(body, ensure_ascii=False)}
+            for k, body in enumerate(
+                [i.item_id, i.target, i.source_id, i.system_id, i.source, i.context, i.references] for i in golden.items
+            )
         ]
         link = {"project_id": project_id, "golden_id": golden.digest, "name": golden.name}
         with self._db.write() as transaction:
@@ -257,11 +259,6 @@ def golden_row(golden: GoldenSet) -> dict[str, Any]:
         body=pack(body).body,
         ratings=json.dumps(columns),
     )
-
-
-def _item_body(item: Item) -> list[Any]:
-    references = item.references
-    return [item.item_id, item.target, item.source_id, item.system_id, item.source, item.context, references]
 
 
 # ── criteria ──────────────────────────────────────────────────────────────────────────────────────────────────────

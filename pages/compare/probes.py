@@ -198,7 +198,7 @@ def _choose_models(page: Opened, run: Run) -> tuple[str, ...]:
     asked = {
         each.judge_spec for each in runs if each.judge_spec.startswith("openai:") and not page.project.came_with(each)
     }
-    known = [*sorted(asked), *(f"hf:{name}" for name in page.settings.local_models), "offline", "scripted"]
+    known = [*sorted(asked), *(f"hf:{name}" for name in page.settings.local_models), "offline"]
     picked = st.multiselect(
         "Models to try",
         [spec for spec in known if spec != run.judge_spec],

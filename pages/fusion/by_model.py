@@ -36,8 +36,8 @@ def draw(page: Opened, fused: Fused) -> None:
     spec = st.text_input(
         "Model",
         key=state.widget("fusion_model"),
-        placeholder="openai:MODEL, openai:MODEL@BASE_URL, or scripted (for demonstrations)",
-        help="Use a model at an OpenAI-compatible endpoint. The scripted judge is only for demonstrations.",
+        placeholder="openai:MODEL or openai:MODEL@BASE_URL",
+        help="Use a model at an OpenAI-compatible endpoint.",
     ).strip()
     judge_ids = tuple(part.judge_id for part in fused.parts)
     request = FusionRequest(project_id, golden_id, fused.aspect, judge_ids, spec)

@@ -18,7 +18,7 @@ from core.records import Alignment, JudgeKind
 from core.report.figures import measure_name
 from core.report.figures.whiskers import leaderboard_figure
 from core.stats import NO_TEST, Difference, claim
-from core.wording import capital, change_figures, number, p_figure
+from core.wording import capital, difference_figures, number
 from pages.fusion.parts import METHOD_WORDS, Choice, names_of
 from pages.ui import charts, grid, people, state, tables
 from pages.ui.cached import cached
@@ -166,7 +166,7 @@ def difference_words(difference: Difference | None) -> str:
     """Return a difference as text, for example `+0.062 [+0.020, +0.100], p = 0.004`; "—" if undefined."""
     if difference is None or difference.value is None:
         return tables.DASH
-    return f"{change_figures(difference.value, difference.interval)}, {p_figure(difference.p, 'no test')}"
+    return difference_figures(difference.value, difference.interval, difference.p)
 
 
 def _height(alignment: Alignment) -> float:

@@ -114,7 +114,7 @@ def offer_demo(page: Opened) -> None:
 
 
 def _draw_file(page: Opened, digest: str, table: Table) -> None:
-    finding, problems = st.container(), st.container()
+    finding, problems, action = st.container(), st.container(), st.container()
     columns, preview, findings = st.tabs(["Columns", "Labels and first items", "Findings"])
     with problems:
         table, alone, n_open = mapping.confirm_raters(table, digest)
@@ -144,6 +144,7 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
     built = build(scales)
     with finding:
         _draw_finding(built, n_open + len(built.questions))
+    with action:
         _freeze(page, built, off=n_open > 0)
     with preview:
         if (draft := built.draft) is None:

@@ -89,7 +89,7 @@ def draw(assignment: Assignment) -> None:
                 value=shown.comment,
                 key=comment_key(shown),
                 max_chars=LONGEST_COMMENT,
-                placeholder="Comment (C), saved as you type",
+                placeholder="Comment, saved as you type",
                 label_visibility="collapsed",
                 live=PAUSE,
                 on_change=label_shown.comment_on,

@@ -41,7 +41,7 @@ def _draw_progress(store: Store, passed: LabelPass) -> None:
     """Draw the agreement and progress of the raters, refreshed automatically."""
     seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     if not seen.done:
-        finding("Nobody has joined yet")
+        finding("No one has joined yet")
         _draw_address(passed)
         return
     by_aspect = {agreement.aspect: agreement for agreement in seen.agreement}

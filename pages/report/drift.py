@@ -12,7 +12,7 @@ from core.findings.over_time import recheck_finding
 from core.project_records import GoldenSummary
 from core.projects.method_runs import RecheckRequest
 from core.projects.reports import MeasuredJudge
-from core.wording import change_figures, measure_name, number, percent
+from core.wording import change_figures, number, percent
 from pages.ui import grid, run_panel, tables
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
@@ -42,7 +42,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
     if last is not None and last.status != "done":
         run_panel.follow_run(page, last.run_id)
     if own:
-        _draw_newest(own[-1].outcome, name)
+        _draw_newest(own[-1].outcome, f"{name}, {tables.when(own[-1].created_at)}")
     else:
         st.caption(
             "A recheck scores newer labelled items that weren't used to calibrate or evaluate the judge. It "
@@ -51,7 +51,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
         )
     if not run_panel.note_imported(page, run):
         _draw_form(page, golden, aspect, run.run_id)
-    if history:
+    if earlier := [each for each in reversed(history) if each not in own[-1:]]:
+        st.caption("Earlier rechecks, and those of other versions")
         rows = [
             {
                 "when": each.created_at,
@@ -65,10 +66,10 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
                 else change_figures(moved, each.outcome.change.interval),
                 "decision": each.outcome.decision,
             }
-            for each in reversed(history)
+            for each in earlier
         ]
         columns = {"newer labels": grid.Column(width=130)}
-        grid.draw(pd.DataFrame(rows), columns, alt="Rechecks of all versions, newest first")
+        grid.draw(pd.DataFrame(rows), columns, alt="Other rechecks, newest first")
 
 
 def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) -> None:
@@ -96,22 +97,12 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) ->
     )
 
 
-def _draw_newest(recheck: Recheck, name: str) -> None:
+def _draw_newest(recheck: Recheck, about: str) -> None:
     """Draw the verdict, the figures now and then, and the test of the change."""
     said = recheck_finding(recheck)
     show, icon = SHOWN.get(recheck.decision, (st.warning, ":material/help:"))
-    about = f"{name} on {recheck.golden_name}."
-    show(plain(" ".join(filter(None, (about, said.detail, said.next_step)))), icon=icon)
-    left, middle, right = st.columns(3)
-    for column, title, aligned in (
-        (left, "Now, on newer labels", recheck.now),
-        (middle, "Then, on held-out items", recheck.then),
-    ):
-        column.metric(title, number(aligned.value))
-        measure = measure_name(aligned.statistic, aligned.level)
-        column.caption(plain(f"{measure}; 95 % interval {tables.interval_of(aligned)}; n = {aligned.n:,}"))
-    right.metric("Unscored", percent(recheck.unread_share, digits=1))
-    left_out = sum(recheck.left_out.values())
-    right.caption(f"of {recheck.n_labelled:,} newer labelled items ({left_out:,} other items were left out)")
+    show(plain(" ".join(filter(None, (f"{about}, on {recheck.golden_name}.", said.detail, said.next_step)))), icon=icon)
+    unscored = f"{percent(recheck.unread_share, digits=1)} of {recheck.n_labelled:,} newer labelled items are unscored"
+    st.caption(f"{unscored}; {sum(recheck.left_out.values()):,} others were left out.")
     for line in said.cautions:
         st.caption(plain(line))

@@ -11,7 +11,7 @@ from pages.ui.grid import Column
 from pages.ui.page import Opened, finding
 
 ROWS = 50
-NOBODY = "nobody named"
+NOBODY = "no one named"
 SAID = ("reason", "text", "note")
 
 

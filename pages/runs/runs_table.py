@@ -13,7 +13,7 @@ from pages.ui import tables
 from pages.ui.grid import Column
 from pages.ui.run_panel import makes_calls
 
-NOBODY = "nobody named"
+NOBODY = "no one named"
 COLUMNS = {
     "progress": Column(digits=0, unit=" %"),
     "golden set": Column(width=180),

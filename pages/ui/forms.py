@@ -15,7 +15,7 @@ from core.data.split import ENOUGH_IN_ALL
 from core.errors import ConcordError, UsageError
 from core.judging.judge_specs import parse_spec
 from core.judging.scoring_styles import Asking
-from core.project_records import GoldenSummary
+from core.project_records import GoldenSummary, is_demo
 from core.projects.calibration import CalibrationRequest
 from core.records import Scale
 from core.wording import money
@@ -228,10 +228,15 @@ def choose_judge(page: Opened, prefix: str = "", *, models_only: bool = False) -
     settings, kinds = page.settings, dict(JUDGES)
     if not settings.local_models:
         del kinds["hf"]
+    if not is_demo(page.project.project_id):
+        del kinds["scripted"]
     if models_only:
         del kinds["offline"]
+    key = widget(f"{prefix}judge")
+    if st.session_state.get(key) not in kinds:  # chosen in the demo, or named by a link
+        st.session_state[key] = next(iter(kinds))
     look: dict[str, Any] = {"persist_state": "session"}
-    kind = st.radio("Judge", list(kinds), key=widget(f"{prefix}judge"), format_func=kinds.__getitem__, **look)
+    kind = st.radio("Judge", list(kinds), key=key, format_func=kinds.__getitem__, **look)
     if kind == "hf":
         key = widget(f"{prefix}local_model")
         return f"hf:{st.selectbox('Model loaded by the worker', settings.local_models, key=key, format_func=plain)}"

@@ -57,6 +57,12 @@ def somebody(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture
+def as_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offer the scripted judge, as in the demo project."""
+    monkeypatch.setattr("pages.ui.forms.is_demo", lambda _: True)
+
+
+@pytest.fixture
 def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
     """Modules with `CALIBRATED` begin in a copy of the home of `calibrated`."""
     if hasattr(request.module, "CALIBRATED"):

@@ -33,6 +33,7 @@ from tests.pages.screen import (
 )
 
 SCREEN = "3_calibrate"
+pytestmark = pytest.mark.usefixtures("as_demo")
 
 
 @pytest.fixture

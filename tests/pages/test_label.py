@@ -485,7 +485,7 @@ def test_progress_and_agreement(rated: str, open_label: Open) -> None:
 
 def test_nobody_has_joined_yet(store: Store, asked: Asked, open_label: Open) -> None:
     screen = view(open_label(labelling=asked.begin(store)), "Progress")
-    assert "Nobody has joined yet" in finding_of(screen)
+    assert "No one has joined yet" in finding_of(screen)
     assert "Nothing to decide" in finding_of(view(screen, "Decide"))
     assert "no labels to freeze yet" in texts(screen)
 

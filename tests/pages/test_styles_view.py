@@ -52,6 +52,7 @@ def test_without_an_endpoint_it_says_what_to_do(place: Grids) -> None:
     page = place.show()
     assert "The environment has no key" in texts(page)
     assert "Enter the name of the model" in texts(page)
+    assert not any("Scripted" in option for option in page.radio[0].options), "it is offered in the demo alone"
     assert not has_button(page, "Try these styles")
 
 
@@ -63,6 +64,7 @@ def test_a_configured_endpoint_needs_only_the_model(place: Grids) -> None:
     assert frame["calls"].tolist() == [54, 54]  # 9 whole sources of 6 items reach 50
 
 
+@pytest.mark.usefixtures("as_demo")
 def test_the_estimate_follows_the_form_and_the_grid_starts(place: Grids) -> None:
     page = place.show()
     page.radio(key="form_styles_judge").set_value("scripted").run()
@@ -88,6 +90,7 @@ def test_the_estimate_follows_the_form_and_the_grid_starts(place: Grids) -> None
     assert not has_button(page, "Try these styles")
 
 
+@pytest.mark.usefixtures("as_demo")
 def test_a_grid_without_a_form_is_explained(place: Grids) -> None:
     page = place.show()
     page.radio(key="form_styles_judge").set_value("scripted")

@@ -50,6 +50,11 @@ def test_only_a_small_p_makes_a_claim() -> None:
     assert near, "no gap was one that the 95 % interval alone would call shown"
 
 
+def test_systems_with_the_same_labels_and_scores_on_each_source_do_not_differ() -> None:
+    found = pair_finding(system_means(replace(two(0.0), sources=np.tile(range(12), 2))), "q", "A", "B")
+    assert found.lines == ("A and B have the same mean q in every source.",)
+
+
 def test_claims_are_corrected_over_the_pairs_whichever_is_asked_for() -> None:
     generator, n = np.random.default_rng(5), 40
     labels = np.clip(np.concatenate([generator.normal(mean, 1, n) for mean in (2.6, 3.0, 3.3, 3.9)]), 1, 5)

@@ -80,4 +80,4 @@ def test_a_version_whose_approval_was_withdrawn_is_unapproved(calibrated: Calibr
     card = yaml.safe_load(judge_yaml(calibrated, version=signed(calibrated, "approved", "proposed")))
     assert card["approved"] is False
     assert {approval["state"] for approval in card["approvals"]} == {"proposed"}
-    assert any("Nobody has approved this judge (version 3 is proposed)" in warning for warning in card["warnings"])
+    assert any("No one has approved this judge (version 3 is proposed)" in warning for warning in card["warnings"])

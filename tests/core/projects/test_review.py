@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from core import projects
@@ -134,7 +136,7 @@ def test_what_cannot_be_done(store: Store, where: tuple[str, str, str], point: P
 
 
 def test_triaged_items_are_open_until_decided_and_open_again_when_triaged_anew(
-    store: Store, where: tuple[str, str, str]
+    store: Store, where: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann, (project, golden_id, aspect) = acting(store, "Ann"), where
 
@@ -152,6 +154,10 @@ def test_triaged_items_are_open_until_decided_and_open_again_when_triaged_anew(
         "Ann triaged it as “ambiguous”: <b>",
     )
     assert projects.open_review(store, project, golden_id, "b").points == ()
+    with monkeypatch.context() as patched:  # a version with other criteria is current: its faults are others
+        line = SimpleNamespace(current=SimpleNamespace(criteria_ids=("c2",)), followed=())
+        patched.setattr("core.projects.review.judge_line", lambda *_: line)
+        assert [point.item_id for point in projects.open_review(store, *where).points] == ["i3"]
     projects.decide_point(ann, *where, points[0].key, verdict="rejected", reason="the label is right")
     assert [point.item_id for point in projects.open_review(store, *where).points] == ["i3"]
     triage("i1", "ambiguous")
