@@ -52,7 +52,7 @@ def test_without_an_endpoint_it_says_what_to_do(place: Grids) -> None:
     page = place.show()
     assert "The environment has no key" in texts(page)
     assert "Enter the name of the model" in texts(page)
-    assert not any("Scripted" in option for option in page.radio[0].options), "it is offered in the demo alone"
+    assert not any("Scripted" in option for option in page.radio[0].options)
     assert not has_button(page, "Try these styles")
 
 
