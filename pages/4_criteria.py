@@ -66,10 +66,10 @@ def show(page: Opened) -> None:
     edit = criteria_effect.result_of(page, rescore_id)
     finding(
         criteria_list.finding(opened, names, edit),
-        step=lambda: criteria_judge.draw(page, opened, lowers=edit is not None and edit.claim == "lower"),
+        step=lambda: criteria_judge.draw(page, opened, raises=criteria_list.claim_of(edit) == "higher"),
     )
     scoring = criteria_effect.is_scoring(page, rescore_id)
-    st.caption(plain(criteria_list.measured_on(opened, entries, scoring=scoring)))
+    st.caption(plain(criteria_list.measured_on(opened, entries, edit, scoring=scoring)))
     left, right = st.columns(2, gap="medium")
     with left, st.container(border=True):
         criteria_text.draw_head(page, opened, names[opened.criteria_id])

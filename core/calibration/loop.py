@@ -584,8 +584,8 @@ def unread_lines_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
     if not lines:
         return ""
     return (
-        f"The {judge.spec} judge can't interpret these lines, so they have no effect: {' '.join(lines)}. This judge "
-        "interprets only phrases from its feature table, as in “Reward texts that are short.”"
+        f"The {judge.spec} judge can't interpret this, so it has no effect: {' '.join(lines)} Use its phrases, as in "
+        "“Penalise texts that repeat themselves.”"
     )
 
 

@@ -21,8 +21,7 @@ from core.projects.labelling import with_reasons
 from core.projects.start_and_resume import KINDS, Kind, RunWork, judge_run, require_judge
 from core.records import Alignment, Criteria, Interval, Measure, Provenance, Usage
 from core.settings import Settings
-from core.stats import Difference, claim
-from core.stats.intervals import Claim
+from core.stats import Difference
 from core.store.labels import Draft
 from core.store.store import Store, requires
 from core.wording import judge_words
@@ -199,16 +198,15 @@ class PairedDifference:
 
 @dataclass(frozen=True, slots=True)
 class RescoreResult:
-    """The alignments of an edit and its parent on calibration items, and their difference."""
+    """The alignments of an edit and its parent on calibration items, and their difference.
+
+    `unread` warns of lines of the edit that the judge can't read; "" for none.
+    """
 
     parent: Alignment
     new: Alignment
     difference: PairedDifference
-
-    @property
-    def claim(self) -> Claim:
-        """Whether the edit agrees significantly better with the raters than its parent."""
-        return claim(self.difference.value, self.difference.interval, self.difference.p)
+    unread: str = ""
 
 
 def _check_rescore(store: Store, settings: Settings, request: RescoreRequest) -> tuple[RescoreRequest, str, str]:
@@ -222,6 +220,7 @@ def _check_rescore(store: Store, settings: Settings, request: RescoreRequest) ->
 
 def run_rescore(work: RunWork) -> RescoreResult:
     """Score an edit and its parent on calibration items, compare them, and save their alignments."""
+    from core.calibration.loop import unread_lines_warning
     from core.stats import LabelledItems, paired_difference
 
     request, golden = work.request(RescoreRequest), work.golden
@@ -235,12 +234,12 @@ def run_rescore(work: RunWork) -> RescoreResult:
     with work.asking(require_judge(work.store, request.run_id), task) as judge:
         work.progress.publish(Stage("revisit", "scoring calibration items", 0, expected, Usage()))
         scored = judge.score(pair, split.calibration)
-        new, parent = (scored.values[scored.criteria_ids.index(criteria_id)] for criteria_id in ids)
+        new, parent = scored.values
         work.progress.publish(Stage("done", "done", expected, expected, scored.usage))
     both = paired_difference(new, parent, items, measure, seed=chosen.seed)
     measured = zip(ids, (both.a, both.b), strict=True)
     work.add_alignments([work.alignment(criteria_id, "calibration", each) for criteria_id, each in measured])
-    return RescoreResult(both.b, both.a, PairedDifference.of(both))
+    return RescoreResult(both.b, both.a, PairedDifference.of(both), unread_lines_warning(judge.judge, pair[:1]))
 
 
 # ── refinement rounds ──────────────────────────────────────────────────────────────────────────────────────────

@@ -30,9 +30,10 @@ DIFFER = "Where the judge and raters disagree"
 
 def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
     """Draw the finding, its chart and the next step, then the other results in sections."""
-    version = judge_view.line_of(page, view.aspect).of_run(view.run_id)
+    line = judge_view.line_of(page, view.aspect)
+    version = line.of_run(view.run_id)
     result = projects.as_claimed(page.store, view.run_id, result)
-    finding(sentence(result), step=lambda: _draw_next(view, version))
+    finding(sentence(result), step=lambda: _draw_next(view, version, waits=version in line.waiting))
     if view.status != "done":
         run_panel.draw_status(page, view)
     st.caption(plain(_measured(view, result, version)))
@@ -77,9 +78,8 @@ def kept_words(page: Opened, split_from: str) -> str:
     )
 
 
-def _draw_next(view: RunDetail, version: JudgeVersion | None) -> None:
+def _draw_next(view: RunDetail, version: JudgeVersion | None, *, waits: bool) -> None:
     if version is not None:
-        waits = version.state == "proposed"
         words = f"Approve version {version.number}" if waits else f"Version {version.number}"
         at = {"golden": view.golden_id, "aspect": view.aspect, "version": str(version.number)}
         link_to("overview", words, icon=":material/verified:", **at)

@@ -10,13 +10,10 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
-from core.projects.criteria import PairedDifference, RescoreRequest, RescoreResult
+from core.projects.criteria import RescoreRequest, RescoreResult
 from core.projects.start_and_resume import RunDetail
-from core.records import Alignment
-from core.report.figures import measure_name
-from core.stats import claim
 from core.word_diff import word_diff
-from core.wording import counted, difference_figures, number
+from core.wording import counted
 from pages.ui import diff_view, run_panel, state, tables
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
@@ -25,25 +22,18 @@ SOON = 0.3
 """Seconds between two looks at a re-scoring: an offline judge is done within two."""
 
 
-def difference_words(difference: PairedDifference) -> str:
-    """Say whether the difference is significant on these items, with its figures."""
-    figures = difference_figures(difference.value, difference.interval, difference.p)
-    words = f"{figures}, n = {difference.n:,}"
-    return {
-        "undefined": "Concord can't compute the difference on these items.",
-        "untested": f"{words}.",
-        "higher": f"{words}: a significant gain on these items.",
-        "lower": f"{words}: a significant loss on these items.",
-        "open": f"{words}: not significant on these items.",
-    }[claim(difference.value, difference.interval, difference.p)]
-
-
 def rescore_of(page: Opened, entry: CriteriaEntry) -> str | None:
     """Return the run that scored these criteria and their parent: the one in the URL, else the newest."""
     about = f'"criteria_id":"{entry.criteria_id}"'
     runs = page.store.runs.all(page.project.project_id)
-    newest = next((run.run_id for run in runs if run.kind == "rescore" and about in run.request_json), None)
-    return state.url_id("rescore") or newest
+    # after a change of model, an earlier re-scoring says nothing about the judge of today
+    judges = {run.judge_spec for run in runs if run.run_id in entry.runs[:1]}
+    newest = (
+        run.run_id
+        for run in runs
+        if run.kind == "rescore" and about in run.request_json and (run.judge_spec in judges or not judges)
+    )
+    return state.url_id("rescore") or next(newest, None)
 
 
 def is_scoring(page: Opened, rescore_id: str | None) -> bool:
@@ -66,8 +56,7 @@ def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_i
     """Draw the effect and the changed words, or the progress of the scoring."""
     if rescore_id is None:
         parent_id = next(iter(entry.parents), "")
-        run_id, result = _scored_together(page, entry, parent_id)
-        _draw_known(page, entry, names, parent_id=parent_id, run_id=run_id, result=result)
+        _draw_known(page, entry, names, parent_id=parent_id, run_id=_scored_together(page, entry, parent_id))
         return
     try:
         run_panel.read_run(page, rescore_id)
@@ -78,7 +67,9 @@ def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_i
     def show(now: RunDetail) -> None:
         if now.status == "done":
             parent_id = now.request.parent_id if isinstance(now.request, RescoreRequest) else ""
-            _draw_known(page, entry, names, parent_id=parent_id, run_id=now.run_id, result=now.outcome)
+            if now.outcome.unread:
+                st.warning(plain(now.outcome.unread), icon=":material/visibility_off:")
+            _draw_known(page, entry, names, parent_id=parent_id, run_id=now.run_id)
             return
         st.markdown("**Not scored**" if now.finished else "**Scoring the edit and its parent** …")
         run_panel.draw_status(page, now)
@@ -86,19 +77,13 @@ def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_i
     run_panel.follow_run(page, rescore_id, show, every=SOON)
 
 
-def _scored_together(page: Opened, entry: CriteriaEntry, parent_id: str) -> tuple[str, RescoreResult | None]:
-    """Return the newest round or calibration that scored both, with its figures; it has no test of the difference."""
-
-    def measured(each: CriteriaEntry) -> dict[str, Alignment]:
-        return {a.run_id: a.alignment for a in each.alignments if a.side == "calibration"}
-
+def _scored_together(page: Opened, entry: CriteriaEntry, parent_id: str) -> str:
+    """Return the run that measured these criteria last, if it also scored the parent; else ""."""
+    newest = tables.newest_calibration(entry)
     with suppress(ConcordError):
-        before, after = measured(page.store.criteria.get(page.project.project_id, parent_id)), measured(entry)
-        for run_id in after:
-            if run_id in before and before[run_id].n == after[run_id].n:
-                untested = PairedDifference(None, None, None, 0)
-                return run_id, RescoreResult(before[run_id], after[run_id], untested)
-    return "", None
+        if newest and newest.run_id in page.store.criteria.get(page.project.project_id, parent_id).runs:
+            return newest.run_id
+    return ""
 
 
 @st.cache_resource(max_entries=128, show_spinner=False)
@@ -114,22 +99,13 @@ def _draw_known(
     *,
     parent_id: str,
     run_id: str,
-    result: RescoreResult | None,
 ) -> None:
-    if result is not None:
+    if run_id:
         with suppress(ConcordError):
             became = _changes(run_id, entry.criteria_id, parent_id, page)
             n_broken = sum(became.values())
             fixed = f"{counted(len(became) - n_broken, 'misaligned item')} fixed, {n_broken} new"
             st.markdown(f"**{fixed}** compared with “{plain(names.get(parent_id, 'its parent'))}”")
-        before, after = result.parent, result.new
-        for column, name, aligned in zip(st.columns(2), ("Before", "After"), (before, after), strict=True):
-            interval = tables.interval_of(aligned)
-            heading = name if interval == tables.DASH else f"{name}, 95 % {interval}"
-            column.metric(heading, number(tables.value_of(aligned)))
-        tested = f". {difference_words(result.difference)}" if result.difference.n else f", n = {after.n:,}."
-        measured = measure_name(after.statistic, after.level)
-        st.caption(plain(f"Calibration set: {measured}{tested}"))
     if parent_id:
         try:
             parent = page.store.criteria.get(page.project.project_id, parent_id)

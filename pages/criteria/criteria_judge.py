@@ -19,10 +19,10 @@ from pages.ui.page import Opened, link_to
 from pages.ui.screens import go, plain
 
 
-def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None, *, lowers: bool = False) -> None:
+def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None, *, raises: bool = False) -> None:
     """Draw a link to the judge version that uses these criteria, else the button that makes and measures one.
 
-    The button is secondary if the criteria lower agreement (`lowers`).
+    The button is primary only for an edit that raises agreement (`raises`).
     """
     if not entry.text:
         return
@@ -43,7 +43,7 @@ def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None
         "Make this the judge",
         key=f"{key}_opens",
         icon=":material/gavel:",
-        type="primary" if entry.origin == "edit" and not lowers else "secondary",
+        type="primary" if raises else "secondary",
         on_click=st.session_state.update,
         args=({key: True},),
     )

@@ -10,7 +10,9 @@ from core import projects
 from core.project_records import CriteriaEntry
 from core.projects.criteria import RescoreResult
 from core.report.figures import measure_name
-from core.wording import number
+from core.stats import claim
+from core.stats.intervals import Claim
+from core.wording import difference_figures, number
 from pages.overview import judge_view
 from pages.ui import grid, state, tables
 from pages.ui.grid import Column
@@ -79,14 +81,21 @@ def draw(page: Opened, entries: Sequence[CriteriaEntry], names: Mapping[str, str
     )
 
 
+def claim_of(edit: RescoreResult | None) -> Claim:
+    """Return whether an edit agrees significantly better with the raters than its parent."""
+    return "undefined" if edit is None else claim(edit.difference.value, edit.difference.interval, edit.difference.p)
+
+
 def finding(entry: CriteriaEntry, names: Mapping[str, str], edit: RescoreResult | None) -> str:
     """Say how well the criteria agree with raters; `edit` is the result of scoring an edit and its parent."""
     if edit is not None and edit.parent.value is not None and edit.new.value is not None:
         before, after = number(edit.parent.value), number(edit.new.value)
+        where = "on the calibration set"
         return {
-            "lower": f"This edit lowers agreement from {before} to {after}.",
-            "higher": f"This edit raises agreement from {before} to {after}.",
-        }.get(edit.claim, f"This edit makes no clear difference: agreement was {before} and is now {after}.")
+            "lower": f"This edit lowers agreement from {before} to {after} {where}.",
+            "higher": f"This edit raises agreement from {before} to {after} {where}.",
+            "open": f"This edit makes no clear difference {where}: {before} before, {after} now.",
+        }.get(claim_of(edit), f"Agreement {where}: {before} before, {after} now.")
     newest = tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
         return f"“{names[entry.criteria_id]}” hasn't been measured for {entry.aspect} yet"
@@ -101,14 +110,21 @@ def place_words(entry: CriteriaEntry, entries: Sequence[CriteriaEntry]) -> str:
     return ""
 
 
-def measured_on(entry: CriteriaEntry, entries: Sequence[CriteriaEntry], *, scoring: bool) -> str:
-    """Return statistic, level, n and interval of the headline figure, or how to measure it."""
+def measured_on(
+    entry: CriteriaEntry, entries: Sequence[CriteriaEntry], edit: RescoreResult | None, *, scoring: bool
+) -> str:
+    """Return statistic, level, n and interval of the headline's figure or difference, or how to measure it."""
     newest = tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
         words = "To measure these criteria, use “Make this the judge”."
         return "Concord is scoring these criteria now." if scoring else words
     aligned = newest.alignment
-    ends = "" if aligned.interval is None else f", 95 % interval {tables.interval_of(aligned)}"
+    if edit is not None:
+        tested = edit.difference
+        figures = f"{difference_figures(tested.value, tested.interval, tested.p)}, n = {tested.n:,}"
+    else:
+        ends = "" if aligned.interval is None else f", 95 % interval {tables.interval_of(aligned)}"
+        figures = f"n = {aligned.n:,}{ends}"
     measure = measure_name(aligned.statistic, aligned.level)
     place = place_words(entry, entries)
-    return f"{entry.aspect}: {measure}, calibration set (optimistic), n = {aligned.n:,}{ends}{place}."
+    return f"{entry.aspect}: {measure}, calibration set (optimistic), {figures}{place}."

@@ -13,9 +13,8 @@ from core.projects.review import ListedProposal, ProposalState
 from core.projects.start_and_resume import RunDetail
 from core.stats import NO_TEST, claim
 from core.word_diff import word_diff
-from core.wording import change_figures, counted
+from core.wording import change_figures, counted, difference_figures
 from pages.criteria import criteria_judge
-from pages.criteria.criteria_effect import difference_words
 from pages.misaligned.misaligned_selection import NOW_ALIGNED, NOW_MISALIGNED, Selection, changes
 from pages.ui import diff_view, grid, state, tables
 from pages.ui.grid import Column
@@ -95,6 +94,19 @@ def _interval(difference: PairedDifference) -> str:
     return tables.DASH if ends is None else f"{change_figures(ends.low, None)} to {change_figures(ends.high, None)}"
 
 
+def _difference_words(difference: PairedDifference) -> str:
+    """Say whether the difference is significant on these items, with its figures."""
+    figures = difference_figures(difference.value, difference.interval, difference.p)
+    words = f"{figures}, n = {difference.n:,}"
+    return {
+        "undefined": "Concord can't compute the difference on these items.",
+        "untested": f"{words}.",
+        "higher": f"{words}: a significant gain on these items.",
+        "lower": f"{words}: a significant loss on these items.",
+        "open": f"{words}: not significant on these items.",
+    }[claim(difference.value, difference.interval, difference.p)]
+
+
 def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal, names: Mapping[str, str]) -> None:
     parent, name = tables.name_of(proposal.parent, names), tables.name_of(proposal.criteria, names)
     criteria_id = proposal.criteria.criteria_id
@@ -129,8 +141,8 @@ def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal, na
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown("**Compared with its parent**", width="content")
             st.badge(verdict[0], color=verdict[1])
-        st.text(f"Inner fold: {difference_words(proposal.inner)}")
-        st.text(f"All calibration items (optimistic): {difference_words(proposal.calibration)}")
+        st.text(f"Inner fold: {_difference_words(proposal.inner)}")
+        st.text(f"All calibration items (optimistic): {_difference_words(proposal.calibration)}")
         st.caption(
             "The inner fold contains items that weren't used to write any proposal in this round. The 95 % "
             "intervals are paired by source, and p is Holm-corrected for the round's proposals. Held-out items "

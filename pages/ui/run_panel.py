@@ -216,9 +216,9 @@ def run_words(run: Run) -> str:
 def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
     """Return the id of the run to show: the one in the URL, else the most relevant one; None to start a new one.
 
-    The order is: a running one, the run behind a current judge, the newest with a result, then a failed one. For a kind
-    other than calibration, the second is a result on the judge's aspect. Golden set and aspect in the URL narrow the
-    choice. A menu next to the title offers the others, and `new` opens the form.
+    The order is: a running one, the newest result on an aspect with a current judge, the newest result, a failed one.
+    Golden set and aspect in the URL narrow the choice. A menu next to the title offers the others, and `new` opens the
+    form.
     """
     runs = [run for run in page.store.runs.all(page.project.project_id) if run.kind == kind]
     shown = state.url_id("run")
@@ -227,7 +227,9 @@ def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
         about = [run for run in runs if golden in (None, run.golden_id) and aspect in (None, run.aspect)]
         running = [run for run in about if not run.finished]
         with_result = [run for run in about if run.status in ("done", "budget")]
-        ranked = (*running, *behind_current_judge(page, with_result), *with_result, *about)
+        lines = projects.judge_lines(page.store, page.project.project_id).values()
+        in_use = {line.aspect for line in lines if line.current is not None}
+        ranked = (*running, *(run for run in with_result if run.aspect in in_use), *with_result, *about)
         shown = next((run.run_id for run in ranked), None)
     with page.head or st.container():
         if shown is not None:
@@ -248,13 +250,3 @@ def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
 def show_started(run_id: str) -> None:
     """Show the run that was just started instead of the form."""
     state.put_in_url(run=run_id, section=None, golden=None, aspect=None)
-
-
-def behind_current_judge(page: Opened, runs: list[Run]) -> list[Run]:
-    """Return those of `runs` behind a current judge; if none is a calibration, those on the judge's aspect."""
-    if len(runs) < 2:
-        return []
-    lines = projects.judge_lines(page.store, page.project.project_id).values()
-    in_use = [line.current for line in lines if line.current is not None]
-    calibrations, aspects = {version.made.base_run for version in in_use}, {version.aspect for version in in_use}
-    return [run for run in runs if (run.run_id in calibrations if run.kind == "calibration" else run.aspect in aspects)]

@@ -248,18 +248,6 @@ def test_it_opens_on_the_newest_result_and_the_form_is_behind_a_press(place: Pla
     assert "waiting for a worker" in texts(screen)
 
 
-def test_it_opens_on_the_calibration_behind_the_judge_in_use(place: Place) -> None:
-    behind = calibrate(place, CalibrationSettings(preset="quick", rounds=0))
-    where = (place.store, place.project_id, "coherence")
-    projects.decide_version(*where, 1, "current", decided=projects.judge_line(*where).decided)
-    kept = candidates(3, "kept")
-    newer = place.add_run("done", shown=standing(kept), outcome=calibration(kept))
-    assert open_screen(SCREEN, project=place.project_id).query_params["run"] == behind
-    where = (place.store, place.project_id, "coherence", 1, "retired")
-    projects.decide_version(*where, reason="Worse.", decided=projects.judge_line(*where[:3]).decided)
-    assert open_screen(SCREEN, project=place.project_id).query_params["run"] == newer
-
-
 def test_the_finding_names_the_version_and_the_next_step_is_its_sign_off(place: Place) -> None:
     run_id = calibrate(place, CalibrationSettings(preset="quick", rounds=0))
     screen = open_screen(SCREEN, project=place.project_id)
@@ -271,6 +259,11 @@ def test_the_finding_names_the_version_and_the_next_step_is_its_sign_off(place: 
     assert [names[criteria.criteria_id] for criteria in chosen] == [
         part.label.replace("\\", "") for part in screen.expander
     ]
+    newer = calibrate(place, CalibrationSettings(preset="quick", rounds=0, seed=1))
+    projects.decide_version(place.store, place.project_id, "coherence", 2, "current", decided=0)
+    assert open_screen(SCREEN, project=place.project_id).query_params["run"] == newer
+    older = [link.proto.label for link in shown(run_id).get("link_button")]
+    assert ("Version 1" in older, "Approve version 1" in older) == (True, False)
 
 
 def test_on_newer_labels_known_sources_keep_their_side_and_the_form_says_so(place: Place) -> None:

@@ -329,12 +329,14 @@ def write(clauses: Sequence[Clause], aspect: str, kind: ItemKind, *, whole: bool
 _PHRASES: dict[str, tuple[str, float]] = {
     phrase.lower(): (c.key, pole) for c in CONCEPTS for phrase, pole in ((c.high, 1.0), (c.low, -1.0))
 }
+_PHRASES |= {phrase: _PHRASES[same] for phrase, same in _TABLE["also"].items()}
 _LEADS = {text.strip().lower(): level for level, text in LEVELS.items()}
 _OPENING = re.compile(
     r"judge the .+ of the (?:text|reply) (?:as a whole, with these points in mind|(?P<only>by these points only))"
 )
 _CLAUSE = re.compile(
-    rf"(?P<lead>{'|'.join(filter(None, _LEADS))}|)\s?(?P<verb>reward|penalise) (?:texts|replies) that (?P<phrase>.+?)"
+    rf"(?P<lead>{'|'.join(filter(None, _LEADS))}|)\s?(?P<verb>reward|penalise) (?:texts|replies) that "
+    r"(?P<no>(?:do not |don[’']t )?)(?P<phrase>.+?)"
     r"(?: \(strength (?P<strength>\d{1,2}(?:\.\d{1,2})?)\))?"
 )
 _SENTENCES = re.compile(r"\n|(?<=\.)\s+")
@@ -355,8 +357,9 @@ def read(text: str) -> CriteriaReading:
             whole = whole and not opening["only"]
         elif clause and clause["phrase"] in _PHRASES:
             key, pole = _PHRASES[clause["phrase"]]
-            strength = float(clause["strength"] or _LEADS[clause["lead"]])
-            weights.setdefault(key, []).append(-pole * strength if clause["verb"] == "penalise" else pole * strength)
+            turns = bool(clause["no"]) != (clause["verb"] == "penalise")  # to penalise texts that don't is to reward
+            pole *= float(clause["strength"] or _LEADS[clause["lead"]])
+            weights.setdefault(key, []).append(-pole if turns else pole)
         else:
             unread.append(sentence)
     sums = (

@@ -17,6 +17,7 @@ import core
 from core import projects
 from core.calibration.calibration_records import Calibration, CalibrationSettings
 from core.errors import JobError
+from core.judging.judge_protocol import Judge
 from core.judging.scoring_styles import Asking
 from core.project_records import FINISHED
 from core.projects.calibration import CalibrationRequest, VersionRequest, calibration_asked
@@ -195,8 +196,9 @@ def test_a_refused_key_fails_with_our_message_and_the_run_resumes(
 
 
 def test_edits_and_versions_ask_as_the_calibration_did(
-    store: Store, here: Settings, few_asked: CalibrationRequest, work_off: WorkOff
+    store: Store, here: Settings, few_asked: CalibrationRequest, work_off: WorkOff, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Judge, "unread_lines", lambda *_: ["Be kind."])
     asking = Asking.of("scripted", form="analyze_rate", samples=4, steps=True, persona="annotator")
     run_id = projects.start_run(store, here, replace(few_asked, asking=asking, definition="Is it whole?"))
     work_off(store, here)
@@ -213,7 +215,9 @@ def test_edits_and_versions_ask_as_the_calibration_did(
     asked = VersionRequest(few_asked.project_id, few_asked.aspect, (best.criteria_id,), run_id=run_id)
     version = projects.make_version(store, here, asked)
     work_off(store, here)
-    assert projects.run_view(store, rescore).usage.requests == 0, "all of it was answered in the calibration"
+    rescored = projects.run_view(store, rescore)
+    assert rescored.usage.requests == 0, "all of it was answered in the calibration"
+    assert "“Be kind.”" in rescored.outcome.unread
     measured = projects.load_calibration(store, version)
     assert measured.task == result.task and measured.judge_state["sampling"] == sampling
     card = yaml.safe_load(projects.judge_file(store, version))

@@ -43,6 +43,8 @@ def test_an_edited_clause_counts() -> None:
     assert weights_of(text.replace("0.37", "1.25")) == {"commas.": 1.25}
     assert weights_of(text.replace("Reward", "Penalise")) == {"commas.": -0.37}
     assert weights_of(text.replace(" (strength 0.37)", "").replace("Reward", "Strongly reward")) == {"commas.": 1.5}
+    assert weights_of("Strongly penalise texts that say the same thing twice.") == {"repetition": 1.5}
+    assert weights_of("Reward texts that do not repeat themselves.") == {"repetition": 1.0}
 
 
 @pytest.mark.parametrize(
