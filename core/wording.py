@@ -116,7 +116,18 @@ def difference_figures(
     if interval is not None and not any(round(end, 6) for end in (value, *interval)):
         return ALIKE
     tested = p_figure(p, f"no p ({p_reason})" if p_reason else "no p", limit=limit)
-    return f"{change_figures(value, interval)}, {tested}"
+    return f"{change_figures(value, matching(interval, p, limit))}, {tested}"
+
+
+def matching(ends: Iterable[float] | None, p: float | None, limit: float = _ALPHA) -> Iterable[float] | None:
+    """Return the interval of a difference, or None if it excludes 0 although `p` is above `limit`.
+
+    A p is corrected for the number of comparisons, and an interval isn't, so the two could contradict each other.
+    """
+    if ends is None or p is None or not p > limit:
+        return ends
+    low, high = ends
+    return ends if low <= 0.0 <= high else None
 
 
 def p_figure(p: float | None, missing: str = "no p", *, limit: float = _ALPHA) -> str:

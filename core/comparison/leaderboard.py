@@ -148,9 +148,8 @@ class Leaderboard:
     """Judges compared on the same items, best first, undefined ones last.
 
     `pairwise` is in the order of `rows`; None without a common item, or for a single judge.  `ceiling` is one rater
-    against the mean of the others.  `problem` says why nothing can be compared, or is "".  `planned`: two judges were
-    compared as planned beforehand, with a p that is not corrected over the table.  `bar` compares a plain regression on
-    the same items with each row; None if none could be fitted.
+    against the mean of the others.  `problem` says why nothing can be compared, or is "".  `bar` compares a plain
+    regression on the same items with each row; None if none could be fitted.
     """
 
     aspect: str
@@ -162,7 +161,6 @@ class Leaderboard:
     pool: ItemPool
     n_sources: int
     problem: str = ""
-    planned: bool = False
     bar: RegressionBar | None = None
 
     def row_of(self, place: int) -> int:
@@ -183,7 +181,7 @@ class Leaderboard:
         i, j = self.row_of(place), self.row_of(other)
         own, holm = self.pairwise.pair(i, j).p, self.pairwise.p_holm.copy()
         holm[i, j] = holm[j, i] = np.nan if own is None else own
-        return replace(self, pairwise=replace(self.pairwise, p_holm=holm), planned=True)
+        return replace(self, pairwise=replace(self.pairwise, p_holm=holm))
 
     def without_p(self, place: int, reason: str) -> Leaderboard:
         """Return a copy without any p of the judge at index `place`, for `reason`; unchanged for ""."""
@@ -214,13 +212,15 @@ def compare_table(
     measure: Measure,
     *,
     regression: PlainRegression | None = None,
+    planned: int | None = None,
     seed: int = 0,
 ) -> Leaderboard:
     """Compare `judges` with the raters on `aspect` and with each other, on the items that all scored and none has seen.
 
-    Scores are oriented so that more is better.  A `regression` on the same labels is the reference.  Each interval
-    draws from `seed` alone.  Errors as in `item_pool`; without a common item every figure is undefined and `problem`
-    says why.
+    Scores are oriented so that more is better.  A `regression` on the same labels is the reference.  The judge at
+    `planned` is compared with a rater on all items that it hasn't seen, without correction, so that other judges don't
+    change the result.  Each interval draws from `seed` alone.  Errors as in `item_pool`; without a common item every
+    figure is undefined and `problem` says why.
     """
     pool = item_pool(golden, aspect, judges)
     everything, at = LabelledItems.of(golden, aspect), pool.positions
@@ -241,10 +241,13 @@ def compare_table(
     raters = _raters(golden, aspect)
     rows = []
     for k, alignment in zip(order, alignments, strict=True):
-        people = None if raters is None else beside_people(raters.at(at), scores[k], common, alignment.measure)
+        people = None
+        if raters is not None:
+            own = item_pool(golden, aspect, [judges[k]]).positions if k == planned else at
+            people = beside_people(raters.at(own), judges[k].upward[own], everything.take(own), measure)
         rows.append(Row(k, names[k], judges[k], alignment, pool.unscored[k], people))
-    if corrected := among_judges([row.people for row in rows if row.people is not None]):
-        rows = [replace(row, people=own) for row, own in zip(rows, corrected, strict=True)]
+    among = iter(among_judges([row.people for row in rows if row.people and row.place != planned]))
+    rows = [replace(row, people=next(among)) if row.people and row.place != planned else row for row in rows]
     return Leaderboard(
         aspect,
         scale,

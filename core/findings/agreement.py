@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from core.findings import Finding
-from core.stats.intervals import ALPHA, HALF_ALPHA, LEAST_SOURCES, MARGIN, SHORT, SHORT_BELOW, TOO_FEW, claim
+from core.stats.intervals import ALPHA, HALF_ALPHA, MARGIN, SHORT, SHORT_BELOW, claim
 from core.stats.label_planning import LABELS_ENOUGH_FOR, LabelPlanning
 from core.stats.raters import PASSES_AT
 from core.wording import (
     capital,
-    change_figures,
     counted,
     difference_figures,
     estimate,
     in_short,
     number,
-    p_figure,
     signed,
-    signed_range,
 )
 
 if TYPE_CHECKING:
     from core.comparison.leaderboard import Leaderboard
-    from core.records import Alignment, Interval
+    from core.records import Alignment
     from core.stats import AnnotatorTest, BesidePeople, Difference
     from core.stats.alignment import RegressionBar
     from core.stats.choices import PreferenceAgreement, Rate, YesNo
@@ -45,65 +40,53 @@ STANDING_WORDS: dict[Standing, str] = {
 
 
 def board_finding(
-    board: Leaderboard,
-    measure: str,
-    place: int | None = None,
-    name: str = "",
-    *,
-    baseline: int | None = None,
-    looks: int = 0,
-    some_hidden: bool = False,
+    board: Leaderboard, measure: str, place: int | None = None, *, baseline: int | None = None
 ) -> Finding:
-    """Compare the judge at `place` on `board`, called `name`, with the others; without a place, the best one.
+    """Compare the judge at `place` on `board` with the others; without a place, the best one.
 
-    `measure` names statistic and level. `baseline` is the row of the same judge without criteria, and `looks` how often
-    the held-out items were opened. `some_hidden` is True if the board leaves out judges.
+    `measure` names statistic and level. `baseline` is the place of the same judge without criteria.
     """
     if board.problem:
         return Finding("There is nothing to compare yet.", board.problem)
     at = next((k for k, row in enumerate(board.rows) if row.place == place), 0)
-    if board.rows[at].alignment.value is None:
-        at, name, baseline = 0, "", None
+    at = 0 if board.rows[at].undefined else at
     row = board.rows[at]
     undefined = [
         f"The agreement of {one.name} is undefined: {one.alignment.reason}." for one in board.rows if one.undefined
     ]
     if row.undefined:
         return Finding("Agreement with raters is undefined for all judges.", " ".join(undefined))
-    others = [k for k, one in enumerate(board.rows) if k != at and not one.undefined]
-    p = {k: np.nan if board.pairwise is None else float(board.pairwise.p_holm[at, k]) for k in others}
-    verb = "agrees with raters"
-    if at == 0 and others:
-        best = all(value <= ALPHA for value in p.values())
-        verb = "agrees best with raters" if best else "has the highest agreement with raters"
-        verb += " among the judges shown" if some_hidden else ""
+    gaps = {k: gap for k, one in enumerate(board.rows) if not one.undefined and (gap := board.minus(at, k))}
+    headline, bar, shown = f"{row.name} agrees with raters: {number(row.alignment.value)}.", board.bar, ""
+    if bar is not None and (bar.alignment.value or 0.0) > (board.rows[0].alignment.value or 0.0):
+        headline, shown = "A plain regression has the highest agreement.", bar.standing(at)
+    elif gap := gaps.get(0):
+        headline = f"{board.rows[0].name} has the highest agreement."
+        shown = claim(gap.value, gap.interval, gap.p)
+    elif gaps:
+        best = bar is None or bar.standing(at) == "better"
+        best = best and all(gap.p is not None and gap.p <= ALPHA for gap in gaps.values())
+        verb = "agrees best" if best else "has the highest agreement"
+        headline = f"{row.name} {verb} of the judges shown: {number(row.alignment.value)}."
+    if shown:
+        how = {"lower": "is worse", "worse": "is worse", "untested": "wasn't tested against it"}
+        headline += f" {row.name} {how.get(shown, 'is not clearly worse')}."
     of_each = "none of these judges has seen" if len(board.rows) > 1 else "the judge hasn't seen"
     items = f"{counted(board.pool.n_common, 'item')} from {counted(board.n_sources, 'source')}"
     ends = row.alignment.interval
-    known = "" if ends is None else f", 95 % interval {number(ends.low)} to {number(ends.high)}"
-    details = [f"{measure}, {items} whose labels {of_each}{known}."]
-    bare = next((k for k in others if board.rows[k].place == baseline), None)
-    if bare is not None and board.pairwise is not None:
-        gain, own = board.pairwise.pair(at, bare), p.pop(bare) if board.planned else p[bare]
-        if gain.value is not None:
-            tested = p_figure(own) + (alone_words(gain.interval, own) if not board.planned else "")
-            details.append(f"Compared with the baseline: {change_figures(gain.value, gain.interval)}, {tested}.")
-    if untested := [k for k in p if np.isnan(p[k])]:
-        reason = "" if board.pairwise is None else board.pairwise.pair(at, untested[0]).p_reason
-        details.append(
-            f"Not tested against {in_short([board.rows[k].name for k in untested])} ({reason or 'no test'})."
-        )
+    details = [f"{measure}, {items} whose labels {of_each}."]
+    if gain := gaps.pop(next((k for k in gaps if board.rows[k].place == baseline), at), None):
+        figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
+        details.append(f"Compared with the baseline: {figures}.")
+    if untested := [k for k, gap in gaps.items() if gap.p is None]:
+        reason = gaps[untested[0]].p_reason or "no test"
+        details.append(f"Not tested against {in_short([board.rows[k].name for k in untested])}: {reason}.")
 
-    few, at_systems = 2 <= board.n_sources < LEAST_SOURCES, board.measure.level == "system"
-    by_chance = ends is not None and ends.low <= 0.0 <= ends.high
+    at_systems = board.measure.level == "system"
     cautions = (
-        f"The held-out items were used in {looks} evaluations, so figures may be optimistic."
-        if looks > 1 and bare is not None
-        else "",
         no_interval_words(row.alignment),
-        "The interval includes 0, so the agreement may be due to chance." if by_chance else "",
-        f"With only {board.n_sources} sources, intervals are wide and differences aren't tested ({TOO_FEW})."
-        if few
+        "The interval includes 0, so the agreement may be due to chance."
+        if ends is not None and ends.low <= 0.0 <= ends.high
         else "",
         f"With {row.alignment.n} systems, only large differences can be detected at system level."
         if at_systems
@@ -113,7 +96,6 @@ def board_finding(
         else "",
         *undefined,
     )
-    headline = f"{name or row.name} {verb}: {number(row.alignment.value)}."
     return Finding(headline, " ".join(filter(None, details)), tuple(filter(None, cautions)))
 
 
@@ -165,13 +147,6 @@ def no_interval_words(alignment: Alignment) -> str:
     return f"No interval: {alignment.no_interval or 'reason unknown'}."
 
 
-def alone_words(interval: Interval | None, p: float | None) -> str:
-    """Explain a p value that isn't significant next to an interval without 0; "" in other cases."""
-    if p is None or np.isnan(p) or p <= ALPHA or interval is None or interval.low <= 0.0 <= interval.high:
-        return ""
-    return ", corrected for all comparisons (the interval isn't)"
-
-
 def rater_finding(result: BesidePeople, measure: str, judge: str = "The judge") -> Finding:
     """Compare `judge` with one rater, each against the mean of the other raters; `measure` has statistic and level."""
     if result.difference is None or result.judge.value is None or result.person.value is None:
@@ -185,10 +160,9 @@ def rater_finding(result: BesidePeople, measure: str, judge: str = "The judge") 
     if result.withheld:
         how = "wasn't tested against an individual rater"
     corrected = f" corrected for {result.n_judges} judges" if result.n_judges > 1 else ""
-    gap = f"{signed(result.difference)} {signed_range(result.interval) if result.interval else '(no interval)'}"
     detail = (
-        f"Difference {gap}, {p_figure(result.p)}{corrected}; {measure}, {counted(result.n_items, 'item')}, "
-        f"{counted(result.n_sources, 'source')}, {_raters(result)}."
+        f"Difference {difference_figures(result.difference, result.interval, result.p)}{corrected}; {measure}, "
+        f"{counted(result.n_items, 'item')}, {counted(result.n_sources, 'source')}, {_raters(result)}."
     )
     if result.standing == "level":
         detail += f" {margin_words()}"
@@ -240,7 +214,7 @@ def regression_words(bar: RegressionBar, judge: int) -> str:
         "untested": f"The judge wasn't tested against a {bar.name}",
     }[standing]
     figures = difference_figures(gap.value, gap.interval, gap.p, gap.p_reason, limit=HALF_ALPHA)
-    return f"{how}: {estimate(bar.alignment)}, difference {figures}{alone_words(gap.interval, gap.p)}."
+    return f"{how}: {estimate(bar.alignment)}, difference {figures}."
 
 
 def yes_no_finding(found: YesNo) -> Finding:

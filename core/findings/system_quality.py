@@ -38,7 +38,7 @@ def is_shown(difference: SystemDifference) -> bool:
 
 
 def difference_words(pair: SystemDifference) -> str:
-    """Format a difference, its 95 % interval and p corrected over the pairs: ``"+0.31 [+0.05, +0.57], p = 0.011"``."""
+    """Format a difference with p corrected over the pairs: ``"+0.31 [+0.05, +0.57], p = 0.011"``."""
     return difference_figures(pair.value, pair.interval, pair.p_holm, pair.reason, limit=SHOWN_AT)
 
 
@@ -57,7 +57,7 @@ def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Fi
     else:
         said = f"No, {first} is worse than {second} in {aspect}."
     n_pairs = len(means.differences)
-    over = f", corrected for {n_pairs:,} pairs (Holm); the interval isn't corrected" if n_pairs > 1 else ""
+    over = f", corrected for {n_pairs:,} pairs (Holm)" if n_pairs > 1 else ""
     return Finding(said, f"{pair.a} minus {pair.b}: {figures}{over}.")
 
 
@@ -89,9 +89,6 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
         details.append(f"{named.a} minus {named.b}: {difference_words(named)}.")
     if len(ranked) > 2 and differences:
         details.append(f"{len(shown)} of {counted(len(differences), 'pair')} differ significantly.")
-        alike = [pair.b for pair in differences if pair.a == ranked[0].name and not is_shown(pair)]
-        if alike and shown:
-            details.append(f"{ranked[0].name} doesn't differ significantly from {in_short(alike)}.")
     details.append(worth_words(means))
     n_judged, n_labels = (sum(getattr(system, name) for system in means.systems) for name in ("n_judged", "n_labelled"))
     mapped = ", mapped to the human scale" if means.mapped else ""

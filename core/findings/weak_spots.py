@@ -10,12 +10,10 @@ from core.stats.intervals import HALF_ALPHA
 from core.wording import (
     capital,
     counted,
+    difference_figures,
     estimate,
     number,
-    p_figure,
     percent,
-    signed,
-    signed_range,
 )
 
 if TYPE_CHECKING:
@@ -88,7 +86,7 @@ def controls_finding(controls: Sequence[Control]) -> Finding:
 
 def part_figures(part: Part) -> str:
     """Format a subgroup's excess error over the other items: ``"+0.40 [+0.21, +0.59], p < 0.001"``."""
-    return f"{signed(part.difference)} {signed_range(part.interval)}, {p_figure(part.p, limit=HALF_ALPHA)}"
+    return difference_figures(part.difference, part.interval, part.p, limit=HALF_ALPHA)
 
 
 def bias_finding(bias: Bias) -> Finding:
@@ -120,18 +118,17 @@ def bias_figures(bias: Bias) -> str:
     """Format a bias: ``"correlation 0.68 [0.60, 0.75], 0.15 expected without bias, raters 0.23 […]; excess …"``."""
     if bias.difference is None:
         return bias.reason
-    tested = p_figure(bias.p, bias.reason or "no p", limit=HALF_ALPHA)
-    excess = f"{signed(bias.difference)} {signed_range(bias.interval)}"
+    excess = difference_figures(bias.difference, bias.interval, bias.p, bias.reason, limit=HALF_ALPHA)
     if bias.flips is not None:
         flips = f"{percent(bias.flips)} of {counted(bias.n, 'verdict')} change with the order of the texts"
-        return f"excess share for the second position {excess}, {tested}; {flips}"
+        return f"excess share for the second position {excess}; {flips}"
     if bias.judge is None or bias.expected is None:
-        return f"{excess}, {tested}"
+        return excess
     low, high = (number(end) for end in bias.expected)
     expected = f"{low if low == high else f'{low} to {high}'} expected without bias"
-    unit = " SD of its scores" if bias.kind == "own family" else ""
+    unit = " in SD of its scores" if bias.kind == "own family" else ""
     sides = f"correlation {estimate(bias.judge)}, {expected}, raters {estimate(bias.people)}"
-    return f"{sides}; excess {excess}{unit}, {tested}"
+    return f"{sides}; excess{unit} {excess}"
 
 
 def sureness_finding(sure: Sureness) -> Finding:

@@ -67,8 +67,8 @@ class JudgesShown:
     """The judges of an aspect for comparison. `entries` have one version of the judge; `aside` has its other versions.
 
     `version` is None if no version was measured on this golden set. `own` is the id of its judge, and `baseline` the id
-    of the same judge without criteria, or "". `looks` is the number of looks at held-out items. `no_p` says why
-    comparisons with `own` have no p value.
+    of the same judge without criteria, or "". `no_p` has `own` and the newer versions in `aside` that aren't
+    retired, with the reason why their comparisons have no p, or "".
     """
 
     line: JudgeLine
@@ -77,8 +77,7 @@ class JudgesShown:
     version: JudgeVersion | None = None
     own: str = ""
     baseline: str = ""
-    looks: int = 0
-    no_p: str = ""
+    no_p: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def measure(self) -> Measure | None:
@@ -105,19 +104,25 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
         entries.append(replace(entry, judge=judge))
     if not of_version:
         return JudgesShown(line, tuple(entries))
-    shown = max(of_version.values(), key=lambda version: (version.state != "retired", version.number))
-    if line.default in of_version.values() and line.default is not None:
-        shown = line.default
+    shown = max(of_version.values(), key=lambda each: (each == line.default, each.state != "retired", each.number))
     measured = shown.on(golden_id)
-    own = next(entry.judge_id for entry in reversed(entries) if of_version.get(entry.judge_id) == shown)
+    newest = {version.number: judge_id for judge_id, version in of_version.items()}
+    own = newest[shown.number]
     # the baseline of the measurement (which may use another model), else that of the calibration
     runs = {entry.run_id for version in line.versions for entry in version.measured}
     runs |= {version.made.base_run for version in line.versions}
-    bare = {entry.judge.run_id: entry.judge_id for entry in entries if entry.judge.kind == "no criteria"}
-    bare = {run_id: judge_id for run_id, judge_id in bare.items() if run_id in runs}
+    plain = [entry for entry in entries if entry.judge.kind == "no criteria" and entry.judge.run_id in runs]
+    bare = {entry.judge.run_id: entry.judge_id for entry in plain}
     baseline = bare.get(measured.run_id if measured else "") or bare.get(shown.made.base_run, "")
     aside = {*of_version, *(bare.values() if baseline else ())} - {own, baseline}
     accesses = list_held_out_accesses(store, project_id, golden_id, aspect)
+    no_p = {
+        newest[version.number]: compared_before(
+            line, golden_id, accesses, before=last.number if (last := version.on(golden_id)) else None
+        )
+        for version in of_version.values()
+        if version == shown or (version.number > shown.number and version.state != "retired")
+    }
     return JudgesShown(
         line,
         tuple(entry for entry in entries if entry.judge_id not in aside),
@@ -125,8 +130,7 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
         shown,
         own,
         baseline,
-        len(accesses),
-        compared_before(line, golden_id, accesses, before=measured.number if measured else None),
+        no_p,
     )
 
 

@@ -71,10 +71,7 @@ class Compared:
             self.leaderboard,
             self.measure,
             ids.index(shown.own),
-            self.version.name.capitalize(),
             baseline=ids.index(shown.baseline) if shown.baseline in ids else None,
-            looks=shown.looks,
-            some_hidden=len(ids) < len(shown.entries) + len(shown.aside),
         )
 
 
@@ -107,20 +104,21 @@ def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -
         chosen.choose_part("Level", "level", words, usual_name, help=means)
     judges, hidden = _choose_judges((*shown.entries, *shown.aside), shown)
     named = tuple((entry.judge_id, entry.name) for entry in judges)
-    key = (view.golden_id, aspect, named, statistic, level, shown.own, shown.no_p, SEED)
+    key = (view.golden_id, aspect, named, statistic, level, shown.own, tuple(shown.no_p.items()), SEED)
 
     def compare() -> tuple[tuple[JudgeEntry, ...], Leaderboard]:
         scores = projects.as_compared(page.store, page.project.project_id, judges)
         entries = tuple(replace(entry, judge=judge) for entry, judge in zip(judges, scores, strict=True))
         # fit the regression once for all choices
         bar = cached(("regression", golden.digest, aspect), lambda: plain_regression(golden, aspect, seed=SEED))
-        board = compare_table(golden, aspect, scores, Measure(statistic, level), regression=bar, seed=SEED)
-        ids = [entry.judge_id for entry in judges]
-        if shown.own not in ids:
-            return entries, board
-        if shown.baseline in ids:
-            board = board.with_planned(ids.index(shown.own), ids.index(shown.baseline))
-        return entries, board.without_p(ids.index(shown.own), shown.no_p)
+        places = {entry.judge_id: place for place, entry in enumerate(judges)}
+        measure, own = Measure(statistic, level), places.get(shown.own)
+        board = compare_table(golden, aspect, scores, measure, regression=bar, planned=own, seed=SEED)
+        if own is not None and shown.baseline in places:
+            board = board.with_planned(own, places[shown.baseline])
+        for judge_id in shown.no_p.keys() & places.keys():
+            board = board.without_p(places[judge_id], shown.no_p[judge_id])
+        return entries, board
 
     entries, board = cached(("board", *key), compare)
     return Compared(view, golden, aspect, entries, board, key, shown, hidden)
@@ -131,7 +129,7 @@ def _choose_judges(
 ) -> tuple[tuple[JudgeEntry, ...], tuple[str, ...]]:
     """Draw the choice of judges; return the chosen ones, and the names of those hidden automatically.
 
-    Other versions of the judge are left out until a user adds them. So are judges that would remove many of the current
+    Older versions of the judge are left out until a user adds them. So are judges that would remove many of the current
     judge's items, such as pilots or judges fitted on held-out labels.
     """
     if len(judges) < 2:
@@ -139,9 +137,11 @@ def _choose_judges(
     ids = [entry.judge_id for entry in judges]
     names = dict(zip(ids, unique_names([entry.judge for entry in judges]), strict=True))
     own = ids.index(shown.own) if shown.own in ids else None
-    few = [ids[place] for place in costly([entry.judge for entry in shown.entries], own)]
+    old = [entry.judge_id for entry in shown.aside if entry.judge_id not in shown.no_p]
+    rest = [entry for entry in judges if entry.judge_id not in old]
+    few = [rest[place].judge_id for place in costly([entry.judge for entry in rest], own)]
     key = state.widget(f"compare_out_{'_'.join(ids)}")  # other judges need a new widget
-    st.session_state.setdefault(key, [*few, *(entry.judge_id for entry in shown.aside)])
+    st.session_state.setdefault(key, [*few, *old])
     n_in = len(judges) - len(st.session_state[key])
     with st.popover(f"{n_in} of {len(judges)} judges", icon=":material/filter_list:"):
         out = st.multiselect(

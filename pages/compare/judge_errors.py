@@ -40,9 +40,7 @@ VIEWS = {
     "fails": "Where it fails",
     "items": "Item by item",
     "curve": "Human scale",
-    "steady": "Steadiness",
-    "spoiled": "Spoiled texts",
-    "models": "Other models",
+    "probes": "Probes",
 }
 MAP_POINTS, MOST_POINTS, MOST_LISTED, MOST_REPLIES = 60, 3_000, 500, 20
 GAP = "gap (SD)"
@@ -75,7 +73,7 @@ def draw(page: Opened, compared: Compared) -> None:
     elif view == "fails":
         _draw_fails(compared, entry)
     else:
-        probes.draw(page, entry, view)
+        probes.draw(page, entry)
 
 
 # ── weak spots ───────────────────────────────────────────────────────────────────────────────────────────────

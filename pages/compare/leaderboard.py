@@ -10,12 +10,13 @@ import pandas as pd
 import streamlit as st
 
 from core.comparison import Leaderboard
-from core.findings.agreement import STANDING_WORDS, alone_words
+from core.findings.agreement import STANDING_WORDS
 from core.records import Alignment
 from core.report.figures.whiskers import leaderboard_figure
-from core.stats import ALPHA, LEAST_SOURCES, NO_TEST, TOO_FEW, PairwiseComparison
+from core.stats import ALPHA, LEAST_SOURCES, NO_TEST, TOO_FEW, PairwiseComparison, claim
 from core.stats.alignment import Difference
-from core.wording import change_figures, p_figure
+from core.stats.intervals import HALF_ALPHA
+from core.wording import change_figures, matching, p_figure
 from pages.compare.choices import Compared
 from pages.ui import charts, grid, tables
 from pages.ui.cached import cached
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from core.report.figures import Drawing
 
 MOST_ROWS = 9
+CLAIMS = {"higher": "better", "lower": "worse", "better": "worse", "worse": "better"}
+"""Words for a row compared with the subject. The last two are for the regression: how the subject compares with it."""
 
 
 def draw(compared: Compared) -> None:
@@ -37,7 +40,7 @@ def draw(compared: Compared) -> None:
     for sentence in said.cautions:
         st.markdown(f":material/warning: {plain(sentence)}")
     heading = tables.measure_heading(Alignment(board.measure.statistic, board.measure.level, None, 0))
-    against = f"version {compared.version.number}" if compared.version else "the highest"
+    against = f"version {compared.version.number}" if compared.version else "the best judge"
     methods = (row.alignment.interval.method for row in board.rows if row.alignment.interval is not None)
     columns = {
         "judge": Column(width=230),
@@ -69,11 +72,6 @@ def draw(compared: Compared) -> None:
         notes.append(f"Hidden because they scored too few of the same items: “{'”, “'.join(compared.hidden)}”.")
     st.caption(plain(" ".join(notes)))
     if not board.problem:
-        if board.ceiling.value is not None:
-            st.caption(
-                "The band shows how one rater agrees with the mean of the others. That is harder than agreeing with "
-                "the mean of all raters."
-            )
         charts.place(
             cached(("whiskers", *compared.key), lambda: _whiskers(compared)),
             key="compare_whiskers",
@@ -102,10 +100,10 @@ def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame
     """Return a table with one row per judge and one for the regression, compared with the subject."""
     board, subject = compared.leaderboard, compared.subject
 
-    def comparison(gap: Difference, p: float | None, *, above: bool) -> str:
-        if p is not None and not np.isnan(p):
-            return f"{'no clear difference' if p > ALPHA else 'better' if above else 'worse'}, {p_figure(p)}"
-        return tables.DASH if gap.value is None else f"{change_figures(gap.value, gap.interval)}, no p-value"
+    def comparison(gap: Difference, shown: str, limit: float = ALPHA) -> str:
+        if shown in ("undefined", "untested"):
+            return tables.DASH if gap.value is None else f"{change_figures(gap.value, gap.interval)}, no p-value"
+        return f"{CLAIMS.get(shown, 'no clear difference')}, {p_figure(gap.p, limit=limit)}"
 
     rows: list[dict[str, Any]] = []
     for k, row in enumerate(board.rows):
@@ -113,11 +111,8 @@ def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame
         if people is not None and people.difference is not None:
             standing = "no claim" if people.withheld else STANDING_WORDS[people.standing]
             person = f"{standing}, {change_figures(people.difference, people.interval)}"
-        if board.pairwise is not None and k != subject:
-            p = None if aligned.value is None else float(board.pairwise.p_holm[subject, k])
-            words = comparison(board.pairwise.pair(k, subject), p, above=k < subject)
-        elif board.pairwise is not None and aligned.value is not None:
-            words = "highest" if k == 0 else "itself"
+        if (gap := board.minus(k, subject)) is not None:
+            words = comparison(gap, claim(gap.value, gap.interval, gap.p))
         rows.append(
             {
                 "judge": row.name,
@@ -131,12 +126,12 @@ def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame
             }
         )
     if board.bar is not None:
-        aligned, gap = board.bar.alignment, board.bar.minus[subject].reversed
+        aligned = board.bar.alignment
         cells = {
             "judge": board.bar.name,
             heading: aligned.value,
             "95 % interval": tables.interval_of(aligned),
-            against: comparison(gap, gap.p, above=(gap.value or 0.0) > 0),
+            against: comparison(board.bar.minus[subject].reversed, board.bar.standing(subject), HALF_ALPHA),
             "n": aligned.n,
             "no score": 0,
         }
@@ -153,10 +148,9 @@ def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame
 
 def _whiskers(compared: Compared) -> Drawing:
     board = compared.leaderboard
-    marks = [(row.name, row.judge.kind, row.alignment) for row in board.rows]
+    marks = {row.name: row.alignment for row in board.rows}
     if board.bar is not None:
-        marks.append((board.bar.name, "metric", board.bar.alignment))
-        marks.sort(key=lambda mark: -(mark[2].value if mark[2].value is not None else -2.0))
+        marks[board.bar.name] = board.bar.alignment
     return leaderboard_figure(marks, board.ceiling, measure=compared.measure)
 
 
@@ -168,12 +162,14 @@ def _draw_pairs(board: Leaderboard, pairwise: PairwiseComparison) -> None:
     rows = []
     for i, j in combinations(range(len(board.rows)), 2):
         pair, p = pairwise.pair(i, j), float(pairwise.p_holm[i, j])
-        tested = pair.p_reason or NO_TEST if np.isnan(p) else p_figure(p) + alone_words(pair.interval, p)
+        tested = pair.p_reason or NO_TEST if np.isnan(p) else p_figure(p)
         rows.append(
             {
                 "judge": board.rows[i].name,
                 "minus": board.rows[j].name,
-                "difference": pair.reason if pair.value is None else change_figures(pair.value, pair.interval),
+                "difference": pair.reason
+                if pair.value is None
+                else change_figures(pair.value, matching(pair.interval, p)),
                 "significant": "better" if p <= ALPHA and (pair.value or 0.0) > 0 else "worse" if p <= ALPHA else "no",
                 "p": tables.DASH if pair.value is None else tested,
                 "n": pair.n,

@@ -26,7 +26,7 @@ from pages.ui.page import Opened, link_to
 from pages.ui.screens import go, plain
 
 
-def draw(page: Opened, entry: JudgeEntry, view: str) -> None:
+def draw(page: Opened, entry: JudgeEntry) -> None:
     """Draw the newest result of a test, a run in progress, and the start button with the price."""
     run_id = entry.judge.run_id
     if entry.judge.kind != "calibrated" or not run_id or page.store.runs.get(run_id).kind not in JUDGES:
@@ -35,8 +35,14 @@ def draw(page: Opened, entry: JudgeEntry, view: str) -> None:
             icon=":material/repeat:",
         )
         return
-    views = {"steady": _draw_steadiness, "spoiled": _draw_controls, "models": _draw_models}
-    views[view](page, page.store.runs.get(run_id))
+    run = page.store.runs.get(run_id)
+    for name, draw_one in (
+        ("Steadiness", _draw_steadiness),
+        ("Spoiled texts", _draw_controls),
+        ("Other models", _draw_models),
+    ):
+        st.subheader(name, anchor=False)
+        draw_one(page, run)
 
 
 def _draw_steadiness(page: Opened, run: Run) -> None:

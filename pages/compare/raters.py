@@ -45,10 +45,10 @@ def draw(compared: Compared) -> None:
         )
 
     def tested() -> Tests:
-        judges, own = [entry.judge for entry in compared.judges], compared.shown.own
+        judges, no_p = [entry.judge for entry in compared.judges], compared.shown.no_p
         tests = annotator_tests(compared.golden, board, judges, epsilon=EPSILONS[raters_are])
         return tuple(
-            test.without_claim(compared.shown.no_p) if test and compared.judge_of(row).judge_id == own else test
+            test and test.without_claim(no_p.get(compared.judge_of(row).judge_id, ""))
             for row, test in zip(board.rows, tests, strict=True)
         )
 

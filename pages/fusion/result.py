@@ -14,7 +14,7 @@ from core.errors import ConcordError
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.stack import Fusion
 from core.project_records import GoldenSummary, JudgeEntry
-from core.records import Alignment, JudgeKind
+from core.records import Alignment
 from core.report.figures import measure_name
 from core.report.figures.whiskers import leaderboard_figure
 from core.stats import NO_TEST, Difference, claim
@@ -174,11 +174,8 @@ def _height(alignment: Alignment) -> float:
 
 
 def _whiskers(fused: Fused) -> Drawing:
-    kinds = {fused.names[part.judge_id]: part.judge.kind for part in fused.parts}
-    marks: list[tuple[str, JudgeKind, Alignment]] = [(_name(fused.fusion), "fused", fused.fusion.fused)]
-    marks += [(name, kinds[name], alignment) for name, alignment in fused.fusion.parts.items()]
-    marks.sort(key=lambda mark: -_height(mark[2]))
-    return leaderboard_figure(marks, None, measure=fused.measure)
+    fusion = fused.fusion
+    return leaderboard_figure({_name(fusion): fusion.fused} | dict(fusion.parts), None, measure=fused.measure)
 
 
 def draw_keep(page: Opened, fused: Fused) -> None:

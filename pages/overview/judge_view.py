@@ -189,7 +189,7 @@ def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion, *, at_wo
             at = {"aspect": line.aspect, "golden": measured.golden_id, "run": measured.run_id}
             link_to("report", "Judge file", icon=":material/download:", section="export", **at)
             if version.state == "current":
-                at = {"aspect": line.aspect, "golden": measured.golden_id, "section": "errors", "what": "models"}
+                at = {"aspect": line.aspect, "golden": measured.golden_id, "section": "errors", "what": "probes"}
                 link_to("compare", "Try another model", icon=":material/swap_horiz:", **at)
 
 

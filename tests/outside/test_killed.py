@@ -108,7 +108,7 @@ def start_repeat(project: Project) -> dict[str, str]:
 
 
 def open_steadiness(project: Project, address: dict[str, str]) -> AppTest:
-    return project.place.screen("compare", **address, section="errors", what="steady")
+    return project.place.screen("compare", **address, section="errors", what="probes")
 
 
 def open_judges(project: Project, way: str) -> AppTest:

@@ -67,8 +67,8 @@ def test_the_table_names_its_measure_and_holds_scipys_numbers(shelf: Place) -> N
     good = shelf.store.judges.all(shelf.project_id)[0].judge.values[:72]
     assert table["Spearman, dataset"].iloc[0] == pytest.approx(spearmanr(good, shelf.labels[:72]).statistic)
     assert list(table["no score"]) == [0, 8]
-    assert table["compared with the highest"].iloc[1].startswith("worse, p")
-    assert headline(screen).startswith("good agrees best with raters")
+    assert table["compared with the best judge"].iloc[1].startswith("worse, p")
+    assert headline(screen).startswith("good agrees best")
     page_text = texts(screen)
     assert "72 of 80 labelled items; 8 left out because a judge hasn't scored them." in page_text
     assert "poor: 8 no verdict" in page_text

@@ -19,9 +19,7 @@ from tests.pages.making import Place, aligned
 from tests.pages.screen import ROOT, grids, has_button, labelled, open_screen, press, texts
 
 ASPECT = "coherence"
-STEADY = {"section": "errors", "what": "steady"}
-MODELS = {"section": "errors", "what": "models"}
-SPOILED = {"section": "errors", "what": "spoiled"}
+PROBES = {"section": "errors", "what": "probes"}
 
 
 def calibrated(store: Store, settings: Settings) -> tuple[Place, str]:
@@ -36,48 +34,34 @@ def calibrated(store: Store, settings: Settings) -> tuple[Place, str]:
     return place, run_id
 
 
-def test_the_judge_is_asked_again(store: Store, settings: Settings) -> None:
+def test_the_judge_is_asked_again_and_shown_spoiled_texts(store: Store, settings: Settings) -> None:
     place, run_id = calibrated(store, settings)
-    press(open_screen("6_compare", **place.ids, **STEADY), "Ask the judge again")
+    before = open_screen("6_compare", **place.ids, **PROBES)
+    assert "30 highly rated calibration items" in texts(before)
+    press(before, "Ask the judge again")
     assert do_here(store, settings, place.newest("repeat")) == "done"
-    found = projects.steadiness_of(store, run_id)
-    assert found is not None
-    said = steadiness_finding(found)
-    shown = texts(open_screen("6_compare", **place.ids, **STEADY))
-    assert said.headline in shown
-    assert said.detail in shown
+    press(open_screen("6_compare", **place.ids, **PROBES), "Judge spoiled texts")
+    assert do_here(store, settings, place.newest("controls")) == "done"
+    steadiness, controls = projects.steadiness_of(store, run_id), projects.controls_of(store, run_id)
+    assert steadiness is not None and controls is not None
+    said = steadiness_finding(steadiness)
+    shown = open_screen("6_compare", **place.ids, **PROBES)
+    assert said.headline in texts(shown) and controls_finding(controls).headline in texts(shown)
+    assert list(grids(shown)[-1]["pairs"]) == [control.n for control in controls]
+    assert not has_button(shown, "Judge spoiled texts"), "the same texts would show the same"
     for screen in ("0_overview", "9_report"):
         assert said.headline in texts(open_screen(screen, **place.ids)), screen
-
-
-def test_the_judge_is_shown_spoiled_texts(store: Store, settings: Settings) -> None:
-    place, run_id = calibrated(store, settings)
-    before = open_screen("6_compare", **place.ids, **SPOILED)
-    assert "30 highly rated calibration items" in texts(before)
-    press(before, "Judge spoiled texts")
-    assert do_here(store, settings, place.newest("controls")) == "done"
-    found = projects.controls_of(store, run_id)
-    assert found is not None
-    shown = open_screen("6_compare", **place.ids, **SPOILED)
-    assert controls_finding(found).headline in texts(shown)
-    (table,) = grids(shown)
-    assert list(table["pairs"]) == [control.n for control in found]
-    assert not has_button(shown, "Judge spoiled texts"), "the same texts would show the same"
 
 
 def test_other_judges_are_not_asked(store: Store, settings: Settings) -> None:
     place = Place(store, settings, load_golden(ROOT / "sample_data" / "summaries.jsonl"))
     place.add_judge("brought in", 0.6)
-    views = (STEADY, "Ask the judge again"), (SPOILED, "Judge spoiled texts"), (MODELS, "Try these models")
-    for view, label in views:
-        shown = open_screen("6_compare", **place.ids, **view)
-        assert "can't rerun other judges" in texts(shown)
-        assert not has_button(shown, label)
+    assert "can't rerun other judges" in texts(open_screen("6_compare", **place.ids, **PROBES))
 
 
 def test_another_model_is_tried_and_becomes_a_version(store: Store, settings: Settings) -> None:
     place, run_id = calibrated(store, settings)
-    empty = open_screen("6_compare", **place.ids, **MODELS)
+    empty = open_screen("6_compare", **place.ids, **PROBES)
     assert not has_button(empty, "Try these models")
     chosen = labelled(empty.multiselect, "Models to try").set_value(["offline", "hf:/etc"]).run()
     assert "Choose other models from the list" in texts(chosen) and not has_button(chosen, "Try these models")
@@ -89,7 +73,7 @@ def test_another_model_is_tried_and_becomes_a_version(store: Store, settings: Se
     assert do_here(store, settings, place.newest("switch")) == "done"
     found = projects.models_tried(store, run_id)
     assert found is not None
-    shown = open_screen("6_compare", **place.ids, **MODELS)
+    shown = open_screen("6_compare", **place.ids, **PROBES)
     assert switch_finding(found).headline in texts(shown)
     (table,) = grids(shown)
     assert list(table["model"]) == ["scripted", "offline"] and list(table["unread"]) == ["0 %", "0 %"]
@@ -97,7 +81,7 @@ def test_another_model_is_tried_and_becomes_a_version(store: Store, settings: Se
     assert do_here(store, settings, place.newest("version")) == "done"
     version = projects.judge_line(store, place.project_id, ASPECT).versions[-1]
     assert (version.number, version.made.judge_spec, version.made.parent) == (2, "offline", 1)
-    after = open_screen("6_compare", **place.ids, **MODELS, version="1")
+    after = open_screen("6_compare", **place.ids, **PROBES, version="1")
     assert not has_button(after, "Save as a version")
     form = open_screen("3_calibrate", **place.ids, section="new", judge="openai:m@http://127.0.0.1:9/v1")
     assert labelled(form.text_input, "Model").value == "m"
@@ -110,7 +94,7 @@ def test_a_model_that_reads_nothing_has_no_button(store: Store, settings: Settin
     mute = TriedModel("openai:mute", aligned(None, 0), aligned(None, 0), None, None, 1.0, None, Usage())
     request = SwitchRequest(place.project_id, place.golden_id, ASPECT, run_id, ("openai:mute",))
     place.add_run("done", request, outcome=(own, mute))
-    shown = open_screen("6_compare", **place.ids, **MODELS)
+    shown = open_screen("6_compare", **place.ids, **PROBES)
     (table,) = grids(shown)
     last = table.iloc[-1]
     assert (last["model"], last["unread"], last["95 % interval"], last["per 1,000"]) == ("mute", "100 %", "—", "—")

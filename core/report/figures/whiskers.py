@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from core.records import Alignment, Interval, JudgeKind
+from core.records import Alignment, Interval
 from core.report.figures.chart import WIDE, Axis, ends_of, snapped
 from core.report.figures.svg import (
     AMBER,
@@ -99,7 +99,7 @@ def _ground(axis: Axis, people: Alignment | None, top: float, bottom: float, tit
         yield box(axis(low), top, axis(high) - axis(low), bottom - top, PEOPLE)
         yield line((x, top), (x, bottom), AMBER, width=1.5, dash="5 3")
         middle = min(max(x, axis.start + 100), axis.end - 40)
-        yield words(f"one rater vs. the others: {people.value:.2f}", middle, top - 8, "middle")
+        yield words(f"shaded: one rater with the others ({people.value:.2f})", middle, top - 8, "middle")
     for tick, name in axis.ticks(min(7, int(axis.end - axis.start) // 50)):
         x = axis(tick)
         yield line((x, top), (x, bottom), QUIET if abs(tick) < 1e-9 else GRID)
@@ -119,12 +119,10 @@ def _row(axis: Axis, row: WhiskerRow, y: float, width: float) -> Iterator[Markup
     yield mark(axis(row.value), y, row.colour, row.shape)
 
 
-def leaderboard_figure(
-    judges: Sequence[tuple[str, JudgeKind, Alignment]], ceiling: Alignment | None, *, measure: str
-) -> Drawing:
-    """Draw every judge by name, with the agreement among raters as a band."""
-    colours = {"calibrated": TEAL, "no criteria": AMBER}
-    rows = [WhiskerRow.of(name, alignment, colours.get(kind, BLUE)) for name, kind, alignment in judges]
+def leaderboard_figure(judges: Mapping[str, Alignment], ceiling: Alignment | None, *, measure: str) -> Drawing:
+    """Draw every judge by name, highest first, with the agreement among raters as a band."""
+    rows = [WhiskerRow.of(name, alignment, BLUE) for name, alignment in judges.items()]
+    rows.sort(key=lambda row: -2.0 if row.value is None else row.value, reverse=True)
     return _whiskers("leaderboard", "Agreement of each judge, with its interval", rows, measure=measure, people=ceiling)
 
 

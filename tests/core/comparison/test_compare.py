@@ -97,3 +97,7 @@ def test_the_ceiling_is_leave_one_out_on_the_same_items(golden_of, judge_of):
         seed=5,
     )
     assert board.ceiling == by_hand
+    # the planned comparison with a rater rests on the judge's own items, whatever else is in the table
+    rival = judge_of("rival", list(ratings[1]), seen=tuple(range(8, 16)))
+    both = board_of(golden, [rival, judge], level="sample", seed=5, planned=1)
+    assert both.pool.n_common == 24 and both.rows[both.row_of(1)].people == board.rows[0].people

@@ -14,7 +14,7 @@ from core.findings import Finding
 from core.findings.agreement import board_finding, gain_finding, rater_finding
 from core.records import Alignment, Interval, Measure
 from core.stats import BesidePeople, BesideRater
-from core.stats.alignment import Difference
+from core.stats.alignment import Difference, RegressionBar
 
 ASPECT, MEASURE = "coherence", "Spearman rho, dataset level"
 
@@ -44,22 +44,25 @@ def test_under_eight_sources_no_judge_is_called_better(noisy: Any) -> None:
     few = replace(golden, items=tuple(replace(item, source_id=f"doc{k % 7}") for k, item in enumerate(golden.items)))
     said = board_finding(board_of(few, judges), MEASURE)
     assert "significantly" not in said.detail and "best" not in said.headline
-    assert any("fewer than 8 sources" in caution for caution in said.cautions)
+    assert "fewer than 8 sources" in said.detail
 
 
 def test_the_current_version_is_compared_with_the_baseline(noisy: Any) -> None:
     board = board_of(*noisy(0.5, 4.0))
     gain = board.pairwise.pair(0, 1)
-    said = board_finding(board, MEASURE, 0, "Version 2", baseline=1)
-    assert said.headline.startswith("Version 2 agrees best")
+    said = board_finding(board, MEASURE, 0, baseline=1)
+    assert said.headline.startswith("noise 0.5 agrees best")
     assert f"Compared with the baseline: {gain.value:+.2f} [" in said.detail
-    beaten = board_finding(board, MEASURE, 1, "Version 2")
-    assert "best" not in beaten.headline and "agrees with raters: " in beaten.headline
+    beaten = board_finding(board, MEASURE, 1)
+    assert beaten.headline.startswith("noise 0.5 has the highest") and "noise 4 is worse." in beaten.headline
     # after a choice on these items nothing is claimed
     withheld = board.without_p(0, "the choice may depend on them")
-    seen = board_finding(withheld, MEASURE, 0, "Version 3", baseline=1, looks=4)
-    assert "best" not in seen.headline and "used in 4 evaluations" in seen.cautions[0]
-    assert "the choice may depend on them" in seen.detail
+    seen = board_finding(withheld, MEASURE, 0, baseline=1)
+    assert "best" not in seen.headline and "the choice may depend on them" in seen.detail
+    assert "noise 4 wasn't tested against it." in board_finding(withheld, MEASURE, 1).headline
+    above = RegressionBar(replace(board.rows[0].alignment, value=0.99), 63, (difference(-0.2, None),) * 2)
+    said = board_finding(replace(board, bar=above), MEASURE)
+    assert said.headline.startswith("A plain regression has the highest agreement. noise 0.5 wasn't tested")
     assert np.isnan(withheld.pairwise.p_holm[0, 1])
     assert not np.isnan(board.pairwise.p_holm[0, 1])  # the table that was handed in stays
 
@@ -70,8 +73,7 @@ def test_a_planned_comparison_has_its_own_p_and_is_said_once(noisy: Any) -> None
     planned, own = board.with_planned(*places), board.pairwise.pair(0, 1).p
     assert planned.pairwise.p_holm[0, 1] == planned.pairwise.p_holm[1, 0] == own
     assert planned.pairwise.p_holm[0, 2] == board.pairwise.p_holm[0, 2]
-    assert planned.planned and not board.planned
-    said = board_finding(planned, MEASURE, places[0], "Version 2", baseline=places[1])
+    said = board_finding(planned, MEASURE, places[0], baseline=places[1])
     assert said.detail.count(board.rows[1].name) == 0
 
 

@@ -126,7 +126,7 @@ def test_without_held_out_nothing_is_said_of_it(versions: Versions) -> None:
 def test_the_current_version_stands_for_all_and_later_comparisons_carry_no_p(versions: Versions) -> None:
     """The first comparison on held-out items may be a test; from then on it would be one of many."""
     first = versions.shown()
-    assert (first.aside, first.no_p) == ((), "")
+    assert (first.aside, first.no_p) == ((), {first.own: ""})
     versions.make(versions.edited)
     projects.decide_version(*versions.aspect, 2, "current", decided=versions.line.decided)
     shown = versions.shown()
@@ -134,10 +134,11 @@ def test_the_current_version_stands_for_all_and_later_comparisons_carry_no_p(ver
     assert shown.version == versions.line.current
     assert (kinds[shown.own], kinds[shown.baseline], len(kinds)) == ("calibrated", "no criteria", 2)
     assert [entry.judge.run_id for entry in shown.aside] == [versions.run_id]
-    assert (shown.looks, shown.no_p) == (2, "")  # its own comparison was the first
+    assert shown.no_p == {shown.own: ""}  # its own comparison was the first
     versions.make(versions.edit("Rate how relevant it is."))
     again = versions.shown()
-    assert (again.looks, again.no_p) == (3, "")  # what was compared later takes nothing from it
+    assert again.no_p.pop(again.own) == ""  # what was compared later takes nothing from it
+    assert ["once" in reason for reason in again.no_p.values()] == [True]  # the newer version is shown, without a p
     second, third = (versions.line.get(number).newest.held_out_gain for number in (2, 3))
     assert second.p is not None
     assert third.p is None and "already compared on these items once" in third.p_reason

@@ -33,9 +33,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 GOOD, ONE = aligned(0.5, 0.4, 0.6), np.array([1.0])
 HEAT = Heat((0,), (HOSTILE,), np.array([[0.1]]), (0, HOSTILE))
 FIGURES = {
-    "leaderboard": lambda: leaderboard_figure(
-        [(HOSTILE, "imported", aligned(None, reason=HOSTILE))], GOOD, measure="m"
-    ),
+    "leaderboard": lambda: leaderboard_figure({HOSTILE: aligned(None, reason=HOSTILE)}, GOOD, measure="m"),
     "scatter": lambda: scatter_figure(ONE, ONE, scale=Scale(1, 5), of=HOSTILE, picked=0),
     "heat": lambda: heat_figure(HEAT, measure="m"),
     "candidates": lambda: figures.candidates_figure([(HOSTILE, "kept", GOOD)], None, measure="m"),

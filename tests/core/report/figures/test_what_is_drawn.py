@@ -33,7 +33,7 @@ def test_candidates_stand_at_the_length_of_their_criteria():
 
 
 def test_an_undefined_judge_is_a_dash_with_its_reason_and_no_point():
-    marks = [("a", "imported", aligned(0.6)), ("b", "imported", aligned(None, reason="all equal"))]
+    marks = {"b": aligned(None, reason="all equal"), "a": aligned(0.6)}
     drawn = Drawn(leaderboard_figure(marks, None, measure="rho"))
     assert len(drawn.all("circle")) == 1
     assert {"— all equal", "—"} <= set(drawn.texts)
