@@ -53,7 +53,9 @@ def show(page: Opened) -> None:
         words = "Only reviewers can see all raters' labels. This keeps raters from influencing each other."
         st.info(words, icon=":material/visibility_off:")
     elif page.actor.is_unnamed:
-        words = "Other raters' labels stay hidden until Concord knows that you aren't rating the same items."
+        words = (
+            "Enter your name to see other raters' labels. Concord then checks that you aren't rating the same items."
+        )
         st.info(words, icon=":material/visibility_off:")
         if st.button("Enter your name", type="primary", key=state.widget("label_name")):
             people.ask(page)

@@ -54,8 +54,8 @@ def draw(page: Opened, run: Run) -> None:
         st.warning(plain(str(error)), title="You can't run an ablation now", icon=":material/warning:")
         return
     st.caption(
-        "Measure the judge without criteria, without refinement, with only its best set of criteria, and without "
-        "each optional part of its prompt. This opens the held-out items, and Concord counts each opening."
+        "Measure variants of the judge: one without criteria, one without refinement, one with only its best set of "
+        "criteria, and one without each optional part of its prompt. This opens the held-out items once more."
     )
     forms.show_estimate(estimate)
     run_panel.draw_start(

@@ -74,7 +74,8 @@ def kept_words(page: Opened, split_from: str) -> str:
     earlier = run_panel.read_run(page, split_from)
     old = page.store.goldens.get(earlier.golden_id).name
     return (
-        f"Sources from {old} stay in the same set, so held-out sources stay held out. Concord splits only new sources."
+        f"Sources from {old} stay in the same set, so held-out sources stay held out. Concord assigns only new "
+        "sources to a set."
     )
 
 
@@ -138,7 +139,7 @@ def _draw_shown(result: Calibration) -> None:
     sampling = result.judge_state.get("sampling") or {}
     if examples := [each for each in sampling.get("examples", ()) if not each["spare"]]:
         nearest = sampling.get("nearest", 0)
-        chosen = f"; the prompt for each item shows the {nearest} most similar" if nearest else ""
+        chosen = f"; the prompt for each item shows the {nearest} most similar ones" if nearest else ""
         title = counted(len(examples), "rated example") + chosen
         with st.expander(title, icon=":material/format_list_numbered:"):
             for each in examples:

@@ -98,8 +98,8 @@ def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -
         chosen.choose_part("Statistic", "statistic", words, usual.statistic)
         words = {name: LEVEL_NAMES[name].removesuffix(" level") for name in levels}
         means = (
-            "Dataset: agreement across all items. Sample: mean agreement within each source. System: agreement "
-            "across the systems' means."
+            "Dataset: agreement across all items. Sample: agreement within each source, averaged over sources. "
+            "System: agreement between the systems' mean scores and mean labels."
         )
         chosen.choose_part("Level", "level", words, usual_name, help=means)
     judges, hidden = _choose_judges((*shown.entries, *shown.aside), shown)

@@ -113,8 +113,7 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
     columns = {
         "alignment": Column(
             digits=2,
-            help="Concord doesn't test these figures, because agreement is lower in subgroups with a narrow range of "
-            "labels.",
+            help="Agreement is lower in subgroups with a narrow range of labels, so Concord tests the errors instead.",
         ),
         "error": Column(digits=2, help="Mean error of the judge, in points on the label scale."),
         "expected error": Column(
@@ -279,4 +278,4 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
         return
     said = sureness_finding(sure)
     st.markdown(f"**{plain(said.headline)}** {plain(said.detail)}")
-    st.caption("This share covers all verdicts. It may be different for only high or only low scores.")
+    st.caption("This share covers all verdicts. Among only high or only low scores, the share may be different.")

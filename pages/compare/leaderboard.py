@@ -69,7 +69,9 @@ def draw(compared: Compared) -> None:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in row.unscored.items())
             notes.append(f"No score from {row.name}: {reasons}.")
     if compared.hidden:
-        notes.append(f"Hidden because they scored too few of the same items: “{'”, “'.join(compared.hidden)}”.")
+        notes.append(
+            f"Hidden because they share too few items with the other judges: “{'”, “'.join(compared.hidden)}”."
+        )
     st.caption(plain(" ".join(notes)))
     if not board.problem:
         charts.place(

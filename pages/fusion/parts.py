@@ -111,8 +111,8 @@ def draw_choice(choice: Choice) -> None:
             key=state.widget(f"fusion_level_{choice.key}"),
             persist_state="session",
             help=(
-                "Dataset: agreement across all items. Sample: mean agreement within each source. System: agreement "
-                "across the systems' means."
+                "Dataset: agreement across all items. Sample: agreement within each source, averaged over sources. "
+                "System: agreement between the systems' mean scores and mean labels."
             ),
         )
 
@@ -133,7 +133,9 @@ def draw_kinds(choice: Choice) -> None:
     columns = {
         "judge": Column(width=250),
         "calls per item": Column(help="Calls needed for one score. A dash means that the number is unknown."),
-        "labels seen": Column(help="Labels used to choose or fit the judge. Their sources are left out for all parts."),
+        "labels seen": Column(
+            help="Labels used to choose or fit the judge. The sources of these labels are left out for all parts."
+        ),
     }
     grid.draw(frame, columns, alt="Judges that can be fused", rows=12)
 

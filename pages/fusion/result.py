@@ -35,9 +35,7 @@ TABLE_COLUMNS = {
         "95 % interval",
         help="Computed over sources: t interval (sample level), jackknife (dataset level) or bootstrap (system level)",
     ),
-    "loss if removed": Column(
-        help="Agreement of the whole fusion minus that of a fusion without this part, tested in the same way"
-    ),
+    "loss if removed": Column(help="Agreement of the whole fusion minus that of a fusion without this part"),
     "weight": Column(digits=2, help="Change in the label, in points, for each standard deviation of this part's score"),
     "no score": Column(help="Labelled items without a score, which never count as 0"),
 }
@@ -117,7 +115,7 @@ def _draw_notes(fused: Fused) -> None:
     """Draw the statistic of the finding, its n and interval, and the parts left out."""
     shown, ends, against = fused.fusion, fused.fusion.fused.interval, fused.fusion.against_best
     system = fused.settings.level == "system"
-    over = f"{shown.fused.n} systems, over their" if system else f"{len(shown.report):,}"
+    over = f"{shown.fused.n} systems with {len(shown.report):,}" if system else f"{len(shown.report):,}"
     words = [
         f"{fused.measure}, n = {over} items whose labels weren't used to fit any part or weight. The weights were "
         f"fitted on {len(shown.fit):,} items from other sources, where the best part was {shown.best_part}."
@@ -182,7 +180,9 @@ def draw_keep(page: Opened, fused: Fused) -> None:
     """Draw the button that saves the fusion as a judge."""
     shown = fused.fusion
     with st.popover("Save as a judge", icon=":material/bookmark_add:", key=state.closing("fusion_keep")):
-        st.markdown("Once saved, you can compare the fusion with other judges, and download it to score other items.")
+        st.markdown(
+            "Once the fusion is saved, you can compare it with other judges, or download it to score other items."
+        )
         name = st.text_input(
             "Name", value=shown.judge.name, max_chars=120, key=state.widget(f"fusion_name_{shown.method}")
         )

@@ -19,7 +19,7 @@ from pages.ui.screens import plain
 
 COMBINE_WORDS: dict[Combine, str] = {
     "fill": "Keep all existing labels, and use new labels only to fill gaps",
-    "replace": "Replace existing labels that have a new label or decision",
+    "replace": "Replace an item's label if it has a new label or decision",
 }
 
 
@@ -29,8 +29,8 @@ def draw(store: Store, passed: LabelPass) -> None:
     if seen.queue:
         finding(f"{counted(len(seen.queue), 'item')} to decide")
         st.caption(
-            "Raters differ on these items by more than one step (or a tenth of a scale without steps), or someone "
-            "marked the label as wrong in triage."
+            "Raters differ on these items by more than one step (a tenth of the range if the scale has no steps), or "
+            "someone marked the label as wrong in triage."
         )
         _draw_one(store, passed, seen)
     elif seen.decided:

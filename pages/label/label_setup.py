@@ -179,7 +179,7 @@ def _begin(page: Opened, golden_id: str, name: str, plan: LabelPlan, items: int)
         state.leave_notice(f"The pass didn't start: {error}", good=False)
         return
     drafts.done(page, _instructions(page))
-    where = "" if plan.n_raters == 1 else " To get the address for raters, open Progress."
+    where = "" if plan.n_raters == 1 else " To get the link for raters, open Progress."
     state.leave_notice(f"{' '.join(visible_name(name).split())} has begun.{where}", good=True)
     state.put_in_url(labelling=pass_id, golden=None, order=None)
     st.session_state[state.LABEL_VIEW] = "Label"

@@ -34,7 +34,7 @@ def link_to_decide(page: Opened, known: Triage) -> None:
     """Draw a link to the screen where raters correct a wrong label."""
     passes = projects.list_passes(page.store, page.project.project_id, known.golden_id)
     where = {"labelling": passes[0].pass_id} if passes else {"golden": known.golden_id}
-    words = "Decide the label in Label" if passes else "Start a labelling pass to let raters decide"
+    words = "Decide the label on the Label screen" if passes else "Start a labelling pass to let raters decide"
     link_to("label", words, icon=":material/balance:", **where)
 
 

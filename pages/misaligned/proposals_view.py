@@ -23,7 +23,7 @@ from pages.ui.run_panel import BadgeColour
 from pages.ui.screens import plain
 
 STATE_COLOURS: dict[ProposalState, BadgeColour] = {"open": "gray", "accepted": "green", "rejected": "red"}
-CHANGED_HELP = "Number of calibration items, compared with the parent criteria"
+CHANGED_HELP = "Number of calibration items that changed from the parent criteria to the proposal"
 COLUMNS = {
     "proposal": Column(width=220),
     "inner fold": Column(
@@ -162,7 +162,7 @@ def _draw_decision(selection: Selection, proposal: ListedProposal) -> None:
                 st.text(f"by {made.actor or 'somebody'}, {tables.when(made.at)}: {made.reason}")
         if made is None:
             about = {"golden": selection.run.golden_id, "aspect": selection.run.aspect}
-            link_to("criteria", "Decide in the review", icon=":material/groups:", section="review", **about)
+            link_to("criteria", "Decide in Review", icon=":material/groups:", section="review", **about)
         elif made.verdict == "accepted":
             entry = page.store.criteria.get(page.project.project_id, proposal.criteria.criteria_id)
             link_to("criteria", "Open in Criteria", icon=":material/rule:", criteria=entry.criteria_id)

@@ -119,7 +119,9 @@ def _draw_form(selection: Selection) -> None:
         )
         numbers = setting_form.draw(RoundSettings, {"trials": "Trials"}, prefix="round_")
         if not parents or not sizes:
-            st.warning("Choose at least one set of criteria to refine and one number of items.", icon=":material/edit:")
+            st.warning(
+                "Choose at least one set of criteria to refine, and a number of items to show.", icon=":material/edit:"
+            )
             return
         settings = RoundSettings(sizes=tuple(sorted(sizes)), **numbers)
         request = RoundRequest(*selection.about, selection.calibration_id, tuple(parents), items, settings)

@@ -30,13 +30,13 @@ OWN = "own"
 HYPOTHESIS, TEMPLATE = "the text alone", "in a prompt"
 COMPARED = "the text and its distance from the source"
 METHOD_HELP = (
-    "Ridge learns from all labels outside the test set and averages the 20 best cells in cross-validation. It "
-    "agrees best with raters on most data. The other two methods follow the paper and use one cell and a few pairs "
-    "of good and bad texts."
+    "A cell is one token at one layer of the model. Ridge learns from all labels outside the test set, and averages "
+    "the 20 cells that do best in cross-validation. It agrees best with raters on most data. The other two methods "
+    "follow the paper: they use one cell, and a few pairs of good and bad texts."
 )
 TEXT_HELP = (
-    "MiniLM agrees best with raters if it also reads the source and context separately. Their distances from the "
-    "text provide more cells."
+    "MiniLM agrees best with raters if it also reads the source and context separately. RepEval then also learns "
+    "from their distances to the text."
 )
 SLOW, FAST = 1_000, 6_000  # tokens per second with MiniLM on two CPU cores, busy and idle
 TOKENS_A_WORD = 1.4
@@ -118,8 +118,8 @@ def _split(page: Opened, request: RepEvalRequest) -> str:
         format_func=lambda run_id: words[run_id],
         key=widget(f"repeval_split_{request.golden_id[-12:]}_{request.aspect}"),
         help=(
-            "If you reuse a calibration's split, Concord tests RepEval on that judge's held-out items and trains it "
-            "only on the others."
+            "If you reuse a calibration's split, Concord tests RepEval on the calibration's held-out items, and "
+            "trains it only on the other items."
         ),
     )
     return chosen

@@ -215,12 +215,12 @@ def test_who_costs_the_others_their_items_is_hidden_until_it_is_put_in(shelf: Pl
     screen = open_screen(SCREEN, **shelf.ids)
     assert list(judges_in(screen)["judge"]) == ["good"]
     assert "80 of 80 labelled items" in texts(screen)
-    assert "Hidden because they scored too few of the same items: “pilot”, “calibrated one”." in texts(screen)
+    assert "Hidden because they share too few items with the other judges: “pilot”, “calibrated one”." in texts(screen)
     screen.multiselect[0].set_value([pilot]).run()
     assert set(judges_in(screen)["judge"]) == {"good", "calibrated one"}
     assert "20 of 80 labelled items" in texts(screen)
     screen.multiselect[0].set_value([fitted]).run()
-    assert "of the same items: “calibrated one”." in texts(screen)
+    assert "items with the other judges: “calibrated one”." in texts(screen)
     screen.multiselect[0].set_value([]).run()
     assert "Hidden" not in texts(screen)
     assert headline(screen) == "There is nothing to compare yet."

@@ -534,7 +534,7 @@ def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_
     assert "You haven't decided 1 item yet" in texts(screen)
     assert screen.radio[0].options == [
         "Keep all existing labels, and use new labels only to fill gaps",
-        "Replace existing labels that have a new label or decision",
+        "Replace an item's label if it has a new label or decision",
     ]
     press(screen, "Freeze these labels")  # keeps them, which is the usual choice
     assert "no new labels to freeze" in texts(screen)
