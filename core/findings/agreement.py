@@ -39,6 +39,10 @@ STANDING_WORDS: dict[Standing, str] = {
 }
 
 
+COARSE = 0.2
+"""With a wider half interval, labels aren't called enough."""
+
+
 def board_finding(
     board: Leaderboard, measure: str, place: int | None = None, *, baseline: int | None = None
 ) -> Finding:
@@ -260,10 +264,12 @@ def rate_words(share: Rate) -> str:
 def label_planning_words(plan: LabelPlanning) -> str:
     """Say in two sentences what the planned number of labels can show."""
     half = (plan.interval.high - plan.interval.low) / 2
-    seen = "no later fall" if plan.fall is None else f"a later fall of {plan.fall:.2f} or more"
-    least = LABELS_ENOUGH_FOR[0][0]
-    good = f"Enough for {plan.enough[-1]}" if plan.enough else f"Too few labels: the minimum is {least}"
+    good = f"Enough for {plan.enough[-1]}. " if plan.enough and half <= COARSE else ""
+    if not plan.enough:
+        good = f"Too few labels: the minimum is {LABELS_ENOUGH_FOR[0][0]}. "
+    seen = "too few" if plan.fall is None else "enough"
+    fall = "" if plan.fall is None else f" of {plan.fall:.2f} or more"
     return (
-        f"{good}. With {counted(plan.n_items, 'labelled item')} from {counted(plan.n_sources, 'source')}, agreement of "
-        f"about {plan.value:.2f} could be measured to ± {half:.2f} and {seen} could be detected ({plan.basis})."
+        f"{good}{counted(plan.n_items, 'label')} from {counted(plan.n_sources, 'source')} measure agreement to about "
+        f"±{half:.2f}, {seen} to detect a later drop{fall} ({plan.basis})."
     )

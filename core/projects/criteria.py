@@ -187,10 +187,11 @@ class PairedDifference:
     interval: Interval | None
     p: float | None
     n: int
+    p_reason: str = ""
 
     @classmethod
     def of(cls, difference: Difference) -> PairedDifference:
-        return cls(difference.value, difference.interval, difference.p, difference.n)
+        return cls(difference.value, difference.interval, difference.p, difference.n, difference.p_reason)
 
 
 # ── score an edit ──────────────────────────────────────────────────────────────────────────────────────────────

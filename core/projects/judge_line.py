@@ -325,7 +325,8 @@ def compared_before(
     numbers += [entry.number for entry in measured if entry.held_out_gain is not None]
     n = sum(before is None or number < before for number in numbers)
     often = "once" if n == 1 else f"{n} times"
-    return f"judges were already compared on these items {often}, so the choice may depend on them" if n else ""
+    why = f"judges were already compared on these items {often}, so the choice may depend on them"
+    return f"{why}; measure on new labels" if n else ""
 
 
 def used_before(line: JudgeLine, run: Run, accesses: Sequence[HeldOutAccess]) -> str:

@@ -40,7 +40,7 @@ from core.stats.correlation import (
     pearson,
     spearman,
 )
-from core.stats.intervals import ALPHA, LEAST_SOURCES, NO_TEST, TOO_FEW, claim
+from core.stats.intervals import ALPHA, LEAST_SOURCES, TOO_FEW, claim
 from core.stats.on_scale import (
     AbsoluteErrors,
     AgreementReport,

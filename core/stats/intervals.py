@@ -73,11 +73,8 @@ SHORT_BELOW = 25
 MARGIN = 0.05
 """A judge agrees as well as a rater if the low end of the interval is less than this below the rater."""
 
-NO_TEST = f"no test: it needs at least {LEAST_SOURCES} sources, with a difference in at least {LEAST_DIFFERING} of them"
-TOO_FEW = f"with fewer than {LEAST_SOURCES} sources, a test isn't reliable"
-TOO_ALIKE = f"the two differ in fewer than {LEAST_DIFFERING} sources"
-UNVARYING = "leaving out any source doesn't change it, so its uncertainty is unknown"
-UNKNOWN = "it's based on too few items or a single source, so its uncertainty is unknown"
+TOO_FEW = f"there are fewer than {LEAST_SOURCES} sources; label items from more sources"
+TOO_ALIKE = f"the two differ in fewer than {LEAST_DIFFERING} sources; label items from more sources"
 ONLY_SOURCE = "all items share one source; label items from at least 8 sources"
 CARRIED = "the value depends on a single source; label items from more sources"
 SAME_WITHOUT_ANY = "leaving out any source doesn't change the value; label items from more sources"
@@ -195,7 +192,7 @@ class StandardErrors:
         if not on_fisher:
             error = length(self.plain[:, i] - self.plain[:, j])
         if np.isnan(error) or (error <= ROUNDING < abs(gap)):
-            return None, None, few or (UNKNOWN if np.isnan(error) else UNVARYING)
+            return None, None, few or (CARRIED if np.isnan(error) else SAME_WITHOUT_ANY)
         method, freedom = self._method(n_sources, on_fisher), self._freedom(n_sources)
         if error <= ROUNDING:
             return Interval(0.0, 0.0, CONFIDENCE, method, n_sources), None if few else 1.0, few

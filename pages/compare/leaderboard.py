@@ -13,7 +13,7 @@ from core.comparison import Leaderboard
 from core.findings.agreement import STANDING_WORDS
 from core.records import Alignment
 from core.report.figures.whiskers import leaderboard_figure
-from core.stats import ALPHA, LEAST_SOURCES, NO_TEST, TOO_FEW, PairwiseComparison, claim
+from core.stats import ALPHA, LEAST_SOURCES, TOO_FEW, PairwiseComparison, claim
 from core.stats.alignment import Difference
 from core.stats.intervals import HALF_ALPHA
 from core.wording import change_figures, matching, p_figure
@@ -164,7 +164,7 @@ def _draw_pairs(board: Leaderboard, pairwise: PairwiseComparison) -> None:
     rows = []
     for i, j in combinations(range(len(board.rows)), 2):
         pair, p = pairwise.pair(i, j), float(pairwise.p_holm[i, j])
-        tested = pair.p_reason or NO_TEST if np.isnan(p) else p_figure(p)
+        tested = pair.p_reason if np.isnan(p) else p_figure(p)
         rows.append(
             {
                 "judge": board.rows[i].name,

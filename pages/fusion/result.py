@@ -17,7 +17,7 @@ from core.project_records import GoldenSummary, JudgeEntry
 from core.records import Alignment
 from core.report.figures import measure_name
 from core.report.figures.whiskers import leaderboard_figure
-from core.stats import NO_TEST, Difference, claim
+from core.stats import Difference, claim
 from core.wording import capital, difference_figures, number
 from pages.fusion.parts import METHOD_WORDS, Choice, names_of
 from pages.ui import charts, grid, people, state, tables
@@ -123,8 +123,7 @@ def _draw_notes(fused: Fused) -> None:
     if shown.fused.value is None:
         words.insert(0, f"{capital(shown.fused.reason or 'too few items')}.")
     elif against is not None and against.value is not None:
-        untested = f" ({against.p_reason or NO_TEST})" if against.p is None else ""
-        words.append(f"Fusion minus the best part: {difference_words(against)}{untested}.")
+        words.append(f"Fusion minus the best part: {difference_words(against)}.")
     if system and ends:
         words.append(f"The interval applies only to these systems (method: {ends.method}).")
     words += shown.notes
@@ -164,7 +163,7 @@ def difference_words(difference: Difference | None) -> str:
     """Return a difference as text, for example `+0.062 [+0.020, +0.100], p = 0.004`; "—" if undefined."""
     if difference is None or difference.value is None:
         return tables.DASH
-    return difference_figures(difference.value, difference.interval, difference.p)
+    return difference_figures(difference.value, difference.interval, difference.p, difference.p_reason)
 
 
 def _height(alignment: Alignment) -> float:

@@ -11,7 +11,7 @@ from core import projects
 from core.projects.criteria import PairedDifference, RoundRequest
 from core.projects.review import ListedProposal, ProposalState
 from core.projects.start_and_resume import RunDetail
-from core.stats import NO_TEST, claim
+from core.stats import claim
 from core.word_diff import word_diff
 from core.wording import change_figures, counted, difference_figures
 from pages.criteria import criteria_judge
@@ -96,7 +96,7 @@ def _interval(difference: PairedDifference) -> str:
 
 def _difference_words(difference: PairedDifference) -> str:
     """Say whether the difference is significant on these items, with its figures."""
-    figures = difference_figures(difference.value, difference.interval, difference.p)
+    figures = difference_figures(difference.value, difference.interval, difference.p, difference.p_reason)
     words = f"{figures}, n = {difference.n:,}"
     return {
         "undefined": "Concord can't compute the difference on these items.",
@@ -133,8 +133,10 @@ def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal, na
     with right:
         differences = (proposal.inner, proposal.calibration)
         claims = {claim(each.value, each.interval, each.p) for each in differences}
-        verdict: tuple[str, BadgeColour] = (NO_TEST if "untested" in claims else "no significant difference", "gray")
-        if claims == {"higher"}:
+        verdict: tuple[str, BadgeColour] = ("no significant difference", "gray")
+        if "untested" in claims:
+            verdict = ("not tested", "gray")
+        elif claims == {"higher"}:
             verdict = ("significantly higher on both", "green")
         elif claims == {"lower"}:
             verdict = ("significantly lower on both", "red")

@@ -16,6 +16,7 @@ from core.projects.criteria import PairedDifference, RoundRequest
 from core.projects.misaligned_items import TriageRequest
 from core.projects.review import ListedProposal
 from core.records import Criteria, Interval
+from core.stats import TOO_FEW
 from core.wording import change_figures
 from pages.ui import tables
 from tests.pages.screen import frame_with, open_screen, press, texts
@@ -128,7 +129,7 @@ def test_proposals_stand_beside_their_parents(real: Any, opened: Open, round_id:
     ("value", "half_width", "p", "words"),
     [
         (0.046, 0.25, 0.819, "no significant difference"),
-        (0.046, 0.25, None, "no test: it needs at least 8 sources, with a difference in at least 6 of them"),
+        (0.046, 0.25, None, "no p (there are fewer than 8 sources; label items from more sources)"),
         (0.2, 0.1, 0.001, "significantly higher on both"),
     ],
 )
@@ -142,7 +143,7 @@ def test_a_proposal_is_called_higher_by_its_tests_alone(
     p: float | None,
     words: str,
 ) -> None:
-    tested = PairedDifference(value, Interval(value - half_width, value + half_width), p, 24)
+    tested = PairedDifference(value, Interval(value - half_width, value + half_width), p, 24, TOO_FEW)
     shown = [replace(proposals(real, round_id)[0], inner=tested, calibration=tested)]
     monkeypatch.setattr(projects, "list_proposals", lambda *_: shown)
     page_text = texts(opened(round=round_id))

@@ -12,11 +12,11 @@ from core.stats import intervals as under_test
 from core.stats.alignment import measured
 from core.stats.correlation import level_values, paired
 from core.stats.intervals import (
+    CARRIED,
     RESAMPLES,
+    SAME_WITHOUT_ANY,
     TOO_ALIKE,
     TOO_FEW,
-    UNKNOWN,
-    UNVARYING,
     draw_counts,
     leave_outs,
     resampled_values,
@@ -138,11 +138,11 @@ def test_a_value_that_hangs_on_one_source_or_does_not_vary_has_no_interval():
     labels = np.where(np.arange(20) == 0, 1.0, 0.0)
     interval = spread(np.random.default_rng(5).normal(size=(2, 20)), labels, sources)
     assert interval.interval(0)[0] is None
-    assert interval.difference(0, 1) == (None, None, UNKNOWN)
+    assert interval.difference(0, 1) == (None, None, CARRIED)
     labels, sources = np.tile(np.arange(5.0), 10), np.repeat(np.arange(10), 5)
     perfect = spread(np.stack([labels, -labels, labels * 2]), labels, sources, "spearman")
     assert perfect.interval(0)[0] is None
-    assert perfect.difference(0, 1) == (None, None, UNVARYING)
+    assert perfect.difference(0, 1) == (None, None, SAME_WITHOUT_ANY)
     same, p, _ = perfect.difference(0, 2)  # equal rankings: no difference, whatever the sources
     assert (same.low, same.high, p) == (0.0, 0.0, 1.0)
 
