@@ -55,7 +55,6 @@ def show(page: Opened) -> None:
             (rounds_view.draw if section == ROUNDS else misaligned_list.draw_list)(selection)
     except ConcordError as error:
         stop_with("Concord can't show misaligned items.", str(error))
-    misaligned_selection.draw_accesses(selection)
 
 
 show(open_page("misaligned"))

@@ -68,7 +68,7 @@ def draw_list(selection: Selection) -> None:
         {
             "text": [texts[item_id] for item_id in ids],
             "the judge is": [f"{misaligned_filters.MARKS[item.side]} {tables.gap_words(item)}" for item in shown],
-            "gap (SD)": pd.Series([item.gap for item in shown], dtype="float64"),
+            "gap (SD)": pd.Series([item.gap for item in shown], dtype="float64").abs(),
             "raters": [item.label for item in shown],
             "judge": pd.Series([item.score for item in shown], dtype="float64"),
             "triage": [misaligned_filters.triage_words(triage.get(item_id)) for item_id in ids],
@@ -77,7 +77,7 @@ def draw_list(selection: Selection) -> None:
         }
     )
     number = st.column_config.NumberColumn(format="%.2f", width="small")
-    gap_help = "Standardised score minus standardised label. A positive value means that the judge is too lenient."
+    gap_help = "Distance between the standardised score and the standardised label."
     st.dataframe(
         frame,
         key=table_key(ids),
@@ -86,7 +86,8 @@ def draw_list(selection: Selection) -> None:
         hide_index=True,
         column_config={
             "text": st.column_config.TextColumn(width="large"),
-            "gap (SD)": st.column_config.NumberColumn(format="%+.2f", width="small", help=gap_help),
+            "gap (SD)": st.column_config.NumberColumn(format="%.2f", width="small", help=gap_help),
+            "item": None,
             "raters": number,
             "judge": number,
             "triage": st.column_config.TextColumn(width=140),

@@ -12,8 +12,8 @@ from core import projects
 from core.errors import NotFoundError
 from core.project_records import WITH_RESULT, CriteriaEntry, Run
 from core.projects.labelling import Triage
-from core.projects.misaligned_items import ScoredItems
-from core.wording import counted, number
+from core.projects.misaligned_items import MISALIGNED_FROM, ScoredItems
+from core.wording import number
 from pages.ui import run_panel, state, tables
 from pages.ui.chosen import choose_in_url, distinct
 from pages.ui.page import Opened, finding, link_to
@@ -31,7 +31,7 @@ class Selection:
     """Criteria as scored by a run, the calibration that the run belongs to, and the triage of its items.
 
     `scored` are the calibration items, largest gap first. `changes` maps items to how they changed since the parent;
-    None if the run didn't score the parent.
+    None if the run didn't score the parent. `judge` is the version that uses these criteria, in words.
     """
 
     page: Opened
@@ -41,6 +41,7 @@ class Selection:
     scored: ScoredItems
     triage: Mapping[str, Triage]
     changes: Mapping[str, str] | None
+    judge: str
 
     @property
     def about(self) -> tuple[str, str, str]:
@@ -107,6 +108,7 @@ def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
         _kept_scores(run.run_id, criteria.criteria_id, page),
         projects.list_triage(page.store, page.project.project_id, run.golden_id, run.aspect),
         _changes_since(run.run_id, criteria.criteria_id, criteria.parents, page),
+        version.name.capitalize() if version is not None and criteria.criteria_id in followed else "The judge",
     )
 
 
@@ -176,6 +178,7 @@ def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
     if n:
         found = [triage[item.item_id] for item in scored.misaligned if item.item_id in triage]
         facts = [
+            f"Calibration items, at least {MISALIGNED_FROM:g} SD apart",
             f"▲ {scored.counts['too lenient']} too lenient",
             f"▼ {scored.counts['too strict']} too strict",
             f"{sum(bool(known.verdict) for known in found)} of {n} triaged",
@@ -185,15 +188,7 @@ def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
         facts.append(f"{scored.counts['unread']} unreadable")
     with place.container(gap="xsmall"):
         if n:
-            finding(f"The judge and raters disagree on {n} of {len(scored):,} items")
+            finding(f"{selection.judge} and raters disagree on {n} of {len(scored):,} items")
         else:
-            finding(f"The judge and raters agree on all {len(scored):,} calibration items")
+            finding(f"{selection.judge} and raters agree on all {len(scored):,} calibration items")
         st.caption(" · ".join(facts))
-
-
-def draw_accesses(selection: Selection) -> None:
-    """Say that held-out items are not shown, and how often their results were viewed."""
-    accesses = projects.list_held_out_accesses(selection.page.store, *selection.about)
-    st.caption(
-        f"This screen shows only calibration items. The held-out set has been opened {counted(len(accesses), 'time')}."
-    )

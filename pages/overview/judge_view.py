@@ -14,7 +14,7 @@ from core.report.figures import describe, measure_name
 from core.report.report_facts import Report
 from core.stats import claim
 from core.word_diff import word_diff
-from core.wording import VERSION_ORIGINS, VERSION_STATES, counted, difference_figures, number
+from core.wording import VERSION_ORIGINS, VERSION_STATES, difference_figures, number
 from pages.ui import diff_view, people, run_panel, state, tables
 from pages.ui.cached import cached
 from pages.ui.page import Opened, link_to
@@ -85,21 +85,19 @@ def measured_on(version: JudgeVersion) -> str:
     return f"{measure_name(aligned.statistic, aligned.level)}, {where}, n = {aligned.n:,}{unread}{sure}"
 
 
-def gain_of(page: Opened, version: JudgeVersion) -> Finding | None:
+def gain_of(version: JudgeVersion) -> Finding | None:
     """Return a version's gain over the version it was compared with, or None."""
     measured = version.newest
     if measured is None or not measured.beside:
         return None
-    gain, where, seen = measured.gain, "calibration items (optimistic)", ""
+    gain, where = measured.gain, "calibration items (optimistic)"
     if measured.held_out_gain is not None:
         gain, where = measured.held_out_gain, "held-out items"
-        looks = projects.list_held_out_accesses(page.store, page.project.project_id, measured.golden_id, version.aspect)
-        seen = f" The held-out items were used in {counted(len(looks), 'evaluation')}."
     if gain is None or gain.value is None:
         return Finding(f"Concord can't compute the difference from version {measured.beside}.", "")
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     says = CLAIMS[claim(gain.value, gain.interval, gain.p)]
-    return Finding(f"{says} version {measured.beside}.", f"{figures}, {gain.n:,} {where}.{seen}")
+    return Finding(f"{says} version {measured.beside}.", f"{figures}, {gain.n:,} {where}.")
 
 
 def _draw_head(version: JudgeVersion, *, large: bool) -> None:
@@ -127,7 +125,7 @@ def draw_version(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
             _draw_head(version, large=True)
         if run is not None and run.status != "done":
             run_panel.follow_run(page, run.run_id, every=SOON)
-        if (gain := gain_of(page, version)) is not None:
+        if (gain := gain_of(version)) is not None:
             st.markdown(plain(gain.headline))
             st.caption(plain(gain.detail))
         _draw_buttons(page, line, version, at_work=run is not None and not run.finished)
@@ -257,7 +255,7 @@ def draw_history(page: Opened, line: JudgeLine) -> None:
             if (measured := version.newest) is not None:
                 side, aligned = measured.evidence
                 st.markdown(plain(f"{describe(aligned)} ({side}, n = {aligned.n:,})"))
-                if (gain := gain_of(page, version)) is not None:
+                if (gain := gain_of(version)) is not None:
                     st.caption(plain(f"{gain.headline} {gain.detail}"))
             for decision in version.decisions:
                 why = f": “{decision.reason}”" if decision.reason else ""

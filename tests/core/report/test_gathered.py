@@ -75,5 +75,3 @@ def test_after_a_comparison_on_held_out_a_gain_carries_no_p(world, report):
     changed = replace(report, seen_before=used_before(line, report.run, [early]), openings=(early, late))
     assert changed.gain.p is None
     assert "no p (judges were already compared on these items once" in gained(changed).detail
-    assert "used in 2 evaluations" in gained(changed).detail
-    assert "used in 1 evaluation." in gained(report).detail
