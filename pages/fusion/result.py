@@ -126,6 +126,8 @@ def _draw_notes(fused: Fused) -> None:
         words.append(f"Fusion minus the best part: {difference_words(against)}.")
     if system and ends:
         words.append(f"The interval applies only to these systems (method: {ends.method}).")
+    untested = {minus.p_reason for _, minus in shown.without.values() if minus.p is None}
+    words += [f"Rows without a p: {reason}." for reason in untested if reason]
     words += shown.notes
     words += [f"{name} was left out: {why}." for name, why in shown.left_out.items()]
     st.caption(plain(" ".join(words)))
@@ -134,7 +136,8 @@ def _draw_notes(fused: Fused) -> None:
 def table_frame(fused: Fused) -> pd.DataFrame:
     """Return a table of the fusion and its parts, highest agreement first."""
     shown = fused.fusion
-    lost = {name: difference_words(minus) for name, (_, minus) in shown.without.items()}
+    # the notes give the reason for a missing p once
+    lost = {name: difference_words(minus).partition(", no p")[0] for name, (_, minus) in shown.without.items()}
     weights = dict(shown.weights) if shown.method != "average" else {}
     parts = sorted(shown.parts.items(), key=lambda pair: -_height(pair[1]))
     names, alignments = [_name(shown), *(name for name, _ in parts)], [shown.fused, *(each for _, each in parts)]

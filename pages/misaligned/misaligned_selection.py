@@ -13,7 +13,7 @@ from core.errors import NotFoundError
 from core.project_records import WITH_RESULT, CriteriaEntry, Run
 from core.projects.labelling import Triage
 from core.projects.misaligned_items import MISALIGNED_FROM, ScoredItems
-from core.wording import number
+from core.wording import counted, number
 from pages.ui import run_panel, state, tables
 from pages.ui.chosen import choose_in_url, distinct
 from pages.ui.page import Opened, finding, link_to
@@ -178,7 +178,7 @@ def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
     if n:
         found = [triage[item.item_id] for item in scored.misaligned if item.item_id in triage]
         facts = [
-            f"Calibration items, at least {MISALIGNED_FROM:g} SD apart",
+            f"Of {len(scored):,} calibration items, at least {MISALIGNED_FROM:g} SD apart",
             f"▲ {scored.counts['too lenient']} too lenient",
             f"▼ {scored.counts['too strict']} too strict",
             f"{sum(bool(known.verdict) for known in found)} of {n} triaged",
@@ -188,7 +188,7 @@ def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
         facts.append(f"{scored.counts['unread']} unreadable")
     with place.container(gap="xsmall"):
         if n:
-            finding(f"{selection.judge} and raters disagree on {n} of {len(scored):,} items")
+            finding(f"{selection.judge} and raters disagree on {counted(n, 'item')}")
         else:
             finding(f"{selection.judge} and raters agree on all {len(scored):,} calibration items")
         st.caption(" · ".join(facts))

@@ -71,7 +71,7 @@ def test_the_largest_gaps_of_the_best_criteria_come_first(
     assert opened().query_params["item"] == wrong[0].item_id
     lenient = sum(score.gap > 0 for score in wrong)
     n = len(wrong)
-    assert bare(screen.header[0].value).endswith(f" and raters disagree on {n} of {len(scored)} items")
+    assert bare(screen.header[0].value).endswith(f" and raters disagree on {n} items")
     facts = f"▲ {lenient} too lenient · ▼ {n - lenient} too strict · 0 of {n} triaged · 0 picked"
     assert facts in bare(texts(screen))
 
