@@ -83,8 +83,8 @@ def board_finding(
         figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
         details.append(f"Compared with the baseline: {figures}.")
     if untested := [k for k, gap in gaps.items() if gap.p is None]:
-        reason = gaps[untested[0]].p_reason or "no test"
-        details.append(f"Not tested against {in_short([board.rows[k].name for k in untested])}: {reason}.")
+        names = in_short([board.rows[k].name for k in untested])
+        details.append(f"Not tested against {names}: {gaps[untested[0]].p_reason}.")
 
     at_systems = board.measure.level == "system"
     cautions = (

@@ -104,7 +104,7 @@ def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame
 
     def comparison(gap: Difference, shown: str, limit: float = ALPHA) -> str:
         if shown in ("undefined", "untested"):
-            return tables.DASH if gap.value is None else f"{change_figures(gap.value, gap.interval)}, no p-value"
+            return tables.DASH if gap.value is None else f"{change_figures(gap.value, gap.interval)}, not tested"
         return f"{CLAIMS.get(shown, 'no clear difference')}, {p_figure(gap.p, limit=limit)}"
 
     rows: list[dict[str, Any]] = []

@@ -117,8 +117,6 @@ def test_proposals_stand_beside_their_parents(real: Any, opened: Open, round_id:
     page_text = texts(screen)
     first = listed[0]
     assert f"Inner fold: {change_figures(first.inner.value, None)}" in page_text
-    assert f"n = {first.inner.n}" in page_text
-    assert "Of the 3 picked items" in page_text
     aligned, misaligned = shown["now aligned"].iloc[0], shown["now misaligned"].iloc[0]
     assert f"calibration items: {aligned} now aligned, {misaligned} now misaligned." in page_text
     added = set(first.criteria.text.split()) - set(first.parent.text.split())
@@ -148,7 +146,6 @@ def test_a_proposal_is_called_higher_by_its_tests_alone(
     monkeypatch.setattr(projects, "list_proposals", lambda *_: shown)
     page_text = texts(opened(round=round_id))
     assert words in page_text
-    assert ("higher on both" in page_text) == words.endswith("higher on both")
 
 
 def test_a_decision_is_shown_and_made_in_the_review(real: Any, opened: Open, round_id: str) -> None:

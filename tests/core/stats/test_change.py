@@ -137,8 +137,8 @@ def test_what_labels_are_enough_for():
     assert plan_labels(900, 15).enough == ()
     assert "Too few labels: the minimum" in label_planning_words(plan_labels(10, 10))
     assert plan_labels(4, 2).fall is None
-    unsure = Alignment("spearman", "dataset", 0.5, 60, interval=Interval(0.0, 0.8, n_sources=20))
-    assert "Enough" not in label_planning_words(plan_labels(60, 20, 3, measured=unsure))
+    wide = Alignment("spearman", "dataset", 0.5, 60, interval=Interval(0, 0.8))
+    assert "Enough" not in label_planning_words(plan_labels(60, measured=wide))
 
 
 def test_more_raters_raise_the_alignment_as_spearman_and_brown_say():
