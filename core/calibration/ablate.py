@@ -128,12 +128,11 @@ class Ablation:
     @property
     def opening(self) -> str:
         """A sentence on how this table used the held-out items."""
-        names = ", ".join(row.key for row in self.rows if row.first_look)
-        if not names:
+        if not any(row.first_look for row in self.rows):
             return f"All rows had already been measured on the {self.n_held_out:,} held-out items."
         return (
-            f"The table used the {self.n_held_out:,} held-out items. These rows were measured on them for the first "
-            f"time: {names}. If you choose a row by these figures, its held-out figure becomes optimistic."
+            f"This ablation used the {self.n_held_out:,} held-out items. If you choose a row by this table, its "
+            "held-out figure is optimistic."
         )
 
     def as_json(self, out: str = "") -> dict[str, Any]:

@@ -114,8 +114,8 @@ def appendix_page(report: Report) -> str:
 
 
 def sides_plot(report: Report) -> Drawing:
-    """Draw calibration (hollow) next to held-out (filled) for the judge, its best single criteria, and the baseline."""
-    sides = report.sides
+    """Draw the held-out agreement of the judge, its best single criteria, and the baseline."""
+    sides = {name: sides.held_out for name, sides in report.sides.items()}
     if len(report.calibration.chosen) < 2:
         del sides["best single criteria"]
     return sides_figure(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pandas as pd
 import streamlit as st
 
@@ -14,7 +12,7 @@ from core.project_records import Run
 from core.projects.method_runs import AblationRequest
 from core.report.figures import describe, measure_name
 from core.stats import claim
-from core.wording import counted, signed_range
+from core.wording import signed_range
 from pages.ui import forms, grid, run_panel, state
 from pages.ui.cached import cached
 from pages.ui.grid import Column
@@ -40,7 +38,7 @@ def draw(page: Opened, run: Run) -> None:
         return
     outcome = None if last is None else run_panel.read_run(page, last.run_id).outcome
     if last is not None and isinstance(outcome, Ablation):
-        _draw_table(page, run, outcome)
+        _draw_table(outcome)
         return
     if last is not None:
         run_panel.draw_status(page, last)
@@ -66,7 +64,7 @@ def draw(page: Opened, run: Run) -> None:
     )
 
 
-def _draw_table(page: Opened, run: Run, ablation: Ablation) -> None:
+def _draw_table(ablation: Ablation) -> None:
     """Draw a table of all variants, which of them differ significantly, and the note on held-out items."""
     held = ablation.rows[0].held_out
     measure = measure_name(held.statistic, held.level)
@@ -105,9 +103,5 @@ def _draw_table(page: Opened, run: Run, ablation: Ablation) -> None:
     notes = [
         f"{row.key}: {row.what}" + (f" Undefined: {row.reason}." if row.reason else "") for row in ablation.rows[1:]
     ]
-    notes += [f"left out: {key}. {reason}" for key, reason in ablation.left_out.items()]
     st.text("\n".join(f"{line[0].upper()}{line[1:]}" for line in notes))
-    accesses = projects.list_held_out_accesses(page.store, run.project_id, run.golden_id, run.aspect)
-    reasons = "; ".join(f"{n} × {why}" for why, n in Counter(access.why for access in accesses).items())
-    opened = f" The held-out items for this aspect have been opened {counted(len(accesses), 'time')} so far: {reasons}."
-    st.caption(plain(ablation.opening + (opened if accesses else "")))
+    st.caption(plain(ablation.opening))

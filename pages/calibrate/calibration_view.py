@@ -12,7 +12,7 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import JudgeVersion
 from core.projects.start_and_resume import RunDetail
 from core.report.figures import describe, measure_name
-from core.wording import VERSION_STATES, change_figures, counted, difference_figures, judge_words
+from core.wording import VERSION_STATES, counted, difference_figures, duration, judge_words, money
 from pages.calibrate import ablation_view, ranking
 from pages.overview import judge_view
 from pages.ui import run_panel, state, tables
@@ -37,9 +37,9 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
     if view.status != "done":
         run_panel.draw_status(page, view)
     st.caption(plain(_measured(view, result, version)))
-    for warning in result.warnings:
-        if warning != gain_warning(result.gain):  # already shown above
-            st.caption(f":material/warning: {plain(warning)}")
+    warnings = [each for each in result.warnings if each != gain_warning(result.gain)]  # that one is shown above
+    if warnings:
+        st.caption(f":material/warning: {plain(' '.join(warnings))}")
     if isinstance(view.request, CalibrationRequest) and view.request.split_from:
         st.caption(f":material/call_split: {plain(kept_words(page, view.request.split_from))}")
     ranking.draw_sides(view, result)
@@ -158,26 +158,16 @@ def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
         pd.DataFrame(
             {
                 "held-out": [tables.describe_n(held) for held, _ in rows.values()],
-                "calibration": [tables.describe_n(chosen) for _, chosen in rows.values()],
+                "calibration (optimistic)": [tables.describe_n(chosen) for _, chosen in rows.values()],
             },
             index=list(rows),
         )
     )
-    gain = result.gain
-    figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
-    st.text(f"Held-out gain over the baseline: {figures}, n = {gain.n:,} items scored by both")
-    if result.optimism is not None:
-        why = (
-            "optimistic because the calibration items were used to choose the criteria"
-            if result.optimism > 0
-            else "measured on different items"
-        )
-        change = change_figures(result.optimism, None)
-        st.text(f"Calibration minus held-out agreement: {change}, {why}. Report the held-out figure.")
-    st.caption(plain(f"{result.settings.words} {result.work.words}"))
+    took = duration(tables.seconds_taken(view, view.updated_at))
+    facts = [result.settings.words, result.work.words, f"Cost: {money(view.usage.cost)}. Took {took}."]
+    if result.problems:
+        facts.append("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()) + ".")
+    st.caption(plain(" ".join(facts)))
     for words in result.work.left_out:
         st.warning(plain(words), icon=":material/warning:")
-    if result.problems:
-        st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))
-    if view.status == "done":
-        run_panel.draw_status(page, view)
+    run_panel.note_imported(page, view)

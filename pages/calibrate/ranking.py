@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from core import projects
-from core.calibration.calibration_records import Calibration, Candidate, LeaderboardSnapshot, SplitAlignment
+from core.calibration.calibration_records import Calibration, Candidate, LeaderboardSnapshot
 from core.project_records import Run
 from core.projects.calibration import CalibrationRequest
 from core.projects.start_and_resume import RunDetail
@@ -138,12 +138,12 @@ def _search_figure(view: RunDetail, snapshot: LeaderboardSnapshot, names: Mappin
 
 
 def draw_sides(view: RunDetail, calibration: Calibration) -> None:
-    """Draw the final judge, the best single criteria and the baseline on calibration and held-out items."""
+    """Draw the final judge, the best single criteria and the baseline on held-out items."""
     n, held = len(calibration.chosen), calibration.held_out
-    both = {"final judge" if n <= 1 else f"final judge (mean of {n})": SplitAlignment(calibration.calibration, held)}
+    rows = {"final judge" if n <= 1 else f"final judge (mean of {n})": held}
     if n > 1:
-        both["best single criteria"] = calibration.best_single
-    both["baseline"] = calibration.no_criteria
+        rows["best single criteria"] = calibration.best_single.held_out
+    rows["baseline"] = calibration.no_criteria.held_out
     measure = measure_name(held.statistic, held.level)
-    drawn = cached(("sides", view.run_id, view.version), lambda: figures.sides_figure(both, measure=measure))
-    charts.place(drawn, key="sides_figure", alt="Agreement on calibration and held-out items")
+    drawn = cached(("sides", view.run_id, view.version), lambda: figures.sides_figure(rows, measure=measure))
+    charts.place(drawn, key="sides_figure", alt="Agreement on held-out items")

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from core.calibration.calibration_records import SplitAlignment
 from core.records import Alignment
 from core.report.figures import sides_figure
 from core.report.figures.svg import DARK, PAPER
@@ -50,7 +49,7 @@ def test_a_picture_says_its_figures_in_words_and_no_request_leaves(page: Page, d
 def test_a_hostile_name_on_a_picture_stays_letters(page: Page) -> None:
     some = Alignment("spearman", "sample", 0.5, n=40)
     hostile = '"><script>document.title="owned"</script><image href="http://example.com/x"/>'
-    svg = sides_figure({hostile: SplitAlignment(some, some)}, measure=hostile).svg()
+    svg = sides_figure({hostile: some}, measure=hostile).svg()
     drawn = base64.b64encode(svg.encode()).decode()
     page.set_content(f'<title>mine</title><img src="data:image/svg+xml;base64,{drawn}">')  # and no request leaves
     page.wait_for_function("document.images[0].complete && document.images[0].naturalWidth > 0")

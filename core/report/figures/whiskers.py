@@ -30,7 +30,6 @@ from core.report.figures.svg import (
 from core.wording import DASH, change_figures, estimate
 
 if TYPE_CHECKING:
-    from core.calibration.calibration_records import SplitAlignment
     from core.stats.choices import Strengths
     from core.stats.system_means import MeanEstimate, SystemMeans
 
@@ -127,15 +126,13 @@ def leaderboard_figure(judges: Mapping[str, Alignment], ceiling: Alignment | Non
 
 
 def sides_figure(
-    judges: Mapping[str, SplitAlignment], *, measure: str, people: Alignment | None = None, width: int = WIDE
+    judges: Mapping[str, Alignment], *, measure: str, people: Alignment | None = None, width: int = WIDE
 ) -> Drawing:
-    """Draw held-out (filled) above calibration (hollow) for each judge, to show how optimistic the second is."""
-    rows: list[WhiskerRow] = []
-    for (name, sides), colour in zip(judges.items(), (BLUE, TEAL, QUIET) * len(judges), strict=False):
-        rows.append(WhiskerRow.of(f"{name}, held-out", sides.held_out, colour))
-        rows.append(WhiskerRow.of("calibration", sides.calibration, colour, "ring"))
-    title = "Agreement with raters: held-out and calibration"
-    return _whiskers("sides", title, rows, measure=measure, people=people, width=width)
+    """Draw the held-out alignment of each judge."""
+    coloured = zip(judges.items(), (BLUE, TEAL, QUIET) * len(judges), strict=False)
+    rows = [WhiskerRow.of(name, held_out, colour) for (name, held_out), colour in coloured]
+    title = "Agreement with raters on held-out items"
+    return _whiskers("sides", title, rows, measure=f"{measure}, held-out", people=people, width=width)
 
 
 def standing_figure(rows: Mapping[str, Alignment], *, measure: str, width: int = WIDE) -> Drawing:

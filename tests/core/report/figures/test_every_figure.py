@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from lxml import etree
 
-from core.calibration.calibration_records import SplitAlignment
 from core.records import Scale
 from core.report import figures
 from core.report.figures.curves import scatter_figure
@@ -37,7 +36,7 @@ FIGURES = {
     "scatter": lambda: scatter_figure(ONE, ONE, scale=Scale(1, 5), of=HOSTILE, picked=0),
     "heat": lambda: heat_figure(HEAT, measure="m"),
     "candidates": lambda: figures.candidates_figure([(HOSTILE, "kept", GOOD)], None, measure="m"),
-    "sides": lambda: figures.sides_figure({HOSTILE: SplitAlignment(GOOD, GOOD)}, measure="m"),
+    "sides": lambda: figures.sides_figure({HOSTILE: GOOD}, measure="m"),
 }
 
 
@@ -59,7 +58,7 @@ CONTROL = "a\x00\u202e\ud800b"
 
 
 def test_what_no_document_may_hold_is_made_visible():
-    drawn = figures.sides_figure({CONTROL: SplitAlignment(GOOD, GOOD)}, measure=CONTROL)
+    drawn = figures.sides_figure({CONTROL: GOOD}, measure=CONTROL)
     etree.fromstring(drawn.svg())
     assert "a\ufffd\ufffd?b" in drawn.svg()
 
