@@ -15,17 +15,21 @@ from core.wording import number
 from pages.overview import judge_view
 from pages.ui import diff_view, grid, people, state, tables
 from pages.ui.grid import Column
-from pages.ui.page import Opened, link_to
+from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 
 FROM, TO = state.widget("versions_from"), state.widget("versions_to")
 
 
 def draw(page: Opened, opened: CriteriaEntry, names: Mapping[str, str]) -> None:
-    """Draw two versions next to each other and a table of all; selecting a row makes it the second version."""
+    """Draw the best version, two next to each other, and a table of all; selecting a row makes it the second one."""
     family = page.store.criteria.all(page.project.project_id, opened.aspect, opened.golden_id)
     family.sort(key=lambda entry: (entry.created_at, entry.provenance.round, entry.criteria_id))
     by_id = {entry.criteria_id: entry for entry in family}
+    best = tables.best_first(family)[0]
+    if (found := tables.newest_calibration(best)) is not None and found.alignment.value is not None:
+        figure = number(found.alignment.value)
+        finding(f"“{names[best.criteria_id]}” has the highest agreement on the calibration set: {figure}.")
     if len(by_id) > 1:
         _draw_pair(page, by_id, opened, names)
     else:
@@ -92,7 +96,7 @@ def _draw_pair(
 
 
 def _draw_table(page: Opened, family: list[CriteriaEntry], names: Mapping[str, str]) -> None:
-    """Draw all versions, ancestors first; versions that were never fully measured appear on request."""
+    """Draw all versions, highest agreement first; those that were never fully measured appear on request."""
     in_full = (tables.MEASURED, tables.REJECTED)
     followed = judge_view.line_of(page, family[0].aspect).followed
     shown = [each for each in family if each.criteria_id in followed or tables.group_of(each) in in_full]
@@ -104,6 +108,7 @@ def _draw_table(page: Opened, family: list[CriteriaEntry], names: Mapping[str, s
         )
     ):
         shown = family
+    shown = tables.best_first(shown)
     st.caption(
         "Agreement on the calibration set, from the newest run that scored each version. Figures aren't strictly "
         "comparable if they were measured on different or fewer items (see n)."
@@ -127,7 +132,7 @@ def _draw_table(page: Opened, family: list[CriteriaEntry], names: Mapping[str, s
     grid.draw(
         frame,
         {"agreement": Column(digits=2), "criteria": Column(width=220), "created from": Column(width=160)},
-        alt="All versions, oldest first",
+        alt="All versions, highest agreement first",
         rows=8,
         key=state.LINEAGE,
         pick=grid.Pick([entry.criteria_id for entry in shown], st.session_state.get(TO), pick),
