@@ -18,7 +18,7 @@ from core.projects.calibration import VersionRequest
 from core.projects.judge_line import JudgeVersion
 from core.projects.method_runs import ControlsRequest, RepeatRequest, SwitchRequest
 from core.stats import Difference
-from core.wording import change_figures, money, p_figure, percent, price_words
+from core.wording import change_figures, matching, money, p_figure, percent, price_words
 from pages.compare.choices import tell
 from pages.ui import grid, run_panel, state, tables
 from pages.ui.grid import Column
@@ -120,7 +120,7 @@ def _draw_models(page: Opened, run: Run) -> None:
             "model": names,
             "held-out": [one.held_out.value for one in found],
             "95 % interval": [tables.interval_of(one.held_out) for one in found],
-            "difference": [_change(one.difference) for one in found],
+            "difference": [_change(one.difference, one.p_holm) for one in found],
             "p (Holm)": [p_figure(one.p_holm, tables.DASH) for one in found],
             "calibration": [one.calibration.value for one in found],
             "per 1,000": [money(one.cost) for one in found],
@@ -152,8 +152,8 @@ def _draw_models(page: Opened, run: Run) -> None:
         _draw_start(page, "switch", request, "This opens the held-out items once more.")
 
 
-def _change(gap: Difference | None) -> str:
-    return tables.DASH if gap is None or gap.value is None else change_figures(gap.value, gap.interval)
+def _change(gap: Difference | None, p: float | None) -> str:
+    return tables.DASH if gap is None or gap.value is None else change_figures(gap.value, matching(gap.interval, p))
 
 
 def _draw_model(
@@ -250,4 +250,5 @@ def _draw_start(page: Opened, kind: RunKind, request: Any, words: str) -> None:
         lambda: projects.start_run(page.store, page.settings, request),
         icon=icon,
         key=state.widget(f"compare_{kind}"),
+        kind="secondary",
     )

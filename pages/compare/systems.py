@@ -12,7 +12,6 @@ from core.comparison.measures import preferred
 from core.data.judge_results import ScoredRows
 from core.findings.system_quality import (
     difference_words,
-    is_shown,
     means_finding,
     notes_of_systems,
     preferences_finding,
@@ -84,12 +83,13 @@ def _draw_means(means: SystemMeans) -> None:
             digits=0, help="Number of labels that would be needed for the same interval without the judge"
         ),
     }
+    if frame["corrected"].equals(frame["labels alone"]):  # every judged item has a label
+        frame = frame.drop(columns=["labels alone", "verdicts", "equivalent labels"])
     grid.draw(
         frame, columns, alt="Mean for each system: corrected, from labels alone, and from the judge alone", rows=12
     )
     if notes := notes_of_systems(means):
         st.caption("  \n".join(map(plain, notes)))
     if len(means.differences) > 1:
-        n_shown = sum(map(is_shown, means.differences))
-        with st.expander(f"{n_shown} of {len(means.differences)} pairs differ significantly", icon=":material/notes:"):
+        with st.expander("Every system compared with every other", icon=":material/notes:"):
             st.text("\n".join(f"{pair.a} − {pair.b}: {difference_words(pair)}" for pair in means.differences))

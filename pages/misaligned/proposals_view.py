@@ -13,7 +13,7 @@ from core.projects.review import ListedProposal, ProposalState
 from core.projects.start_and_resume import RunDetail
 from core.stats import claim
 from core.word_diff import word_diff
-from core.wording import change_figures, counted, difference_figures
+from core.wording import counted, difference_figures, matching, signed
 from pages.criteria import criteria_judge
 from pages.misaligned.misaligned_selection import NOW_ALIGNED, NOW_MISALIGNED, Selection, changes
 from pages.ui import diff_view, grid, state, tables
@@ -90,8 +90,8 @@ def draw(selection: Selection, run: RunDetail) -> None:
 
 
 def _interval(difference: PairedDifference) -> str:
-    ends = difference.interval
-    return tables.DASH if ends is None else f"{change_figures(ends.low, None)} to {change_figures(ends.high, None)}"
+    ends = matching(difference.interval, difference.p)
+    return tables.DASH if ends is None else " to ".join(map(signed, ends))
 
 
 def _difference_words(difference: PairedDifference) -> str:

@@ -98,7 +98,7 @@ def start_styles(project: Project) -> dict[str, str]:
     labelled(screen.checkbox, "Use evaluation steps").check().run()
     labelled(screen.text_input, "Model").set_value("fake-judge")
     labelled(screen.text_input, "Base URL").set_value(project.url)
-    press(screen.run(), "Start the")
+    press(screen.run(), "Try these styles")
     return {**project.asked, "section": "judges"}
 
 
