@@ -89,7 +89,8 @@ def score(
         if files:
             lines = [
                 f"{counted(n_requests, 'request')}: {', '.join(map(str, files))}",
-                "Run these requests, then run the same command with --batch-read and the result files.",
+                "Send these requests to a batch endpoint. Then run the same command with --batch-read RESULTS instead "
+                "of --batch-write.",
             ]
         tell({"n_requests": n_requests, "files": [str(file) for file in files]}, lines)
         return
@@ -220,7 +221,7 @@ def switch(
     for one in found:
         gap = one.difference
         versus = f", difference {difference_figures(gap.value, gap.interval, one.p_holm)}" if gap else ""
-        cost = f"{money(one.cost)} per 1,000 items, {percent(one.unread_share)} of replies unread"
+        cost = f"{money(one.cost)} per 1,000 items, {percent(one.unread_share)} of replies couldn't be read"
         rows.append(f"{one.judge}: held-out {estimate(one.held_out)}{versus}; {cost}")
     said = switch_finding(found)
     body = {"words": said.headline, "candidates": [one.as_json() for one in found]}
@@ -236,12 +237,12 @@ def monitor(
     judge_file: Annotated[
         Path, typer.Option("--judge-file", help="Path of a judge.yaml, fused.yaml or repeval.yaml file.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the verdicts. The next call resumes from this folder.")],
+    out: Annotated[Path, typer.Option(help="Folder for the verdicts. The next run resumes from this folder.")],
     *,
     by: Annotated[Literal["day", "week", "version"], typer.Option(help="Compare days, weeks or versions.")] = "day",
     anchors: Annotated[
         Path | None,
-        typer.Option(help="Golden set to score again at each call, to detect changes in the judge itself."),
+        typer.Option(help="Golden set to score again in each run, to detect changes in the judge itself."),
     ] = None,
     opened: JudgeFileOptions,
     mapped: MapOption = None,
@@ -249,7 +250,7 @@ def monitor(
     """Test whether quality changed in production, and whether the systems or the judge changed.
 
     Exit code 1 means a change. Run the command as often as you like, with all files or only the newest. No text is
-    scored twice. The probability of any false alarm, over all calls, is at most 5 %. To name the column of times, use
+    scored twice. The probability of any false alarm, over all runs, is at most 5 %. To name the column of times, use
     --map time=COLUMN.
     """
     from core.comparison.monitoring import MonitorSettings
@@ -268,7 +269,7 @@ def monitor(
         name = shortened(legible(period.name), 16)
         rows.append(f"{name:<16} {counts} {judged:>8}  {estimate(period.corrected):<18} {moved}")
     rows.append(
-        f"{counted(monitored.n_new, 'text')} scored in this call, and {monitored.n_known:,} earlier; "
+        f"{counted(monitored.n_new, 'text')} scored in this run, {monitored.n_known:,} in earlier runs; "
         f"{monitored.n_labelled:,} have raters' labels. Judge: {monitored.judge}."
     )
     rows += [f"left out: {n:,} {why}" for why, n in monitored.left_out.items()]
@@ -359,10 +360,8 @@ def _sure_words(body: dict[str, Any]) -> list[str]:
     lines = [f"{made['n']:,} verdicts have a {percent(made['coverage'])} interval, {width}."]
     if gone is not None:
         marked = (
-            f"{gone['n_abstained']:,} verdicts are marked as unsure, and {percent(gone['share_kept'])} of the "
-            "verdicts remain"
+            f"{gone['n_abstained']:,} verdicts are marked as unsure, and {percent(gone['share_kept'])} of verdicts "
+            f"are kept (on calibration items: {percent(gone['share'])})"
         )
-        lines.append(
-            f"To keep the error at {gone['wanted']:g}, {marked} ({percent(gone['share'])} of calibration items)."
-        )
+        lines.append(f"To keep the error at {gone['wanted']:g}, {marked}.")
     return lines

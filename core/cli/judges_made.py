@@ -84,7 +84,8 @@ def calibrate(
     first = estimate(loaded, task, judge, **how)
     tokens = f", about {first.prompt_tokens:,} prompt tokens" if first.prompt_tokens else ""
     how_much = (
-        f"{first.n_calibration} calibration and {first.n_held_out} held-out items, {counted(first.rounds, 'round')}"
+        f"{first.n_calibration} calibration and {first.n_held_out} held-out items, "
+        f"with {counted(first.rounds, 'round')}"
     )
     lines = [f"About {first.calls:,} calls{tokens}{price_words(first.cost)} on {how_much} of refining."]
     lines += cautions([*filter(None, [first.few_labels]), *first.notes])
@@ -107,7 +108,7 @@ def ablate(
     judge: Annotated[
         str,
         typer.Option(
-            "--judge", help="SPEC of the judge in the file. Required only if the judge needs a key or a model."
+            "--judge", help="The SPEC that the judge file contains. Required only if it needs a key or a local model."
         ),
     ] = "",
     out: Annotated[Path | None, typer.Option(help="Folder for summary.json.")] = None,
@@ -137,7 +138,7 @@ def ablate(
         lines.append(alignment_line(row["variant"], row["held_out"]))
         if (less := row["difference"]) is not None:
             figures = difference_figures(less["value"], less["interval"], less["p_holm"])
-            lines.append(f"    variant minus final judge: {figures} after Holm, n = {less['n']}")
+            lines.append(f"    variant minus final judge: {figures} (Holm-corrected), n = {less['n']}")
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
     tell(body, [*lines, *notes(result.opening, *said), *written_to(body["out"])])
 
@@ -187,19 +188,21 @@ def fuse(
 class ReadingOptions:
     """Options of `repeval`: model, texts and method."""
 
-    model: str = setting("minilm", "Model to read: minilm (included with Concord), a Hugging Face id, or a folder.")
+    model: str = setting(
+        "minilm", "Model that reads the texts: minilm (included with Concord), a Hugging Face id, or a folder."
+    )
     method: Literal["ridge", "paper-pca", "paper-svm"] = setting(
         "ridge",
-        "ridge averages the best cells. paper-pca and paper-svm use one cell, as the paper does. paper-svm doesn't "
-        "write repeval.yaml.",
+        "A cell is one layer of the model at one token. ridge: average the best cells. paper-pca and paper-svm: use "
+        "one cell, as the paper does. paper-svm doesn't write repeval.yaml.",
     )
     pairs: int | None = setting(
         None, "Number of training pairs, each a good and a bad text (default: 20; for paper-svm: 100)."
     )
     texts: Literal["compared", "prompt"] | None = setting(
         None,
-        "compared reads text, source and context separately, and uses their distances (default for MiniLM). prompt "
-        "reads the text alone or in a template.",
+        "compared: read text, source and context separately, and use their distances (default for MiniLM). prompt: "
+        "read the text alone or in a template.",
     )
     template: str = setting(
         "", "Name of a template, or a template that contains {hypothesis}. Default: the text alone."
@@ -214,7 +217,8 @@ def repeval(
     out: Annotated[Path, typer.Option(help="Folder for repeval.yaml, heatmap.html, scores.jsonl and summary.json.")],
     how: ReadingOptions,
     train_on: Annotated[
-        Path | None, typer.Option("--train-on", help="Golden set to train on. GOLDEN is then used only for scoring.")
+        Path | None,
+        typer.Option("--train-on", help="Golden set to train on. GOLDEN is then used only to measure the result."),
     ] = None,
     train_aspect: Annotated[
         str, typer.Option("--train-aspect", help="Name of the aspect in the --train-on set, if it differs.")
@@ -303,7 +307,7 @@ def _fusion_words(body: dict[str, Any]) -> list[str]:
     if "requests" in body:
         lines.append(f"{body['calls']:,} calls, {body['cached']:,} from the cache{spent(body)}")
     for name, rest in body.get("without", {}).items():
-        lines.append(alignment_line(f"without {name}", rest, f"; {_minus(rest['fused_minus_this'])} (after Holm)"))
+        lines.append(alignment_line(f"without {name}", rest, f"; {_minus(rest['fused_minus_this'])} (Holm-corrected)"))
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
     return [*lines, *cautions(body["notes"]), *written_to(body["out"])]
 

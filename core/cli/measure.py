@@ -117,8 +117,8 @@ def ceiling(
     raters_are: Annotated[
         Literal["experts", "skilled", "crowd"],
         typer.Option(
-            help="Type of raters. It sets how much worse the judge can be in the annotator test: 0.2 (experts), 0.15 "
-            "(skilled) or 0.1 (crowd)."
+            help="Type of raters. It sets how much worse than a rater the judge may be in the annotator test: 0.2 "
+            "(experts), 0.15 (skilled) or 0.1 (crowd)."
         ),
     ] = "skilled",
     seen: SeenOptions,
@@ -331,7 +331,7 @@ def read_ratings(
     require_new([out] if out else [], force=force)
     body = read_replies_file(replies, read_scale(scale), out, aspect=aspect)
     reasons = ", ".join(f"{count} {reason}" for reason, count in body["reasons"].items())
-    unread = f", {body['n_unread']} unread ({reasons})" if body["n_unread"] else ""
+    unread = f", {body['n_unread']} couldn't be read ({reasons})" if body["n_unread"] else ""
     tell(body, [f"Read {body['n_read']} of {body['n_replies']} replies on {body['n_items']} items{unread}"])
 
 

@@ -132,8 +132,8 @@ class SeenOptions:
 
     judge_file: tuple[Path, ...] = setting(
         (),
-        "Judge file. Leaves out the items that the judge was calibrated on, in addition to items that the verdicts "
-        "mark. You can repeat this option.",
+        "Path of a judge file. The items that its judge was calibrated on are left out. Items that the verdicts mark "
+        "as calibration items are always left out. You can repeat this option.",
     )
     all_items: bool = setting(False, "Keep items that the judge was calibrated on. The result is then optimistic.")
 
@@ -144,7 +144,7 @@ class JudgeFileOptions:
 
     judge: str = setting(
         "",
-        "Judge to use instead of the calibrated judge. For a repeval.yaml file, give hf:ID_OR_PATH of its model.",
+        "Judge to use instead of the judge in the file. For a repeval.yaml file, give its model as hf:ID_OR_PATH.",
     )
     accept_edited: AcceptEdited = False
 
@@ -164,7 +164,7 @@ class StyleOptions:
     samples: int | None = setting(None, "Number of replies to average for each score.")
     temperature: str = setting(
         "",
-        "Sampling temperature (default: 0 for one sample, 1 for several samples). none uses the model's own "
+        "Sampling temperature (default: 0 for one sample, 1 for several samples), or none for the model's own "
         "temperature.",
     )
     weighted: bool = setting(
@@ -217,8 +217,8 @@ class AskingOptions(StyleOptions):
     )
     form: Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "clauses"] | None = setting(
         None,
-        "Form of the reply. analyze_rate asks for the analysis before the rating. clauses rates each clause "
-        "separately.",
+        "Form of the reply. analyze_rate: first an analysis, then the rating. clauses: a separate rating for each "
+        "clause.",
     )
     max_tokens: int | None = setting(
         None,

@@ -254,7 +254,8 @@ def sentence(golden: GoldenSet) -> str:
         low, high = min(raters), max(raters)
         words += f", {low} to {high} raters each" if low < high else f", {counted(low, 'rater')} each"
     partly = max(labelled.n_labelled for labelled in golden.aspects.values())
-    return f"{words}, {partly:,} of them labelled." if partly < len(golden.items) else f"{words}."
+    words += f"; {counted(partly, 'item is', 'items are')} labelled" if partly < len(golden.items) else ""
+    return f"{words}."
 
 
 # ── check ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -479,9 +480,9 @@ def _name_groups(items: list[Item], rows: abc.Sequence[int], column: str | None,
             log.add("warning", message, row=rows[position], column=column, kind="group")
     if column is None:
         n_groups = len({item.source_id for item in items})
-        how = f"so items with the same source text form {n_groups} groups."
+        how = f"so items with the same source text form one group ({counted(n_groups, 'group')} in total)."
         if n_groups == len(items):
-            how = "so each item forms its own group. Only dataset and system level apply."
+            how = "so each item forms its own group. Only the dataset and system levels apply."
         log.add("note", f"The file has no source_id column, {how}")
 
 
@@ -527,10 +528,10 @@ def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
 
 _REPEATED = {
     "under another source": (
-        "If a judge is calibrated on one and measured on the other, its result is optimistic. Give both the same "
-        "source_id, or remove one."
+        "If a judge is calibrated on one of these items and measured on the other, its result is optimistic. Give both "
+        "items the same source_id, or remove one."
     ),
-    "of the same source and system": "The text counts twice in every figure; remove one of the two.",
+    "of the same source and system": "The text counts twice in every figure. Remove one of the two items.",
 }
 
 

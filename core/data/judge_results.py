@@ -335,8 +335,8 @@ def read_rows(results: ResultFile, rows: Iterable[ResultRow], task: Task) -> tup
     unclear = codes and codes <= {-1, 0, 0.5, 1, 1.5, 2} and "n_read" not in results.columns  # our files have 1 to 3
     if task.kind == "pair" and task.scale == PREFERENCES and unclear:
         numbers = ", ".join(f"{number:g}" for number in sorted(codes))
-        message = f"The scores are {numbers}, so it's unclear which text each one prefers."
-        raise GoldenError(f"{message} Write A, B and tie, or 1, 3 and 2.", file=results.name)
+        message = f"The scores are {numbers}, so it's unclear what each score means."
+        raise GoldenError(f"{message} Write A, B or tie; or 1 for A, 3 for B and 2 for a tie.", file=results.name)
     values = np.array([reading.value for _, readings in read for reading in readings], dtype=np.float64)
     off, own = off_scale(values, task.scale)
     is_off = iter(off.tolist())
@@ -397,7 +397,8 @@ def as_verdicts(verdicts: AnyVerdicts, task: Task) -> Verdicts:
         for item_id, score in given.items():
             fits = score is None or (isinstance(score, Real) and not isinstance(score, bool | np.bool_))
             if not isinstance(item_id, str) or not fits or (score is not None and math.isinf(score)):
-                message = f"Expected a text id with a finite number; got {item_id!r:.60} with {score!r:.60}."
+                form = "Each item id must be a string, and each score a finite number"
+                message = f"{form}; got {item_id!r:.60} with {score!r:.60}."
                 raise UsageError(f"{message} Use None for unscored. {FORMS}")
             numbers[item_id] = math.nan if score is None else float(score)
         records = Verdicts.of_scores(numbers)

@@ -367,8 +367,8 @@ def settle(
     if values.best_of(aspect) == "low" and not pairs:
         cells.change(lambda label: scale.low + scale.high - label.value)
         message = (
-            f"The labels of {aspect} are reversed: {scale.low:g} was the best label and is now {scale.high:g}, so "
-            "higher is better."
+            f"The labels of {aspect} are reversed so that higher is better: {scale.low:g}, the best label in the file, "
+            f"becomes {scale.high:g}."
         )
         log.add("note", message, column=cells.column)
     return scale, asked
@@ -388,10 +388,8 @@ def _settle_preferences(
     if codes == "scale" or any(label.column in worded for label in labels):
         return PREFERENCES if numbers <= {A_BETTER, TIE, B_BETTER} else None
     if codes is None:
-        message = (
-            f"{cells.aspect} contains the choices {_listed(labels)}, but it's unclear which text each one prefers."
-        )
-        log.add("error", f"{message} Write A, B and tie, or 1, 3 and 2.", column=column)
+        message = f"{cells.aspect} contains the choices {_listed(labels)}, but it's unclear what each choice means."
+        log.add("error", f"{message} Write A, B or tie; or 1 for A, 3 for B and 2 for a tie.", column=column)
         return None
     first, second, tie = codes
     meanings = {first: A_BETTER, second: B_BETTER, tie: TIE}
@@ -462,7 +460,7 @@ def find_scale(gold: abc.Sequence[float], ratings: abc.Sequence[float] = (), *, 
     """
     values = np.asarray([*gold, *ratings], dtype=np.float64)
     if not values.size:
-        raise ValueError("can't find a scale without values")
+        raise ValueError("finding a scale requires at least one value")
     if not all_count:
         values = values[~np.isin(values, strays(values))]
     low, high = values.min(), values.max()

@@ -107,9 +107,9 @@ def fetch_benchmark(benchmark: Benchmark, out: Path, *, force: bool = False) -> 
         raise GoldenError(f"The published files have changed: {cause}.", file=benchmark.title) from error
     n_items, n_sources = len(rows), len({row["source_id"] for row in rows})
     if (n_items, n_sources) != (benchmark.n_items, benchmark.n_sources):
-        stated = f"{benchmark.n_items:,} items of {benchmark.n_sources:,} sources"
+        stated = f"{benchmark.n_items:,} items from {benchmark.n_sources:,} sources"
         message = (
-            f"The published files have changed: they contain {n_items:,} items of {n_sources:,} sources instead of "
+            f"The published files have changed: they contain {n_items:,} items from {n_sources:,} sources instead of "
             f"{stated}."
         )
         raise GoldenError(message, file=benchmark.title)

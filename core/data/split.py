@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from core.errors import AspectError, GoldenError, UsageError
 from core.records import AspectLabels, GoldenSet, IntArray, Item, Scale, Split, Task, content_digest
+from core.wording import counted
 
 SplitKind = Literal["sources", "sources+systems"]
 _Mask = NDArray[np.bool_]
@@ -209,8 +210,8 @@ def _known_sides(split: Split, old: GoldenSet, new: GoldenSet) -> dict[str, bool
     both = [name for name, sides in found.items() if len(sides) > 1]
     if both:
         raise GoldenError(
-            f"The text of source {both[0][:80]!r} was in both the calibration set and the held-out set ({len(both)} "
-            "such sources). Remove it from the file, or restore its id.",
+            f"The text of source {both[0][:80]!r} is in both sets of the earlier split, calibration and held-out "
+            f"({counted(len(both), 'such source')}). Remove the source, or restore its earlier source_id.",
             file=new.name,
         )
     return {name: sides.pop() for name, sides in found.items() if sides}
@@ -232,7 +233,7 @@ def inner_fold(
     `source_codes` (n_items,) as in `GoldenSet.source_codes`.  GoldenError for fewer than 2 sources.
     """
     if not 0 < fraction < 1:
-        raise UsageError(f"The fraction to fit on must be between 0 and 1; got {fraction:g}.")
+        raise UsageError(f"The fraction of items to fit on must be between 0 and 1; got {fraction:g}.")
     chosen = np.asarray(sorted(positions), dtype=np.intp)
     fitting = _share(source_codes[chosen], fraction, np.random.default_rng(seed), "the calibration sources")
     return tuple(chosen[fitting].tolist()), tuple(chosen[~fitting].tolist())
@@ -264,7 +265,7 @@ def _given_split(golden: GoldenSet, aspect: str, kind: SplitKind, seed: int) -> 
         if shared := [name for name in dict.fromkeys(ids[fitting].tolist()) if name in others]:
             message = (
                 f"The {what} {shared[0][:80]!r} is in both the calibration set and the held-out set "
-                f"({len(shared)} such {what}s). Move it to one of them."
+                f"({counted(len(shared), f'such {what}')}). Move it to one of them."
             )
             raise GoldenError(message, file=golden.name, column="split")
     return _divided(golden, aspect, fitting, held_out, kind=kind, seed=seed)

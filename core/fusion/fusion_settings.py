@@ -36,7 +36,7 @@ class FusionSettings:
     )
     statistic: Statistic = setting("spearman", "Agreement coefficient.")
     level: Level | None = setting(
-        None, "Level of agreement; auto uses sample if the sources allow it, otherwise dataset."
+        None, "Level at which agreement is measured. auto: sample if the sources allow it, otherwise dataset."
     )
     split: SplitKind = setting("sources", "What to hold out: sources only, or sources and systems.")
     fit_share: float = setting(

@@ -57,7 +57,7 @@ class MeasureSettings:
 
     statistic: Statistic = setting("spearman", "Agreement coefficient.")
     level: Level | None = setting(
-        None, "Level of agreement; auto uses sample if the sources allow it, otherwise dataset."
+        None, "Level at which agreement is measured. auto: sample if the sources allow it, otherwise dataset."
     )
     seed: int = setting(0, "Seed for all random choices.", low=0)
 

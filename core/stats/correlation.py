@@ -448,4 +448,4 @@ def _reason(data: Paired, candidate: int, level: Level) -> str:
             return "fewer than 2 systems have scored items"
         labels = system_means(scored)[1][0]
     side = "labels" if np.nanmin(labels) == np.nanmax(labels) else "scores"
-    return f"all {side} are equal ({'system means' if level == 'system' else 'single items'})"
+    return f"all {'system means of the ' if level == 'system' else ''}{side} are equal"

@@ -74,12 +74,12 @@ MARGIN = 0.05
 """A judge agrees as well as a rater if the low end of the interval is less than this below the rater."""
 
 TOO_FEW = f"there are fewer than {LEAST_SOURCES} sources; label items from more sources"
-TOO_ALIKE = f"the two differ in fewer than {LEAST_DIFFERING} sources; label items from more sources"
+TOO_ALIKE = f"the compared values differ in fewer than {LEAST_DIFFERING} sources; label items from more sources"
 ONLY_SOURCE = "all items share one source; label items from at least 8 sources"
 CARRIED = "the value depends on a single source; label items from more sources"
-SAME_WITHOUT_ANY = "leaving out any source doesn't change the value; label items from more sources"
+SAME_WITHOUT_ANY = "leaving out any one source doesn't change the value; label items from more sources"
 SAME_EVERYWHERE = "every source gives the same value"
-SHORT = "too narrow with few sources: with 8, the interval covers 84 to 97 % instead of 95 %"
+SHORT = "too narrow with few sources: with 8, it contains the true value in 84 to 97 % of cases instead of 95 %"
 
 CONFIDENCE = 0.95
 """Confidence of every interval."""
@@ -112,7 +112,7 @@ ROUNDING = 1e-12
 _ANGLES = np.linspace(0.0, 2.0 * np.pi, 720, endpoint=False)
 _COSINES, _SINES = np.cos(_ANGLES), np.sin(_ANGLES)
 
-T, JACKKNIFE, BOOTSTRAP = "t", "jackknife", "bootstrap error of these systems"
+T, JACKKNIFE, BOOTSTRAP = "t", "jackknife", "bootstrap with fixed systems"
 
 
 Claim = Literal["higher", "lower", "open", "untested", "undefined"]

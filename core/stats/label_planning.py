@@ -75,8 +75,8 @@ def plan_labels(
     n_sources = n_items if n_sources is None else n_sources
     if not (1 <= n_sources <= n_items <= MOST_ITEMS and n_raters >= 1):
         raise UsageError(
-            f"A plan needs at least 1 rater, and at least as many items as sources (up to {MOST_ITEMS:,}). You gave "
-            f"{n_items:,} items, {n_sources:,} sources and {n_raters} raters."
+            f"A plan needs at least 1 rater and 1 source, and no fewer items than sources (at most {MOST_ITEMS:,}). "
+            f"You gave {n_items:,} items, {n_sources:,} sources and {n_raters} raters."
         )
     value, worth = USUAL_ALIGNMENT, n_items / (1.0 + (n_items / n_sources - 1.0) * USUAL_ICC)
     basis = f"assuming an alignment of {USUAL_ALIGNMENT:g} with {USUAL_RATERS:.0f} raters"

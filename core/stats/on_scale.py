@@ -115,7 +115,7 @@ def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAg
         return StepAgreement(None, exact, None, x.size, reason)
     kappa = quadratic_kappa(a, b)
     return StepAgreement(
-        kappa, exact, adjacent, x.size, "all scores and labels fall on the same step" if kappa is None else ""
+        kappa, exact, adjacent, x.size, "all scores and labels have the same value" if kappa is None else ""
     )
 
 

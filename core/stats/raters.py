@@ -103,7 +103,7 @@ SINGLE_SOURCES = "no interval: it depends on a single source"
 ONE_RATER = "there is only one rater, so no comparison is possible"
 NOT_RATED_TWICE = "no item has ratings from two raters"
 NOT_SCORED_BY_BOTH = "the judge scored none of the items that two raters rated"
-NO_RATER_RANKED = "no rater can be compared with the mean of the others, because all values are equal or too few"
+NO_RATER_RANKED = "no rater can be compared with the mean of the others: the values are too few or all equal"
 NO_SINGLE_RATINGS = "so the judge can't be compared with raters"
 
 
@@ -150,7 +150,7 @@ def rater_table(golden: GoldenSet, aspect: str) -> RaterTable:
     single = [(one.rater_id, one.item_id, one.value) for one in golden.ratings if one.aspect == aspect]
     if not single:
         others = ", ".join(sorted({rating.aspect for rating in golden.ratings}))
-        there = f" Single ratings exist for {others}." if others else ""
+        there = f" The golden set has single ratings only for {others}." if others else ""
         raise AspectError(
             f"{aspect!r} has only one label per item, so the agreement between raters is unknown. Add the single "
             f"ratings as lists in a column ann_{aspect}, or use one row per rating with the rater in "

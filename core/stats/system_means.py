@@ -168,7 +168,7 @@ ALL_EQUAL = (
 REPEATED = "items whose text also appears under another id (they count as one source)"
 ALL_LABELLED = "every judged item has a label, so the labels alone are enough"
 CONSTANT = "the judge gives all of its items the same score, so its verdicts add nothing to the labels"
-LOPSIDED = "most of its labels are identical, so its intervals are widened by adding half a label at the far end"
+LOPSIDED = "most of its labels are identical, so its intervals are widened by half a label at the far end of the scale"
 LABELS_ALONE = "here the verdicts would widen the interval, so only the labels count"
 
 
@@ -413,7 +413,7 @@ def _too_few(system: SystemMean, n_sources: int) -> str:
     """Say why a system has no corrected mean; "" if it has one."""
     if system.n_both < LEAST_LABELS:
         have, missing = counted(system.n_both, "label"), counted(LEAST_LABELS - system.n_both, "more label")
-        return f"{have} on judged items; a corrected mean needs {LEAST_LABELS} ({missing})"
+        return f"{have} on judged items; a corrected mean needs at least {LEAST_LABELS} ({missing})"
     if n_sources < LEAST_SOURCES:
         return f"labels from {counted(n_sources, 'source')}; a corrected mean needs at least {LEAST_SOURCES}"
     return ""

@@ -118,7 +118,7 @@ def test_groups_without_source_ids_are_equal_sources_or_single_items(
         del row["source_id"]
     result = built(summaries)
     assert [i.source_id for i in result.golden.items] == ["a-0"] * 3 + ["b-0"] * 3
-    assert "the same source text form 2 groups" in messages(result, "note")
+    assert "form one group (2 groups in total)" in messages(result, "note")
     result = built([{"item_id": f"i{n}", "text": f"t{n}", "human_x": n % 5 + 1} for n in range(10)])
     assert (result.golden.kind, result.golden.n_sources) == ("single", 10)
     assert "each item forms its own group" in messages(result, "note")

@@ -255,7 +255,7 @@ def test_a_choice_between_two_texts_is_a_preference() -> None:
     pairs = replace(GOLDEN, kind="pair", aspects={"coherence": labels})
     np.testing.assert_array_equal(match(data, pairs).judge.values, [1, 2, 3, NAN])
     assert np.isnan(match(data, replace(pairs, kind="single")).judge.values).all()
-    with pytest.raises(GoldenError, match=r"scores are 1, 2, so it's unclear.*Write A, B and tie"):
+    with pytest.raises(GoldenError, match=r"scores are 1, 2, so it's unclear.*Write A, B or tie"):
         match(scores(a=1, b=2, c=1, d=2), pairs)
 
 

@@ -218,5 +218,5 @@ def test_a_source_whose_text_is_on_both_sides_is_refused() -> None:
     kept = grown_split(before, old, grown(["same", "same", "b", "c", "d"]), aspect="x")
     assert set(before.calibration) <= set(kept.calibration)  # under their ids they stay where they were
     assert set(before.held_out) <= set(kept.held_out)
-    with pytest.raises(GoldenError, match="'t0' was in both"):
+    with pytest.raises(GoldenError, match="'t0' is in both"):
         grown_split(before, old, grown(["same", "b", "c"], prefix="t"), aspect="x")

@@ -102,7 +102,7 @@ def test_scores_of_pairs_in_all_their_forms(tmp_path: Path) -> None:
     assert core.preferences(golden, "preference", FILES / "v12.csv").agreement.n == 8  # type: ignore[union-attr]
     words = scored(tmp_path, ["A", "B", "B", "A", "B", "tie", "A", "B"])
     assert core.align(golden, words, "preference").n == 8
-    with pytest.raises(GoldenError, match=r"unclear which text each one prefers. Write A, B and tie"):
+    with pytest.raises(GoldenError, match=r"unclear what each score means. Write A, B or tie"):
         core.align(golden, scored(tmp_path, list("12212212")), "preference")
 
 

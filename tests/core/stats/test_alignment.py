@@ -108,7 +108,7 @@ def test_a_constant_judge_is_undefined_and_spoils_no_other_pair(task):
     assert np.array_equal(table.p_holm[:4, :4], plain.p_holm, equal_nan=True)
     difference = table.pair(0, 4)
     assert (difference.value, difference.interval, difference.p) == (None, None, None)
-    assert difference.reason == "second judge: all scores are equal (single items)"
+    assert difference.reason == "second judge: all scores are equal"
 
 
 # ── the bar: a plain regression ──────────────────────────────────────────────────────────────────────────────

@@ -27,7 +27,7 @@ def test_system_means_that_tie_in_truth_tie_here():
     scores, systems = np.array([0.1, 0.2, 0.3, 0.3, 0.2, 0.1]), np.repeat([0, 1], 3)
     alignment = align(scores, items(np.arange(6.0), np.arange(6), systems), Measure("kendall", "system"))
     assert alignment.value is None
-    assert alignment.reason == "all scores are equal (system means)"
+    assert alignment.reason == "all system means of the scores are equal"
 
 
 def test_unlabelled_items_are_dropped_and_unscored_ones_counted():
@@ -47,7 +47,7 @@ def test_unlabelled_items_are_dropped_and_unscored_ones_counted():
             "dataset",
             "fewer than 2 items have both a score and a label (1 of 3 labelled)",
         ),
-        ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0], "dataset", "all scores are equal (single items)"),
+        ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0], "dataset", "all scores are equal"),
         ([1.0, 2.0, 3.0], [3.0, 3.0, 3.0], "sample", "no source has enough items whose scores and labels vary"),
         ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], "system", "fewer than 2 systems have scored items"),
     ],

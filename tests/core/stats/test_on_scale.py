@@ -57,7 +57,7 @@ def test_step_agreement_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("scale", "words"), [(BINARY, "has only two steps"), (SLIDER, "has no steps"), (LIKERT, "fall on the same step")]
+    ("scale", "words"), [(BINARY, "has only two steps"), (SLIDER, "has no steps"), (LIKERT, "have the same value")]
 )
 def test_quadratic_kappa_is_undefined_where_it_has_no_meaning(scale, words):
     agreement = step_agreement([1.0, 1.0], [1.0, 1.0], scale)

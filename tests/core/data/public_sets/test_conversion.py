@@ -73,7 +73,7 @@ def test_webnlg(convert: Convert) -> None:
 EDITS = {  # set, file, text there, text in its place, what the message holds
     "score too high": ("summeval", "summeval.json", '"fluency": 4.0', '"fluency": 6', "6 isn't a number from 1 to 5"),
     "half a row": ("newsroom", "newsroom-human-eval.csv", "3,5,2,4\r\n", "3,5\r\n", "row 10: The row has 7 cells"),
-    "row missing": ("newsroom", "newsroom-human-eval.csv", "17,lede3", "18,lede3", "5 items of 3 sources instead"),
+    "row missing": ("newsroom", "newsroom-human-eval.csv", "17,lede3", "18,lede3", "5 items from 3 sources instead"),
 }
 
 
