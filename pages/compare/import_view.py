@@ -140,6 +140,6 @@ def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
     if judge_id in known:
         words = f"This file has already been imported. The judge {known[judge_id]} hasn't changed."
     if n_seen := len(page.store.judges.get(project_id, judge_id).judge.seen):
-        words += f" This judge already belongs to the project and has seen {counted(n_seen, 'label')} from these items."
+        words += f" It has seen {counted(n_seen, 'label')} for these items."
     state.leave_notice(words, good=True)
     st.rerun()

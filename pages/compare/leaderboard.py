@@ -52,7 +52,7 @@ def draw(compared: Compared) -> None:
         "compared with a rater": Column(
             help="Agreement of the judge minus that of one rater, each compared with the mean of the other raters"
         ),
-        "n": Column(help="Number of items, or of systems at system level"),
+        "n": Column(help="Number of items, or number of systems at the system level"),
         "no score": Column(help="Labelled items without a score, which never count as 0"),
     }
     frame = judges_frame(compared, heading, f"compared with {against}")

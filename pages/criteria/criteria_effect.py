@@ -61,7 +61,7 @@ def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_i
     try:
         run_panel.read_run(page, rescore_id)
     except ConcordError as error:
-        st.error(plain(str(error)), title="Concord can't show this re-scoring", icon=":material/error:")
+        st.error(plain(str(error)), title="Concord can't show the result of re-scoring", icon=":material/error:")
         return
 
     def show(now: RunDetail) -> None:

@@ -11,7 +11,7 @@ from core import projects
 from core.project_records import CriteriaEntry
 from core.projects.criteria import RescoreRequest
 from core.word_diff import word_diff
-from core.wording import number
+from core.wording import counted, number
 from pages.overview import judge_view
 from pages.ui import diff_view, grid, people, state, tables
 from pages.ui.grid import Column
@@ -103,7 +103,7 @@ def _draw_table(page: Opened, family: list[CriteriaEntry], names: Mapping[str, s
     if not shown or (
         len(shown) < len(family)
         and st.toggle(
-            f"Also show {len(family) - len(shown)} that Concord didn't measure on all items",
+            f"Also show {counted(len(family) - len(shown), 'version')} that Concord didn't measure on all items",
             key=state.widget("lineage_all"),
         )
     ):

@@ -96,10 +96,7 @@ def draw(assignment: Assignment) -> None:
                 args=(assignment, shown.item_id),
             )
         st.session_state.setdefault(label_shown.AUTO, st.session_state.get(state.LABEL_AUTO, remembered.label_auto()))
-        words = "After you rate an item, the next one opens automatically."
-        auto = st.session_state[state.LABEL_AUTO] = st.toggle(
-            "Open the next item automatically", key=label_shown.AUTO, help=words
-        )
+        auto = st.session_state[state.LABEL_AUTO] = st.toggle("Open the next item automatically", key=label_shown.AUTO)
         remembered.draw_label_auto(auto)
 
 

@@ -141,7 +141,7 @@ def _choose_rest(
         with st.container(horizontal=True, gap="medium"):
             words = "All raters rate these items first, so that you can see their agreement early."
             shared = _number(golden, "shared", "Items that all raters rate first", (0, items, USUAL_SHARED), words)
-            words = "With one rater per item, the same effort covers the most items."
+            words = "With one rater per item, the raters cover the most items."
             overlap = _number(golden, "overlap", "Raters per item after that", (1, raters, 1), words)
     n_begun = len(projects.list_passes(store, project_id))
     order = st.segmented_control(
@@ -156,7 +156,7 @@ def _choose_rest(
     instructions = st.text_area(
         "Instructions for all raters", value=draft.text, height=90, max_chars=5_000, key=draft.key
     )
-    drafts.watch(page, draft, "until the pass begins")
+    drafts.watch(page, draft, "kept until the pass begins")
     usual = f"Pass {n_begun + 1}" if n_begun else "First pass"
     name = st.text_input("Name of the pass", value=usual, max_chars=120, key=state.widget(f"label_name_{n_begun}"))
     plan = LabelPlan(

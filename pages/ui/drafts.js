@@ -95,11 +95,11 @@ class Watch {
     if (!this.waiting) this.late = false;
     const { kept, problem, until } = this.data;
     const time = kept === null ? "" : new Date(1000 * kept).toTimeString().slice(0, 8);
-    const said = kept === null ? "" : `Kept ${time}, ${until}`;
+    const said = kept === null ? "" : `Draft saved at ${time}, ${until}`;
     this.line.textContent = problem
-      ? `Not kept: ${problem}`
+      ? `Draft not saved: ${problem}`
       : this.late
-        ? "Not kept yet: the server isn't responding. This browser keeps your text until it responds."
+        ? "Draft not saved yet: the server isn't responding. This browser keeps your text until the server responds."
         : said;
   }
 

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ARRIVES_SECONDS = 60.0
 TEXT = "Reward order."
 PARENT = Criteria(TEXT, "a", Provenance("draft"))
-KEPT = re.compile(r"^Kept \d\d:\d\d:\d\d, not yet a version$")
+KEPT = re.compile(r"^Draft saved at \d\d:\d\d:\d\d, not yet a version$")
 Serve = Callable[..., AbstractContextManager[str]]
 Settle = Callable[..., None]
 
@@ -131,7 +131,7 @@ def test_a_server_that_ends_in_mid_sentence_gets_the_text_when_it_is_back(
         types(page, area, " Before.")
         expect(page.get_by_text(KEPT)).to_be_visible()
         page.keyboard.type(" While it ends.", delay=5)  # and the server is gone before typing has rested
-    expect(page.get_by_text("Not kept yet: the server isn't responding.")).to_be_visible()
+    expect(page.get_by_text("Draft not saved yet: the server isn't responding.")).to_be_visible()
     assert place.draft() == f"{TEXT} Before."
     port = urlsplit(url).port
     with serve(place.home, port=port):
