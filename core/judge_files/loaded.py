@@ -170,8 +170,8 @@ class LoadedJudge(ABC):
         there = [str(column) for column in frame.columns]
         if twice := sorted(name for name in {*there} if [*there, *ADDED].count(name) > 1):
             raise UsageError(
-                f"The name {twice[0]!r} is used by two columns: both are in the frame, or one is for "
-                "the verdicts. Rename the column."
+                f"Two columns are called {twice[0]!r}: both are in the data frame, or Concord adds one. Rename the "
+                "column in the data frame."
             )
         golden = self._items(frame.set_axis(there, axis=1), columns or {}) if len(frame) else None
         verdicts = Verdicts() if golden is None else self.score(golden.items, metrics=golden.metrics)
@@ -197,7 +197,7 @@ class LoadedJudge(ABC):
         roles = {role: name for role, name in mapping.roles.items() if role in ITEM_ROLES or role.startswith(METRIC)}
         if lacking := [role for role in ("target", *self.needs) if role not in roles]:
             raise GoldenError(
-                f"the frame lacks columns that the judge needs: {', '.join(lacking)}. It has: "
+                f"the data frame lacks columns that the judge needs: {', '.join(lacking)}. It has: "
                 f"{', '.join(frame.columns)[:300]}. Rename a column, or map it: score_frame(frame, "
                 f"columns={{{lacking[0]!r}: NAME}}).",
                 file="frame",
@@ -520,8 +520,8 @@ def repeval_judge(
         spec = parse_spec(judge) if isinstance(judge, str) else None
         if spec is None or spec.kind != "hf":
             raise UsageError(
-                f"{where} is a RepEval score, which reads the hidden states of {state['model']}. As its judge, you "
-                "can only give the location of that model: hf:ID_OR_PATH."
+                f"{where} is a RepEval score, which reads the hidden states of {state['model']}. To use a copy "
+                "of that model from another location, give hf:ID_OR_PATH as the judge."
             )
         state, gate = state | {"model": spec.model, "revision": spec.revision}, NAMED
     document = document_of(card, "repeval", where)

@@ -210,7 +210,7 @@ def endpoint_of_file(base_url: str) -> tuple[str, bool]:
 
 
 _NOT_SHOWN = "This reply of {0} isn't cached here, and viewing results sends no requests."
-_STAYS_OUT = "{0} is named only in a file, and a file alone can't load a model. Nothing was read or downloaded. "
+_STAYS_OUT = "{0} is named only in a file, so Concord didn't load it. Nothing was read or downloaded. "
 _LIST_IT = "allow it for this installation: CONCORD_LOCAL_MODELS={name}"
 NOT_RUN = f"The judge {_STAYS_OUT}If you trust that model, name it yourself (--judge {{0}}), or {_LIST_IT}"
 PART_NOT_RUN = f"The model {_STAYS_OUT}If you trust it, {_LIST_IT}"  # a fused judge takes no --judge
@@ -261,7 +261,9 @@ def make_judge(
         case "recorded":
             judge = _recorded(Path(parsed.model), sampling, gate)
             if asking != Asking() and not isinstance(judge, LLMJudge):
-                raise UsageError(f"The judge {spec} replays scores, so options for asking don't apply. Remove them.")
+                raise UsageError(
+                    f"The judge {spec} replays scores, so form, samples and similar options don't apply. Remove them."
+                )
             return judge
         case "scripted":
             seed = "" if parsed.model == NEWSROOM else str(int(parsed.model or 0))

@@ -549,7 +549,7 @@ KINDS["calibration"] = Kind(
     "started a calibration",
     _check_calibration,
     run_calibration,
-    opens=lambda request: "a calibration reports its winner on them",
+    opens=lambda request: "a calibration measured its best criteria on them",
     documents={SNAPSHOT: LeaderboardSnapshot},
     enter=enter_judge,
 )

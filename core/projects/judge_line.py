@@ -42,7 +42,7 @@ _DID = {
     "approved": "approved version {}",
     "current": "made version {} current",
     "retired": "retired version {}",
-    "proposed": "returned version {} for approval",
+    "proposed": "sent version {} back for approval",
 }
 
 
@@ -325,7 +325,7 @@ def compared_before(
     numbers += [entry.number for entry in measured if entry.held_out_gain is not None]
     n = sum(before is None or number < before for number in numbers)
     often = "once" if n == 1 else f"{n} times"
-    why = f"judges were already compared on these items {often}, so the choice may depend on them"
+    why = f"judges were already compared on these items {often}, which may have influenced the choice"
     return f"{why}; measure on new labels" if n else ""
 
 

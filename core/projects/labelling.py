@@ -70,7 +70,7 @@ class LabelPlan:
         if not 1 <= self.overlap <= self.n_raters <= MOST_RATERS or self.shared < 0:
             raise UsageError(
                 f"A pass can have 1 to {MOST_RATERS} raters. Assign each item to at least one rater and "
-                "at most all of them."
+                "no more raters than the pass has."
             )
 
     def assigned(self, rater: int) -> tuple[int, ...]:

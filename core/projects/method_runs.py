@@ -469,7 +469,7 @@ def _check_controls(store: Store, settings: Settings, request: ControlsRequest) 
     run, calibration = _judged(store, request)
     spec = str(calibration.judge_state.get("spec", ""))
     if spec.startswith("recorded:"):
-        raise UsageError("Recorded replies hold no score of a spoiled text. Choose a judge that can be asked.")
+        raise UsageError("A recording has no scores for spoiled texts. Choose a judge that can score new texts.")
     return request, f"spoiled texts{_of_version(store, run)} · {judge_words(spec)}", spec
 
 
@@ -551,7 +551,7 @@ def _check_switch(store: Store, settings: Settings, request: SwitchRequest) -> t
     for spec in specs:
         with closing(opened(spec)) as judge:
             if judge.spec == own:
-                raise UsageError(f"{spec} is the judge's own model. Name other ones.")
+                raise UsageError(f"{spec} is the judge's own model. Name other models.")
     if not 1 <= len(specs) <= MOST:
         raise UsageError(f"Name 1 to {MOST} other models; got {len(specs)}.")
     title = f"other models{_of_version(store, run)} · {', '.join(map(judge_words, specs))}"

@@ -120,7 +120,7 @@ _RUN_WORDS: Mapping[str, str] = {
     "round": "refinement round",
     "styles": "judging styles",
     "repeval": "RepEval",
-    "fusion": "fusion by a model",
+    "fusion": "LLM fusion",
     "recheck": "drift check",
     "version": "judge version",
 }

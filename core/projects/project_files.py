@@ -270,7 +270,7 @@ class Archive:
         if MANIFEST not in self._zip.namelist():
             raise ArchiveError(
                 f"{MANIFEST} is missing from this zip file, so it isn't a Concord project file. "
-                "Choose a file from export-project."
+                "Choose a file that Concord exported."
             )
         with _as_refusal(MANIFEST), self._zip.open(MANIFEST) as file_said:
             self.manifest = _read_manifest(file_said.read(_MB))
@@ -344,7 +344,7 @@ def _checked_end(file: IO[bytes], max_mb: int) -> int:
     if directory > _DIRECTORY or n > _MOST_FILES or zip64:
         raise ArchiveError(
             f"The zip file contains {n:,} files or more, but a project has at most {_MOST_FILES}. "
-            "Choose a file from export-project."
+            "Choose a file that Concord exported."
         )
     file.seek(0)
     return size
@@ -359,7 +359,7 @@ def _read_manifest(data: bytes) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ArchiveError(
             f"{MANIFEST} doesn't contain the format {FORMAT!r}, so this isn't a Concord project file. "
-            "Choose a file from export-project."
+            "Choose a file that Concord exported."
         )
     version, schema = manifest.get("version"), manifest.get("schema")
     newer_schema = isinstance(schema, str) and schema.isdigit() and int(schema) > int(HEAD)

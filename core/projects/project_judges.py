@@ -371,7 +371,7 @@ def asked_fusion(store: Store, request: FusionRequest) -> tuple[GoldenSet, Fusio
     where = (request.project_id, request.golden_id, request.aspect)
     golden, aspect, parts = _judges(store, *where, request.judge_ids)
     if not parts:
-        raise UsageError("A fusion by a model needs at least one part. Choose a judge.")
+        raise UsageError("An LLM fusion needs at least one part. Choose a judge.")
     positions = np.arange(len(golden.items))
     if request.n_items is not None:
         rng = np.random.default_rng([request.settings.seed, 6])

@@ -198,8 +198,8 @@ def weighed_reply(numbers: Sequence[str], shares: FloatArray, n_tokens: int) -> 
     if total < LEAST_ON_SCALE:
         words = (
             f"Only {percent(total, digits=1)} of the answer's probability is on the numbers {numbers[0]} to "
-            f"{numbers[-1]}; at least {percent(LEAST_ON_SCALE)} is needed. Ask for a written rating (weighted off), "
-            "or choose a model that follows instructions."
+            f"{numbers[-1]}; at least {percent(LEAST_ON_SCALE)} is needed. Ask for a written rating without "
+            "weighting, or choose a model that follows instructions."
         )
         return Completion(words, OFF_SCALE, usage)
     best = numbers[int(shares.argmax())]

@@ -36,8 +36,8 @@ from core.stats import LabelledItems, fit_isotonic
 from core.verdicts import CALIBRATION_ITEM, Verdicts
 
 NOTE = (
-    "A judge that reads text quality out of a model's hidden states (RepEval), fitted with Concord. Its directions "
-    "belong to the data they were fitted on: on other data check the alignment again before trusting the scores."
+    "A judge that predicts text quality from a model's hidden states (RepEval), fitted with Concord. Its directions "
+    "suit the data they were fitted on. On other data, measure the alignment again before you trust the scores."
 )
 
 
@@ -177,7 +177,7 @@ def fit_repeval(
     task_of(golden, aspect)
     if train_on is None and train_aspect:
         raise UsageError(
-            "--train-aspect names an aspect of --train-on GOLDEN2 (train_on= in Python): name that set, too."
+            "--train-aspect needs the golden set that has this aspect. Add --train-on GOLDEN2 (train_on= in Python)."
         )
     if train_on is not None and settings is not None and settings.method == "paper-svm":
         raise UsageError(NO_FILE)
@@ -219,17 +219,22 @@ def fit_repeval(
     labelled = np.flatnonzero(~np.isnan(golden.labels(aspect)))
     fresh = [k for k in labelled.tolist() if golden.items[k].target not in known]
     if len(fresh) < 2:
-        raise UsageError(f"{golden.name} has {len(fresh)} labelled items whose texts {teacher.name} did not train on.")
+        raise UsageError(
+            f"{golden.name} needs at least 2 labelled items whose texts aren't in the training data from "
+            f"{teacher.name}, but it has {len(fresh)}. Label more items."
+        )
     warnings, scales = [], (golden.aspects[aspect].scale, teacher.aspects[taught].scale)
     if aspect != taught:
-        warnings.append(f"It is fitted on {taught}, and applied to {aspect}.")
+        warnings.append(f"The score was fitted on {taught} but is applied to {aspect}.")
     if (scales[0].low, scales[0].high) != (scales[1].low, scales[1].high):
         warnings.append(
-            f"{teacher.name} is rated on {scales[1]}, {golden.name} on {scales[0]}: only the order of scores can be "
-            "compared."
+            f"{teacher.name} is rated on {scales[1]}, {golden.name} on {scales[0]}, so only the order of scores can "
+            "be compared."
         )
     if n_known := len(labelled) - len(fresh):
-        warnings.append(f"{n_known} labelled items are left out: their texts were trained on in {teacher.name}.")
+        warnings.append(
+            f"{n_known} labelled items are left out because their texts are in the training data from {teacher.name}."
+        )
     alignment = evaluate(scores, LabelledItems.of(golden, aspect, fresh), how.on(golden, aspect))
     return FittedRepEval(teacher, result, Transferred(golden, scores, alignment, n_known, tuple(warnings)))
 

@@ -182,8 +182,8 @@ def describe_causal(spec: ModelSpec) -> ModelFacts:
     if is_decoder(config) and not other_head(config):
         return describe(spec)
     raise JudgeError(
-        f"The model {spec.name} ({called(config)}) is not a {CAUSAL}, so it cannot write. Choose a decoder, such as "
-        "an instruction-tuned Llama, Qwen or Mistral, as safetensors."
+        f"The model {spec.name} ({called(config)}) is not a {CAUSAL}, so it can't generate text. Choose a decoder "
+        "with safetensors weights, such as an instruction-tuned Llama, Qwen or Mistral."
     )
 
 
@@ -203,7 +203,7 @@ def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
     if missing:
         raise JudgeError(
             f"The model {spec.name} lacks weights ({', '.join(missing[:3])}): its output would be random. "
-            f"Choose a checkpoint of a {CAUSAL}."
+            f"Choose a complete checkpoint of a {CAUSAL}."
         )
     model = model.eval() if spread else model.to(device).eval()
     return LoadedModel(facts, model, device, tokenizer.pad_token_id or 0), tokenizer
@@ -357,15 +357,15 @@ def _explained(name: str, head: str, problem: str) -> JudgeError:
     first = problem.strip().split("\n")[0][:300]
     if "trust_remote_code" in problem or "custom code" in problem:
         return JudgeError(
-            f"The model {name} needs Python code from its repository, which is never run. Choose another model."
+            f"The model {name} needs Python code from its repository, which Concord never runs. Choose another model."
         )
     if "safetensors" in problem:
         return JudgeError(
-            f"The model {name} has no weights as safetensors. Pickled weights can run code when they are opened, so "
-            "they are not read: convert them, or choose a repository that has safetensors."
+            f"The model {name} has no safetensors weights. Pickled weights can run code when they are opened, so "
+            "Concord doesn't read them. Convert them, or choose a repository with safetensors weights."
         )
     if head and "Unrecognized configuration class" in problem:
-        return JudgeError(f"The model {name} is not a {head}; choose a checkpoint of that kind.")
+        return JudgeError(f"The model {name} is not a {head}. Choose a checkpoint of that kind.")
     return ModelNotFoundError(
         f"The model {name} could not be read: {first}",
         hint="Give a Hugging Face id that exists and can be reached, or a folder with config.json, tokenizer and "
@@ -412,8 +412,8 @@ def require_states(name: str, config: Any) -> None:
     text, needed = config.get_text_config(), ("vocab_size", "num_hidden_layers", "hidden_size")
     if getattr(config, "is_encoder_decoder", False) or not all(hasattr(text, field) for field in needed):
         raise JudgeError(
-            f"The model {name} is a {config.model_type}. RepEval reads causal language models and encoders of text: "
-            "choose one of those."
+            f"The model {name} is a {config.model_type}. RepEval reads only causal language models and text "
+            "encoders. Choose one of those."
         )
 
 
@@ -431,5 +431,6 @@ def require_read(name: str, model: Any, missing: Iterable[str]) -> None:
     if lacking := sorted(weight for weight in missing if "pooler" not in weight):
         raise JudgeError(
             f"The model {name} ({called(model.config)}) lacks weights of its own architecture "
-            f"({', '.join(lacking[:3])}): its states would be random. Its config.json may belong to another checkpoint."
+            f"({', '.join(lacking[:3])}): its hidden states would be random. Its config.json may belong to another "
+            "checkpoint."
         )

@@ -62,8 +62,8 @@ def choose_pairs(
     values = labels[usable]
     if not usable.size or values.min() == values.max():
         raise AspectError(
-            f"The {usable.size} training labels do not differ: there are no good and bad texts to pair. Label items on "
-            "which raters differ, or choose another aspect."
+            f"The {usable.size} training labels don't differ, so there are no good and bad texts to pair. Label items "
+            "on which raters differ, or choose another aspect."
         )
     bad_to, good_from = np.quantile(values, [QUANTILE, 1.0 - QUANTILE])
     if good_from == bad_to:  # ties: the larger group keeps the label that both groups share
@@ -325,7 +325,7 @@ class RepEvalScorer:
 
     def __post_init__(self) -> None:
         if len({(cell.layer, cell.token) for cell in self.cells}) < len(self.cells):
-            raise ValueError("two cells are of the same layer and token")
+            raise ValueError("two cells have the same layer and token")
         if len({cell.dim for cell in self.cells}) > 1:
             raise ValueError("its directions have different dimensions")
 

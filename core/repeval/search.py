@@ -299,10 +299,11 @@ def run(
     )
     warnings = list(states.warnings())
     if undefined := int(np.isnan(cells).sum()):
-        warnings.append(f"{undefined} of {cells.size} cells are undefined: nothing varies in them.")
+        warnings.append(f"{undefined} of {cells.size} cells are undefined because their values don't vary.")
     if validation.labels.size < FEW_LABELS:
         warnings.append(
-            f"Layer and token were chosen on {validation.labels.size} labels only; another draw may choose others."
+            f"Layer and token were chosen on only {validation.labels.size} labels. Other labels may lead to another "
+            "choice."
         )
     if how.uses_pairs:
         warnings.append(
@@ -453,8 +454,8 @@ def search(
     finite = finite_cells(values)
     if not finite.any():
         raise JudgeError(
-            f"Every cell of {n_layers} layers x {n_tokens} tokens holds states that are not finite. Use another model, "
-            "or one whose weights are intact."
+            f"The hidden states aren't finite numbers in any cell of {n_layers} layers x {n_tokens} tokens. Check that "
+            "the model's weights are intact, or use another model."
         )
     layers, tokens = np.nonzero(finite & varying_cells(values))
     total, step = len(layers), max(1, BATCH_BYTES // max(1, 4 * n_items * dim))
@@ -490,7 +491,8 @@ def search(
     if np.isnan(scores).all():
         raise AspectError(
             f"No cell of {n_layers} layers x {n_tokens} tokens has an alignment on the {validation.labels.size} "
-            "validation items: their labels, or all states, are constant. Label more items on which raters differ."
+            "validation items because their labels or all hidden states are the same. Label more items on which "
+            "raters differ."
         )
     return Searched(alignments, best_k, scores, fits)
 

@@ -89,11 +89,13 @@ class Extraction:
         compared = self.texts == "compared"
         if bad := [name for name in self.tokens if not _TOKEN.fullmatch(name) or (":" in name and not compared)]:
             raise UsageError(
-                f"Unknown token {bad[0]!r}: use -1, -2, … (from the end), first or mean; for compared texts also with "
-                "source: or context: in front."
+                f"Unknown token {bad[0]!r}: use -1, -2, … (from the end), first or mean. For compared texts, you "
+                "can put source: or context: in front."
             )
         if compared and template_text(self.template) != HYPOTHESIS_ONLY:
-            raise UsageError("'compared' reads the texts as they are: give no template, or use texts 'prompt'.")
+            raise UsageError(
+                "Compared texts are read without a template. Remove the template, or set texts to 'prompt'."
+            )
 
     @property
     def needs(self) -> tuple[Part, ...]:
@@ -141,7 +143,7 @@ def cells_of(
     layers = extraction.layers or tuple(range(facts.n_layers))
     if beyond := [number for number in layers if not 0 <= number < facts.n_layers]:
         raise UsageError(
-            f"{facts.name} has the layers 0 (embeddings) to {facts.n_layers - 1}; layer {beyond[0]} was asked for."
+            f"{facts.name} has no layer {beyond[0]}. Choose layers from 0 (embeddings) to {facts.n_layers - 1}."
         )
     tokens = extraction.tokens or (ENCODER_TOKENS if facts.encoder else DECODER_TOKENS)
     if not extraction.tokens:
@@ -183,9 +185,9 @@ class States:
         """Return warnings about these states."""
         n, part = len(self.values), " or no ".join(parts_in(self.token_names))
         said = (
-            (self.n_truncated, "of {} texts were longer than the model takes and were cut."),
-            (self.n_lacking, f"of {{}} items have no {part}; their text was compared with an empty one."),
-            (self.n_not_finite, "cells contain non-finite states; they are undefined."),
+            (self.n_truncated, "of {} texts were too long for the model, so they were cut."),
+            (self.n_lacking, f"of {{}} items have no {part}, so their text was compared with an empty one."),
+            (self.n_not_finite, "cells contain non-finite states, so they are undefined."),
         )
         return tuple(f"{count} {text.format(n)}" for count, text in said if count)
 
@@ -248,8 +250,8 @@ def template_text(template: str) -> str:
     if "{hypothesis}" not in text or unknown:
         fields, got = ", ".join(f"{{{name}}}" for name in FIELDS), f"{{{unknown[0]}}}" if unknown else repr(text[:80])
         raise UsageError(
-            f"The template must contain {{hypothesis}} and no other fields than {fields}; got {got}. Leave it empty "
-            f"for the hypothesis only, or name one of: {', '.join(templates())}."
+            f"The template must contain {{hypothesis}}, and its fields can be only {fields}; got {got}. Leave it empty "
+            f"to use only the hypothesis, or name a template: {', '.join(templates())}."
         )
     return text
 
@@ -436,7 +438,7 @@ class StateCache:
             if values.shape != self._shape or values.dtype != np.float16:
                 raise ValueError(f"{values.dtype} {values.shape} instead of {self._shape}")
         except (OSError, ValueError, EOFError) as problem:
-            raise StoreError(f"The cached states {path} cannot be read ({problem}); delete that file.") from problem
+            raise StoreError(f"The cache file {path} can't be read ({problem}). Delete the file.") from problem
         return cast(HalfArray, values)
 
     def put(self, row: int, values: HalfArray) -> None:
@@ -451,10 +453,10 @@ class StateCache:
         except OSError as problem:
             if problem.errno in FULL:
                 raise StoreFullError(
-                    f"The disk is full while hidden states are cached in {self._place}. Free some space and start "
-                    "again: the states computed so far are cached."
+                    f"The disk became full while Concord cached hidden states in {self._place}. Free some space and "
+                    "start again. The hidden states computed so far are cached."
                 ) from problem
-            raise StoreError(f"Hidden states cannot be cached in {self._place}: {problem.strerror}.") from problem
+            raise StoreError(f"Can't cache hidden states in {self._place}: {problem.strerror}.") from problem
 
 
 # ── the prompts ──────────────────────────────────────────────────────────────────────────────────────────────────

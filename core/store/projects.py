@@ -313,7 +313,7 @@ class KeptCriteria(StorePart):
                 theirs = _entry(transaction, project_id, parent.head)
                 raise ConflictError(
                     f"{theirs.author or 'Somebody else'} saved another edit of these criteria first. Compare the two "
-                    "texts, then save yours on top of theirs or in its place.",
+                    "texts, then save yours separately or discard it.",
                     theirs=theirs.text,
                     yours=edit.text,
                 )

@@ -132,8 +132,8 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
         )
     if judge.sampling and judge.sampling.form == "clauses":
         raise JudgeError(
-            "This judge rates each clause of its criteria by itself and weighs the ratings, which the files of other "
-            "tools cannot do. Score with 'python -m core score --judge-file'."
+            "This judge rates each clause of its criteria separately and combines the ratings, which the files of "
+            "other tools can't express. Score with 'python -m core score --judge-file'."
         )
     if not plain(task.aspect).strip():
         raise JudgeError("The aspect of this judge has no name. Export the judge again.")

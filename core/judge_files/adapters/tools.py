@@ -52,7 +52,7 @@ Made = tuple[str, Sequence[str]]
 
 _LOST_BY_PROMPTS = (
     "Concord's reply reader. This file reads only a number on the scale, in the form that the prompt requests. "
-    "Other replies count as unread.",
+    "Other replies get no score.",
     "The shortening of very long items.",
 )
 
@@ -209,7 +209,8 @@ _PROMPTFOO_USE = (
     "The vars source, context and reference are the other parts of an item, if this judge reads them.",
     "The score is between 0 and 1 (the ends of the scale). human_score is on the scale itself. Raise 'threshold' to",
     "make low scores fail. A reply without a number on the scale is an error, not a score.",
-    "The key is read from JUDGE_API_KEY or OPENAI_API_KEY. Set JUDGE_BASE_URL or JUDGE_MODEL to use others.",
+    "The key is read from JUDGE_API_KEY or OPENAI_API_KEY.",
+    "Set JUDGE_BASE_URL or JUDGE_MODEL to use another endpoint or model.",
 )
 _VARS = {"source": "source", "context": "context", "references": "reference"}
 _VERDICT = (

@@ -57,7 +57,7 @@ def test_trained_on_another_set_it_tells_what_that_loses(run: Run, golden_file: 
     assert body["test"] == told["transferred"]
     assert body["test"]["n"] == SOURCES * PER_SOURCE  # no label of it was used
     assert body["test"]["value"] > 0.5  # good and bad words are the same in both
-    assert "fitted on charm, and applied to quality" in " ".join(body["warnings"])
+    assert "fitted on charm but is applied to quality" in " ".join(body["warnings"])
     rows = read_rows("out/scores.jsonl")
     assert [row["item_id"] for row in rows] == list(load_golden(golden_file).item_ids)
 

@@ -120,7 +120,7 @@ def test_damaged_file_is_named(model_folder: Folder, tmp_path: Path) -> None:
     extract(golden_of(items_of()), spec, cache_dir=tmp_path)
     victim = sorted(tmp_path.rglob("*.npy"))[0]
     victim.write_bytes(victim.read_bytes()[:50])
-    with pytest.raises(StoreError, match=r"delete that file"):
+    with pytest.raises(StoreError, match=r"Delete the file"):
         extract(golden_of(items_of()), spec, cache_dir=tmp_path)
 
 
@@ -197,7 +197,7 @@ def test_pickled_weights_are_refused(model_folder: Folder, tmp_path: Path) -> No
     shutil.copytree(model_folder("encoder"), folder)
     (folder / "model.safetensors").unlink()
     torch.save({}, folder / "pytorch_model.bin")
-    with pytest.raises(JudgeError, match="no weights as safetensors"):
+    with pytest.raises(JudgeError, match="no safetensors weights"):
         load_model(ModelSpec(str(folder)))
     (folder / "model.safetensors").write_bytes(b"no weights at all")
     with pytest.raises(JudgeError, match=r"could not be read: .*`minilm` comes with Concord"):
@@ -212,7 +212,7 @@ def test_remote_code_is_refused_and_not_run(model_folder: Folder, tmp_path: Path
     config = json.loads((folder / "config.json").read_text("utf-8"))
     config |= {"model_type": "foreign", "auto_map": {"AutoConfig": "foreign.Config", "AutoModel": "foreign.Model"}}
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    with pytest.raises(JudgeError, match="which is never run"):
+    with pytest.raises(JudgeError, match="which Concord never runs"):
         describe(ModelSpec(str(folder)))
     assert not marker.exists()
 

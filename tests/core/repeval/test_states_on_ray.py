@@ -86,7 +86,7 @@ def test_an_actor_takes_a_gpu_or_a_node(ray: Nodes, resources: list[dict[str, fl
 
 def test_a_cluster_without_processors_is_refused(ray: Nodes) -> None:
     ray.resources = [{"memory": 1e9}]
-    with pytest.raises(JobError, match="neither GPUs nor processors"):
+    with pytest.raises(JobError, match="no GPUs or CPUs"):
         cluster_at("auto", ModelSpec())
 
 

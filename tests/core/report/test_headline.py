@@ -124,7 +124,7 @@ def test_each_fact_brings_its_limit_and_takes_it_away(report):
 
 def test_after_a_choice_on_held_out_items_nothing_is_claimed_beside_a_person(report):
     """The same rule for the headline, the p, the bar, the standing and the annotator test."""
-    reason = "judges were already compared on these items once, so the choice may depend on them"
+    reason = "judges were already compared on these items once, which may have influenced the choice"
     told = with_figures(report, GOOD, beside(0.01, 0.2), "")
     told = replace(told, raters=raters_of(report.judged, reason), board=told.board.without_p(0, reason))
     result = sentence(headline(told))
