@@ -239,7 +239,9 @@ def monitor(
     ],
     out: Annotated[Path, typer.Option(help="Folder for the verdicts. The next run resumes from this folder.")],
     *,
-    by: Annotated[Literal["day", "week", "version"], typer.Option(help="Compare days, weeks or versions.")] = "day",
+    by: Annotated[
+        Literal["day", "week", "version"], typer.Option(help="Periods to compare: days, weeks or versions.")
+    ] = "day",
     anchors: Annotated[
         Path | None,
         typer.Option(help="Golden set to score again in each run, to detect changes in the judge itself."),

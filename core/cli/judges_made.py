@@ -221,7 +221,7 @@ def repeval(
         typer.Option("--train-on", help="Golden set to train on. GOLDEN is then used only to measure the result."),
     ] = None,
     train_aspect: Annotated[
-        str, typer.Option("--train-aspect", help="Name of the aspect in the --train-on set, if it differs.")
+        str, typer.Option("--train-aspect", help="Aspect of the --train-on set, if its name there differs.")
     ] = "",
     measured: MeasureSettings,
 ) -> None:

@@ -162,7 +162,7 @@ def storage(
         ),
     ] = None,
     delete: Annotated[
-        bool, typer.Option("--delete", help="Delete the replies and hidden states that --older-than counts.")
+        bool, typer.Option("--delete", help="Delete the replies and hidden states that are counted.")
     ] = False,
 ) -> None:
     """Show what is stored, and delete old cached replies and hidden states. Scores and reports stay."""

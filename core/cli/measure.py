@@ -49,7 +49,7 @@ def align(
     *,
     aspect: AspectOption,
     everything: Annotated[
-        bool, typer.Option("--all", help="Show every statistic at every level, the errors, and kappa.")
+        bool, typer.Option("--all", help="Show all statistics at all levels, with errors and kappa.")
     ] = False,
     measured: MeasureSettings,
     seen: SeenOptions,

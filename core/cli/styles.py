@@ -33,7 +33,9 @@ FORMS = "Form of the reply: score_only, free_text, stars, rate_explain or analyz
 class GridOptions:
     """Options of `styles`: forms, size and output."""
 
-    pilot: int | None = setting(None, "Approximate number of items to use (default: all). Sources are never split.")
+    pilot: int | None = setting(
+        None, "Approximate number of items to use (default: all). Items of a source stay together."
+    )
     budget_usd: float | None = setting(None, "Maximum cost of the run in dollars.", low=0)
     forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the verdicts, one file per style.")] = None

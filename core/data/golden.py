@@ -497,8 +497,8 @@ def repeated_id(item_id: str, first: int, again: int) -> str:
 
 
 _REPEATED_ID = (
-    "Add --values ids=number to keep both or --values ids=first to drop the later one. If each row is one rating, "
-    "add --map annotator_id=COLUMN."
+    "Add --values ids=number to keep both rows, or --values ids=first to drop the later one. If each row is one "
+    "rating, add --map annotator_id=COLUMN."
 )
 
 

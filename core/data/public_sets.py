@@ -143,7 +143,7 @@ def _download(benchmark: Benchmark, part: SetFile, path: Path) -> str:
             failures.append(str(error))
     raise DownloadError(
         f"Can't download {benchmark.title}: {' '.join(failures)} Check the connection and the proxy, or download it "
-        "on another machine and copy the file."
+        "on another machine and copy it here."
     )
 
 

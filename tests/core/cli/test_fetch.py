@@ -27,7 +27,7 @@ def test_without_a_network(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for words in (
         "https://raw.githubusercontent.com/lil-lab/newsroom/",
         "Can't reach ",
-        "Check the connection and the proxy, or download it on another machine and copy the file.",
+        "Check the connection and the proxy, or download it on another machine and copy it here.",
     ):
         assert words in body["error"]["message"]
     assert list(Path().glob("*.jsonl")) == []
