@@ -308,11 +308,11 @@ def answer_questions(questions: Sequence[Question], values: Values, upload: str)
             }
         else:
             where = f"{numbers} in {rows_words(question.rows)}"
-            words = f"**{plain(aspect)}**: {where} is far from the other labels. Is it a label?"
+            words = f"**{plain(aspect)}** has values far from the other labels: {where}. Are they labels?"
             lost = tuple((aspect, number) for number in question.numbers)
             options = {
-                "No, leave it out": replace(values, missing=(*values.missing, *lost)),
-                "Yes, keep it": replace(values, missing=(*values.missing, (aspect, None))),
+                "No, leave them out": replace(values, missing=(*values.missing, *lost)),
+                "Yes, keep them": replace(values, missing=(*values.missing, (aspect, None))),
             }
         with st.container(border=True):
             chosen = st.radio(words, list(options), index=None, key=widget(f"values_{upload}_{question}"))

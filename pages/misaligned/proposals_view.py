@@ -23,7 +23,6 @@ from pages.ui.run_panel import BadgeColour
 from pages.ui.screens import plain
 
 STATE_COLOURS: dict[ProposalState, BadgeColour] = {"open": "gray", "accepted": "green", "rejected": "red"}
-CHANGED_HELP = "Number of calibration items that changed from the parent criteria to the proposal"
 COLUMNS = {
     "proposal": Column(width=220),
     "inner fold": Column(
@@ -44,8 +43,8 @@ COLUMNS = {
         signed=True,
         help="Agreement of the proposal minus that of its parent, on all calibration items (optimistic)",
     ),
-    NOW_ALIGNED: Column(help=CHANGED_HELP),
-    NOW_MISALIGNED: Column(help=CHANGED_HELP),
+    NOW_ALIGNED: Column(help="Calibration items that were misaligned with the parent criteria"),
+    NOW_MISALIGNED: Column(help="Calibration items that were aligned with the parent criteria"),
 }
 
 

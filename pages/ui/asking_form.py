@@ -50,8 +50,8 @@ def choose_asking(spec: str) -> Asking:
                 [AT_ONCE] * local + [*STYLE_FORMS],
                 key=key,
                 format_func=names.__getitem__,
-                help="Most models agree better with raters if they give reasons. Usually best: analysis, then rating, "
-                "with a few replies at temperature 1.",
+                help="Most models agree better with raters if they give reasons. “Analysis, then rating” "
+                "with a few replies at temperature 1 is usually best.",
             )
             weighted = form == AT_ONCE or (
                 form == "score_only"

@@ -124,7 +124,7 @@ def test_a_teams_file_becomes_an_approved_judge_in_few_presses(
     settle("Answer 3 questions below")
     answer("Raters for one aspect: use their mean")
     settle("Answer 2 questions below")
-    answer("No, leave it out")
+    answer("No, leave them out")
     settle("Answer 1 question below")
     answer("Two items: keep both")
     settle("You can use this file")

@@ -291,7 +291,7 @@ def test_aspects_and_scales_of_a_long_file_can_be_changed(place: Place) -> None:
     assert {name: str(labels.scale) for name, labels in golden.aspects.items()} == {"clarity": "1-5", "Tone": "1-4"}
 
 
-@pytest.mark.parametrize(("answer", "n_labels"), [("No, leave it out", 10), ("Yes, keep it", 12)])
+@pytest.mark.parametrize(("answer", "n_labels"), [("No, leave them out", 10), ("Yes, keep them", 12)])
 def test_what_values_mean_is_asked_before_a_file_is_frozen(place: Place, answer: str, n_labels: int) -> None:
     screen = bring(place, "g99.csv", (VALUES / "g99.csv").read_bytes())
     assert button(screen, FREEZE).disabled
