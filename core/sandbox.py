@@ -112,7 +112,7 @@ def run_job(
                 start_new_session=True,
             )
         except OSError as problem:
-            raise RefusedError("Concord can't start the process that reads files on this machine.") from problem
+            raise RefusedError("On this machine, Concord can't start the process that reads files.") from problem
         with process:
             try:
                 while True:
@@ -143,7 +143,7 @@ def _refusal(kind: bytes, rest: bytes, allowed: Mapping[str, int]) -> RefusedErr
     if kind == _REFUSED:
         refusal = json.loads(rest)
         return RefusedError(str(refusal["message"]), refusal["row"], refusal["column"])
-    limits = f"{allowed['memory'] // _MB} MB of memory and {allowed['seconds']} s of computing"
+    limits = f"{allowed['memory'] // _MB} MB of memory and {allowed['seconds']} s of computing time"
     if kind == _SPENT:
         spent = "memory" if rest.strip() == b"memory" else "time"
         return RefusedError(
@@ -247,7 +247,9 @@ def _check_type(column: str, kind: Any, *, inner: bool = False) -> None:
     from pyarrow import types
 
     if types.is_dictionary(kind) and inner:
-        raise GoldenError("Categories within lists aren't supported. Save the column as plain text.", column=column)
+        raise GoldenError(
+            "The column contains categories inside lists or objects. Save it as plain text.", column=column
+        )
     for k in range(getattr(kind, "num_fields", 0)):
         _check_type(column, kind.field(k).type, inner=True)
 

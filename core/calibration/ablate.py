@@ -286,7 +286,9 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
         what = f"{who} on the calibration set, without refined criteria{short}."
         variants.append(Variant("without refinement", best, what))
     if len(chosen) > 1:
-        what = f"Only the criteria that agree best on the calibration set, instead of the mean of {len(chosen)} sets."
+        what = (
+            f"Only the criteria that agree best on the calibration set, instead of the mean of the best {len(chosen)}."
+        )
         variants.append(Variant("single best", chosen[:1], what))
     else:
         left_out["single best"] = "The final judge has only one set of criteria."

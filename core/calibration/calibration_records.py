@@ -80,10 +80,11 @@ class CalibrationSettings:
     """
 
     preset: PresetName = setting(
-        "summarisation", "How many criteria to draft and refine, and how many exemplars to show."
+        "summarisation",
+        "Number of sets of criteria to draft and refine, and of labelled items to show in each request.",
     )
     revisit: RevisitMode = setting(
-        "racing", "full scores every draft on every item; racing ranks them with about a seventh of the calls."
+        "racing", "How to score drafts: full (every draft on every item) or racing (about a seventh of the calls)."
     )
     rounds: int | None = setting(
         None,

@@ -325,7 +325,7 @@ def _report(run: _Run) -> Calibration:
         )
     run.warnings += judge.judge.remarks
     if no_map:
-        run.warnings.append(f"Map to the human scale: {no_map}.")
+        run.warnings.append(f"Scores aren't mapped to the human scale: {no_map}.")
     stopped = f"The {settings.budget_words} covered only {'; '.join(run.cut)}." if run.cut else ""
     pool.publish("done", "done")
     return Calibration(

@@ -288,7 +288,9 @@ def _tested(part: Part, contrast: FloatArray, p: float, n_tests: int, width: flo
     # The widened interval excludes 0 exactly if the corrected p is at most `HALF_ALPHA`.
     looks = ALPHA / HALF_ALPHA * (n_tests if p_alone <= 0.0 else max(p / p_alone, 1.0))
     reach = t_quantile(int(freedom), looks) * error
-    method = f"jackknife over {part.n_sources:,} sources, t({freedom:.0f}), corrected for {n_tests} tests, like p"
+    method = (
+        f"jackknife over {part.n_sources:,} sources, t({freedom:.0f}), corrected for {n_tests} tests like the p value"
+    )
     interval = Interval(value - reach, value + reach, 1.0 - HALF_ALPHA, method, part.n_sources)
     return replace(part, difference=value, interval=interval.within(-width, width), p=p)
 
@@ -390,12 +392,12 @@ def _excess(values: FloatArray, sources: IntArray) -> tuple[float, Interval | No
     n_sources, value = int(np.unique(sources).size), float(values.mean())
     if n_sources >= LEAST_SOURCES and abs(value) == 0.5:
         reach, p = 1.0 - ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / n_sources), 2.0 * 0.5**n_sources
-        method = f"exact, {n_sources:,} sources that all agree"
+        method = f"exact test over {n_sources:,} sources that all agree"
     else:
         mean = stream_mean(values, sources)
         if mean is None or n_sources < LEAST_SOURCES or mean.error is None or mean.error <= ROUNDING:
             return value, None, None
-        reach, method = t_quantile(n_sources - 1) * mean.error, f"by source, {n_sources:,} sources, t({n_sources - 1})"
+        reach, method = t_quantile(n_sources - 1) * mean.error, f"t({n_sources - 1}) over {n_sources:,} sources"
         p = two_sided(mean.value / mean.error, n_sources - 1)
     return value, Interval(max(value - reach, -0.5), min(value + reach, 0.5), CONFIDENCE, method, n_sources), p
 

@@ -191,7 +191,7 @@ class Preferences(JsonRecord):
     @property
     def caution(self) -> str:
         """A sentence on the pairs left out of the strengths; "" if none or all are."""
-        left_out = {"without two known systems": self.n_unknown, "of one system with itself": self.n_itself}
+        left_out = {"without two known systems": self.n_unknown, "of texts from the same system": self.n_itself}
         known = [f"{counted(n, 'pair')} {why}" for why, n in left_out.items() if n and self.by_people.n]
         return f"The strengths exclude {' and '.join(known)}." if known else ""
 

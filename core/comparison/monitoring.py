@@ -238,7 +238,7 @@ def look_again(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str],
     both = [anchor for anchor in first if anchor in now]
     look = AnchorLook(n, len(both), len(first) - len(both), None, None)
     if n == 1:
-        return replace(look, reason="this first look is the reference for later looks")
+        return replace(look, reason="this first evaluation is the reference for later ones")
     if not both:
         return replace(look, reason="no anchor was scored again")
     changes = np.array([now[anchor] - first[anchor] for anchor in both])
@@ -252,7 +252,7 @@ def look_again(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str],
         return replace(look, reason=TOO_FEW)
     level, freedom = share_of_level(alpha, n - 1), mean.n_sources - 1
     half = t_quantile(freedom, (1.0 - CONFIDENCE) / level) * mean.error
-    method = f"t({freedom}) over sources, look {n - 1} after the first"
+    method = f"t({freedom}) over sources, evaluation {n - 1} after the first"
     return replace(look, interval=Interval(mean.value - half, mean.value + half, 1.0 - level, method, mean.n_sources))
 
 
@@ -577,7 +577,7 @@ def _look(judge: LoadedJudge, golden: GoldenSet, folder: Path) -> AnchorLook:
     looks = [{key: score for key, score in line["scores"].items() if key in places} for line in lines]
     if not looks[0]:
         raise JobError(
-            f"None of these anchors was scored in the first look in {folder}. Use the same --anchors file as before."
+            f"None of these anchors was scored in the first evaluation in {folder}. Use the same --anchors file."
         )
     sources = {key: golden.items[k].source_id or key for key, k in places.items()}
     return look_again(looks, sources, ALPHA / 2)

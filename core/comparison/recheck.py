@@ -131,7 +131,7 @@ def recheck(
         notes.append(f"The judge was calibrated on {judge.task.aspect!r}, but the labels are for {aspect!r}.")
     if n := sum(left_out.values()):
         notes.append(
-            f"{n:,} of {n + used.size:,} labelled items are left out because Concord recognised their texts: "
+            f"{n:,} of {n + used.size:,} labelled items are left out because their texts aren't new: "
             f"{_reasons(left_out)}."
         )
     return Recheck(
@@ -189,8 +189,8 @@ def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str) -> tupl
     used = [k for k in labelled if k not in reasons]
     if not used:
         raise GoldenError(
-            f"The golden set has no new labels for {aspect!r}. Concord recognised the texts of all {len(labelled):,} "
-            f"labelled items: {_reasons(counts)}. Label other items, and run the recheck on them.",
+            f"None of the {len(labelled):,} items labelled for {aspect!r} has a new text: {_reasons(counts)}. "
+            "Label other items, and run the recheck on them.",
             file=golden.name,
         )
     return np.array(used, dtype=np.intp), counts

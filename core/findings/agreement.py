@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from core.stats.raters import Standing
 
 TURN_ROUND = (
-    "If the lowest label means best, reverse the labels (with --values best=low, or when you upload the file) and "
+    "If the lowest label is the best one, reverse the labels (with --values best=low, or when you upload the file) and "
     "measure again."
 )
 
@@ -191,7 +191,7 @@ def annotator_finding(result: AnnotatorTest) -> Finding:
     if result.clustered:
         form = "clustered by source"
     elif result.n_sources < result.n_items:
-        form = "computed over items, so it passes too often if items share a source"
+        form = "over items, so a judge passes too often if items share a source"
     return Finding(
         f"{name}: {verdict}; the judge could replace {outdone} of {_raters(result)}.",
         f"ω = {number(result.omega)} ({number(PASSES_AT)} or more passes), ρ = {number(result.rho)}, ε = "
@@ -211,10 +211,10 @@ def regression_words(bar: RegressionBar, judge: int) -> str:
     if standing == "undefined":
         return ""
     how = {
-        "better": f"The judge agrees with raters better than a {bar.name}",
-        "worse": f"A {bar.name} agrees with raters better than the judge",
-        "as well": f"A {bar.name} agrees with raters as well as the judge",
-        "open": f"The judge doesn't agree with raters significantly better than a {bar.name}",
+        "better": f"The judge agrees with raters better than a {bar.name} does",
+        "worse": f"A {bar.name} agrees with raters better than the judge does",
+        "as well": f"A {bar.name} agrees with raters as well as the judge does",
+        "open": f"The judge doesn't agree with raters significantly better than a {bar.name} does",
         "untested": f"The judge wasn't tested against a {bar.name}",
     }[standing]
     figures = difference_figures(gap.value, gap.interval, gap.p, gap.p_reason, limit=HALF_ALPHA)
@@ -225,7 +225,8 @@ def yes_no_finding(found: YesNo) -> Finding:
     """Name the score from which to say yes, with precision, recall and cost on new items."""
     if found.cost is None or found.cost_of_none is None:
         return Finding(f"Concord can't choose a threshold: {found.reason}.")
-    auc = f"AUC {rate_words(found.auc)} ({found.n_yes:,} yes) from {counted(found.n_sources, 'source')}, dataset level."
+    sources = counted(found.n_sources, "source")
+    auc = f"AUC {rate_words(found.auc)}, {sources}, dataset level; {found.n_yes:,} labels are yes."
     if found.threshold is None:
         return Finding(
             "No threshold reduces the cost: always answering no is cheapest.",

@@ -43,13 +43,12 @@ def recheck_finding(found: Recheck) -> Finding:
         "inconclusive": f"Inconclusive: agreement with raters is {now} on newer labels, {then} before.",
     }[found.decision]
     measure = f"{found.now.statistic.capitalize()} at {found.now.level} level"
-    sides = (
-        f"{counted(found.now.n, 'newer item')} {estimate(found.now)}, {found.then.n:,} held-out {estimate(found.then)}"
-    )
+    newer, held_out = counted(found.now.n, "newer item"), counted(found.then.n, "held-out item")
+    sides = f"{estimate(found.now)} on {newer}, {estimate(found.then)} on {held_out}"
     if change.value is None or change.interval is None:
-        return Finding(headline, f"{measure}, {sides}. Change unknown: {change.reason}.", found.notes)
+        return Finding(headline, f"{measure}: {sides}. Change unknown: {change.reason}.", found.notes)
     moved = f"change {change_figures(change.value, change.interval)} ({percent(change.interval.confidence)} interval)"
-    detail = f"{measure}, {sides}; {moved}."
+    detail = f"{measure}: {sides}; {moved}."
     if found.decision == "holds":
         return Finding(headline, f"{detail} A fall of {change.fall:g} or more is ruled out.", found.notes)
     if found.decision == "fallen":
@@ -96,13 +95,15 @@ def monitor_finding(found: Monitored) -> Finding:
 
 
 def anchor_words(look: AnchorLook) -> str:
-    """Say how the anchor items' scores changed since the first look."""
+    """Say how the anchor items' scores changed since the first evaluation."""
     lost = f" {counted(look.n_lost, 'anchor')} couldn't be read this time." if look.n_lost else ""
     if look.change is None or look.interval is None:
-        return f"{counted(look.n_items, 'anchor')}, look {look.n}: {look.reason}.{lost}"
+        return f"{counted(look.n_items, 'anchor')}, evaluation {look.n}: {look.reason}.{lost}"
     change = f"{number(look.change).replace('−', '')} {signed_range(look.interval)}"
     way = "down" if look.change < 0 else "up"
-    return f"{counted(look.n_items, 'anchor')}, look {look.n}: scores {way} by {change} since the first look.{lost}"
+    return (
+        f"{counted(look.n_items, 'anchor')}, evaluation {look.n}: scores {way} by {change} since the first one.{lost}"
+    )
 
 
 def movement_words(change: Movement | None) -> str:
@@ -182,13 +183,13 @@ def switch_finding(found: Sequence[TriedModel]) -> Finding:
     said = "undefined" if gap is None else claim(gap.value, gap.interval, best.p_holm)
     figures = f"{number(best.held_out.value)} compared with {number(own.held_out.value)}"
     headline = {
-        "higher": f"{first} agrees better with raters than {names[0]}: {figures}.",
-        "lower": f"{first} agrees less well with raters than {names[0]}: {figures}.",
+        "higher": f"{first} agrees better with raters than {names[0]} does: {figures}.",
+        "lower": f"{first} agrees less well with raters than {names[0]} does: {figures}.",
         "untested": f"The difference between {first} and {names[0]} wasn't tested: {figures}.",
     }.get(said, f"No clear difference between {first} and {names[0]}: {figures}.")
     detail = f"{measure_name(own.held_out.statistic, own.held_out.level)}, {counted(own.held_out.n, 'held-out item')}."
     if gap is not None and gap.value is not None:
         detail = f"Difference {difference_figures(gap.value, gap.interval, best.p_holm, gap.p_reason)}. {detail}"
     chosen = f"{first} was chosen by its agreement on the calibration items." if len(others) > 1 else ""
-    steps = "" if said != "higher" else "Calibrate again with this model, or name it with --judge when you score."
+    steps = "" if said != "higher" else "Calibrate again with this model, or specify it with --judge when you score."
     return Finding(headline, f"{detail} {chosen}".strip(), (), steps)

@@ -123,7 +123,7 @@ def worth_words(means: SystemMeans) -> str:
     times, p = float(np.median(known)), means.p_correlation
     if p is None or p > WORTH_AT or times < 1.05:
         return "The verdicts don't add significant information to these labels."
-    return f"With the verdicts, each label is worth about {times:.1f} labels."
+    return f"Without the verdicts, equally narrow intervals would need about {times:.1f} times as many labels."
 
 
 def notes_of_systems(means: SystemMeans) -> list[str]:

@@ -41,7 +41,8 @@ def examination_finding(found: Examination) -> Finding:
     measure = f"{found.overall.statistic.capitalize()} on all items pooled, not per source: {estimate(found.overall)}"
     detail = (
         f"{measure}, {counted(found.n, 'unseen item')} from {counted(found.n_sources, 'source')}. "
-        f"{counted(found.n_tests, 'test')}, including biases, Holm-corrected; significant if p ≤ {HALF_ALPHA:g}."
+        f"Holm-corrected for {counted(found.n_tests, 'test')}, including those for biases; "
+        f"significant if p ≤ {HALF_ALPHA:g}."
     )
     worst = found.worst
     claims = tuple(

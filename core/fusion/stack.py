@@ -309,7 +309,7 @@ def fuse(
     if method == "average" and settings.level == "system":
         n_systems = np.unique(golden.system_codes[fit]).size
         notes.append(
-            f"Parts were chosen by agreement on single items, because {n_systems} systems are too few at system level."
+            f"Parts were chosen by agreement on single items, because {n_systems} systems are too few for system level."
         )
     agreement, matrix = Agreement(golden, aspect, settings), np.array([part.upward for part in parts])
     on_fit, left_out = _choose_parts(agreement, names, matrix, fit, averaged=method == "average")

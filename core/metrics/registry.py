@@ -171,7 +171,7 @@ def fitted_repeval(name: str, state: Any, *, ray: str = "") -> Metric:
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
         values = reader.score(items, on_progress)
-        detail = "A hidden state of this text isn't a finite number."
+        detail = "The model's hidden state for this text contains infinite or undefined numbers."
         lost = (Unscored(items[k].item_id, "no verdict", detail) for k in np.flatnonzero(np.isnan(values)).tolist())
         return MetricScores(values, tuple(lost))
 

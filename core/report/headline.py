@@ -49,7 +49,7 @@ MANY_OPENINGS = 3
 
 def bounded(text: str, limit: int) -> str:
     """Cut `text` to `limit` characters, with a note on its length; make control characters visible."""
-    cut = text if len(text) <= limit else f"{text[:limit].rstrip()} … (shortened, {len(text):,} characters)"
+    cut = text if len(text) <= limit else f"{text[:limit].rstrip()} … (shortened from {len(text):,} characters)"
     return legible(cut)
 
 
@@ -88,7 +88,7 @@ def headline(report: Report) -> Finding:
     held, people, shown = report.held_out, report.raters.beside, standing(report)
     judge = capital(report.judge_name)
     whom = "the simulated raters" if report.simulated else "your raters"
-    detail = f"Agreement {estimate(held)}: {measure(held)}, {basis_words(held)}, held-out."
+    detail = f"Agreement on held-out items: {estimate(held)} ({measure(held)}, {basis_words(held)})."
     agrees = f"Agreement between {report.judge_name} and {whom}: {number(held.value)}."
     if shown == "undefined":
         return Finding(f"Agreement between {report.judge_name} and {whom} is undefined.", f"{capital(held.reason)}.")
@@ -120,7 +120,7 @@ def headline(report: Report) -> Finding:
 def readiness(report: Report) -> Finding:
     """Decide whether the judge is good enough: the headline begins with "Ready", "Caution" or "Not yet".
 
-    A ready judge is approved, gains significantly over its baseline on held-out items of at least `LEAST_SOURCES`
+    A ready judge is approved, is significantly better than its baseline on held-out items of at least `LEAST_SOURCES`
     sources, and isn't significantly below a rater. Without raters it must beat the regression.
     """
     shown, name, bar = standing(report), report.judge_name, report.board.bar
@@ -146,7 +146,7 @@ def readiness(report: Report) -> Finding:
         return Finding(f"Caution: {name} may not be good enough, because {reasons[0]}.", detail)
     if report.version is None or not report.version.in_force:
         return Finding(f"Caution: no one in this project has approved {name} yet.")
-    return Finding(f"Ready: {name} is approved and gains significantly over the baseline.")
+    return Finding(f"Ready: {name} is approved and significantly better than the baseline.")
 
 
 def asides(report: Report) -> tuple[str, ...]:

@@ -347,8 +347,8 @@ def input_files(address: str) -> dict[str, int]:
     }
     if not files or len({name.lower().endswith(TABLES) for name in files}) > 1:
         raise GoldenError(
-            f"{address}: on Ray, items must be in one JSONL or Parquet file, or in a folder of one kind of file. "
-            f"{'No such file was found' if not files else 'The folder contains both kinds'}. Convert or move the files."
+            f"{address}: on Ray, items must be in one JSONL or Parquet file, or in a folder with files of one format. "
+            f"{'The folder contains both formats' if files else 'No such file was found'}. Convert or move the files."
         )
     return files
 

@@ -212,9 +212,9 @@ def other_scoring(place: str, n: int, kept: Mapping[str, Any], now: Mapping[str,
     """Return the error for an output of `n` verdicts from another scoring; it names the differences."""
     names = [name for name in {**now, **kept} if kept.get(name) != now.get(name)]
     return JobError(
-        f"{place} contains {n:,} verdicts from another scoring, which can't be resumed because {in_short(names, 9)} "
-        f"{'differs' if len(names) == 1 else 'differ'}. Use the original inputs, choose another --out, or delete the "
-        "old verdicts to start over."
+        f"{place} contains {n:,} verdicts from another scoring run, which can't be resumed because "
+        f"{in_short(names, 9)} {'differs' if len(names) == 1 else 'differ'}. Use the original inputs, choose "
+        "another --out, or delete the old verdicts to start over."
     )
 
 

@@ -56,7 +56,7 @@ def test_values_come_back(ask: Ask) -> None:
     [
         ("memory", "more memory than", {}),
         ("python", "more time than", {}),
-        ("native", "can't be read within 200 MB of memory and 1 s|more time", {}),
+        ("native", "can't be read within 200 MB of memory and 1 s of computing time|more time", {}),
         ("crash", "can't be read within 200 MB of memory and 1 s", {}),
         ("fault", "can't be read within 200 MB of memory and 1 s", {}),
         ("flood", "larger than 3 MB", {"most": 3 << 20}),

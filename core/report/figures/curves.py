@@ -58,7 +58,10 @@ def curve_figure(
     series.append(Series("mean label (number of items)", BLUE, means, size=6, said=[f"{own.n:,}" for own in bins]))
     low, high = min(scores, default=scale.low), max(scores, default=scale.high)
     room, aside = 0.04 * (scale.high - scale.low), 0.04 * ((high - low) or 1.0)
-    near = [f"scores near {number(own.mean_score)}: mean label {number(own.mean_label)} ({own.n:,})" for own in bins]
+    near = [
+        f"scores near {number(own.mean_score)}: mean label {number(own.mean_label)} ({counted(own.n, 'item')})"
+        for own in bins
+    ]
     return chart(
         "scores",
         "Mean label at each score",

@@ -98,7 +98,7 @@ def test_systems_that_fell_are_told_from_a_judge_that_did(
     kept.write_text(json.dumps(first | {"scores": moved}) + "\n")
     judged = look(traffic, judge_file, tmp_path / "anchored", anchors=anchors, by="version")
     assert judged.who == "judge"
-    assert "144 anchors, look 2" in monitor_finding(judged).detail
+    assert "144 anchors, evaluation 2" in monitor_finding(judged).detail
     old, new = judged.periods
     assert old.corrected is not None and old.corrected.value is not None
     assert new.corrected is None or new.corrected.value is None  # nobody labelled the new ones

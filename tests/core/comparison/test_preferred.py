@@ -37,5 +37,5 @@ def test_pairs_of_a_system_beside_itself_count_for_no_strength_and_are_told() ->
     )
     assert both.by_people == alone.by_people
     assert both.agreement is not None and both.agreement.n == 25
-    assert both.caution == "The strengths exclude 1 pair of one system with itself."
+    assert both.caution == "The strengths exclude 1 pair of texts from the same system."
     assert both.as_json()["n_itself"] == 1

@@ -74,7 +74,7 @@ def test_hostile_text_is_shown_as_it_stands_and_bounded(hostile, evil):
     shown = text_of(hostile_html)
     assert "<script>alert('x')</script>" in shown
     assert "{{ 7*7 }}" in shown
-    assert "(shortened, " in shown
+    assert "(shortened from " in shown
     assert "word " * 200 not in shown
     assert "\x07" not in hostile_html
     assert evil.replace("\x07", "\ufffd").replace("\u202e", "\ufffd") in shown  # a whole one: the definition
