@@ -111,7 +111,7 @@ def test_a_fused_judge_knows_its_texts_too(concord: Concord, rows: list[Row], tm
     assert fused.code == 0, fused.body
     judge = tmp_path / "fused" / "fused.yaml"
     again = concord("recheck", judge, write(tmp_path / "again.jsonl", renamed(rows)), "--aspect", ASPECT)
-    assert (again.code, "no new labels" in again.body["error"]["message"]) == (1, True)
+    assert (again.code, "has a new text" in again.body["error"]["message"]) == (1, True)
     mixed = write(tmp_path / "mixed.jsonl", [*degraded(rows), *renamed(rows)])
     answer = concord("recheck", judge, mixed, "--aspect", ASPECT)
     assert sum(answer.body["left_out"].values()) == len(rows)

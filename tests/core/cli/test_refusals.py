@@ -25,7 +25,7 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     ("ceiling means.csv --aspect charm", ASPECT, "ann_charm"),
     (f"score {SUMMARIES} --judge-file none.yaml --out v.jsonl", JUDGE, "none.yaml"),
     ("score items.csv --judge-file {judge} --out v.jsonl", GOLDEN, "items.csv, row 3: The row has 4 cells"),
-    (f"recheck {{judge}} {SUMMARIES} --aspect relevance", GOLDEN, "no new labels"),
+    (f"recheck {{judge}} {SUMMARIES} --aspect relevance", GOLDEN, "has a new text"),
     ("recheck {judge} newer.jsonl --aspect relevance --alpha 0.7", USAGE, "alpha must be between 0 and 0.5"),
     ("adapt {judge} --to excel", USAGE, "Unknown adapter 'excel'"),
     ("adapt {judge} --to mlflow --out /proc/none/x.py", USAGE, "can't be written"),

@@ -71,8 +71,8 @@ def test_what_is_refused(world: World, golden: GoldenSet) -> None:
         (UsageError, "another project", {"project_id": other}),
         (UsageError, "another project, golden set or aspect", {"aspect": "fluency"}),
         (UsageError, "has 1 labels", {"golden_id": bare}),
-        (GoldenError, "no new labels", {}),
-        (GoldenError, "no new labels", {"golden_id": renamed}),
+        (GoldenError, "has a new text", {}),
+        (GoldenError, "has a new text", {"golden_id": renamed}),
     ):
         request = RecheckRequest(world.project_id, world.golden_id, ASPECT, world.run_id)
         with pytest.raises(error, match=words):
