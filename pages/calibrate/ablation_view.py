@@ -53,7 +53,7 @@ def draw(page: Opened, run: Run) -> None:
         return
     st.caption(
         "Measure variants of the judge: one without criteria, one without refinement, one with only its best set of "
-        "criteria, and one without each optional part of its prompt. This opens the held-out items once more."
+        "criteria, and one without each optional part of its prompt. This uses the held-out items once more."
     )
     forms.show_estimate(estimate)
     run_panel.draw_start(

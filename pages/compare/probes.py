@@ -149,7 +149,7 @@ def _draw_models(page: Opened, run: Run) -> None:
     st.caption("Does another model agree better with raters? Concord scores all labelled items with the same criteria.")
     if specs := _choose_models(page, run):
         request = SwitchRequest(run.project_id, run.golden_id, run.aspect, run.run_id, specs)
-        _draw_start(page, "switch", request, "This opens the held-out items once more.")
+        _draw_start(page, "switch", request, "This uses the held-out items once more.")
 
 
 def _change(gap: Difference | None, p: float | None) -> str:

@@ -119,7 +119,7 @@ def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | 
         return
     st.caption(
         f"Concord requests at most {asked.calls:,} scores{plain(price_words(asked.cost))}. Cached replies cost "
-        "nothing. This opens the held-out items once more."
+        "nothing. This uses the held-out items once more."
     )
 
 

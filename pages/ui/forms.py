@@ -35,8 +35,8 @@ JUDGES = {
 WORDS: Mapping[str, Mapping[Any, str]] = {
     "preset": {name: f"{name} ({preset.n_drafts} drafts)" for name, preset in PRESETS.items()},
     "revisit": {
-        "racing": "racing: about a seventh of the calls (a larger share with few items)",
-        "full": "full: every draft on every item",
+        "racing": "racing: makes about a seventh of the calls (a larger share with few items)",
+        "full": "full: scores every draft on every item",
     },
     "examples_by": {"scale": "label (the same examples for all items)", "similarity": "similarity to the item"},
     "split": {"sources": "other sources", "sources+systems": "other sources and other systems"},

@@ -22,7 +22,7 @@ def start_calibration(page: Page, url: str, settle: Settle, enter: Settle, choos
     page.goto(f"{url}/calibrate?section=new")
     settle("Before you start")
     page.get_by_text("Advanced: search").click()
-    choose("Revisit", "full: every draft on every item")
+    choose("Revisit", "full: scores every draft on every item")
     enter(page.get_by_role("spinbutton", name="Refinement rounds"), "20")
     enter(page.get_by_role("spinbutton", name="Criteria refined per round (K)"), "50")
     page.get_by_role("button", name="Start the calibration").click()

@@ -26,7 +26,7 @@ def test_a_press_starts_an_ablation_whose_table_says_what_was_opened(
 ) -> None:
     screen = figures(calibrated)
     assert metrics(screen)["Held-out items"] == "48"
-    assert "This opens the held-out items" in texts(screen)
+    assert "This uses the held-out items" in texts(screen)
     press(screen, "Run the ablations")
     (run,) = [run for run in store.runs.all() if run.kind == "ablation"]
     assert projects.run_view(store, run.run_id).request.run_id == calibrated.run_id  # type: ignore[attr-defined]
