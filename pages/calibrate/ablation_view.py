@@ -12,7 +12,7 @@ from core.project_records import Run
 from core.projects.method_runs import AblationRequest
 from core.report.figures import describe, measure_name
 from core.stats import claim
-from core.wording import signed_range
+from core.wording import matching, signed_range
 from pages.ui import forms, grid, run_panel, state
 from pages.ui.cached import cached
 from pages.ui.grid import Column
@@ -93,7 +93,7 @@ def _draw_table(ablation: Ablation) -> None:
                 "n": row.held_out.n,
                 "unread": row.held_out.n_unscored + row.calibration.n_unscored,
                 "minus final": row.difference,
-                "95 % interval": signed_range(row.interval),
+                "95 % interval": signed_range(matching(row.interval, row.p_holm)),
                 "p": row.p_holm,
             }
             for row in ablation.rows

@@ -176,8 +176,8 @@ def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -
         pick = grid.Pick([str(at) for at in listed.index], None if picked is None else str(picked), pick_row)
         grid.draw(listed, columns, alt="Items, largest gap first", rows=11, key=state.COMPARE_LIST, pick=pick)
         st.caption(
-            f"This list shows up to {MOST_LISTED} items, largest gap first. To read an item, select its row. An item "
-            "that you have read no longer counts as unseen."
+            f"Up to {MOST_LISTED} items, largest gap first. The list shows ids, because an item that you have read no "
+            "longer counts as unseen. To read an item, select its row."
         )
     if picked is not None:
         _draw_item(page, compared, row, picked)

@@ -8,7 +8,7 @@ import pytest
 from core.records import Interval
 from core.stats import claim
 from core.stats.intervals import HALF_ALPHA
-from core.wording import p_cell, p_figure
+from core.wording import difference_figures, p_cell, p_figure
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,9 @@ def test_a_p_that_falls_short_of_a_stricter_limit_names_it(p):
 )
 def test_only_a_test_makes_a_claim(value, interval, p, shown):
     assert claim(value, None if interval is None else Interval(*interval), p) == shown
+
+
+def test_an_interval_that_contradicts_a_corrected_p_is_left_out():
+    assert difference_figures(-0.1, (-0.19, -0.01), 0.077) == "−0.10, p = 0.077"
+    assert difference_figures(-0.1, (-0.19, -0.01), None) == "−0.10 [−0.19, −0.01], no p"
+    assert difference_figures(0.1, (-0.1, 0.3), 0.3) == "+0.10 [−0.10, +0.30], p = 0.300"
