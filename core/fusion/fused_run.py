@@ -44,7 +44,7 @@ __all__ = ["MODEL_WRITES", "FusedRun", "FusionSettings", "fuse"]
 
 NOTE = (
     "Concord fused this judge from several parts and fitted its weights to one data set. On other data, check the "
-    "agreement again before you trust the scores. If Concord can't compute a part, it uses the part's mean."
+    "agreement again before you trust the scores. If Concord can't compute a part, it uses the part's mean score."
 )
 
 

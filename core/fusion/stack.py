@@ -160,7 +160,7 @@ def unseen_split(
     n_sources = np.unique(golden.source_codes[fresh]).size
     if n_sources < MIN_SOURCES or fresh.size < 2 * MIN_ITEMS:
         raise AspectError(
-            f"only {fresh.size} labelled items from {n_sources} sources are unseen by all parts. A fusion needs at "
+            f"only {fresh.size} labelled items from {n_sources} sources are new to all parts. A fusion needs at "
             f"least {2 * MIN_ITEMS} such items from {MIN_SOURCES} sources. Leave out a part that was calibrated on "
             "most items, or label more items.",
             file=golden.name,
@@ -175,7 +175,7 @@ def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
     if level == "system" and n_systems < MIN_SYSTEMS:
         raise AspectError(
             f"system level requires at least {MIN_SYSTEMS} systems (system_id) among the held-out items, but there "
-            f"are only {n_systems}. With fewer systems, a coefficient is undefined, 1 or -1. Use the dataset or "
+            f"are only {n_systems}. With fewer systems, a coefficient is undefined, 1 or −1. Use the dataset or "
             "sample level.",
             file=golden.name,
         )

@@ -80,7 +80,8 @@ def make_metric(name: str, *, golden: GoldenSet | None = None) -> Metric:
         return metric_column(golden, given)
     if golden is not None and golden.kind == "pair":
         raise UsageError(
-            f"{given[:60]} rates single texts, but the items of {golden.name} are pairs of texts. Use a metric_ column."
+            f"{given[:60]} rates single texts, but the items of {golden.name} are pairs of "
+            "texts. Use a column whose name starts with metric_."
         )
     if given in _PLAIN:
         return _PLAIN[given][1](given)

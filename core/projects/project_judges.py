@@ -271,7 +271,7 @@ def fuse_judges(
     """Fuse judges without model calls. Nothing is stored.
 
     Raises NotFoundError for an unknown judge. Raises UsageError for fewer than two usable parts, or a judge of another
-    golden set or aspect. Raises AspectError if too few items are unseen by all parts.
+    golden set or aspect. Raises AspectError if too few items are new to all parts.
     """
     from core.fusion.stack import fuse
 

@@ -83,8 +83,8 @@ def answer_from_files(
             raise UsageError(f"--batch-read: {path} can't be read ({error.strerror}). Check the path.") from error
     if foreign and not found:
         raise JobError(
-            f"None of the {foreign:,} lines in the batch results matches a request from this judge. Use the judge "
-            "file, --judge and items that you wrote the requests with."
+            f"None of the {foreign:,} lines in the batch results matches a request from this judge. Use the same "
+            "judge file, --judge and items as when you wrote the requests."
         )
     model.provider = CachedProvider(_Results(inner.endpoint, found), cache)
     reasons = Counter(reason for key, reason in failed.items() if key not in found)
