@@ -56,7 +56,7 @@ def read_number(cell: Any) -> float | None:
             message = f"{text} can mean {text.replace(',', '.')} or {text.replace(',', '')}"
             raise CellError(f"{message}; write it with a decimal point or without the comma")
         if text.startswith("="):
-            raise CellError(f"formulas aren't evaluated ({shown(text)}); paste the value instead")
+            raise CellError(f"Concord doesn't evaluate formulas ({shown(text)}); paste the value instead")
         text = text.replace(",", ".") if _COMMA.fullmatch(text) else text
         if len(cell) > 400 or not _NUMBER.fullmatch(text):
             raise CellError(f"expected a number, got {shown(cell)}; if there is no label, leave the cell empty")

@@ -142,7 +142,7 @@ class Values:
             return TypeAdapter(cls).validate_python(said)
         except (ValidationError, ValueError):
             listed = [answers] if isinstance(answers, str) else list(answers or ())
-            message = f"Can't read the value settings {', '.join(listed)[:100]!r}. Use one of these forms: {_ANSWERS}."
+            message = f"Concord can't read the value setting {', '.join(listed)[:100]!r}. Use one of: {_ANSWERS}."
             raise UsageError(message) from None
 
     def is_missing(self, value: float | None, aspect: str) -> bool:
@@ -278,7 +278,7 @@ class Mapping(ColumnRoles):
         if trimmed == aspect:
             return self
         if not 1 <= len(trimmed) <= LONGEST_ASPECT:
-            came = f"this one has {len(trimmed)}" if trimmed else "this one is empty"
+            came = f"this name has {len(trimmed)}" if trimmed else "this name is empty"
             raise UsageError(f"An aspect's name must have 1 to {LONGEST_ASPECT} characters; {came}.")
         taken = (*self.aspects, *among, *(new for _, new in self.values.names))
         if trimmed in taken and (trimmed in self.gold_columns or aspect not in self.gold_columns):
@@ -402,7 +402,7 @@ def kept_values(kept: abc.Mapping[str, str]) -> Values:
     try:
         return TypeAdapter(Values).validate_json(kept[KEPT_VALUES])
     except ValidationError:
-        raise UsageError("Can't read the value settings in the judge file. Export the judge again.") from None
+        raise UsageError("Concord can't read the value settings in the judge file. Export the judge again.") from None
 
 
 def values_to_keep(values: Values) -> dict[str, str]:
@@ -427,7 +427,7 @@ def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> d
             if not role or not column:
                 raise UsageError(f"--map expects ROLE=COLUMN, such as target=agent_answer; got {part[:60]!r}.")
             if roles.setdefault(role, column) != column:
-                raise UsageError(f"--map names two columns for {role[:60]!r}. Name only one.")
+                raise UsageError(f"--map names two columns for {role[:60]!r}. Name only one column for each role.")
     return roles
 
 
@@ -465,9 +465,7 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
         filled = (row[column] for row in rows if row.get(column) not in (None, "", [], "[]"))
         _, refused = read_numbers(read_list(next(filled, None)) if column.startswith(ANN) else ())
         if refused:
-            notes.append(
-                f"Column {column!r} is ignored because it doesn't contain one list of ratings per item ({refused[0]})."
-            )
+            notes.append(f"Column {column!r} is ignored because it doesn't contain lists of ratings ({refused[0]}).")
         return not refused
 
     # first the two columns of a long file, if no other column has labels; then own names

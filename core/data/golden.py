@@ -39,7 +39,7 @@ from core.errors import AspectError, GoldenError
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale, is_blank
 from core.wording import counted
 
-NO_LABELS = "Can't find a column of human labels (role human_ASPECT)."
+NO_LABELS = "The file has no column with human labels (role human_ASPECT)."
 """Beginning of the error on a file without labels."""
 Mapped = abc.Mapping[str, str] | str | abc.Sequence[str]
 """What a person may give as a mapping: role → column, or ``"target=agent_answer,source=question"``."""
@@ -180,8 +180,8 @@ def build_golden(
     """
     if len(table.rows) > LIMITS.items:
         raise GoldenError(
-            f"The file has {len(table.rows):,} rows; the limit is {LIMITS.items:,}. Split it. To score a file of any "
-            "length, use `score` on a CSV, JSONL or Parquet file.",
+            f"The file has {len(table.rows):,} rows, but the limit is {LIMITS.items:,}. Split the file. To score a "
+            "CSV, JSONL or Parquet file of any length, use `score`.",
             file=table.name,
         )
     log = FindingLog(table.findings)
@@ -230,7 +230,7 @@ def build_golden(
     for aspect in draft.aspects:  # counted as a split will make them
         n = calibration_labels(draft, aspect)
         if n is not None and (words := few_labels(n)):
-            held_out = "Half of the sources are held out to measure a judge."
+            held_out = "Concord holds out half of the sources to measure the judge."
             log.add("warning", f"{held_out} {words}", column=aspects[aspect].column)
     findings = log.sorted()
     golden = None if has_errors(findings) else draft
@@ -263,7 +263,7 @@ def sentence(golden: GoldenSet) -> str:
 
 def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLog, *, labels_needed: bool) -> bool:
     """Add findings on the `columns` of the file; return False if no items can be built."""
-    way = f"Choose one on the Golden set screen or with --map. The columns are: {', '.join(mapping.columns)[:500]}."
+    way = f"Choose the column on the Golden set screen or with --map. Columns: {', '.join(mapping.columns)[:500]}."
     for role, column in mapping.roles.items():
         if column not in columns:
             log.add("error", f"The mapping uses this column as {role}, but the file doesn't have it.", column=column)
@@ -276,17 +276,17 @@ def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLo
         column_of = mapping.gold_columns.get(aspect)
         if len(aspect) > LONGEST_ASPECT:
             message = (
-                f"The aspect's name has {len(aspect)} characters; at most {LONGEST_ASPECT} are allowed. Rename it."
+                f"The aspect's name has {len(aspect)} characters, but the limit is {LONGEST_ASPECT}. Rename the aspect."
             )
             log.add("error", message, column=column_of)
         known = first.setdefault(aspect_key(aspect) or aspect, aspect)
         if known != aspect:
-            message = f"{shown(known)} and {shown(aspect)} are two spellings of one aspect. Rename or remove a column."
+            message = f"{shown(known)} and {shown(aspect)} are two spellings of one aspect. Rename one of the columns."
             log.add("error", message, column=column_of)
     if mapping.unused:
         log.add("note", f"Unused columns: {', '.join(mapping.unused)[:500]}.")
     if labels_needed and not mapping.aspects and "value" not in mapping.roles:
-        raters = "Name the columns of raters with --map rater_1_ASPECT=COLUMN,rater_2_ASPECT=COLUMN."
+        raters = "If each rater has a column, add --map rater_1_ASPECT=COLUMN,rater_2_ASPECT=COLUMN."
         log.add("error", f"{NO_LABELS} {way} {raters}")
     if "target" in mapping.roles:
         return True
@@ -301,7 +301,7 @@ def _check_aspect(cells: AspectCells, log: FindingLog) -> None:
         message = f"{cells.aspect} needs at least 2 labels; it has {len(known)}. Label more items."
         log.add("warning", message, column=cells.column)
     elif min(known) == max(known):
-        message = f"All {len(known)} labels of {cells.aspect} are {known[0]:g}, so alignment can't be computed."
+        message = f"All {len(known)} labels for {cells.aspect} are {known[0]:g}, so Concord can't compute alignment."
         log.add("warning", message, column=cells.column)
 
 
@@ -387,7 +387,7 @@ class RowReader:
 
     def _bounded(self, number: int, role: str, text: str, most: int) -> str:
         if len(text) > most:
-            message = f"The {role} has {len(text)} characters; at most {most} are allowed. Is this the right column?"
+            message = f"The {role} has {len(text)} characters, but the limit is {most}. Check that the column is right."
             self.log.add("error", message, row=number, column=self.roles[role], kind="long")
         return text[:most]
 
@@ -397,13 +397,15 @@ class RowReader:
     def _made_id(self, place: int, number: int) -> str:
         column = self.roles.get("item_id")
         if self.long:
-            message = "The item id is missing. With one rating per row, it shows which rows belong to the same item."
+            message = "The item id is missing. In a file with one rating per row, every row needs the id of its item."
             self.log.add("error", message, row=number, column=column, kind="id")
         elif column is None:
-            message = "The file has no item_id column, so ids were made from row numbers (row-1, row-2, …)."
+            message = "The file has no item_id column, so Concord uses row numbers as ids (row-1, row-2, …)."
             self.log.add("note", message, kind="no ids")
         else:
-            self.log.add("note", f"The id is missing, so row-{place} is used.", row=number, column=column, kind="id")
+            self.log.add(
+                "note", f"The id is missing, so Concord uses row-{place}.", row=number, column=column, kind="id"
+            )
         return f"row-{place}"
 
     def _text(self, number: int, role: str, cell: Any) -> str:
@@ -436,7 +438,7 @@ def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
             if ids is not None:
                 item = numbered_id(item, number) if ids == "number" else item
                 what = f"becomes {shown(item.item_id)}" if ids == "number" else "is ignored"
-                message = f"The id {shown(repeat)} is repeated; the later row {what}."
+                message = f"The id {shown(repeat)} occurs more than once. The later row {what}."
                 log.add("note", message, row=number, column=column, kind="repeated id")
             if ids != "first" and item.item_id in positions:
                 earlier = rows[positions[item.item_id]]
@@ -462,7 +464,7 @@ def _completed(first: Item, item: Item, rows: tuple[int, int], mapping: Mapping,
         if theirs and not ours:
             first = replace(first, **{role: theirs})
         elif theirs and theirs != ours:
-            message = f"Rows {rows[0]} and {rows[1]} of item {shown(item.item_id)} differ in {role}. Make them equal."
+            message = f"Rows {rows[0]} and {rows[1]} of item {shown(item.item_id)} must have the same {role}."
             log.add("error", message, row=rows[1], column=mapping.roles[role], kind="conflict")
     return first
 
@@ -515,7 +517,7 @@ def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
         if one.source_id != other.source_id:
             found.setdefault("under another source", []).append((again, first))
         elif one.system_id == other.system_id:
-            found.setdefault("of the same source and system", []).append((again, first))
+            found.setdefault("from the same source and system", []).append((again, first))
     for where, pairs in found.items():
         again, first = pairs[0]
         message = (

@@ -109,7 +109,7 @@ def open_results(file: Path | str | bytes, name: str = "", *, max_mb: float = US
     columns = tuple(dict.fromkeys(column for row in rows for column in flattened(row)))
     if len(columns) > MAX_COLUMNS:
         raise GoldenError(
-            f"The file has {len(columns)} columns; at most {MAX_COLUMNS} are allowed. Remove the columns you don't "
+            f"The file has {len(columns)} columns, but the limit is {MAX_COLUMNS}. Remove the columns that you don't "
             "need.",
             file=label,
         )
@@ -218,10 +218,10 @@ def rows_of(results: ResultFile, columns: Columns, aspect: str = "") -> Iterator
     roles, name = columns.roles, results.name
     listed = f"Rename one of these columns: {', '.join(columns.columns)[:300]}."
     if "item_id" not in roles:
-        raise GoldenError(f"Can't find a column of item ids (item_id, id …). {listed}", file=name, row=1)
+        raise GoldenError(f"The file has no column with item ids (item_id, id …). {listed}", file=name, row=1)
     if not roles.keys() & {"replies", "score"}:
         wanted = "replies (responses, reply, output …) or scores (score, rating, value …)"
-        raise GoldenError(f"Can't find a column of {wanted}. {listed}", file=name)
+        raise GoldenError(f"The file has no column with {wanted}. {listed}", file=name)
     replies, score, reason, sample = (roles.get(role, "") for role in ("replies", "score", "reason", "sample"))
     of_aspect = roles.get("aspect", "") if aspect else ""
     first: dict[tuple[str, str], int] = {}
@@ -237,7 +237,7 @@ def rows_of(results: ResultFile, columns: Columns, aspect: str = "") -> Iterator
         number = read_id(cells.get(sample)) if sample else ""
         if (before := first.setdefault((item_id, number), row)) != row:
             message = (
-                f"Item {shown(item_id)} appears twice, in rows {before} and {row}. Keep one row per item, or number"
+                f"Item {shown(item_id)} occurs twice, in rows {before} and {row}. Keep one row per item, or number"
             )
             raise GoldenError(f"{message} its samples in a column `sample`.", file=name, row=row)
         texts = replies_in(cells[replies]) if replies in cells else ()
@@ -246,7 +246,9 @@ def rows_of(results: ResultFile, columns: Columns, aspect: str = "") -> Iterator
         yield ResultRow(row, item_id, texts if use_replies else None, cells.get(score), words, cells)
     if not first and of_aspect:
         names = ", ".join(sorted(others)[:10]) or "nothing"
-        raise GoldenError(f"No row is about {aspect!r}. The column {of_aspect!r} contains: {names}.", file=name)
+        raise GoldenError(
+            f"No row is for the aspect {aspect!r}. The column {of_aspect!r} contains: {names}.", file=name
+        )
 
 
 def replies_in(cell: Any) -> tuple[str, ...]:
@@ -375,8 +377,8 @@ AnyVerdicts = Path | str | Sequence[Verdict] | Mapping[str, float]
 """A file of scores or replies, `Verdicts` or other records, or scores by item id (a Mapping or a pandas Series)."""
 
 FORMS = (
-    "Pass a file path, Verdicts, a list of Verdict records, a mapping from item id to number, or a pandas Series of "
-    "numbers indexed by item id."
+    "Verdicts must be a file path, Verdicts, a list of Verdict records, a mapping from item id to number, or a "
+    "pandas Series of numbers indexed by item id."
 )
 
 
@@ -430,8 +432,8 @@ def off_scale_words(verdicts: Verdicts, scale: Scale) -> list[str]:
     known = verdicts.values[~np.isnan(verdicts.values)]
     if off_scale(known, scale)[1] and verdicts.mapped is None:  # mapped scores are compared on the raters' scale
         words.append(
-            f"The scores run from {known.min():g} to {known.max():g}, but the labels use the scale {scale}. "
-            "Correlations are valid; errors and bias aren't."
+            f"The scores range from {known.min():g} to {known.max():g}, but the labels use the scale {scale}. "
+            "Correlations are valid, but errors and bias aren't."
         )
     return words
 
@@ -570,7 +572,7 @@ def _import_findings(
     found: list[tuple[Severity, str]] = []
     if not verdicts:
         message = (
-            f"None of the {len(unknown):,} item ids in the file matches the golden set. The file has "
+            f"None of the {len(unknown):,} item ids in the file match the golden set. The file has "
             f"{_listed(unknown[:3])}; the golden set has {_listed(without[:3])}. Choose the column that contains the "
             "golden set's ids."
         )
@@ -578,19 +580,21 @@ def _import_findings(
     else:
         if unknown:
             what = counted(len(unknown), "item id in the file isn't", "item ids in the file aren't")
-            found.append(("warning", f"{what} in the golden set and will be ignored: {_listed(unknown)}"))
+            found.append(("warning", f"{what} in the golden set. These items are ignored: {_listed(unknown)}"))
         if without:
-            message = f"{len(without):,} of the {len(golden.items):,} items of the golden set have no row in the file"
+            message = f"{len(without):,} of the {len(golden.items):,} items in the golden set have no row in the file"
             found.append(("warning", f"{message} and stay unscored: {_listed(without)}"))
     found += [("warning", words) for words in off_scale_words(verdicts, task.scale)]
     scored = judge.values[~np.isnan(judge.values)]
     if verdicts and not scored.size:
-        found.append(("error", "No item has a score, so there is nothing to compare. Check the reasons and examples."))
+        found.append(
+            ("error", "No item has a score, so Concord can't compare anything. Check the reasons and examples.")
+        )
     elif scored.size > 1 and scored.min() == scored.max():
         found.append(("warning", f"All {scored.size:,} scores are {scored[0]:g}, so correlation is undefined."))
     if judge.seen:
         message = f"According to the file, the judge was calibrated on {counted(len(judge.seen), 'item')}."
-        found.append(("note", f"{message} Comparisons exclude them."))
+        found.append(("note", f"{message} Comparisons exclude these items."))
     return (FileProblem(severity, message) for severity, message in found)
 
 
@@ -631,7 +635,10 @@ def read_replies(path: Path | str, read: Callable[[str], Reading]) -> list[dict[
         if row.replies is None:
             column = columns.roles.get("replies", "responses")
             raise GoldenError(
-                "This row has no replies. Add them as a list of texts.", file=results.name, row=row.row, column=column
+                "This row has no replies. Add the replies as a list of texts.",
+                file=results.name,
+                row=row.row,
+                column=column,
             )
         readings.setdefault(row.item_id, []).extend(map(read, row.replies))
     lines = []

@@ -131,7 +131,7 @@ def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
             unnamed[label.position, aspect] += 1
             rater = f"r{unnamed[label.position, aspect]}"
         if long and (first := first_rows.setdefault((label.position, aspect, rater or ""), label.row)) != label.row:
-            message = f"{shown(rater)} already rated {aspect} of this item in row {first}. Keep one of the ratings."
+            message = f"{shown(rater)} already rated {aspect} for this item in row {first}. Keep one of the ratings."
             log.add("error", message, row=label.row, column=label.column, kind="twice")
             continue
         of_aspect = aspects.setdefault(aspect, AspectCells(aspect, n_items))
@@ -149,10 +149,10 @@ def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
 def _check_limits(table: Table, mapping: Mapping, n_labels: int, n_aspects: int) -> None:
     """Raise GoldenError for too many labels, aspects, or places for labels (items times aspects)."""
     if n_aspects > MAX_ASPECTS:
-        message = f"The file has labels for more than {MAX_ASPECTS} aspects. Check that this is the right column."
+        message = f"The file has labels for more than {MAX_ASPECTS} aspects. Check that you chose the right column."
         raise GoldenError(message, file=table.name, column=mapping.roles.get("aspect"))
     if n_labels > LIMITS.labels:
-        message = f"The file has too many labels; a golden set can have at most {LIMITS.labels:,}. Split the file."
+        message = f"The file has more labels than the limit of {LIMITS.labels:,}. Split the file."
         raise GoldenError(message, file=table.name)
 
 
@@ -173,8 +173,8 @@ def _number(cell: Any, label: LabelCell, aspect: str, log: FindingLog, *, pairs:
                 f"ann_{aspect}."
             )
         elif pairs and isinstance(cell, str):
-            form = "A preference must be A, B, tie, a number, or the name of one of the pair's two systems"
-            message = f"{form}; got {shown(cell)}. If no one chose, leave the cell empty."
+            form = "A preference must be A, B, tie, a number, or the name of one of the two systems"
+            message = f"{form}; got {shown(cell)}. If there is no preference, leave the cell empty."
         log.add("error", message, row=row, column=column, kind="label")
         return None
 
@@ -267,7 +267,7 @@ def read_metrics(
             try:
                 values[position] = read_number(cell)
             except CellError as problem:
-                message = f"{capital(str(problem))}. The metric is ignored for this item."
+                message = f"{capital(str(problem))}. Concord ignores the metric for this item."
                 log.add("warning", message, row=number, column=column, kind="metric")
         metrics[name] = tuple(values)
     return metrics
@@ -336,7 +336,7 @@ def settle(
     all_count = values.is_missing(None, aspect)
     numbers = np.array([label.value for label in cells.labels])
     if confirmed is not None and not confirmed.low < confirmed.high:
-        raise GoldenError(f"The scale of {aspect!r} must run from low to high; got {confirmed}.")
+        raise GoldenError(f"The scale for {aspect!r} must go from low to high; got {confirmed}.")
     if confirmed is None and not all_count and (found := strays(numbers)):
         rows = sorted({label.row for label in cells.labels if label.value in found})
         asked.append(Question("missing", aspect, found, tuple(rows)))
@@ -346,14 +346,14 @@ def settle(
         scale = find_scale([*cells.given.values()], [label.value for label in cells.ratings], all_count=all_count)
         if not is_usual(scale):
             message = (
-                f"The labels of {aspect} don't match a common scale. Concord uses the range of the values, {scale}. "
-                "Confirm it."
+                f"The labels for {aspect} don't match a common scale. Concord uses the range of the values, {scale}. "
+                "Confirm this scale."
             )
             log.add("warning", message, column=cells.column)
         if not (asked or all_count or pairs) and (odd := _odd_one_out(cells.labels)):
-            message = f"Only one label of {aspect} is {odd.value:g}. Correct it, or confirm the scale {scale}."
+            message = f"Only one label for {aspect} is {odd.value:g}. Correct this label, or confirm the scale {scale}."
             log.add("warning", message, row=odd.row, column=odd.column)
-    fitted = "" if scale.given else " of the other labels"
+    fitted = "" if scale.given else " that the other labels use"
     for label in cells.labels:
         if not scale.holds(label.value):
             by = f" by {label.rater}" if label.rater else ""
@@ -361,8 +361,8 @@ def settle(
             fix = "Correct the label or the scale."
             if not scale.given:
                 fix = (
-                    f"If it means “no label”, add --values missing={number}; if it's a real label, add --values "
-                    "missing=none."
+                    f"If the value means “no label”, add --values missing={number}. If the value is a real label, add "
+                    "--values missing=none."
                 )
             message = f"{number}{by} is outside the scale {scale}{fitted}. {fix}"
             log.add("error", message, row=label.row, column=label.column, kind="scale")

@@ -89,7 +89,9 @@ def fetch_benchmark(benchmark: Benchmark, out: Path, *, force: bool = False) -> 
     if out.suffix != ".jsonl":
         raise UsageError(f"The name of the output file (--out) must end in .jsonl; got {str(out)!r}.")
     if out.exists() and not force:
-        raise UsageError(f"{out} already exists. Choose another file with --out, or overwrite it with --force.")
+        raise UsageError(
+            f"{out} already exists. To choose another file, use --out. To overwrite the file, add --force."
+        )
     parts: dict[str, Sequence[Mapping[str, Any]]] = {}
     origins = []
     with tempfile.TemporaryDirectory(prefix="concord-fetch-") as folder:

@@ -70,8 +70,8 @@ def joined(table: Table, aspect: str, columns: abc.Mapping[str, str]) -> Table:
     place = table.columns.index(next(iter(columns)))
     before, after = table.columns[:place], [name for name in table.columns[place:] if name not in columns]
     message = (
-        f"The columns {', '.join(columns)[:300]} are treated as {len(columns)} raters of the aspect {aspect}. Its "
-        "label is the mean of their ratings."
+        f"Concord treats the columns {', '.join(columns)[:300]} as {len(columns)} raters of the aspect {aspect}. Each "
+        "label is the mean of the raters' ratings."
     )
     return replace(
         table,
@@ -220,7 +220,7 @@ def with_preferences(table: Table) -> Table:
         plain, name = [system.casefold() for system in systems], cell.strip().casefold()
         if len(set(plain)) > 1 and name in plain:
             system = (A_BETTER, B_BETTER)[plain.index(name)]
-            return system if side in (None, system) else f"{cell} (could be a side or a system)"
+            return system if side in (None, system) else f"{cell} (could be a text or a system)"
         return cell if side is None else side
 
     rows, worded = [dict(row) for row in table.rows], set[str]()

@@ -72,8 +72,8 @@ def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
         )
     if len(values) == 1:
         raise AspectError(
-            f"All {labels.n_labelled} labels of {aspect!r} are {values.pop():g}, so agreement can't be measured. "
-            "Choose another aspect, or label items of differing quality.",
+            f"All {labels.n_labelled} labels for {aspect!r} are {values.pop():g}, so Concord can't measure agreement. "
+            "Choose another aspect, or label items that differ in quality.",
             file=golden.name,
         )
     return labels
@@ -90,19 +90,19 @@ def few_labels(n: int) -> str:
     """
     if n >= ENOUGH:
         return ""
-    return f"Only {n} labels to calibrate on; we recommend {ENOUGH}. Results may be no better than the baseline."
+    return f"Only {n} calibration labels; we recommend {ENOUGH}. Results may be no better than the baseline."
 
 
 def few_held_out(n: int) -> str:
     """Warn if `n` held-out labels are too few; "" for 100 or more."""
-    return "" if n >= ENOUGH else f"Only {n} held-out labels, so the interval is wide."
+    return "" if n >= ENOUGH else f"The interval is wide because there are only {n} held-out labels."
 
 
 def too_few_to_stack(n: int) -> str:
     """Warn if `n` labels are too few to learn weights; "" if they are enough."""
     if n >= TO_STACK:
         return ""
-    return f"Only {n} labels are left to fit on; weights need at least {TO_STACK}, because with fewer they fit noise"
+    return f"Only {n} labels are left for fitting. Weights that are learnt from fewer than {TO_STACK} labels fit noise"
 
 
 # ── the split ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -243,7 +243,7 @@ def _share(codes: IntArray, fraction: float, rng: Generator, what: str, file: st
     """Draw a `fraction` of the distinct codes, at least 1 in and 1 out; return the mask (n,) of their entries."""
     distinct = np.unique(codes)
     if distinct.size < 2:
-        raise GoldenError(f"Can't split {what}: at least 2 are needed; got {distinct.size}.", file=file)
+        raise GoldenError(f"Splitting {what} requires at least 2; got {distinct.size}.", file=file)
     n = min(max(round(fraction * distinct.size), 1), distinct.size - 1)
     return np.isin(codes, rng.permutation(distinct)[:n])
 
@@ -252,7 +252,7 @@ def _given_split(golden: GoldenSet, aspect: str, kind: SplitKind, seed: int) -> 
     """Split by the split column of the file; items with any other value are dropped."""
     if not golden.given_split:
         raise GoldenError(
-            "The file has no split column. Add one that contains calibration or held_out.",
+            "The file has no split column. Add a split column with the values calibration and held_out.",
             file=golden.name,
             column="split",
         )
@@ -279,8 +279,8 @@ def _divided(golden: GoldenSet, aspect: str, fitting: _Mask, held_out: _Mask, *,
     n_calibration, n_held_out = int(fitting.sum()), int(held_out.sum())
     if min(n_calibration, n_held_out) < 2:
         raise AspectError(
-            f"The split gives aspect {aspect!r} {n_calibration} calibration labels and {n_held_out} held-out labels. "
-            f"Each set needs at least 2; we recommend {ENOUGH} for calibration. Label more items.",
+            f"After the split, aspect {aspect!r} has {n_calibration} calibration labels and {n_held_out} held-out "
+            f"labels. Each set needs at least 2 labels; we recommend {ENOUGH} for calibration. Label more items.",
             file=golden.name,
         )
     labelled = _labelled(golden, aspect)

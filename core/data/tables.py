@@ -216,11 +216,11 @@ class TableFile:
         """Raise GoldenError for more columns, or longer names, than a table may have."""
         if len(columns) > MAX_COLUMNS:
             raise self.refuse(
-                f"The file has {len(columns)} columns; at most {MAX_COLUMNS} are allowed. Remove the columns you "
+                f"The file has {len(columns)} columns, but the limit is {MAX_COLUMNS}. Remove the columns that you "
                 "don't need."
             )
         if long := next((name for name in columns if len(name) > MAX_NAME), None):
-            raise self.refuse(f"A column name is longer than {MAX_NAME} characters: {shown(long)}. Shorten it.")
+            raise self.refuse(f"A column name is longer than {MAX_NAME} characters: {shown(long)}. Shorten the name.")
 
     @contextmanager
     def reading(self) -> abc.Iterator[IO[bytes]]:
@@ -232,7 +232,7 @@ class TableFile:
         except (OSError, EOFError, zlib.error) as problem:
             if self.packed and not getattr(problem, "errno", None):
                 raise self.refuse(
-                    f"The gzip file is damaged or incomplete ({problem}). Compress it again."
+                    f"The gzip file is damaged or incomplete ({problem}). Compress the file again."
                 ) from problem
             raise _unopened(problem, self.content if isinstance(self.content, Path) else self.name) from problem
 
@@ -253,7 +253,7 @@ class TableFile:
                     yield line
             except UnicodeDecodeError as problem:
                 raise self.refuse(
-                    f"Can't decode line {number + 1} ({problem.reason}). Save the file as UTF-8."
+                    f"Concord can't decode line {number + 1} ({problem.reason}). Save the file as UTF-8."
                 ) from problem
 
 
@@ -290,11 +290,11 @@ class Rows:
                     )
                 held = len(row) if file.delimiter else n_values(row)  # JSON: values at any depth
                 if held is None:
-                    message = f"The row is nested more than {MAX_DEPTH} levels deep. Flatten it."
+                    message = f"The row is nested more than {MAX_DEPTH} levels deep. Flatten the row."
                     raise file.refuse(message, row=number)
                 n_held += held
                 if file.most_rows is not None and n_held > file.most_values:
-                    message = f"The file has too many values; at most {file.most_values:,} are allowed. Split it."
+                    message = f"The file has more than {file.most_values:,} values. Split the file."
                     raise file.refuse(message)
                 found = {path: cell for path in file.paths if (cell := cell_at(row, path)) is not None}
                 self._columns |= dict.fromkeys(found)
@@ -333,8 +333,10 @@ class Rows:
             if len(cells) != len(columns):
                 came = f"The row has {counted(len(cells), 'cell')}, but the header has {len(columns)}."
                 if len(cells) > len(columns):
-                    raise file.refuse(f"{came} Put texts that contain the delimiter in quotation marks.", row=number)
-                message = f"{came} The missing cells are treated as empty."
+                    raise file.refuse(
+                        f"{came} Put quotation marks around texts that contain the delimiter.", row=number
+                    )
+                message = f"{came} Concord treats the missing cells as empty."
                 self._log.add("warning", message, row=number, column=columns[len(cells)], kind="row")
             yield number, dict(zip(columns, cells, strict=False))
 
@@ -446,7 +448,7 @@ def _looked_at(
     label = name or (Path(file).name if not isinstance(file, bytes) else "")
     named = suffix_of(label) if suffix is None else suffix
     if named is None:
-        allowed = f"{', '.join(suffix for suffix in SUFFIXES if suffix[-3:] != '.gz')}, or .csv.gz, .jsonl.gz and so on"
+        allowed = f"{', '.join(suffix for suffix in SUFFIXES if suffix[-3:] != '.gz')}, or .csv.gz and other .gz files"
         raise GoldenError(f"Unknown file type. Use one of: {allowed}.", file=label or "(unnamed)")
     content = file if isinstance(file, bytes) else Path(file)
     if isinstance(content, bytes):
@@ -459,7 +461,7 @@ def _looked_at(
             raise _unopened(problem, content) from problem
     limit = None if max_mb is None else int(max_mb * _MB)
     if limit is not None and size > limit:
-        raise GoldenError(_too_large("It", limit), file=label)
+        raise GoldenError(_too_large("The file", limit), file=label)
     if not size:
         raise GoldenError(_EMPTY, file=label)
     most = None if max_mb is None else min(MAX_ROWS, max_rows or MAX_ROWS)
@@ -472,11 +474,11 @@ def _unopened(problem: Exception, place: Path | str) -> GoldenError:
     if isinstance(problem, FileNotFoundError):
         return GoldenError("File not found.", file=str(place))
     reason = getattr(problem, "strerror", None) or problem
-    return GoldenError(f"Can't open the file: {reason}.", file=str(place))
+    return GoldenError(f"Concord can't open the file: {reason}.", file=str(place))
 
 
 def _too_large(what: str, limit: int) -> str:
-    return f"{what} is larger than the limit of {limit / _MB:.4g} MB. Split it, or raise the limit."
+    return f"{what} is larger than the limit of {limit / _MB:.4g} MB. Split the file, or raise the limit."
 
 
 def _decoded(
@@ -504,14 +506,14 @@ def _with_encoding(file: TableFile) -> TableFile:
         raise file.refuse(_EMPTY)
     for magic, kind in ((b"PK\x03\x04", ".xlsx"), (b"PAR1", ".parquet"), (_GZIP, ".gz")):
         if head.startswith(magic):
-            raise file.refuse(f"The content is in {kind} format. Change the end of the file name to {kind}.")
+            raise file.refuse(f"The file contains {kind} data. Change the end of the file name to {kind}.")
     encoding = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
     damaged = _first_damage(file, encoding)
     if damaged is None:
         return replace(file, encoding=encoding)
     if encoding == "utf-16" or _first_damage(file, "cp1252") is not None:
         raise file.refuse(f"Line {damaged} isn't valid Unicode. Save the file as UTF-8.")
-    message = f"Line {damaged} isn't UTF-8, so the file was read as Windows-1252. Check the accented letters."
+    message = f"Line {damaged} isn't UTF-8, so Concord read the file as Windows-1252. Check accented letters."
     return replace(file, encoding="cp1252", findings=(FileProblem("warning", message, row=damaged),))
 
 
@@ -523,7 +525,7 @@ def _first_damage(file: TableFile, encoding: str) -> int | None:
             chunk = opened.read(_MB)
             size += len(chunk)
             if size > file.unpacked:
-                raise file.refuse(_too_large("Unpacked, it", file.unpacked))
+                raise file.refuse(_too_large("When unpacked, the file", file.unpacked))
             try:
                 decoder.decode(chunk, final=not chunk)
             except UnicodeDecodeError as problem:
@@ -545,8 +547,8 @@ def _with_sheet(file: TableFile) -> TableFile:
                 columns = _column_names(cells, file)
             elif any(cell not in (None, "") for cell in cells[len(columns) :]):
                 raise file.refuse(
-                    f"The row has a cell to the right of the {len(columns)} named columns. Name its column, or delete "
-                    "the cell.",
+                    f"The row has a cell to the right of the {len(columns)} named columns. Name the cell's column, or "
+                    "delete the cell.",
                     row=number,
                 )
             else:
@@ -563,11 +565,11 @@ def _column_names(cells: abc.Sequence[Any], file: TableFile) -> tuple[str, ...]:
         for place, cell in enumerate(cells, start=1)
     ]
     if not names:
-        raise file.refuse("The file has no header row. Add one with the column names.")
+        raise file.refuse("The file has no header row. Add a row with the column names.")
     file.check_names(names)
     if len(set(names)) < len(names):
         twice = next(name for place, name in enumerate(names) if name in names[:place])
-        raise file.refuse("Two columns have this name. Rename one of them.", column=twice)
+        raise file.refuse("Two columns have this name. Rename one of the columns.", column=twice)
     return tuple(names)
 
 
@@ -585,7 +587,7 @@ def _csv_rows(lines: abc.Iterable[str], file: TableFile) -> Numbered:
             if width and cells and (len(cells) > 1 or cells[0].strip() or width == 1):
                 yield row, [original_cell(cell) for cell in cells]
     except csv.Error as problem:
-        message = f"Can't read the CSV at line {reader.line_num}: {problem}. Check for a missing quotation mark."
+        message = f"Concord can't read CSV line {reader.line_num}: {problem}. Check for a missing quotation mark."
         raise file.refuse(message, row=row + 1) from problem
 
 
@@ -616,7 +618,7 @@ def _with_json_document(file: TableFile) -> TableFile:
         raise
     value = [value] if isinstance(value, dict) else value
     if not isinstance(value, list):
-        raise file.refuse(f"Expected a JSON array of objects, got a {type(value).__name__}.")
+        raise file.refuse(f"Expected a JSON array of objects; got a {type(value).__name__}.")
     document = tuple((row, _json_row(entry, file, row, "Entry")) for row, entry in enumerate(value, start=1))
     columns = tuple(dict.fromkeys(name for _, row in document for name in row))
     file.check_names(columns)
@@ -640,12 +642,13 @@ _ODD_NAME = re.compile("^\\s|\\s$|^$|[\ud800-\udfff\x00]").search
 def _json_row(value: Any, file: TableFile, row: int, what: str) -> Row:
     """Return an object with trimmed column names without lone surrogates, as in every other format."""
     if not isinstance(value, dict):
-        raise file.refuse(f"{what} {row} must be a JSON object, got a {type(value).__name__}.", row=row)
+        raise file.refuse(f"{what} {row} must be a JSON object; got a {type(value).__name__}.", row=row)
     if all(name.isascii() for name in value) and not any(map(_ODD_NAME, value)):
         return value
     named = {visible_name(clean_text(name)) or "(no name)": cell for name, cell in value.items()}
     if len(named) < len(value):
         raise file.refuse(
-            "Two column names differ only in spaces or in invisible or damaged characters. Rename one.", row=row
+            "Two column names differ only in spaces or in invisible or damaged characters. Rename one of the columns.",
+            row=row,
         )
     return named

@@ -225,7 +225,7 @@ class Queue:
         except Exception as fault:
             log.exception("run %s failed unexpectedly", run.run_id)
             name = type(fault).__name__
-            status, error = "failed", f"An unexpected error occurred ({name}). See the worker's log for details."
+            status, error = "failed", f"An unexpected error occurred ({name}). For details, see the worker's log."
         pool.shutdown(wait=False)  # work that does not notice a cancellation ends by itself
         try:
             if status:
@@ -273,7 +273,9 @@ def ensure_worker(settings: Settings) -> None:
             make_private(home)
             watch.write_text(me)
     except OSError as error:
-        raise JobError(f"Can't write to {home}: {error.strerror}. Set CONCORD_HOME to another folder.") from error
+        raise JobError(
+            f"Concord can't write to {home}: {error.strerror}. Set CONCORD_HOME to another folder."
+        ) from error
     if home in _started:
         process, at = _started[home]
         if process.poll() is None and time.monotonic() - at < _STARTING_SECONDS:
@@ -299,7 +301,7 @@ def _start(settings: Settings) -> None:
         with child.stdin as pipe:
             pipe.write(TypeAdapter(Settings).dump_json(settings))
     except OSError as error:
-        raise JobError(f"Can't start the worker process: {error.strerror}.") from error
+        raise JobError(f"Concord can't start the worker process: {error.strerror}.") from error
     _started[settings.home] = child, time.monotonic()
 
 

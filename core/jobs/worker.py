@@ -48,7 +48,7 @@ def run_worker(settings: Settings, *, linger: float | None = None) -> None:
         lock = FileLock(lock_file(settings)).acquire(timeout=0)
     except Timeout:
         raise JobError(
-            f"A worker is already running for {settings.home}. One is enough, because it runs several jobs at once."
+            f"A worker is already running for {settings.home}. One worker is enough: it processes several runs at once."
         ) from None
     with lock, owner_only():
         secure_home(settings.home)

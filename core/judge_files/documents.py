@@ -44,10 +44,10 @@ MOST_DEPTH = 40
 MOST_VALUES = 200_000
 LARGEST = 1e300
 EXPORT_AGAIN = "Export the judge again."
-NO_JUDGE_FILE = "{path} isn't a judge file: its first line must be 'format: concord-judge'. Check the path."
+NO_JUDGE_FILE = "{path} isn't a judge file, because its first line isn't 'format: concord-judge'. Check the path."
 CHANGED = (
-    "{path} was changed after the export: its digest doesn't match its content. Export the judge again. If you "
-    "trust the change, accept it: accept_edited=True in Python, --accept-edited on the command line."
+    "{path} was changed after the export: its digest doesn't match its content. Export the judge again. To accept a "
+    "change that you trust, use --accept-edited on the command line or accept_edited=True in Python."
 )
 
 # ── kinds of fields ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -81,7 +81,7 @@ def _usable_map(body: Mapping[str, Any]) -> IsotonicMap:
         with np.errstate(all="raise", under="ignore"):
             score_map.apply([score_map.x[0] - 1.0, *score_map.x, score_map.x[-1] + 1.0])
     except FloatingPointError as error:
-        raise ValueError("neighbouring points are too close together (calibrate again)") from error
+        raise ValueError("neighbouring points are too close to each other (calibrate again)") from error
     return score_map
 
 
@@ -325,7 +325,7 @@ def _fusion_of(body: Mapping[str, Any]) -> Estimator | ModelFusionEntry:
         return TypeAdapter(ModelFusionEntry).validate_json(json.dumps(body))
     estimator = restore_estimator({name: value for name, value in body.items() if name != "parts"})
     if len(estimator.weights) != len(body["parts"]):
-        raise ValueError(f"it has {len(estimator.weights)} weights for {len(body['parts'])} parts")
+        raise ValueError(f"the file has {len(estimator.weights)} weights for {len(body['parts'])} parts")
     return estimator
 
 
@@ -376,9 +376,9 @@ def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "jud
     if type(version) is not int or version != VERSION:
         newer = type(version) is int and version > VERSION
         whose = (
-            " is from a newer Concord. Update Concord, or export"
+            " is from a newer version of Concord. Update Concord, or export"
             if newer
-            else f" isn't supported (it must be {VERSION}). Export"
+            else f" isn't supported (the version must be {VERSION}). Export"
         )
         raise JudgeError(f"{where}: version {version!r:.40}{whose} the judge again with this version.")
     try:
@@ -393,7 +393,7 @@ def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "jud
             )
         more = f" (and {len(faults) - FAULTS_SHOWN} more)" if len(faults) > FAULTS_SHOWN else ""
         raise JudgeError(
-            f"{where}: {' '.join(faults[:FAULTS_SHOWN])}{more} Correct it, or export the judge again."
+            f"{where}: {' '.join(faults[:FAULTS_SHOWN])}{more} Correct the file, or export the judge again."
         ) from None
     if kind == "fusion" and [part.name for part in document.parts] != card["fusion"].get("parts"):
         raise JudgeError(
@@ -415,13 +415,10 @@ def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any
         with Path(path).open("rb") as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
-            raise JudgeError(
-                f"{path} is larger than {MOST_BYTES // 1024**2} MB, which is too large for a judge "
-                "file. Check the path."
-            )
+            raise JudgeError(f"{path} is too large for a judge file (over {MOST_BYTES // 1024**2} MB). Check the path.")
         text = data.decode("utf-8-sig")
     except OSError as error:
-        raise JudgeError(f"Can't read {path} ({error.strerror}). Check the path of the judge file.") from error
+        raise JudgeError(f"Concord can't read {path} ({error.strerror}). Check the path of the judge file.") from error
     except UnicodeDecodeError as error:
         raise JudgeError(f"{path} isn't UTF-8 text (at byte {error.start}). {EXPORT_AGAIN}") from error
     card = parsed(text, path)
@@ -501,7 +498,8 @@ class _Loader(_BaseLoader):  # type: ignore[misc]
         for key in mapping:
             if not isinstance(key, str):
                 raise ValueError(
-                    f"line {node.start_mark.line + 1} has the key {key!r:.60}, but keys must be text (quote it)"
+                    f"line {node.start_mark.line + 1} has the key {key!r:.60}, but keys must be text (put quotation "
+                    "marks around the key)"
                 )
         return mapping
 
@@ -509,7 +507,7 @@ class _Loader(_BaseLoader):  # type: ignore[misc]
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
-        raise ValueError("an object contains a key twice")
+        raise ValueError("an object contains the same key twice")
     return mapping
 
 
@@ -519,7 +517,9 @@ def _check_events(text: str) -> None:
     for event in yaml.parse(text, Loader=_BaseLoader):
         if isinstance(event, yaml.AliasEvent):
             line = "" if event.start_mark is None else f" in line {event.start_mark.line + 1}"
-            raise ValueError(f"it contains an alias, *{event.anchor}{line}, but judge files can't contain aliases")
+            raise ValueError(
+                f"the file contains an alias, *{event.anchor}{line}, but judge files can't contain aliases"
+            )
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         values += isinstance(event, yaml.NodeEvent)
         if depth > MOST_DEPTH or values > MOST_VALUES:
@@ -545,7 +545,7 @@ def with_leaves(value: Any, leaf: Callable[[Any, str], Any], path: str = "", dep
     Raises ValueError for more than `MOST_DEPTH` levels.
     """
     if depth > MOST_DEPTH:
-        raise ValueError(f"{path} is nested deeper than {MOST_DEPTH} levels")
+        raise ValueError(f"{path} is nested more than {MOST_DEPTH} levels deep")
     if isinstance(value, Mapping):
         return {
             str(key): with_leaves(inner, leaf, f"{path}.{key}".lstrip("."), depth + 1) for key, inner in value.items()

@@ -117,7 +117,7 @@ class FusedJudge(LoadedJudge):
         for name, values in columns.items():
             if len(values) != len(items):
                 raise GoldenError(
-                    f"Got {len(values)} values for {len(items)} items. Give one value per item.",
+                    f"Received {len(values)} values for {len(items)} items. Provide one value per item.",
                     column=f"metric_{name}",
                 )
         golden = GoldenSet("items", self.task.kind, tuple(items), {}, metrics=columns)
@@ -159,8 +159,8 @@ class FusedJudge(LoadedJudge):
                 missing[part.name] = f"it failed: {type(error).__name__}: {error}"
         if len(missing) == len(parts):
             why = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
-            raise UsageError(f"Can't compute any part of the fusion on these items. {why}")
-        counts = "the model is told that it has no score" if self.by_model else "counts as its mean"
+            raise UsageError(f"Concord can't compute any part of the fusion for these items. {why}")
+        counts = "the prompt says that the part has no score" if self.by_model else "its mean is used instead"
         self._mark(f"The part {name} couldn't be computed and {counts}: {why}" for name, why in missing.items())
         self.missing |= missing
         return numbers
@@ -205,8 +205,8 @@ class FusedJudge(LoadedJudge):
         how, model = self.document.fusion, self._rater()
         if not isinstance(model, LLMJudge):
             raise JudgeError(
-                "The judge of this fusion isn't a language model that Concord can use here. Fuse again "
-                "with a language model."
+                "The judge used for this fusion isn't a language model that Concord can run here. Run the fusion "
+                "again with a supported language model."
             )
         parts = tuple(
             JudgeScores(part.name, "metric", self.task.aspect, values, higher_is_better=part.higher_is_better)

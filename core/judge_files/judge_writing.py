@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from core.projects.judge_line import JudgeVersion, VersionDecided
 
 NOTE = (
-    "A judge calibrated with Concord. Its criteria suit the data they were calibrated on. On other data, measure "
-    "the alignment again before you trust the scores."
+    "This judge was calibrated with Concord. Its criteria fit the data that they were calibrated on. Before you "
+    "trust scores on other data, measure the alignment again."
 )
-UNAPPROVED = "No one has approved this judge{which}. Ask a reviewer to approve it before others rely on it."
-LEFT_OUT = "Text that looked like a key or a password was removed from this file: {places}."
+UNAPPROVED = "No one has approved this judge{which}. Before others rely on this judge, ask a reviewer to approve it."
+LEFT_OUT = "Concord removed text that looked like a key or a password from this file: {places}."
 SKEWED = 0.75
 """Share of equal labels that triggers a warning, because the alignment then depends on few items."""
 FEW_NUMBERS = 4
@@ -165,11 +165,11 @@ def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
     warnings, share = [], counts.max() / counts.sum()
     if share >= SKEWED and values.size > 1:
         warnings.append(
-            f"The labels are skewed: {percent(share)} of {counts.sum()} are {values[counts.argmax()]:g}. The "
-            "alignment depends on the few others."
+            f"The labels are skewed: {percent(share)} of {counts.sum()} labels are {values[counts.argmax()]:g}. The "
+            "alignment depends on the few other labels."
         )
     if len({rating.rater_id for rating in golden.ratings if rating.aspect == aspect}) < 2:
-        warnings.append("The golden set has no items with several raters, so agreement between raters is unknown.")
+        warnings.append("Agreement between raters is unknown, because no item in the golden set has several raters.")
     return warnings
 
 
@@ -330,7 +330,7 @@ def written(body: Mapping[str, Any], kind: Kind, note: str = "", created: dt.dat
             **body,
         }
     )
-    document_of(card, kind, "can't write this judge")
+    document_of(card, kind, "Concord can't write this judge")
     return card
 
 

@@ -80,19 +80,19 @@ NEEDED: Mapping[ItemKind, tuple[str, ...]] = {
 
 EDITED = "This judge's file was edited after its export, and the edit was accepted."
 OTHER = (
-    "Scored by {now} but calibrated with {then}, so the alignment in the judge file doesn't apply. Measure it again "
-    "before you rely on these scores."
+    "Scored by {now} but calibrated with {then}, so the alignment in the judge file doesn't apply. Before you rely "
+    "on these scores, measure the alignment again."
 )
 ASKED = (
-    "{spec} is now asked differently than in its calibration ({what}), so the alignment in the judge file doesn't "
-    "apply. Measure it again."
+    "The settings of {spec} differ from those of the calibration ({what}), so the alignment in the judge file "
+    "doesn't apply. Measure the alignment again."
 )
 NOT_ITS_INTERVALS = (
     "the intervals are valid only for the exported judge, but its file, model or prompts have changed; calibrate again"
 )
 NO_KEY = (
-    "This endpoint comes from the judge file, so OPENAI_API_KEY was not sent there. If you trust the endpoint, set "
-    "OPENAI_BASE_URL to it, or name the judge yourself: load_judge(path, judge={spec!r})."
+    "This endpoint comes from the judge file, so Concord didn't send OPENAI_API_KEY to it. If you trust the "
+    "endpoint, set OPENAI_BASE_URL to its address, or name the judge yourself: load_judge(path, judge={spec!r})."
 )
 
 
@@ -276,8 +276,8 @@ class RowJudge(LoadedJudge):
             without = [item.item_id for item in items if is_blank("".join(getattr(item, part)))]
             if without and len(without) == len(items) and not of_more:
                 raise GoldenError(
-                    f"the judge of {self.task.aspect} needs the {part} of each item, but no item has one. Add a "
-                    f"column {part!r}, or map the column that contains it.",
+                    f"the judge for {self.task.aspect} needs the {part} of each item, but no item has one. Add a "
+                    f"{part!r} column, or map the column that contains the {part}.",
                     column=part,
                 )
             detail = f"The item has no {part}, but this judge was calibrated on items that have one."
@@ -457,7 +457,7 @@ def with_reasons(verdicts: Sequence[Verdict], explained: Sequence[Verdict], memb
     for verdict, reason, k in zip(verdicts, explained, first_read, strict=True):
         if isinstance(verdict, Scored) and isinstance(reason, Scored):
             which = f"The best of the {n}" if k == 0 else f"Number {k + 1} of the {n}"
-            several = f"{which} averaged criteria: " if n > 1 and reason.explanation else ""
+            several = f"{which} averaged sets of criteria: " if n > 1 and reason.explanation else ""
             found.append(replace(verdict, explanation=several + reason.explanation, raw=reason.raw))
         else:
             found.append(verdict)
@@ -573,7 +573,9 @@ def load_judge(
     card = read_card(path, accept_edited=accept_edited)
     kind, marks = kind_of(card), () if is_as_exported(card) else (EDITED,)
     if kind == "fusion" and judge is not None:
-        raise UsageError(f"{path} is a fused judge, which contains its own judges. Load it without another judge.")
+        raise UsageError(
+            f"{path} is a fused judge, which contains its own judges. Load the file without another judge."
+        )
     if kind == "fusion":
         from core.judge_files.fused_judge import FusedJudge
 

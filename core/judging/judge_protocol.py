@@ -89,7 +89,7 @@ def without_copies(batch: DraftBatch, requests: Sequence[DraftRequest], task: Ta
         lines = made.text.splitlines()
         kept = [line for line in lines if line in before or copied.isdisjoint(runs(line))]
         if not "".join(kept).strip():
-            return "The criteria copied text from an item."
+            return "The criteria contain text that was copied from an item."
         return made if kept == lines else replace(made, text="\n".join(kept))
 
     return replace(batch, drafted=tuple(map(own, batch.drafted, requests)))

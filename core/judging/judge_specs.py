@@ -84,7 +84,7 @@ class RecordedJudge(Judge):
 
     @property
     def notice(self) -> str:
-        return f"Scores are replayed from {self.path.name}. Criteria don't change them."
+        return f"This judge replays the scores in {self.path.name}. Criteria don't change these scores."
 
     def score(
         self,
@@ -105,8 +105,8 @@ class RecordedJudge(Judge):
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
         """Raise JudgeError, because a recording cannot write criteria."""
         raise JudgeError(
-            f"A recorded judge ({self.path.name}) replays scores and can't write criteria. Calibrate with offline or "
-            "openai:MODEL, and use the recording for comparison."
+            f"A recorded judge ({self.path.name}) replays scores and can't write criteria. Calibrate offline or "
+            "openai:MODEL, and compare the result with the recorded judge."
         )
 
     def _verdict(self, task: Task, item: Item) -> Verdict:
@@ -283,7 +283,7 @@ def restore_judge(
     """Restore a judge from its stored state. Raises JudgeError for a damaged state, and the errors of `make_judge`."""
     spec = state.get("spec")
     if not isinstance(spec, str):
-        raise JudgeError("The stored judge has no 'spec', so its file is damaged. Export the judge again.")
+        raise JudgeError("The stored judge is damaged, because it has no 'spec'. Export the judge again.")
     if spec == "offline":
         from core.judging.offline.judge import OfflineJudge
 
@@ -390,11 +390,11 @@ def _recorded(path: Path, sampling: Style | None, gate: Gate) -> Judge:
         file = (_ROOT / path).resolve()
         if not file.is_relative_to(_ROOT / "sample_data"):
             raise JudgeError(
-                f"The judge recorded:{path} came with an imported project and names a file on this machine, so it "
-                "was not read. Import the file on Compare, or name it on the command line."
+                f"Concord didn't read the file of recorded:{path}, because this judge came with an imported project. "
+                "Import the file on Compare, or name the judge on the command line."
             )
     if not file.is_file():
-        raise UsageError(f"Can't find the file of the recorded judge: {path}. Check the path.")
+        raise UsageError(f"Concord can't find the file of the recorded judge: {path}. Check the path.")
     head: Any = None
     with file.open(encoding="utf-8", errors="replace") as opened, suppress(ValueError):
         head = json.loads(opened.readline()) if file.suffix == ".jsonl" else None
@@ -423,7 +423,7 @@ def check_connection(judge: str, settings: Settings | None = None) -> str:
     from core.providers.openai_api import OpenAIProvider
 
     if parse_spec(judge).kind != "openai":
-        raise UsageError("You can only test the connection of a model at an endpoint: openai:MODEL@BASE_URL.")
+        raise UsageError("You can test the connection only for a model at an endpoint: openai:MODEL@BASE_URL.")
     with closing(language_model(judge, settings or Settings.from_environment(), gate=NAMED)) as model:
         provider = model.provider
         assert isinstance(provider, OpenAIProvider)
@@ -434,7 +434,7 @@ def check_connection(judge: str, settings: Settings | None = None) -> str:
         (reply,) = provider.complete([replace(ask, effort=model.effort)])
         if isinstance(reply, Failure):
             raise BadReplyError(f"{provider.endpoint} (model {model.model!r}): {reply.message}")
-        return f"{model.model} at {provider.endpoint} answers ({time.perf_counter() - began:.2f} s)."
+        return f"{model.model} at {provider.endpoint} responds ({time.perf_counter() - began:.2f} s)."
 
 
 def language_model(
@@ -451,6 +451,6 @@ def language_model(
         return judge
     judge.close()
     raise UsageError(
-        f"The judge {shown(spec)} is not a language model. Choose an endpoint (openai:MODEL@BASE_URL), a model in "
-        "this process (hf:ID_OR_PATH), or scripted (the stand-in for demos)."
+        f"The judge {shown(spec)} isn't a language model. Choose an endpoint (openai:MODEL@BASE_URL), a model that "
+        "runs in this process (hf:ID_OR_PATH), or scripted (the stand-in for demos)."
     )

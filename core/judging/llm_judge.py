@@ -236,12 +236,12 @@ class LLMJudge(Judge):
         how, numbers = self.sampling, whole_numbers(task.scale)
         if how.form == "stars" and not numbers:
             raise UsageError(
-                f"Star ratings need a scale of whole numbers, but this scale is {task.scale}. Choose another form."
+                f"Star ratings require a scale of whole numbers, but this scale is {task.scale}. Choose another form."
             )
         if how.weighted and (not numbers or numbers[0] < 0 or numbers[-1] > 9):
             raise UsageError(
-                "The probability-weighted score needs a scale of whole numbers from 0 to 9. Turn off weighting to "
-                "use the stated ratings."
+                "The probability-weighted score requires a scale of whole numbers from 0 to 9. To use the stated "
+                "ratings, turn off weighting."
             )
 
     def _frame(self, task: Task, item: Item) -> ScoreFrame:
@@ -326,7 +326,7 @@ class LLMJudge(Judge):
         text, problem, usage = self.write_steps(task)
         if problem:
             raise JudgeError(
-                f"The judge returned no evaluation steps: {problem} Score without steps, or enter your own."
+                f"The judge returned no evaluation steps: {problem} Score without steps, or enter your own steps."
             )
         return self.with_sampling(replace(self.sampling, steps=text)), Prepared(1, usage)
 
@@ -366,8 +366,8 @@ class LLMJudge(Judge):
         """Return this judge with a budget in dollars. Raises UsageError if the price of its model is unknown."""
         if self.cost_of(1, 1) is None:
             raise UsageError(
-                f"A budget in dollars needs the price of {self.model}, which is unknown. Set it under prices in "
-                "endpoints.yaml, or give a budget in calls."
+                f"A budget in dollars requires the price of {self.model}, which is unknown. Set the price under "
+                "prices in endpoints.yaml, or set a budget in calls."
             )
         other = copy.copy(self)
         other.provider = ProviderWithinBudget(self.provider, dollars)
@@ -423,7 +423,7 @@ class LocalJudge(LLMJudge):
 
     @property
     def notice(self) -> str:
-        return f"Scores come from the language model {self.model}, which runs in Concord's own process."
+        return f"Scores come from the language model {self.model}, which runs in Concord's process."
 
     @property
     def on_gpu(self) -> bool:
@@ -435,7 +435,7 @@ class LocalJudge(LLMJudge):
     def require_askable(self, task: Task) -> None:
         if self.sampling.weighted and not whole_numbers(task.scale):
             raise UsageError(
-                f"Scoring in one pass needs a scale of at most {MOST_NUMBERS} whole numbers. Choose a form with a "
+                f"Scoring in one pass requires a scale of at most {MOST_NUMBERS} whole numbers. Choose a form with a "
                 "written rating, such as rate_explain."
             )
 
@@ -448,9 +448,9 @@ def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
     if not how.references:
         return
     if task.kind == "pair":
-        raise UsageError("Pairs are judged without references. Remove --with-references.")
+        raise UsageError("A judge of pairs can't read references. Remove --with-references.")
     if not any(item.references for item in items):
-        raise UsageError("No item has a reference. Remove --with-references, or add a column 'reference'.")
+        raise UsageError("No item has a reference. Remove --with-references, or add a 'reference' column.")
 
 
 def added_prompt_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: int) -> str:
@@ -464,7 +464,7 @@ def added_prompt_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls
     tokens = [one.prompt_tokens or 0 for one in (judge.estimate(task, shown, 0), bare.estimate(bare_task, shown, 0))]
     added, listed = (tokens[0] - tokens[1]) / len(shown), " and ".join(what)
     return (
-        f"{listed[0].upper()}{listed[1:]} add about {added:,.0f} prompt tokens per call ({added * calls:,.0f} in all)."
+        f"{listed[0].upper()}{listed[1:]} add about {added:,.0f} prompt tokens per call (total: {added * calls:,.0f})."
     )
 
 
@@ -488,12 +488,12 @@ def verdict_of(task: Task, item: Item, replies: Sequence[Reply], *, weighted: bo
         return first
     raw = (*first.raw, *second.raw)
     if isinstance(second, Unscored):
-        return replace(second, detail=f"The other way round: {second.detail or second.reason}", raw=raw)
+        return replace(second, detail=f"With the texts in reverse order: {second.detail or second.reason}", raw=raw)
     turned = task.scale.low + task.scale.high - second.value
     return Scored(
         item.item_id,
         (first.value + turned) / 2.0,
-        "\n\nThe other way round: ".join(filter(None, (first.explanation, second.explanation))),
+        "\n\nWith the texts in reverse order: ".join(filter(None, (first.explanation, second.explanation))),
         raw,
         n_read=first.n_read + second.n_read,
         n_unread=first.n_unread + second.n_unread,
@@ -518,7 +518,7 @@ def _verdict_in_order(task: Task, item: Item, replies: Sequence[Reply], *, weigh
         lines.append(f"Weighted by probability: {sum(weighed) / len(weighed):.2f}.")
     if missing:
         n = missing + len(weighed)
-        lines.append(f"No usable probabilities in {missing} of {n} replies; their stated ratings are used.")
+        lines.append(f"{missing} of {n} replies have no usable probabilities, so their stated ratings are used.")
     raw = tuple(reply.text for reply in replies if isinstance(reply, Completion))
     verdict = mean_verdict(item.item_id, readings, explanation="\n".join([*lines, *shortened_parts(item)]), raw=raw)
     return replace(verdict, n_unweighted=missing) if isinstance(verdict, Scored) else verdict
@@ -542,11 +542,10 @@ def _cut_off(reply: Completion) -> str:
     """Explain why a reply ended at the token limit and how to fix it."""
     if reply.thinking or not without_thoughts(reply.text).strip():
         return (
-            "The reply was cut off while the model was reasoning, because it used up the token limit. Raise "
-            "max_tokens (CONCORD_MAX_TOKENS; in a judge file judge.sampling.max_tokens), or reduce the reasoning "
-            "effort (CONCORD_REASONING_EFFORT)."
+            "The reply reached the token limit while the model was reasoning. Raise max_tokens (CONCORD_MAX_TOKENS; "
+            "in a judge file judge.sampling.max_tokens), or reduce the reasoning effort (CONCORD_REASONING_EFFORT)."
         )
-    return "The reply was cut off at the token limit. Raise max_tokens (--max-tokens, or CONCORD_MAX_TOKENS)."
+    return "The reply reached the token limit and was cut off. Raise max_tokens (--max-tokens, or CONCORD_MAX_TOKENS)."
 
 
 def _explained(reply: Completion) -> str:
@@ -633,8 +632,8 @@ class FirstReplies:
         line = "".join(c if c.isprintable() else " " for c in hide(self._example[:2_000]))
         example = f" Example: “{textwrap.shorten(line, 160, placeholder=' …')}”." if line.strip() else ""
         raise UnreadableError(
-            f"Stopped early because none of the first {n} replies of {self._who} could be read. {reasons}{example} No "
-            "more requests are sent. Fix the cause, then start again."
+            f"Concord stopped early, because it couldn't read any of the first {n} replies from {self._who}. "
+            f"{reasons}{example} No more requests are sent. Fix the cause, then start again."
         )
 
 
@@ -659,7 +658,7 @@ def written(reply: Reply, aspect: str) -> tuple[str, str]:
     if reply.finish == "length":
         return "", _cut_off(reply)
     if reply.finish == "refusal":
-        return "", "The model refused."
+        return "", "The model refused to write this text."
     text = without_thoughts(reply.text).strip()
     if fenced := _FENCED.match(text):
         text = fenced["inside"].strip()

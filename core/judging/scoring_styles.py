@@ -442,17 +442,19 @@ class Style:
         for name in ("temperature", "top_p"):  # so that 1 and 1.0 are the same style and the same cache key
             object.__setattr__(self, name, None if (value := getattr(self, name)) is None else float(value))
         if len(self.steps) > MOST_STEPS:
-            raise UsageError(f"Evaluation steps can have at most {MOST_STEPS:,} characters. Shorten them.")
+            raise UsageError(f"Evaluation steps can have at most {MOST_STEPS:,} characters. Shorten the steps.")
         if len(self.examples) > MOST_EXAMPLES:
-            raise UsageError(f"A judging prompt can show at most {MOST_EXAMPLES // 2} examples. Choose fewer.")
+            raise UsageError(f"A judging prompt can show at most {MOST_EXAMPLES // 2} examples. Choose fewer examples.")
         if self.top_p == 0.0:
             raise UsageError("top_p must be above 0 and at most 1; got 0. Leave it at 1 to keep all tokens.")
         if self.weighted and self.form != "score_only":
-            raise UsageError(f"The probability-weighted score needs the form score_only, but this form is {self.form}.")
+            raise UsageError(
+                f"The probability-weighted score requires the form score_only, but the form is {self.form}."
+            )
         if self.structured and (self.weighted or self.form not in (*SCHEMAS, "mix")):
             raise UsageError(
-                "JSON replies need the form score_only, rate_explain or analyze_rate, without "
-                "weighting. Change the form, or turn JSON off."
+                "JSON replies require the form score_only, rate_explain or analyze_rate, without weighting. Change "
+                "the form, or turn off JSON."
             )
         if not self.prompt:
             prompt = WEIGHTED_PROMPT if self.weighted else score_prompt(self.form, structured=self.structured)
@@ -658,7 +660,7 @@ def checked_extra(text: str) -> str:
     if not isinstance(fields, dict) or len(text) > MOST_EXTRA:
         raise UsageError(f"The extra body must be one JSON object of at most {MOST_EXTRA:,} characters.")
     if own := sorted(OWN_FIELDS & fields.keys()):
-        raise UsageError(f"The extra body must not contain {', '.join(own)}. Use the options for these fields.")
+        raise UsageError(f"The extra body must not contain {', '.join(own)}. To set these fields, use the options.")
     return json.dumps(fields, sort_keys=True, ensure_ascii=False) if fields else ""
 
 

@@ -272,16 +272,16 @@ def make_version(
             raise CriteriaError(f"These criteria are for {criteria.aspect}, not for {aspect}.")
         if not criteria.text:
             raise CriteriaError(
-                "A version of the judge needs criteria. A judge without criteria is the baseline. "
-                "Add at least one criterion."
+                "A version of the judge must have criteria, because a judge without criteria is the baseline. Add at "
+                "least one criterion."
             )
     request = _completed(store, line, replace(request, criteria_ids=ids))
     for version in line.versions:
         made = version.made
         if (made.base_run, made.judge_spec, ids) == (request.run_id, request.judge_spec, version.criteria_ids):
             raise UsageError(
-                f"Version {version.number} ({version.state}) already has these criteria and this judge. "
-                "Change the criteria to make a new version."
+                f"Version {version.number} ({version.state}) already has these criteria and this judge. To create a "
+                "new version, change the criteria."
             )
     parent = line.default.number if line.default else 0
     made = VersionMade(request.run_id, ids, origin, parent, note.strip(), request.judge_spec, subject=aspect)
@@ -368,7 +368,8 @@ def _completed(store: Store, line: JudgeLine, request: VersionRequest) -> Versio
         base = next((run_id for run_id in own if store.results.read(run_id, JUDGE, JudgeState)), "")
     if not base:
         raise JobError(
-            f"No calibration of {line.aspect} has produced a judge yet. Start one; it doesn't have to finish."
+            f"No calibration of {line.aspect} has produced a judge yet. Start a calibration. You don't have to wait "
+            "until it finishes."
         )
     calibrated_on = store.runs.get(base).golden_id
     last = None if default is None else default.newest

@@ -110,10 +110,11 @@ def save_edit(
     parent = store.criteria.get(project_id, parent_id).criteria
     trimmed = _storable(text).strip()
     if not trimmed:
-        raise CriteriaError("The criteria are empty. Enter a text. To judge without criteria, choose the baseline.")
+        raise CriteriaError("The criteria are empty. Enter criteria, or choose the baseline to judge without criteria.")
     if len(trimmed) > LONGEST_TEXT:
         raise CriteriaError(
-            f"Criteria can have at most {LONGEST_TEXT:,} characters, but these have {len(trimmed):,}. Shorten them."
+            f"Criteria can have at most {LONGEST_TEXT:,} characters, but these criteria have {len(trimmed):,}. "
+            "Shorten the criteria."
         )
     author = store.actor.name if store.actor.subject else author.strip() or store.actor.name
     provenance = Provenance("edit", parent.provenance.round, (parent_id,), author=author, note=note.strip())

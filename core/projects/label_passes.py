@@ -225,12 +225,13 @@ def adjudicate(
     labelling = get_pass(store, project_id, pass_id)
     if rating := still_rating(store, project_id, labelling.golden_id, labelling.aspects):
         (rated, n_open), *_ = rating
-        raise AccessError(f"You still have {n_open:,} items to rate in {rated.name}. Finish them before you decide.")
+        raise AccessError(
+            f"You still have {n_open:,} items to rate in {rated.name}. Rate these items before you decide labels."
+        )
     scale = next((planned.scale for planned in labelling.plan.aspects if planned.aspect == aspect), None)
     if scale is None or not scale.holds(value):
         raise UsageError(
-            f"The decision on {aspect} is {value:g}, but the scale is {scale or 'unknown'}. Choose a "
-            "label on the scale."
+            f"The label for {aspect} is {value:g}, but the scale is {scale or 'unknown'}. Choose a label on the scale."
         )
     decision = Adjudicated(item_id, aspect, float(value), given_reason(reason), subject=pass_id)
     store.events.add(project_id, decision, store.actor, form=form)
@@ -302,8 +303,8 @@ def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, com
     )
     if frozen.aspects == golden.aspects:
         raise UsageError(
-            "There are no new labels to freeze. Label items that have no golden label, or choose to replace golden "
-            "labels."
+            "The pass has no new labels to freeze. Label items that have no golden label, or choose to replace "
+            "golden labels."
         )
 
     def keep() -> str:

@@ -64,7 +64,7 @@ class LabelPlan:
     def __post_init__(self) -> None:
         names = [aspect.aspect.strip() for aspect in self.aspects]
         if not all(names) or not 0 < len(set(names)) == len(names):
-            raise UsageError("A labelling pass needs at least one aspect, and each aspect needs its own name.")
+            raise UsageError("A labelling pass must have at least one aspect, and all names must differ.")
         if any(not aspect.scale.low < aspect.scale.high for aspect in self.aspects):
             raise UsageError("The lower end of a scale must be below its upper end.")
         if not 1 <= self.overlap <= self.n_raters <= MOST_RATERS or self.shared < 0:
@@ -111,7 +111,7 @@ class Adjudicated(Entry):
     """A log entry: a decided label of an item. The subject is the labelling pass."""
 
     kind = "adjudicated"
-    does = "decided a label"
+    does = "decided on a label"
     item_id: str
     aspect: str
     value: float
@@ -263,7 +263,8 @@ def _rater_of(store: Store, labelling: LabelPass, item_id: str) -> str:
     rater, item_ids = named_user(store), store.goldens.load(labelling.golden_id).item_ids
     if rater not in labelling.raters or rater in labelling.stopped:
         raise UsageError(
-            f"You aren't a rater in {labelling.name}, or you have stopped. Only its raters can save labels."
+            f"You aren't a rater in {labelling.name}, or you have stopped rating. Only the raters of a pass can save "
+            "labels."
         )
     if item_id not in {item_ids[k] for k in labelling.plan.positions}:
         raise UsageError(f"Item {item_id[:60]!r} isn't in {labelling.name}. Choose an item of this pass.")
@@ -297,8 +298,8 @@ def save_label(
         if value is not None and not aspect.takes(value):
             steps = f" in steps of {aspect.scale.step:g}" if aspect.scale.step else ""
             raise UsageError(
-                f"The label of {aspect.aspect} is {value:g}, but the scale is {aspect.scale}{steps}. "
-                "Choose a label on the scale."
+                f"The label for {aspect.aspect} is {value:g}, but the scale is {aspect.scale}{steps}. Choose a label "
+                "on the scale."
             )
     labels = [replace(remark, aspect=aspect, value=value) for aspect, value in values.items()]
     store.labels.add(project_id, labelling.golden_id, labels or [remark], form=form)
@@ -363,7 +364,7 @@ class AnchorsSet(Entry):
     """
 
     kind = "anchors"
-    does = "described the levels of the scale"
+    does = "described the scale's levels"
     aspect: str
     anchors: tuple[Anchor, ...]
 
@@ -445,10 +446,10 @@ def find_span(text: str, words: str, near: int) -> Span:
     Raises UsageError if there is none.
     """
     if not words.strip():
-        raise UsageError("Select words of the text first, then highlight them.")
+        raise UsageError("Select words in the text, then highlight the selection.")
     starts = [found.start() for found in re.finditer(f"(?={re.escape(words)})", text)]
     if not starts:
-        raise UsageError("The judged text doesn't contain these words. Select words from the judged text only.")
+        raise UsageError("The text to rate doesn't contain these words. Select words in the text to rate.")
     start = min(starts, key=lambda start: abs(start - near))
     return Span(start, start + len(words), words)
 
@@ -540,7 +541,7 @@ class Triage(Entry):
         if self.verdict:
             return super().description
         if self.picked:
-            return "picked an item for the next round"
+            return "selected an item for the next round"
         return "added a note to an item" if self.note else "undid the verdict on an item"
 
 

@@ -185,11 +185,9 @@ def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, RepEvalS
     """Load the golden set, its split and the training items. Raises the same errors as `estimate_repeval`."""
     golden = store.goldens.load(request.golden_id)
     if request.aspect not in golden.aspects:
-        raise NotFoundError(f"{golden.name} has no aspect {request.aspect!r}. Choose one of its aspects.")
+        raise NotFoundError(f"{golden.name} has no aspect {request.aspect!r}. Choose an aspect of this golden set.")
     if not request.settings.model.name.strip():
-        raise UsageError(
-            "The name of the model is missing. Enter minilm, a Hugging Face id, or a folder on the worker's machine."
-        )
+        raise UsageError("Enter the name of the model: minilm, a Hugging Face id, or a folder on the worker's machine.")
     reading = request.settings.read(request.aspect)
     template_text(reading.template)
     parts = split_three(golden, request.aspect, request.settings, split_of(store, golden, request))
@@ -207,7 +205,7 @@ def split_of(store: Store, golden: GoldenSet, request: RepEvalRequest) -> Split 
     if (calibration.golden_id, calibration.aspect) != (request.golden_id, request.aspect):
         raise UsageError(
             f"Run {request.split_of} calibrated {calibration.aspect!r} on another golden set or aspect. Choose a "
-            "calibration on the same golden set and aspect."
+            "calibration on this golden set and aspect."
         )
     return sides_of(store, request.split_of, golden)
 
@@ -272,7 +270,9 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
 def _check_ablation(store: Store, settings: Settings, request: AblationRequest) -> tuple[AblationRequest, str, str]:
     run, _ = _judged(store, request)
     if run.kind != "calibration":
-        raise JobError(f"Run {run.run_id} measured a version. Choose a finished calibration for an ablation.")
+        raise JobError(
+            f"Run {run.run_id} measured a version of the judge. For an ablation, choose a finished calibration."
+        )
     return request, f"{request.aspect} · ablation · {judge_words(run.judge_spec)}", run.judge_spec
 
 
@@ -310,7 +310,8 @@ def _judged(
     golden_id = run.golden_id if isinstance(request, RecheckRequest) else request.golden_id  # a recheck has its own
     if (run.project_id, run.golden_id, run.aspect) != (request.project_id, golden_id, request.aspect):
         raise UsageError(
-            f"Run {run.run_id} belongs to another project, golden set or aspect. Choose a run of this one."
+            f"Run {run.run_id} belongs to another project, golden set or aspect. Choose a run of this project, golden "
+            "set and aspect."
         )
     return run, calibration
 
@@ -363,7 +364,7 @@ def _check_recheck(store: Store, settings: Settings, request: RecheckRequest) ->
     summary, aspect = require_aspect(store, request.golden_id, request.aspect)
     if aspect.n_labelled < 2:
         raise UsageError(
-            f"{summary.name} has {aspect.n_labelled} labels of {request.aspect}, but a recheck needs at least 2. "
+            f"{summary.name} has {aspect.n_labelled} labels for {request.aspect}, but a recheck needs at least 2. "
             "Label more items."
         )
     newer_items(judge_card(calibration), store.goldens.load(request.golden_id), request.aspect)
@@ -422,8 +423,8 @@ def _check_repeat(store: Store, settings: Settings, request: RepeatRequest) -> t
     spec = str(calibration.judge_state.get("spec", ""))
     if spec.partition(":")[0] in ("offline", "recorded"):
         raise UsageError(
-            f"The judge {spec} gives the same scores each time, so there is nothing to measure. Choose "
-            "a judge with a language model."
+            f"The judge {spec} gives the same scores each time, so a repeat measures nothing. Choose a judge with a "
+            "language model."
         )
     return request, f"steadiness{_of_version(store, run)} · {judge_words(spec)}", spec
 

@@ -137,7 +137,7 @@ def explain_item(
     state = load_judge_state(store, of)
     if score is None or state is None:
         raise JobError(
-            f"Run {run_id} didn't score item {item_id} with these criteria. Choose one of the items that it scored."
+            f"Run {run_id} didn't score item {item_id} with these criteria. Choose an item that the run scored."
         )
     request = calibration_asked(store, run_id)
     task = request.task(store.goldens.load(request.golden_id))
@@ -162,7 +162,7 @@ def _scores(store: Store, run_id: str, item_ids: tuple[str, ...], *criteria_ids:
     for criteria_id in criteria_ids:
         if criteria_id not in matrix.criteria_ids:
             raise NotFoundError(
-                f"Run {run_id} has no scores for criteria {criteria_id}. Choose criteria that it scored."
+                f"Run {run_id} has no scores for criteria {criteria_id}. Choose criteria for which the run has scores."
             )
     return matrix
 
@@ -207,8 +207,8 @@ def save_triage(
     changed = seen is not None and before.number not in (0, seen) and not (before.is_blank and not seen)
     if changed and before.actor != store.actor.name:
         raise ConflictError(
-            f"{before.actor or 'Somebody'} changed the triage of this item while you were looking at it: "
-            f"{before.verdict or 'no verdict'}. Nothing was overwritten. Look at the item again, then decide.",
+            f"{before.actor or 'Someone else'} triaged this item as “{before.verdict or 'no verdict'}” while you had "
+            "it open. Nothing was overwritten. Review the item again, then decide.",
             theirs=before.verdict,
             yours=triage.verdict,
         )

@@ -100,7 +100,7 @@ def _waiting(
     for version in line.waiting[:1]:
         yield Waiting("sign off", 1, f"{version.name} is waiting for approval", str(version.number))
     if review.joined and review.points:
-        words = f"{' and '.join(review.joined[:3])} in review, {counted(len(review.points), 'point')} open"
+        words = f"{' and '.join(review.joined[:3])} reviewing, {counted(len(review.points), 'point')} open"
         yield Waiting("vote", len(review.points), words, "review")
     for run_id, n in Counter(point.run_id for point in review.points if point.run_id).items():
         yield Waiting("decide", n, f"{counted(n, 'proposal')} to accept or reject", run_id)

@@ -91,8 +91,8 @@ class Project:
         while not (run := self.store.runs.get(run_id)).finished:
             if end is not None and time.monotonic() > end:
                 raise JobError(
-                    f"Run {run_id} is still {run.status} after {seconds:g} s: {run.message}. Wait longer; "
-                    "the run continues."
+                    f"Run {run_id} is still {run.status} after {seconds:g} s: {run.message}. The run continues. Wait "
+                    "longer."
                 )
             time.sleep(_POLL_SECONDS)
         outcome = projects.run_view(self.store, run_id).outcome
@@ -157,8 +157,7 @@ def write_report(
         goldens = [each.golden_id for each in opened.store.goldens.all(opened.project_id)]
         if not goldens:
             raise NotFoundError(
-                f"The project {project!r} has no golden set, so there is nothing to report. Add a "
-                "golden set and calibrate a judge."
+                f"The project {project!r} has no golden set to report on. Add a golden set, and calibrate a judge."
             )
         runs = ((each, projects.judge_runs(opened.store, opened.project_id, each, aspect)) for each in goldens)
         golden = next((golden_id for golden_id, finished in runs if finished), goldens[0])

@@ -159,8 +159,8 @@ def _write(zipped: zipfile.ZipFile, table: str, rows: Iterable[Row]) -> dict[str
             n, size = n + 1, size + len(line)
             if len(line) > _LONGEST_LINE:
                 raise ArchiveError(
-                    f"Row {n} of {table} has {len(line):,} bytes, but a row can have at most {_LONGEST_LINE:,}. This "
-                    "project is too large to export."
+                    f"Concord can't export this project, because row {n} of {table} has {len(line):,} bytes. The "
+                    f"limit is {_LONGEST_LINE:,} bytes per row."
                 )
             file.write(line)
             digest.update(line)
@@ -190,8 +190,8 @@ def import_project(
     wanted = " ".join(visible_name(name).split())
     if len(wanted) > LONGEST_NAME:
         raise UsageError(
-            f"A project's name must have at most {LONGEST_NAME} characters, but this one has "
-            f"{len(wanted)}. Choose a shorter name."
+            f"A project's name can have at most {LONGEST_NAME} characters, but this name has {len(wanted)}. Choose a "
+            "shorter name."
         )
     with ExitStack() as opened:
         if isinstance(file, str | os.PathLike):
@@ -199,7 +199,7 @@ def import_project(
                 file = opened.enter_context(Path(file).open("rb"))
             except OSError as error:
                 raise ArchiveError(
-                    f"Can't read {file} ({error.strerror}). Check the path and its permissions."
+                    f"Concord can't read {file} ({error.strerror}). Check the path and the file's permissions."
                 ) from error
         archive = opened.enter_context(closing(Archive(file, settings.max_upload_mb)))
         return store.together(lambda: _bring_in(store, archive, wanted, project_id))
@@ -230,7 +230,8 @@ def _bring_in(store: Store, archive: Archive, name: str, project_id: str) -> Imp
             first = error.errors(include_url=False)[0]
             words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise ArchiveError(
-            f"Can't read the content of this file: {words[:200]}. Nothing was imported. Export the project again."
+            f"Concord can't read the content of this file: {words[:200]}. Nothing was imported. Export the project "
+            "again."
         ) from error
     described = ProjectFile.of(manifest, archive.size)
     return Imported(store.projects.get(new), described, chosen != wanted)
@@ -251,7 +252,7 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, ValueError, NotImplementedError, OverflowError, EOFError) as error:
-            raise ArchiveError(f"Can't read this zip file: {error}. Export the project again.") from error
+            raise ArchiveError(f"Concord can't read this zip file: {error}. Export the project again.") from error
         self.close = self._zip.close
         members = self._zip.infolist()
         for info in members:
@@ -275,7 +276,7 @@ class Archive:
         with _as_refusal(MANIFEST), self._zip.open(MANIFEST) as file_said:
             self.manifest = _read_manifest(file_said.read(_MB))
         if sorted(self._zip.namelist()) != sorted((MANIFEST, *map(_file_name, LAYOUT))):
-            raise ArchiveError("The files in this zip don't match its manifest. Export the project again.")
+            raise ArchiveError("The files in this zip file don't match its manifest. Export the project again.")
 
     def rows(self, table: str) -> Iterator[tuple[str, Any]]:
         """Yield (position, parsed JSON) for each row of a table. Raises ArchiveError if the count or hash is wrong."""
@@ -304,7 +305,7 @@ class Archive:
         if (n, digest.hexdigest()) != (entry["rows"], entry["sha256"]):
             raise ArchiveError(
                 f"{name} doesn't match the manifest: its {n:,} rows or its SHA-256 differ. The file was damaged or "
-                "changed after its export. Export it again."
+                "changed after the export. Export the project again."
             )
 
 
@@ -313,7 +314,7 @@ def _as_refusal(name: str) -> Iterator[None]:
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError) as error:
-        raise ArchiveError(f"Can't unpack {name}: {error}. Export the project again.") from error
+        raise ArchiveError(f"Concord can't unpack {name}: {error}. Export the project again.") from error
 
 
 def _finite(text: str) -> float:
@@ -328,17 +329,14 @@ def _checked_end(file: IO[bytes], max_mb: int) -> int:
     size = file.seek(0, io.SEEK_END)
     if size > max_mb * _MB:
         raise ArchiveError(
-            f"The file has {size / _MB:,.1f} MB, but the limit is {max_mb:,} MB. Raise "
-            "CONCORD_MAX_UPLOAD_MB to import it."
+            f"The file has {size / _MB:,.1f} MB, but the limit is {max_mb:,} MB. To import this file, raise "
+            "CONCORD_MAX_UPLOAD_MB."
         )
     file.seek(max(0, size - 42))
     tail = file.read(42)
     end = tail[-22:]
     if not end.startswith(b"PK\x05\x06") or end[20:] != b"\0\0":
-        raise ArchiveError(
-            "This isn't a complete zip file: it was cut short, or it has extra data at its end. "
-            "Export the project again."
-        )
+        raise ArchiveError("This zip file is truncated or has extra data at its end. Export the project again.")
     directory, n = int.from_bytes(end[12:16], "little"), int.from_bytes(end[10:12], "little")
     zip64 = len(tail) == 42 and tail.startswith(b"PK\x06\x07")
     if directory > _DIRECTORY or n > _MOST_FILES or zip64:
@@ -365,21 +363,19 @@ def _read_manifest(data: bytes) -> dict[str, Any]:
     newer_schema = isinstance(schema, str) and schema.isdigit() and int(schema) > int(HEAD)
     if newer_schema or (isinstance(version, int) and version > VERSION):
         raise ArchiveError(
-            f"The file was written by a newer Concord ({str(manifest.get('concord'))[:40]}). Update Concord, then "
-            "import it again."
+            f"A newer version of Concord wrote this file ({str(manifest.get('concord'))[:40]}). Update Concord, then "
+            "import the file again."
         )
     kinds = {"project": str, "created_at": float, "exported": str, "concord": str, "replies": bool, "files": list}
     wrong = [name for name, kind in kinds.items() if not isinstance(manifest.get(name), kind)]
     if wrong or len(manifest["project"]) > 400 or not 0 <= manifest["created_at"] <= _LAST_SECOND:
         raise ArchiveError(
-            f"Can't read {MANIFEST}: {', '.join(wrong) or 'project or created_at'} is missing or has "
-            "a wrong value. Export the project again."
+            f"Concord can't read {MANIFEST}: {', '.join(wrong) or 'project or created_at'} is missing or has an "
+            "invalid value. Export the project again."
         )
     files = [isinstance(file, dict) and (file.get("table"), file.get("name")) for file in manifest["files"]]
     if version != VERSION or files != [(table, _file_name(table)) for table in LAYOUT]:
-        raise ArchiveError(
-            f"{MANIFEST} must list every table once and in order, but it doesn't. Export the project again."
-        )
+        raise ArchiveError(f"{MANIFEST} doesn't list every table exactly once and in order. Export the project again.")
     return manifest
 
 
@@ -405,11 +401,11 @@ def _checked_tables(archive: Archive, goldens: dict[str, str]) -> Iterator[tuple
             elif not fault and table == "runs":
                 runs.add(row["run_id"])
             if not fault and row.get("golden_id", "") not in ("", *goldens):
-                fault = "golden_id refers to a golden set that isn't in the file"
+                fault = "golden_id refers to a golden set that the file doesn't contain"
             if not fault and table == "labels" and row["item_id"] not in items:
-                fault = f"item_id refers to {row['item_id'][:40]!r}, which isn't an item of the file"
+                fault = f"item_id refers to {row['item_id'][:40]!r}, an item that the file doesn't contain"
             if not fault and row.get("run_id", "") not in ("", *runs):
-                fault = "run_id refers to a run that isn't in the file"
+                fault = "run_id refers to a run that the file doesn't contain"
             if fault:
                 raise ArchiveError(f"{where}: {fault}.")
             if table == "golden_items":
@@ -424,7 +420,7 @@ def _checked_tables(archive: Archive, goldens: dict[str, str]) -> Iterator[tuple
         yield table, rows(table)
     for name, where in named.items():
         if name not in runs | items | goldens.keys():
-            raise ArchiveError(f"{where} refers to {name}, which isn't in the file. Export the project again.")
+            raise ArchiveError(f"{where} refers to {name}, which the file doesn't contain. Export the project again.")
 
 
 def _fault(table: str, row: Any) -> str:
@@ -527,7 +523,7 @@ def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> Proj
     for run_id in unfinished:
         store.runs.request_cancel(run_id)
     if any(not store.runs.get(run_id).finished for run_id in unfinished):
-        raise JobError("The demo's runs are being cancelled. Try again in a moment.")
+        raise JobError("Concord is cancelling the demo's runs. Try again in a moment.")
 
     def swap() -> ProjectSummary:
         store.projects.remove(DEMO_PROJECT)
@@ -544,6 +540,6 @@ def start_replay(store: Store, settings: Settings) -> str:
     """
     golden_id = next((each.golden_id for each in store.goldens.all(DEMO_PROJECT) if each.name == REPLAYED_ON), None)
     if golden_id is None:
-        raise NotFoundError("The demo project is missing. Run `python -m core demo` to import it.")
+        raise NotFoundError("The demo project is missing. To add it, run `python -m core demo`.")
     request = CalibrationRequest(DEMO_PROJECT, golden_id, ASPECT, REPLAY_SPEC, CHOSEN, DEFINITION)
     return start_run(store, settings, request)

@@ -337,7 +337,7 @@ def _judges(
     for row in rows:
         if row.golden_id != golden_id or row.judge.aspect != aspect:
             raise UsageError(
-                f"{row.judge.name} scored {row.judge.aspect} on another golden set or aspect. Choose judges of the "
+                f"{row.judge.name} scored {row.judge.aspect} on another golden set or aspect. Choose judges for the "
                 "same golden set and aspect."
             )
     return store.goldens.load(golden_id), aspect, readable_judges(store, project_id, rows)
@@ -426,7 +426,7 @@ def run_fusion(work: RunWork) -> FusionRunView:
         ratings.judge.plan,
         ratings.calls,
         {request.aspect: ratings.unread} if ratings.unread else {},
-        f"The budget of {settings.budget} calls was used up before {ratings.n_left} items could be rated."
+        f"The budget of {settings.budget} calls was used up. {ratings.n_left} items weren't rated."
         if ratings.n_left
         else "",
         model.as_state(),

@@ -27,7 +27,7 @@ from core.store.store import Store, requires
 def given_reason(reason: str) -> str:
     """Return the trimmed reason for a decision. Raises UsageError if it is empty."""
     if not (trimmed := reason.strip()):
-        raise UsageError("This decision has no reason. Enter one for people who read it later.")
+        raise UsageError("Enter a reason for this decision, for people who read it later.")
     return trimmed
 
 
@@ -62,8 +62,8 @@ def create_project(store: Store, name: str) -> ProjectSummary:
         raise UsageError("Enter a name for the project.")
     if len(trimmed) > LONGEST_NAME:
         raise UsageError(
-            f"A project's name can have at most {LONGEST_NAME} characters, but this one has "
-            f"{len(trimmed):,}. Choose a shorter name."
+            f"A project's name can have at most {LONGEST_NAME} characters, but this name has {len(trimmed):,}. Choose "
+            "a shorter name."
         )
     return store.projects.get(store.projects.add(trimmed))
 
@@ -87,7 +87,9 @@ def named(name_or_id: str, known: Sequence[tuple[str, str]], what: str, where: s
         raise NotFoundError(f"No {what} {where} is called {name_or_id[:80]!r}. Available: {names}.")
     if len(matching) > 1:
         ids = ", ".join(matching)
-        raise UsageError(f"{len(matching)} {what}s are called {name_or_id[:80]!r}. Use an id instead: {ids}.")
+        raise UsageError(
+            f"{len(matching)} {what}s are called {name_or_id[:80]!r}. Use one of these ids instead: {ids}."
+        )
     return matching[0]
 
 

@@ -76,8 +76,8 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
     calibration = as_claimed(store, run.run_id, load_calibration(store, run.run_id))
     if not calibration.held_out.n:
         raise JobError(
-            "This version of the judge wasn't measured on held-out items, so there is nothing to report. Figures on "
-            "the calibration set are optimistic. Measure the judge on held-out items first."
+            "Concord can't report on this version of the judge before the version is measured on held-out items, "
+            "because figures on the calibration set are optimistic. Measure the version on held-out items."
         )
     line, openings = judge_line(store, project_id, aspect), list_held_out_accesses(store, project_id, golden_id, aspect)
     used = used_before(line, run, openings)
@@ -124,8 +124,8 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
         raise JobError(f"Run {run_id[:40]} isn't a finished calibration of {aspect} on {name}. Choose another run.")
     if not complete:
         raise JobError(
-            f"No calibration of {aspect} on {name} has a result yet, so there is nothing to report. Wait for one to "
-            "finish, or start one."
+            f"There is no report yet, because no calibration of {aspect} on {name} has a result. Start a calibration, "
+            "or wait for one to finish."
         )
     return next((run for run in complete if run.run_id == run_id), complete[0])
 
@@ -179,7 +179,9 @@ def repeval_file(store: Store, run_id: str) -> str:
     run = store.runs.get(run_id)
     outcome = store.results.read(run_id, RESULT, RepEvalOutcome) if run.kind == "repeval" else None
     if outcome is None or outcome.result.scorer is None:
-        raise NotFoundError(f"Run {run_id} saved no scorer for other items. Run RepEval again with ridge or paper-pca.")
+        raise NotFoundError(
+            f"Run {run_id} saved nothing that can score other items. Run RepEval again with ridge or paper-pca."
+        )
     return yaml_text(repeval_card(store.goldens.load(run.golden_id), outcome.result, created=run.finished_at))
 
 
@@ -224,8 +226,8 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
     outcome = store.results.read(run.run_id, RESULT, FusionRunView)
     if outcome is None or not outcome.judge_state or outcome.judges != {judge.aspect: judge_id}:
         raise NotFoundError(
-            f"{judge.name}: its run saved no fusion of {judge.aspect} that can rate other items. "
-            "Start the fusion again."
+            f"The run of {judge.name} saved no fusion of {judge.aspect} that can rate other items. Start the fusion "
+            "again."
         )
     request = unpack(FusionRequest, run.request_json)
     said = replace(request.settings, plan=outcome.plan, criteria=outcome.criteria)

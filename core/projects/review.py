@@ -34,7 +34,7 @@ _CLAIMS = {  # points to vote for or against
     "ambiguous": "The criteria need a rule for this text.",
     "judge wrong": "The judge is wrong on this text.",
     "label wrong": "The label of this text is wrong.",
-    "": "The criteria should change for this text.",
+    "": "The criteria should be revised to cover this text.",
 }
 
 
@@ -135,10 +135,10 @@ class OpenReview:
                 return point
         made = next((decision for decision in self.decided if decision.subject == key), None)
         if made is None:
-            raise UsageError("This point isn't open. Look at the review again.")
+            raise UsageError("This point is no longer open. Reload the review.")
         raise ConflictError(
-            f"{made.actor or 'Somebody'} decided on this point while you were looking at it. Nothing was "
-            f"overwritten. The decision was {made.verdict}: {made.reason}",
+            f"{made.actor or 'Someone'} decided on this point while you had it open. Nothing was overwritten. The "
+            f"decision was {made.verdict}: {made.reason}",
             theirs=f"{made.verdict}: {made.reason}",
             yours="",
         )
@@ -197,7 +197,7 @@ def _changes(
     listed = {entry.criteria_id: entry for entry in store.criteria.all(project_id, aspect, golden_id)}
     for new, entry in listed.items():
         if entry.origin == "edit" and not entry.edits and entry.parents[0] in listed and new not in settled:
-            text = f"{entry.author or 'Somebody'} changed it by hand" + (f": {entry.note}" if entry.note else ".")
+            text = f"{entry.author or 'Someone'} edited the criteria" + (f": {entry.note}" if entry.note else ".")
             title = f"Replace “{names[entry.parents[0]]}” with “{names[new]}”?"
             yield Point(f"edit:{new}", title, text, new, entry.parents[0])
 
@@ -213,7 +213,7 @@ def _items(
         settled = decision is not None and decision.verdict != "postponed" and decision.number > triage.number
         picked = triage.picked and (current is None or triage.subject_id in current.criteria_ids)
         if not settled and (picked or triage.verdict not in ("", "judge wrong")):
-            did = f"triaged it as “{triage.verdict}”" if triage.verdict else "picked it for the next round"
+            did = f"marked this item “{triage.verdict}”" if triage.verdict else "selected this item for the next round"
             text = f"{triage.actor or 'Somebody'} {did}" + (f": {triage.note}" if triage.note else ".")
             yield Point(key, _CLAIMS[triage.verdict], text, triage.subject_id, item_id=item_id)
 
@@ -333,7 +333,7 @@ def decide_point(
     """
     point = open_review(store, project_id, golden_id, aspect).find(key)
     if point.needs_reason(verdict) and not reason.strip():
-        raise UsageError("The votes don't settle this decision. Enter a reason.")
+        raise UsageError("The votes don't support this decision. Enter a reason.")
     why = reason.strip() or ("Postponed." if verdict == "postponed" else f"{point.tally}.")
     criteria_id = "" if point.item_id else point.subject_id
     decision = PointDecided(

@@ -146,7 +146,7 @@ def do_run(store: Store, settings: Settings, run: Run, progress: RunProgress) ->
 def _kind_of(run: Run) -> Kind:
     if run.kind not in KINDS:
         raise JobError(
-            f"Run {run.run_id} is of kind {run.kind!r}, which this version of Concord doesn't know. Update Concord."
+            f"This version of Concord doesn't support run {run.run_id}, which is of kind {run.kind!r}. Update Concord."
         )
     return KINDS[run.kind]
 
@@ -161,7 +161,7 @@ def do_here(store: Store, settings: Settings, run_id: str) -> str:
     """Execute a queued run in this process, and return its final status."""
     attempt = store.runs.get(run_id).attempt
     if not store.runs.claim(run_id, attempt, "here"):
-        raise JobError(f"Run {run_id} isn't waiting for a worker. Reload to see its status.")
+        raise JobError(f"Run {run_id} isn't waiting for a worker. To see the run's status, reload the page.")
     run = store.runs.get(run_id)
     with RunProgress(store, run, threading.Event()) as progress:
         status = do_run(store, settings, run, progress)
@@ -199,8 +199,8 @@ def require_made_here(store: Store, run_id: str) -> None:
     """Raise JobError for an imported run, whose endpoints, files and models must never be used."""
     if is_imported(store, run_id):
         raise JobError(
-            f"Run {run_id} was imported and is read-only. To run anything in this project, start a calibration with "
-            "a judge of your own."
+            f"Run {run_id} was imported and is read-only. To run something in this project, start a calibration with "
+            "a judge of your choice."
         )
 
 
@@ -276,7 +276,7 @@ def require_judge(store: Store, run_id: str) -> Mapping[str, Any]:
     require_made_here(store, run_id)
     state = load_judge_state(store, run_id)
     if state is None:
-        raise JobError(f"Run {run_id} has no judge yet. Wait for its first candidates.")
+        raise JobError(f"Run {run_id} has no judge yet. Wait for the run's first candidates.")
     return state
 
 

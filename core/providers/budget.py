@@ -16,9 +16,7 @@ class BudgetSpentError(ConcordError):
     """The next reply would exceed the budget. `usage` is the cost of the stopped batch."""
 
     def __init__(self, dollars: float, usage: Usage) -> None:
-        super().__init__(
-            f"The budget of ${dollars:,g} is used up: the next reply would exceed it. Raise the budget to continue."
-        )
+        super().__init__(f"The next reply would exceed the budget of ${dollars:,g}. To continue, raise the budget.")
         self.usage = usage
 
 

@@ -209,7 +209,7 @@ class RecordedProvider:
                 reply_from_json(text := json.dumps(row["reply"]))
                 self.replies[str(row["key"])] = text
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise UsageError(f"{path}, line {number}: can't read the recording ({error}).") from error
+            raise UsageError(f"{path}, line {number}: Concord can't read this recording ({error}).") from error
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """Return the recorded replies (see `Provider.complete`).
@@ -221,9 +221,9 @@ class RecordedProvider:
             stored = self.replies.get(request.key(self.endpoint))
             if stored is None:
                 raise ProviderError(
-                    f"The recording {self.name} has no reply to request {index + 1} of {len(requests)}.",
-                    hint="A recording contains only the replies of one run. Use the same items, criteria, prompts "
-                    "and settings, or a live judge.",
+                    f"The recording {self.name} doesn't contain the reply to request {index + 1} of {len(requests)}.",
+                    hint="A recording contains only the replies from one run. Use that run's items, criteria, prompts "
+                    "and settings, or use a live judge.",
                 )
             if self._pace > 0:
                 time.sleep(min(_LONGEST_PAUSE, 1 / self._pace))

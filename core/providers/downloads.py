@@ -28,8 +28,8 @@ def download(address: str, path: Path, sha256: str | None = None, *, timeout: fl
         status = "an error" if error.response is None else error.response.status_code
         raise DownloadError(f"{address} answered {status} instead of sending the file.") from error
     except requests.RequestException as error:
-        raise DownloadError(f"Can't reach {address} ({type(error).__name__}).") from error
+        raise DownloadError(f"Concord can't reach {address} ({type(error).__name__}).") from error
     except ValueError as error:  # pooch raises it for a wrong hash
         raise DownloadError(f"{address} isn't the expected file: its SHA-256 hash differs.") from error
     except OSError as error:
-        raise DownloadError(f"Can't write {path}: {error.strerror or error}.") from error
+        raise DownloadError(f"Concord can't write {path}: {error.strerror or error}.") from error

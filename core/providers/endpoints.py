@@ -56,7 +56,7 @@ def host_of(url: str) -> Host:
     """Return the server that a request to `url` reaches. Raises UsageError as in `checked_base_url`."""
     if "@" in url.partition("://")[2].partition("/")[0] or "?" in url or "#" in url:
         raise UsageError(
-            "The base URL can't contain a user name, a password, '?' or '#'. Put the key into OPENAI_API_KEY."
+            "The base URL can't contain a user name, a password, '?' or '#'. Put the key in OPENAI_API_KEY."
         )
     try:
         parts = urlsplit(url if _URL.fullmatch(url) and "\\" not in url else "")
@@ -189,13 +189,15 @@ def _headers(headers: dict[str, str]) -> dict[str, str]:
         if not (value.isascii() and value.isprintable()):
             raise ValueError(f"the value of {name} must be plain ASCII on one line")
         if not VARIABLE.search(value) and (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value)):
-            raise ValueError(f"{name} looks like a secret. Put it into an environment variable, and write $NAME here")
+            raise ValueError(
+                f"{name} looks like a secret. Put the secret in an environment variable, and write $NAME here"
+            )
     return headers
 
 
 def _extra_body(body: dict[str, Any]) -> dict[str, Any]:
     if _SECRET_FIELD.search(json.dumps(body)):
-        raise ValueError("is saved with the judge, so it must not contain a secret; use a header instead")
+        raise ValueError("must not contain a secret, because extra_body is saved with the judge; use a header instead")
     return body
 
 
@@ -229,7 +231,7 @@ def read_endpoint_file(path: Path) -> EndpointFile:
     try:
         return EndpointFile.model_validate(yaml.safe_load(path.read_text("utf-8")) or {})
     except OSError as error:
-        raise UsageError(f"Can't read {path}: {error.strerror}.") from error
+        raise UsageError(f"Concord can't read {path}: {error.strerror}.") from error
     except ValidationError as error:
         faults = sorted(error.errors(), key=lambda fault: fault["loc"][-1:] != ("[key]",))
         place = list(map(str, faults[0]["loc"]))
@@ -314,11 +316,11 @@ class Installation:
         if not value:
             raise AuthError(
                 f"The endpoint file uses the environment variable {name} for {base_url}, but it isn't set.",
-                hint=f"Set {name} in the environment of Concord and its worker.",
+                hint=f"Set {name} in the environment of Concord and of its worker.",
             )
         if not (value.isascii() and value.isprintable()):
             raise UsageError(
-                f"The environment variable {name} can't be sent in a header because it contains a line break or "
-                "non-ASCII characters."
+                f"Concord can't send the environment variable {name} in a header, because its value contains a line "
+                "break or non-ASCII characters."
             )
         return value

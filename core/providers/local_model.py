@@ -133,8 +133,8 @@ def _answers(model: Ready, requests: Sequence[Request]) -> Iterator[tuple[Reques
     for request, row in rows.items():
         if len(row) >= limit:
             words = (
-                f"The prompt has {len(row):,} tokens, but {loaded.facts.name} reads at most {limit:,}, including the "
-                "answer. Shorten the item, or choose a model with a longer context."
+                f"The prompt has {len(row):,} tokens, but {loaded.facts.name} accepts at most {limit:,}, including "
+                "the reply. Shorten the item, or choose a model with a longer context."
             )
             yield request, Failure(words)
         elif request.numbers:
@@ -194,7 +194,7 @@ def weighed_reply(numbers: Sequence[str], shares: FloatArray, n_tokens: int) -> 
     """Return the most likely of `numbers` with all probabilities, or `OFF_SCALE` if their total is too small."""
     usage, total = _usage(n_tokens, 1), float(shares.sum())
     if not np.isfinite(total):
-        return Failure("The model's probabilities aren't valid numbers: its weights or number format overflow.")
+        return Failure("The model returned invalid probabilities, because its weights or number format overflow.")
     if total < LEAST_ON_SCALE:
         words = (
             f"Only {percent(total, digits=1)} of the answer's probability is on the numbers {numbers[0]} to "
@@ -253,15 +253,15 @@ def _chat(tokenizer: Any, messages: Sequence[Message]) -> str:
             )
         except TemplateError as error:
             problem = error
-    raise JudgeError(f"Can't fill in the model's chat template: {str(problem)[:200]}") from problem
+    raise JudgeError(f"Concord can't fill in the model's chat template: {str(problem)[:200]}") from problem
 
 
 def number_tokens(model: Ready, numbers: Sequence[str]) -> list[list[int]]:
     """Return the token ids of each number. Raises JudgeError if a number takes several tokens."""
     if several := [number for number in numbers if number not in model.spelt]:
         raise JudgeError(
-            f"The tokenizer of {model.loaded.facts.name} splits {several[0]} into several tokens, so its probability "
-            "can't be read in one pass. Ask for a written rating, such as --form rate_explain."
+            f"The tokenizer of {model.loaded.facts.name} splits {several[0]} into several tokens, so one pass can't "
+            "give its probability. Ask for a written rating, such as --form rate_explain."
         )
     return [sorted(model.spelt[number]) for number in numbers]
 

@@ -392,11 +392,11 @@ def as_provider_error(
 ) -> ProviderError:
     """Turn `error` into a ProviderError that names the endpoint and the model and says how to fix it."""
     kind: type[ProviderError] = EndpointDownError
-    status, again = error.status, "Replies so far are cached. Start again."
+    status, again = error.status, "The replies so far are cached. Start the run again."
     match error.kind:
         case "redirect":
             kind = ProviderError
-            words = f"redirects to {hide(error.words)}, which is a different address. Nothing was sent there"
+            words = f"redirects to a different address, {hide(error.words)}. Concord sent nothing to that address"
             hint = "If you trust that address, use it as the base URL."
         case "no HTTP":
             kind, words = BadReplyError, "didn't send an HTTP response"
@@ -407,21 +407,21 @@ def as_provider_error(
                 "Check the URL. It should point to an OpenAI-compatible API (often ending in /v1), not to a web page."
             )
         case "timeout":
-            words, hint = "didn't answer in time", "Check that it isn't overloaded, then start again."
+            words, hint = "didn't answer in time", "Check that the server isn't overloaded, then start again."
         case "unreachable":
             words, hint = "can't be reached", "Check the URL, make sure that the server is running, then start again."
         case _ if _used_up_quota(error):
-            kind, words = RateLimitError, f"has no quota left for this key ({status}, insufficient_quota)"
+            kind, words = RateLimitError, f"reports that this key's quota is used up ({status}, insufficient_quota)"
             hint = f"Add credit, raise the spending limit, or use another key. {again}"
         case _ if status in (401, 403):
             kind, words = AuthError, f"{'rejected the key' if has_key else 'requires a key'} ({status})"
             hint = f"Set {key_name} to a valid key." if has_key else f"Set {key_name}."
         case _ if status == 404:
-            kind, words = ModelNotFoundError, "answered 404: the model or path doesn't exist there"
-            hint = "Check the model's name and the URL, which often ends in /v1."
+            kind, words = ModelNotFoundError, "answered 404: the model or path doesn't exist"
+            hint = "Check the model's name and the URL. The URL often ends in /v1."
         case _ if status == 429:
             kind, words = RateLimitError, "still answered 429 (too many requests) after waiting"
-            words += f" and asks to wait {error.wait:,.0f} s" if error.wait else ""
+            words += f" and asks Concord to wait {error.wait:,.0f} s" if error.wait else ""
             hint = f"Lower CONCORD_CONCURRENCY, or set requests_per_minute in endpoints.yaml. {again}"
         case _ if status >= 500:
             words = f"still answered {status} after several retries"

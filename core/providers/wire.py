@@ -185,7 +185,7 @@ def read_completion(body: bytes, price: Price | None) -> Reply:
     if refusal := json_field(message, "refusal", str):
         return Completion(hide_sent(_encodable(refusal)[:MOST_CHARACTERS]), "refusal", usage)
     if text is not None and not isinstance(text, str):
-        return Failure("The endpoint sent a completion whose content isn't text.", usage)
+        return Failure("The endpoint sent a completion with content that isn't text.", usage)
     text = hide_sent(_encodable(text or "")[:MOST_CHARACTERS])
     inline = "<think" in text[:20].lower()
     logprobs = () if inline else _logprobs(json_field(json_field(choice, "logprobs", dict), "content", list) or [])

@@ -136,9 +136,9 @@ def _heat_page(result: RepEvalResult) -> str:
     measure, heat = measure_name(result.settings.measure.statistic, result.settings.measure.level), Heat.of(result)
     title = html.escape(f"RepEval: {result.aspect}, {result.settings.method}, {result.model}")
     summary = html.escape(
-        f"{measure}. Test {describe(result.test)}, n = {result.test.n}; validation {describe(result.validation)}, "
-        f"n = {result.validation.n}. Thick frame: the best cell on validation; dashed: averaged into the score; "
-        "grey: undefined."
+        f"{measure}. Test {describe(result.test)}, n = {result.test.n}; validation {describe(result.validation)}, n = "
+        f"{result.validation.n}. Thick frame: the best cell on validation. Dashed: averaged into the score. Grey: "
+        "undefined."
     )
     style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto;color:#14202E}"
     return (
@@ -208,7 +208,7 @@ def fit_repeval(
     states = states_of(teacher)
     rated = None if train_on is None else states_of(golden)
     n = states.prompts
-    progress.publish(Stage("search", "searching layers and tokens on the validation items", n, n))
+    progress.publish(Stage("search", "comparing layers and tokens on the validation items", n, n))
     result = run(teacher, taught, states, learning, split=split, on_progress=lambda *_: progress.advance(0, 0))
     if rated is None:
         return FittedRepEval(golden, result)

@@ -255,8 +255,8 @@ def in_halved_batches(
         longest = lengths[batch[0]]
         if len(batch) == 1:
             raise JudgeError(
-                f"The device {loaded.device} ran out of memory on a single text of {longest} tokens. Use a smaller "
-                "model or another device."
+                f"The device {loaded.device} ran out of memory on one text of {longest} tokens. Use a smaller model "
+                "or another device."
             )
         left = np.concatenate([batch, *waiting[::-1]])
         smaller = token_batches([lengths[k] for k in left], len(batch) * longest // 2)
@@ -368,8 +368,8 @@ def _explained(name: str, head: str, problem: str) -> JudgeError:
         return JudgeError(f"The model {name} is not a {head}. Choose a checkpoint of that kind.")
     return ModelNotFoundError(
         f"The model {name} could not be read: {first}",
-        hint="Give a Hugging Face id that exists and can be reached, or a folder with config.json, tokenizer and "
-        f"safetensors{'' if head else '; `minilm` comes with Concord'}.",
+        hint="Enter the id of a Hugging Face repository that you can access, or a folder with config.json, a "
+        f"tokenizer and safetensors{'' if head else '; `minilm` comes with Concord'}.",
     )
 
 

@@ -82,8 +82,8 @@ def choose_pairs(
         good, bad = generator.permutation(good)[:count], generator.permutation(bad)[:count]
     if len(good) < 2:
         raise AspectError(
-            f"The {usable.size} training labels give only {len(good)} pair(s) of a good and a bad text (good "
-            f"from {good_from:g}, bad up to {bad_to:g}); at least 2 are needed. Label more items."
+            f"Fewer than 2 pairs of a good and a bad text can be formed from the {usable.size} training labels (good: "
+            f"{good_from:g} or higher; bad: {bad_to:g} or lower). Label more items."
         )
     return good, bad
 
@@ -272,7 +272,7 @@ def _decoded(text: Any) -> FloatArray:
         raise ValueError("must be base64 of float32 numbers")
     numbers = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float64)
     if not numbers.size or not np.isfinite(numbers).all():
-        raise ValueError("must be finite numbers, at least one")
+        raise ValueError("must be one or more finite numbers")
     return numbers
 
 
@@ -385,7 +385,7 @@ class RepEvalScorer:
         """
         if states.shape[-1] != self.dim:
             raise JudgeError(
-                f"{DAMAGED}: its directions have {self.dim} dimensions, the states of {self.model} have "
+                f"{DAMAGED}: the directions have {self.dim} dimensions, but the states of {self.model} have "
                 f"{states.shape[-1]}."
             )
         total = np.zeros(len(states))
@@ -416,9 +416,9 @@ class ScorerWithModel:
         here = describe(self._spec).fingerprint
         if here != scorer.fingerprint:
             raise JudgeError(
-                f"The model {scorer.model} differs from the one that this score was fitted on (then "
-                f"{scorer.fingerprint[:12]}, now {here[:12]}), so its states mean something else. Use the same "
-                "version of the model, or fit RepEval again."
+                f"The model {scorer.model} isn't the version that this score was fitted on (fitted: "
+                f"{scorer.fingerprint[:12]}; now: {here[:12]}), so its states differ. Use the same version of the "
+                "model, or fit RepEval again."
             )
         for start in range(0, len(items), TOGETHER):
             chunk = items[start : start + TOGETHER]

@@ -70,12 +70,14 @@ class RepEvalSettings:
     method: Method = "ridge"
     model: ModelSpec = field(default_factory=ModelSpec)
     reading: Extraction | None = None
-    n_pairs: int | None = setting(None, "Pairs of a good and a bad text.", low=2)
+    n_pairs: int | None = setting(None, "Number of pairs, each a good and a bad text.", low=2)
     statistic: Statistic = "spearman"
     level: Level | None = None
     test_share: float = setting(0.4, low=0.05, high=0.7)
     seed: int = 0
-    random_vectors: int = setting(2_000, "Random directions next to the chosen cell's.", low=0)
+    random_vectors: int = setting(
+        2_000, "Number of random directions to compare with the chosen cell's direction.", low=0
+    )
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -307,7 +309,8 @@ def run(
         )
     if how.uses_pairs:
         warnings.append(
-            "One cell was chosen among many, so its validation alignment is optimistic. Report the test alignment."
+            "The validation alignment is optimistic, because the cell was chosen for it among many cells. Report the "
+            "test alignment."
         )
     scorer = None
     if fits:
@@ -344,7 +347,9 @@ def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split
     Raises UsageError for pairs of texts.
     """
     if golden.kind == "pair":
-        raise UsageError(f"RepEval reads one text at a time, and the items of {golden.name} are pairs of texts.")
+        raise UsageError(
+            f"RepEval reads single texts, but the items in {golden.name} are pairs of texts. Choose another golden set."
+        )
     fitted = 1.0 - settings.test_share
     whole = split or split_sources(golden, aspect=aspect, fraction=fitted, seed=settings.seed)
     blank = set(blank_items(golden))
@@ -387,7 +392,9 @@ def source_folds(sources: IntArray, seed: int) -> IntArray:
     """
     codes, own = np.unique(sources, return_inverse=True)
     if codes.size < 2:
-        raise GoldenError("Cross-validation by source needs at least 2 sources with labels to learn from; there is 1.")
+        raise GoldenError(
+            "Cross-validation by source requires at least 2 training sources with labels. Only 1 source has labels."
+        )
     folds = np.random.default_rng([seed, 7]).permutation(codes.size) % min(FOLDS, codes.size)
     return np.asarray(folds[own], dtype=np.intp)
 

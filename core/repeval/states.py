@@ -503,8 +503,8 @@ def fit_prompts(
                 ids = token_ids(tokenizer, [render(template, texts)])[0]
         if len(ids) > limit:
             raise JudgeError(
-                f"The template alone takes {len(ids)} tokens, but only {limit} are allowed (by the model or "
-                "`max_tokens`). Shorten the template."
+                f"The template has {len(ids)} tokens, but the model or `max_tokens` allows only {limit}. Shorten the "
+                "template."
             )
         rows[key] = ids
     return [rows[key] for key in asked], [key in too_long for key in asked]

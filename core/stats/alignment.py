@@ -76,8 +76,8 @@ NEARLY_ONE = 1.0 - 1e-12
 """Judges with a larger absolute correlation differ only by rounding; the test would divide 0 by 0."""
 
 WILLIAMS_GROUPED = (
-    "Williams' test assumes independent items, but some items share a source. It would call equal judges different "
-    "in 8 to 17 % of cases instead of 5 %. Use the test over sources"
+    "Williams' test assumes independent items, but some items share a source. The test would report a difference "
+    "between equal judges in 8 to 17 % of cases instead of 5 %. Use the test over sources"
 )
 WILLIAMS_SINGLE = "Williams' test assumes independent items; here, each item has its own source"
 
@@ -224,7 +224,8 @@ def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
     if np.isnan(t):
         reason = f"Williams' test needs at least 4 common items; there are only {n}"
         alike = (
-            "all labels or all scores of a judge are equal, or one judge's scores are a linear function of the other's"
+            "all labels are equal, all scores of one judge are equal, or one judge's scores are a linear function of "
+            "the other judge's scores"
         )
         return Williams(None, None, None, n, alike if n > 3 else reason, note)
     tested = n_sources >= LEAST_SOURCES
@@ -295,8 +296,8 @@ def compare_judges(scores: ArrayLike, items: LabelledItems, measure: Measure, *,
     data = _on_common_items(scores, items)
     if not data.items.n:
         raise UsageError(
-            "No labelled item has a score from every judge, so there is nothing to compare. Leave out the judge with "
-            "the fewest scores, or score the missing items."
+            "No labelled item has a score from every judge, so Concord can't compare the judges. Leave out the judge "
+            "with the fewest scores, or score the missing items."
         )
     judges = measured(data, measure, seed)
     k, n = len(judges[0]), data.items.n

@@ -155,7 +155,7 @@ def pair(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
 def require_finite(*sides: FloatArray) -> None:
     """Raise UsageError for ±inf; NaN is a missing value."""
     if any(np.isinf(side).any() for side in sides):
-        raise UsageError("Scores and labels must be finite numbers; got infinity. Leave such items unscored instead.")
+        raise UsageError("Scores and labels must be finite numbers; got infinity. Leave these items unscored.")
 
 
 def present(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -439,10 +439,10 @@ def _reason(data: Paired, candidate: int, level: Level) -> str:
     if not data.items.n:
         return NO_LABEL
     if labels.size < 2:
-        return f"fewer than 2 items have both a score and a label ({labels.size} of {data.items.n} labelled)"
+        return f"fewer than 2 items have both a score and a label ({labels.size} of {data.items.n} labelled items)"
     if level == "sample":
         n_sources = data.items.n_sources
-        return f"no source has enough items whose scores and labels vary ({n_sources} sources)"
+        return f"no source has enough items with varying scores and labels ({n_sources} sources)"
     if level == "system":
         if np.unique(scored.items.systems).size < 2:
             return "fewer than 2 systems have scored items"

@@ -192,7 +192,7 @@ SPLITS = 8
 LEAST_RATED = 30
 """Fewest items with two ratings, and at least half of all items, for halves of ratings to be used."""
 
-RATERS_DISAGREE = "the raters agree too little with each other"
+RATERS_DISAGREE = "agreement between the raters is too low"
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,7 +239,7 @@ def agreement_report(
     measures = (Measure(statistic, level) for level in LEVELS for statistic in STATISTICS)
     alignments = tuple(align(scores, items, measure, seed=seed) for measure in measures)
     points = on_scale(scores, items.labels, scale, mapped=mapped)
-    note = points.note and f"{points.note}; errors and agreement need scores on this scale"
+    note = points.note and f"{points.note}; errors and agreement require scores on this scale"
     return replace(points, note=note, alignments=alignments)
 
 
@@ -264,7 +264,7 @@ class IsotonicMap(JsonRecord):
         rising = usable and bool((np.diff(self.x) > 0).all() and (np.diff(self.y) > 0).all())
         if not (rising and self.low < self.y[0] and self.y[-1] < self.high):
             raise JudgeError(
-                f"The score map is damaged (x={list(self.x)[:5]}, y={list(self.y)[:5]}). It needs at least two "
+                f"The score map is damaged (x={list(self.x)[:5]}, y={list(self.y)[:5]}). The map needs at least two "
                 f"ascending points inside the scale {self.low:g}-{self.high:g}. Calibrate again."
             )
 
@@ -302,7 +302,7 @@ def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[Is
         return None, f"{x.size} items have both a score and a label; a map needs at least {MIN_LABELS}"
     for side, values in (("scores", x), ("labels", y)):
         if values.min() == values.max():
-            return None, f"all {side} are equal, so there is nothing to map"
+            return None, f"all {side} are equal, so no map is possible"
     if y.min() < scale.low or y.max() > scale.high:
         return None, f"the labels range from {y.min():g} to {y.max():g}, outside the scale {scale}"
     places, index, weights = np.unique(x, return_inverse=True, return_counts=True)
@@ -318,7 +318,7 @@ def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[Is
         why = "higher scores go with lower labels" if against else "the labels don't increase with the scores"
         return None, f"{why}, so no increasing map exists"
     fitted = IsotonicMap(tuple(centres.tolist()), tuple(inside.tolist()), scale.low, scale.high)
-    return fitted, "higher scores go with lower labels, but the map still increases" if against else ""
+    return fitted, "higher scores go with lower labels, although the map increases" if against else ""
 
 
 def _read(kind: type[Read], body: Mapping[str, Any], damaged: str) -> Read:

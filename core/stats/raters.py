@@ -99,7 +99,7 @@ ADVISED_RATERS = 3
 PASSES_AT = 0.5
 """The judge passes the test if it could replace at least this share of raters."""
 
-SINGLE_SOURCES = "no interval: it depends on a single source"
+SINGLE_SOURCES = "no interval: the value depends on a single source"
 ONE_RATER = "there is only one rater, so no comparison is possible"
 NOT_RATED_TWICE = "no item has ratings from two raters"
 NOT_SCORED_BY_BOTH = "the judge scored none of the items that two raters rated"
@@ -591,7 +591,7 @@ def annotator_test(
 
     if not 0 <= epsilon < 1:
         raise UsageError(
-            f"Epsilon (how much worse the judge may be) must be at least 0 and less than 1; got {epsilon:g}."
+            f"Epsilon (how much worse the judge can be) must be at least 0 and less than 1; got {epsilon:g}."
         )
     judge = np.asarray(scores, dtype=np.float64)
     usable = (table.n_ratings >= 2) & ~np.isnan(judge)
@@ -623,8 +623,8 @@ def annotator_test(
         shared = f"fewer than two raters share at least {at_least} with the judge and another rater"
         reason = ONE_RATER if len(tested) < 2 else shared
     elif few:
-        of_all = f"{few} of {len(tested)} raters share fewer than {LEAST_DUELS} items with the judge and the others"
-        cautions.append(f"{of_all}, so they aren't tested.")
+        of_all = f"{few} of {len(tested)} raters share fewer than {LEAST_DUELS} items with the judge and others"
+        cautions.append(f"{of_all}, so Concord doesn't test these raters.")
     if not reason and len(known) < ADVISED_RATERS:
         cautions.append(f"Only {len(known)} raters; we recommend {ADVISED_RATERS} or more.")
     return AnnotatorTest(

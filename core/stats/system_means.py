@@ -162,9 +162,7 @@ MOST_FOLDS = 30
 
 NO_LABELS = "no item has a label"
 NO_VERDICTS = "no item has a verdict"
-ALL_EQUAL = (
-    "no interval: all of its labels are equal or come from one source, so the uncertainty of their mean is unknown"
-)
+ALL_EQUAL = "no interval: all labels are equal or come from one source, so the uncertainty of the mean is unknown"
 REPEATED = "items whose text also appears under another id (they count as one source)"
 ALL_LABELLED = "every judged item has a label, so the labels alone are enough"
 CONSTANT = "the judge gives all of its items the same score, so its verdicts add nothing to the labels"

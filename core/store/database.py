@@ -305,7 +305,7 @@ class Database:
                 make_private(self.folder)
             except OSError as error:
                 raise StoreError(
-                    f"The folder {self.folder} can't be created: {error.strerror}. Set CONCORD_HOME to another folder."
+                    f"Concord can't create {self.folder}: {error.strerror}. Set CONCORD_HOME to another folder."
                 ) from error
             self.engine = sa.create_engine(parsed, connect_args={"timeout": _BUSY_MS / 1000}, max_overflow=10)
             sa.event.listen(self.engine, "connect", _set_up_sqlite)
@@ -410,7 +410,7 @@ class Database:
                     break
         raise StoreError(
             "The database connection was lost during a save, so Concord doesn't know whether the save succeeded. "
-            "Check the current state before you try again."
+            "Before you try again, check whether your change was saved."
         )
 
     def _make_tables(self) -> None:
@@ -428,8 +428,8 @@ class Database:
                 transaction.execute(sa.insert(_SCHEMA_VERSION), {"version_num": HEAD})
             elif version != HEAD:
                 raise StoreError(
-                    f"The database has version {version!r}, but Concord needs {HEAD!r}. Install a newer Concord, or "
-                    "use another CONCORD_HOME."
+                    f"The database has version {version!r}, but Concord needs {HEAD!r}. Install a newer version of "
+                    "Concord, or use another CONCORD_HOME."
                 )
 
 
@@ -542,12 +542,12 @@ def _translated(error: sa.exc.DBAPIError | sqlite3.Error, folder: Path | None) -
     if isinstance(error, sa.exc.DBAPIError) and not isinstance(cause, sqlite3.Error):
         if _is_refused(error):
             return StoreError(
-                "The database server refused the connection. Check user, password and database in "
-                "CONCORD_DATABASE_URL, and pg_hba.conf on the server."
+                "The database server refused the connection. Check the user, password and database in "
+                "CONCORD_DATABASE_URL, and check pg_hba.conf on the server."
             )
         if is_lost(error):
             return LostConnectionError(
-                "Can't reach the database. Check CONCORD_DATABASE_URL, and make sure that the server is running."
+                "Concord can't reach the database. Check CONCORD_DATABASE_URL, and start the server."
             )
     code = getattr(cause, "sqlite_errorname", "") or getattr(cause, "sqlstate", "") or ""
     # SQLite reports FULL only for its pages.  Without space for the small files next to the database it reports
@@ -557,8 +557,8 @@ def _translated(error: sa.exc.DBAPIError | sqlite3.Error, folder: Path | None) -
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StoreError("The database is busy: another process has been writing for 15 s. Try again.")
     return StoreError(
-        f"Can't read or write the database ({code}). Check that the file in CONCORD_HOME is intact, writable and on a "
-        "local disk."
+        f"Concord can't read or write the database ({code}). Check that the file in CONCORD_HOME is intact, writable "
+        "and on a local disk."
     )
 
 

@@ -130,8 +130,8 @@ class Events(StorePart):
                 same = transaction.execute(newest.filter_by(kind=entry.kind, subject=entry.subject)).one_or_none()
                 if same is not None and same.number != expected:
                     raise ConflictError(
-                        f"{same.actor or 'Somebody'} decided on this while you were looking at it. Nothing was "
-                        "overwritten. Review their decision, then decide again.",
+                        f"{same.actor or 'Someone else'} recorded a decision on this while you had it open. Nothing "
+                        "was overwritten. Review the other decision, then decide again.",
                         theirs=same.body,
                         yours=body,
                     )

@@ -82,7 +82,7 @@ class Projects(StorePart):
         """Return a project.  NotFoundError for an unknown id."""
         row = self._db.row(_counted().where(projects.c.project_id == project_id))
         if row is None:
-            raise NotFoundError(f"Project {project_id!r} not found. It may be in another CONCORD_HOME.")
+            raise NotFoundError(f"Project {project_id!r} not found. The project may be in another CONCORD_HOME.")
         return record_of(ProjectSummary, row)
 
     def remove(self, project_id: str) -> None:
@@ -184,7 +184,7 @@ class Goldens(StorePart):
         query = _summary().where(goldens.c.golden_id == golden_id).order_by(project_goldens.c.created_at)
         row = self._db.row(query.limit(1))
         if row is None:
-            raise NotFoundError(f"Golden set {golden_id[:24]!r} not found. It may be in another database.")
+            raise NotFoundError(f"Golden set {golden_id[:24]!r} not found. The golden set may be in another database.")
         return _golden(row)
 
     def load(self, golden_id: str) -> GoldenSet:
@@ -412,7 +412,7 @@ class Judges(StorePart):
         """Return a judge.  NotFoundError for an unknown id."""
         row = self._db.row(_judges(project_id).filter_by(judge_id=judge_id))
         if row is None:
-            raise NotFoundError(f"Judge {judge_id[:24]!r} not found in this project. It may have been deleted.")
+            raise NotFoundError(f"Judge {judge_id[:24]!r} not found in this project. The judge may have been deleted.")
         return _judge(row)
 
     def replies(self, project_id: str, judge_id: str) -> dict[str, tuple[str, ...]]:

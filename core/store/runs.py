@@ -88,7 +88,7 @@ class Runs(StorePart):
         """Return a run.  NotFoundError for an unknown id."""
         if found := self._select(runs.c.run_id == run_id):
             return found[0]
-        raise NotFoundError(f"Run {run_id!r} not found. It may be in another CONCORD_HOME.")
+        raise NotFoundError(f"Run {run_id!r} not found. The run may be in another CONCORD_HOME.")
 
     def all(self, project_id: str | None = None) -> list[Run]:
         """Return every run, or the project's runs, newest first."""
@@ -123,7 +123,7 @@ class Runs(StorePart):
         with self._db.write() as transaction:
             changed = _bumped(transaction, again, status="queued", worker_id="", error="", message=WAITING)
         if not changed:
-            raise JobError(f"Run {run_id} is {status}; only failed or cancelled runs can be resumed.")
+            raise JobError(f"Run {run_id} is {status}. You can resume only failed or cancelled runs.")
 
     # ── steps of workers ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -136,7 +136,7 @@ class Runs(StorePart):
             )
             return _bumped(transaction, claimed, status="running", worker_id=worker_id, message=message)
 
-    def pass_on(self, run_id: str, attempt: int, message: str = "requeued after its worker was lost") -> bool:
+    def pass_on(self, run_id: str, attempt: int, message: str = "queued again because its worker was lost") -> bool:
         """Requeue a running run as a new attempt; return False if another worker was faster."""
         again = _attempt("running", run_id, attempt).values(attempt=attempt + 1)
         with self._db.write() as transaction:
@@ -437,7 +437,7 @@ class MetricBlocks(StorePart):
 
 _HELD: dict[str, tuple[sa.Table, ...]] = {
     "replies": (replies, run_replies),
-    "results of runs": (documents, scores),
+    "run results": (documents, scores),
     "metric values": (blocks,),
 }
 _REST = "golden sets, criteria, labels and the log"

@@ -124,8 +124,8 @@ def requires(role: Role, does: str = "", *, reads: bool = False) -> Callable[[Ta
             if not store.actor.may(role):
                 who = store.actor.name or "You"
                 raise AccessError(
-                    f"{who} can't do this ({task.__name__.replace('_', ' ')}): it needs the role {role}, but the "
-                    f"current role is {store.actor.role}. Ask an admin of this installation."
+                    f"{who} can't do this ({task.__name__.replace('_', ' ')}). The action requires the role {role}, "
+                    f"but the current role is {store.actor.role}. Ask an admin of this installation."
                 )
             result = task(store, *args, **kwargs)
             if does:

@@ -174,9 +174,7 @@ class Transfers(StorePart):
                         else:
                             transaction.execute(sa.insert(into), chunk)
             except sa.exc.IntegrityError as error:
-                words = (
-                    "Two rows of the file have the same key, or a row refers to a missing one. Nothing was imported."
-                )
+                words = "Two rows have the same key, or a row refers to a missing row. Nothing was imported."
                 raise StoreError(words) from error
         return new_id
 

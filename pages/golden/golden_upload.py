@@ -171,7 +171,7 @@ def _is_asked(message: str) -> bool:
 def _without_option(message: str) -> str:
     """Replace the role of a missing column and its command-line option with instructions for the screen."""
     problem, role, _ = message.partition(" (role ")
-    return f"{problem}. Choose it under “Columns”." if role else message
+    return f"{problem}. Choose one under “Columns”." if role else message
 
 
 def _draw_finding(built: BuiltGolden, n_open: int) -> None:

@@ -53,7 +53,7 @@ def test_a_file_that_was_edited_is_refused_unless_accepted_and_marked(tmp_path: 
     path = written(tmp_path, card, seal=False)
     with pytest.raises(JudgeError, match="digest doesn't match") as told:
         load_judge(path)
-    assert "accept_edited=True in Python, --accept-edited on the command line" in str(told.value)
+    assert "use --accept-edited on the command line or accept_edited=True in Python" in str(told.value)
     judge = load_judge(path, accept_edited=True)
     assert judge.marks == ("This judge's file was edited after its export, and the edit was accepted.",)
     assert isinstance(judge.score([ITEM])[0], Scored)

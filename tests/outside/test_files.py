@@ -164,7 +164,11 @@ def test_a_judge_file_cannot_say_that_it_needs_no_check(
         items = repository / "sample_data" / "summaries.jsonl"
         answer = concord("score", items, "--judge-file", path, "--out", tmp_path / "verdicts.jsonl")
         words = told(answer)
-        assert "it must be 1" in words or "newer Concord" in words or "was changed after the export" in words
+        assert (
+            "the version must be 1" in words
+            or "newer version of Concord" in words
+            or "was changed after the export" in words
+        )
         assert not (tmp_path / "verdicts.jsonl").exists()
 
 

@@ -154,7 +154,7 @@ def test_a_press_tests_the_connection(form: AppTest) -> None:
         form.text_input(key="form_model").set_value("fake-judge")
         form.text_input(key="form_base_url").set_value(server.base_url).run()
         press(form, "Test connection")
-        assert f"fake-judge at {server.base_url} answers" in texts(form)
+        assert f"fake-judge at {server.base_url} responds" in texts(form)
         assert server.fake.requests == 1
         server.fake.fault = "404"
         press(form, "Test connection")

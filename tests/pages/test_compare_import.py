@@ -55,7 +55,7 @@ def test_a_file_is_understood_shown_and_added(screen: AppTest, store: Store) -> 
     assert "Items matched 2 of 4" in shown
     assert "Items scored 1" in shown
     assert "Unread replies 1 of 2" in shown
-    assert "1 item id in the file isn't in the golden set and will be ignored: x" in (shown)
+    assert "1 item id in the file isn't in the golden set. These items are ignored: x" in (shown)
     columns, unread = grids(screen)[0], grids(screen)[1]
     assert list(columns["column"]) == ["id", "reply"]
     assert set(columns["found"]) == {"guessed from the name"}
@@ -96,7 +96,7 @@ def test_scores_stay_on_their_own_scale(screen: AppTest, store: Store) -> None:
     [
         ("judge.jsonl", b"", "empty"),
         ("judge.jsonl", b"{", "isn't valid JSON"),
-        ("judge.csv", b"a,b\n1,2\n", "column of item ids"),
+        ("judge.csv", b"a,b\n1,2\n", "column with item ids"),
         ("judge.jsonl", b'{"item_id": "i0", "score": 1}\n{"item_id": "", "score": 1}\n', "row 2"),
     ],
 )

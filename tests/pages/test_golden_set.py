@@ -155,7 +155,7 @@ def test_an_aspect_is_proposed_by_a_plain_name_that_can_be_changed(place: Place)
     name = "Name of aspect 1"
     assert value_of(screen, name) == "coherence"
     choose(screen, name, "x" * 300)
-    assert "1 to 100 characters; this one has 300" in texts(screen)
+    assert "1 to 100 characters; this name has 300" in texts(screen)
     choose(screen, name, "red thread")
     press(screen, FREEZE)
     assert list(frozen(place).aspects) == ["red thread"]
@@ -163,7 +163,7 @@ def test_an_aspect_is_proposed_by_a_plain_name_that_can_be_changed(place: Place)
 
 def test_labels_can_be_chosen_where_none_is_recognised(place: Place) -> None:
     screen = bring(place, "mine.csv", rows(renamed={"human_clarity": "n words"}))
-    assert "Can't find a column of human labels" in texts(screen)
+    assert "The file has no column with human labels" in texts(screen)
     choose(screen, "Human labels", ["n words"])
     press(screen, FREEZE)
     assert list(frozen(place).aspects) == ["n_words"]
@@ -205,7 +205,7 @@ def test_columns_of_numbers_may_be_no_labels(place: Place) -> None:
     screen = bring(place, "named.csv", NAMED)
     (question,) = [radio for radio in screen.radio if "contain numbers" in radio.label]
     screen = question.set_value("No labels").run()
-    assert "Can't find a column of human labels. Choose it under “Columns”." in texts(screen)
+    assert "The file has no column with human labels. Choose one under “Columns”." in texts(screen)
     assert button(screen, FREEZE).disabled
 
 
@@ -236,7 +236,7 @@ def test_broken_rows_are_listed_and_freezing_is_off(place: Place) -> None:
     ("data", "words"),
     [
         (b"", "Concord can't use this file."),
-        (b"only\nshort\n", "Can't find a column of human labels"),
+        (b"only\nshort\n", "The file has no column with human labels"),
         (b"target,human_x\n\xff\xfe\x00bad,1\nb,2\n", "1 warning under"),
         (",".join(f"human_a{k}" for k in range(300)).encode() + b",target\n" + b"1," * 300 + b"t\n", "200 aspects"),
     ],

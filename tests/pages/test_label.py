@@ -522,7 +522,7 @@ def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_
     assert f"Bo marked: {HOSTILE[:20]}" in [element.value for element in screen.text]
     assert grids(screen)[0].to_numpy().tolist() == [["Ann", 1.0, "Ann says"], ["Bo", 5.0, "Bo says"]]
     screen.get("button_group")[1].set_value(2.0)
-    assert "This decision has no reason" in texts(press(screen, "Decide"))
+    assert "Enter a reason for this decision" in texts(press(screen, "Decide"))
     write(screen, "Reason", "rule 3")
     assert "Decision saved for i0: clarity 2." in texts(press(screen, "Decide"))
     assert "1 item to decide" in finding_of(screen)

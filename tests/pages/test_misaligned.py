@@ -234,7 +234,7 @@ def test_somebody_else_was_faster(real: Any, opened: Open) -> None:
     projects.save_triage(bo, real.project_id, item_id, TriageRequest(real.golden_id, ASPECT, "c", "label wrong"))
     press(screen, "Judge wrong")
     assert found(real)[item_id].verdict == "label wrong"
-    assert "Nothing was saved: Bo changed the triage of this item" in texts(screen)
+    assert "Nothing was saved: Bo triaged this item as" in texts(screen)
 
 
 def test_who_may_not_triage_reads_everything_and_is_told_why(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ def test_who_was_second_is_told(second: None, line: Callable[[], JudgeLine], sto
 def test_an_approval_is_withdrawn_with_a_reason(store: Store, line: Callable[[], JudgeLine]) -> None:
     screen = press(open_screen("0_overview", aspect=ASPECT), "Approve and use it")
     press(screen, "Withdraw the approval")
-    assert "has no reason" in texts(screen)
+    assert "Enter a reason for this decision" in texts(screen)
     why = next(field for field in screen.text_input if field.label == "Why")
     why.set_value("it forgives repetition")
     press(screen, "Withdraw the approval")

@@ -325,7 +325,7 @@ def test_a_start_that_is_forced_is_refused_in_words(
     monkeypatch.setattr(people, "gate", lambda *of, **given: {})  # a browser that shows what was off
     before = len(store.events.all(project, Entry))
     screen = press(signed_in(name, "vi", project=project), label)
-    assert "it needs the role reviewer, but the current role is viewer" in texts(screen)
+    assert "The action requires the role reviewer, but the current role is viewer" in texts(screen)
     assert len(store.events.all(project, Entry)) == before
     assert not store.runs.all(project)
 
@@ -352,7 +352,7 @@ def test_the_log_shows_who_did_what_newest_first(store: Store, project: str) -> 
     store.events.add(project, Adjudicated("i1", "a", 2.0, "why\nso?", subject="p1"), Actor("<b>Ann</b>", "annotator"))
     screen = open_log(run(prepared("10_runs", project=project)))
     assert log_of(screen) == [
-        ("<b>Ann</b>", "annotator", "decided a label (a)"),
+        ("<b>Ann</b>", "annotator", "decided on a label (a)"),
         ("no one named", "admin", "added a golden set"),
         ("no one named", "admin", "made the project"),
     ]

@@ -72,7 +72,7 @@ def test_a_hostile_name_is_shown_as_it_is(store: Store, settings: Settings, fore
 def test_a_file_that_is_refused(store: Store, settings: Settings, foreign: bytes) -> None:
     screen = press(bring(importing(settings), foreign[:-30]), "Import this project")
     assert "rejected this file and imported nothing" in texts(screen)
-    assert "cut short" in texts(screen)
+    assert "is truncated" in texts(screen)
     assert len(store.projects.all()) == 1
 
 

@@ -24,4 +24,4 @@ def test_a_set_has_three_raters_and_only_few_labels_to_find_fault_with(name: str
     assert (golden.kind, golden.n_sources, golden.n_systems, (scale.low, scale.high)) == SETS[name]
     assert len(golden.items) == golden.n_sources * golden.n_systems
     assert len(golden.ratings) == 3 * len(golden.items) * len(golden.aspects)
-    assert all("labels to calibrate on" in finding["message"] for finding in check_file(path)["findings"])
+    assert all("calibration labels" in finding["message"] for finding in check_file(path)["findings"])

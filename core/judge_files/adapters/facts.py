@@ -95,7 +95,7 @@ class JudgeFacts:
     @property
     def temperature_words(self) -> str:
         heat = self.sampling.temperature
-        return "no temperature (the model's own)" if heat is None else f"temperature {heat:g}"
+        return "no temperature (the model's default)" if heat is None else f"temperature {heat:g}"
 
     @property
     def lines(self) -> list[str]:
@@ -105,14 +105,15 @@ class JudgeFacts:
         signed = [one for one in (version.approvals if version else document.approvals) if one.state == "approved"]
         who = f" ({signed[-1].by or 'somebody'}, {signed[-1].at or 'undated'})" if document.approved and signed else ""
         return [
-            f"Aspect: {self.task.aspect}, on the scale {self.task.scale}; criteria: {len(self.criteria)}.",
+            f"Aspect: {self.task.aspect}, on the scale {self.task.scale}. Number of sets of criteria: "
+            f"{len(self.criteria)}.",
             f"Judge: {document.judge.spec}. Golden set: {document.golden.name or 'unnamed'}.",
-            f"Judge file: written {document.created or 'at an unknown time'}, {document.digest or 'no digest'}.",
+            f"Judge file: created {document.created or 'at an unknown time'}, {document.digest or 'no digest'}.",
             *([f"Version {version.number} of this judge ({version.id}), {version.state}."] if version else []),
             f"Alignment with raters on held-out items: {_words(measured.held_out)}.",
-            f"Its baseline, without criteria: {_words(baseline)}.",
-            f"{'Approved' if document.approved else 'NOT approved'} by people{who}.",
-            *(f"Warning: {one}" for one in document.warnings if " has approved " not in one),
+            f"Alignment of the baseline, without criteria: {_words(baseline)}.",
+            f"{'Approved' if document.approved else 'NOT approved'} by a reviewer{who}.",
+            *(f"Warning: {one}" for one in document.warnings if not one.startswith("No one has approved")),
         ]
 
 
@@ -120,15 +121,15 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
     """Extract the data of a judge card. Raises JudgeError for a fused judge, a judge of pairs, or a damaged card."""
     if card.get("format") == FORMATS["fusion"]:
         raise JudgeError(
-            "This is a fused judge, and the files of other tools can't contain its parts and weights. Score with "
-            "'python -m core score --judge-file', or adapt the judge.yaml of one of its parts."
+            "This judge is a fused judge, and files for other tools can't contain its parts and weights. Score with "
+            "'python -m core score --judge-file', or adapt the judge.yaml file of one part."
         )
     document: JudgeDocument = document_of(card)
     task, judge = document.task.as_task(), document.judge
     if task.kind == "pair":
         raise JudgeError(
-            "This judge rates pairs of texts in both orders, which the files of other tools can't express. Score "
-            "with 'python -m core score --judge-file'."
+            "This judge rates pairs of texts in both orders, which files for other tools can't express. Score with "
+            "'python -m core score --judge-file'."
         )
     if judge.sampling and judge.sampling.form == "clauses":
         raise JudgeError(

@@ -66,39 +66,45 @@ def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
     judge, how, lost = facts.document.judge, facts.sampling, list[str]()
     if not facts.model:
         lost += [
-            f"The judge ({judge.spec}) isn't a language model that this tool can ask, so the file contains only its "
-            "criteria. Choose a model of your own.",
-            "The agreement, which was measured with the original judge. Measure it again before you use the scores.",
+            f"The judge ({judge.spec}), which isn't a language model that this tool can use. The file contains only "
+            "the judge's criteria. Choose a model for the tool.",
+            "The measured agreement, which applies only to the original judge. Before you use the scores, measure "
+            "the agreement again.",
         ]
     elif own_prompt:
         lost.append(
-            f"Concord's scoring prompt and output form ({how.prompt}). The tool uses its own, so measure the "
+            f"Concord's scoring prompt and output form ({how.prompt}). The tool uses its own prompt, so measure the "
             "alignment again."
         )
-        lost += [f"Its {counted(how.n_examples, 'rated example')}. The tool has no place for them."] * bool(
-            how.examples
-        )
-        lost += [f"The persona ({how.persona}). The tool has no place for a system message."] * (how.persona != "none")
-        lost += ["The accuracy of the score map, which was fitted to scores from Concord's prompt."] * bool(
+        lost += [
+            f"The judge's {counted(how.n_examples, 'rated example')}. The tool doesn't support rated examples."
+        ] * bool(how.examples)
+        lost += [f"The persona ({how.persona}). The tool doesn't support a system message."] * (how.persona != "none")
+        lost += ["The accuracy of the score map, because the map was fitted to scores from Concord's prompt."] * bool(
             facts.isotonic
         )
     elif how.examples:
         lost.append(
-            "The replacement of examples from the same source as the judged item. All items are shown the "
-            "same examples."
+            "The replacement of examples that come from the same source as the item to rate. The tool shows the same "
+            "examples for all items."
         )
     if facts.model and judge.sampling and judge.sampling.nearest:
-        lost.append("Its rated examples, which are chosen for each item. The agreement was measured with them.")
+        lost.append(
+            "The judge's rated examples, which Concord chooses for each item. The measured agreement applies only "
+            "with these examples."
+        )
     fields = [judge.extra[:200]] * bool(judge.extra)
     if own_prompt:
         fields += [f"reasoning effort {judge.effort}"] * bool(judge.effort)
         fields += ["no temperature"] * (how.temperature is None)
     if fields:
-        lost.append(f"Extra request fields ({'; '.join(fields)}). Set them in the tool if it allows that.")
+        lost.append(
+            f"Extra request fields ({'; '.join(fields)}). If the tool supports these fields, set them in the tool."
+        )
     if judge.revision:
         lost.append(f"The model's revision ({judge.revision}). The endpoint decides which revision it serves.")
     if facts.document.intervals and facts.document.intervals.expected_error:
-        lost.append("Scores come without the interval that Concord adds.")
+        lost.append("The interval that Concord adds to each score.")
     return lost
 
 
@@ -108,8 +114,8 @@ def _head(facts: JudgeFacts, tool: str, use: Sequence[str], lost: Sequence[str])
     The first two lines are fixed, so that no name from a judge file can declare an encoding.
     """
     key = (
-        f"{facts.base_url} comes from the judge file. It receives JUDGE_API_KEY, but never OPENAI_API_KEY unless you "
-        "set JUDGE_BASE_URL to it yourself."
+        f"The address {facts.base_url} comes from the judge file. The address receives JUDGE_API_KEY, but receives "
+        "OPENAI_API_KEY only if you set JUDGE_BASE_URL to this address."
     )
     return [
         f"A calibrated judge, written by Concord for {tool}.",
@@ -131,7 +137,7 @@ _MLFLOW_USE = (
     "mlflow.genai.evaluate(data=..., scorers=[concord_judge]), or judges()[0](inputs=..., outputs=...) for a single "
     "judge",
     "inputs contains the source and the context, outputs the text to rate, and expectations the reference.",
-    "The key is read from OPENAI_API_KEY. Set JUDGE_BASE_URL or JUDGE_MODEL to use another endpoint or model.",
+    "The key is read from OPENAI_API_KEY. To use another endpoint or model, set JUDGE_BASE_URL or JUDGE_MODEL.",
 )
 _DOUBLE_BRACES = re.compile(r"\{(?=\{)|\}(?=\})")
 
@@ -204,9 +210,9 @@ def mlflow(facts: JudgeFacts) -> Made:
 
 _PROMPTFOO_USE = (
     "promptfoo eval -c concord_judge.yaml",
-    "It scores the texts under 'tests' (var target). Put your items there, or pass a file with --tests.",
+    "promptfoo scores the texts under 'tests' (var target). Put your items under 'tests', or pass a file with --tests.",
     "In your own configuration, keep only 'defaultTest'. The output to rate then comes from your provider.",
-    "The vars source, context and reference are the other parts of an item, if this judge reads them.",
+    "The vars source, context and reference contain the other parts of an item, if this judge reads these parts.",
     "The score is between 0 and 1 (the ends of the scale). human_score is on the scale itself. Raise 'threshold' to",
     "make low scores fail. A reply without a number on the scale is an error, not a score.",
     "The key is read from JUDGE_API_KEY or OPENAI_API_KEY.",
@@ -226,8 +232,8 @@ def promptfoo(facts: JudgeFacts) -> Made:
     promptfoo 0.121). So the transform does all of the work.
     """
     lost = [*_lost(facts), *_LOST_BY_PROMPTS]
-    lost += ["References after the first one in a list."] * ("references" in facts.parts)
-    lost.append("promptfoo's cache and providers. The assertion calls the endpoint itself.")
+    lost += ["All references of an item except the first."] * ("references" in facts.parts)
+    lost.append("promptfoo's cache and providers, because the assertion calls the endpoint directly.")
     how, parts, effort = facts.sampling, headings(facts), facts.document.judge.effort
     judge = {
         "scale": facts.scale,
@@ -252,13 +258,13 @@ def promptfoo(facts: JudgeFacts) -> Made:
         f"return (async () => {{\n{body_of('promptfoo_judge')}}})();\n",
         "value": _VERDICT,
     }
-    item = {_VARS[part]: f"The {part} of an item." for part in parts if part != "target"}
+    item = {_VARS[part]: f"The {part} of the item." for part in parts if part != "target"}
     configuration = {
         "description": "A calibrated judge",
         "prompts": ["{{ target }}"],
         "providers": ["echo"],
         "defaultTest": {"assert": [assertion]},
-        "tests": [{"vars": item | {"target": "A text to rate."}}],
+        "tests": [{"vars": item | {"target": "The text to rate."}}],
     }
     text = f"{comment(_head(facts, 'promptfoo', _PROMPTFOO_USE, lost))}\n\n{yaml_text(configuration)}"
     return text, lost
@@ -275,12 +281,12 @@ def openai(facts: JudgeFacts) -> Made:
     boundary = f"----- {hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:16]} -----"
     lost = [
         *_lost(facts),
-        "Scoring: read the number in each reply, and leave out replies without one. Average over the replies of "
-        "each set of criteria, then over the sets.",
+        "Scoring. Read the number in each reply, and leave out replies without a number. Average the numbers for "
+        "each set of criteria, then average over the sets.",
     ]
     if facts.isotonic:
         knots = ", ".join(f"{x:g} to {y:g}" for x, y in zip(facts.isotonic.x, facts.isotonic.y, strict=True))
-        lost.append(f"The map to the raters' scale. Its points, with straight lines between them: {knots}.")
+        lost.append(f"The map to the raters' scale. Connect these points with straight lines: {knots}.")
     if how.weighted:
         lost.append(
             "The weighting by token probabilities. Request logprobs, and average the ratings weighted by "
@@ -291,15 +297,15 @@ def openai(facts: JudgeFacts) -> Made:
         f"Send the messages of each prompt below to the model {facts.model or 'of your choice'}{at}, "
         f"{facts.temperature_words}, top_p {how.top_p:g}, max_tokens {facts.max_tokens}.",
         *(
-            [f'Also send with every request: reasoning_effort "{effort}".']
+            [f'Send this field with every request: reasoning_effort "{effort}".']
             if (effort := facts.document.judge.effort)
             else []
         ),
         f"Each message is between a line that starts with {boundary} and the next such line.",
         f"Replace {place} with the parts of the item, separated by empty lines: "
         + " / ".join(f"{heading}:" for heading in headings(facts).values()),
-        'Put each text under its heading, and start every line with "> " (so that no text can pass for an '
-        "instruction).",
+        'Put each text under its heading, and start every line with "> ", so that the model can\'t mistake a text for '
+        "an instruction.",
     ]
     rows = [*map(one_line, _head(facts, "any OpenAI-compatible endpoint", use, lost)), ""]
     for prompt in prompts:

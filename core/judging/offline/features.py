@@ -213,7 +213,7 @@ class Scaling:
             known = False
         if not known or len(numbers) != len(rows) or not (np.abs(numbers) <= 1e9).all() or (numbers[:, 1] < 1e-9).any():
             raise JudgeError(
-                "The stored offline judge uses different features from this version of Concord, or it is damaged. "
+                "The stored offline judge is damaged, or its features differ from those of this version of Concord. "
                 "Calibrate again."
             )
         return cls(numbers[: len(FEATURES)], numbers[len(FEATURES) :], n_items)

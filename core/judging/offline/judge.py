@@ -65,8 +65,8 @@ class OfflineJudge(Judge):
     is_llm = False
     fits_strengths = True
     notice = (
-        "The offline judge is not a language model. It measures text features such as overlap with the source, "
-        "repetition and length, and weights them by the criteria."
+        "The offline judge isn't a language model. It measures text features, such as overlap with the source, "
+        "repetition and length. The criteria determine the weight of each feature."
     )
 
     def __init__(self, scaling: Scaling = NEUTRAL) -> None:
@@ -98,7 +98,7 @@ class OfflineJudge(Judge):
         scores = squash(product(weights, np.ascontiguousarray(values.T)), task.scale)
         scores[:, ~written] = np.nan
         missing = {
-            item.item_id: Unscored(item.item_id, "missing input", "The text to judge contains no words.")
+            item.item_id: Unscored(item.item_id, "missing input", "The text to rate contains no words.")
             for item, has_words in zip(items, written, strict=True)
             if not has_words
         }
@@ -180,7 +180,7 @@ class OfflineJudge(Judge):
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Restore the judge from `as_state`. Raises JudgeError for the state of another judge."""
         if state.get("spec") != cls.spec:
-            raise JudgeError(f"The stored state belongs to {state.get('spec')!r}, not to the offline judge.")
+            raise JudgeError(f"The stored judge is {state.get('spec')!r}, not the offline judge.")
         return cls(Scaling.from_state(state.get("scaling", {})))
 
 
@@ -226,7 +226,7 @@ def explain_item(task: Task, reading: CriteriaReading, weights: FloatArray, valu
     if abs(rest) >= 0.005:
         lines.append(f"{rest:+.2f}  the rest")
     if reading.unread:
-        lines.append("Ignored lines, because the offline judge can't read them: " + " / ".join(reading.unread))
+        lines.append("The offline judge ignored these lines, because it can't read them: " + " / ".join(reading.unread))
     return "\n".join(lines)
 
 

@@ -141,7 +141,7 @@ def test_lines_that_copy_an_item_are_taken_out() -> None:
     assert left("Be short: the board raises the fares by six.") == Criteria(
         "Be short: the board raises the fares by six.", "style"
     )
-    assert left(f"Like: {copied}") == "The criteria copied text from an item."
+    assert left(f"Like: {copied}") == "The criteria contain text that was copied from an item."
     own = replace(request, criteria=Criteria(f"Like: {copied}", "style"))
     assert left(f"Like: {copied}", own) == Criteria(f"Like: {copied}", "style"), "it stood there before"
 

@@ -102,4 +102,4 @@ def test_score_and_repeat_keep_to_their_dollars(run: Run, judge: str, server: Ru
     assert 2 <= body["times"] < 9
     code, body = run("repeat", SUMMARIES, "--judge-file", "out/judge.yaml", "--budget-usd", "0.1")
     assert code == 1
-    assert "used up" in body["error"]["message"]
+    assert "exceed the budget" in body["error"]["message"]

@@ -38,7 +38,7 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"{REPEVAL} --template 'Rate this.'", USAGE, "must contain {hypothesis}"),
     (f"{REPEVAL} --model ./nothing", (1, "ModelNotFoundError"), "Model folder not found"),
     (f"{REPEVAL} --aspect flat", ASPECT, "are 3"),
-    (f"styles {ON} --judge offline", USAGE, "not a language model"),
+    (f"styles {ON} --judge offline", USAGE, "isn't a language model"),
     (f"{STYLES} --form poem", USAGE, "analyze_rate"),
     (f"{STYLES} --weighted", USAGE, "--weighted requires --form score_only"),
     (f"{STYLES} --aspect charm", ASPECT, "coherence"),

@@ -47,7 +47,7 @@ def call(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     ("arguments", "kind", "says"),
     [
         (("--project", "nowhere", "--aspect", "naturalness"), "NotFoundError", "No project here is called 'nowhere'"),
-        (("--project", PROJECT, "--aspect", "coherence"), "JobError", "Wait for one to finish"),
+        (("--project", PROJECT, "--aspect", "coherence"), "JobError", "wait for one to finish"),
     ],
 )
 def test_what_cannot_be_reported_is_told(call: Run, arguments: tuple[str, ...], kind: str, says: str) -> None:

@@ -39,6 +39,6 @@ def test_a_form_that_fails_costs_no_other(run: Run, server: RunningServer) -> No
     assert (finished["settings"]["form"], finished["n_unread"]) == ("score_only", 0)
     (failed,) = body["unfinished"]
     assert failed["style"].startswith("rate-explain")
-    assert "none of the first 16 replies" in failed["reason"]
+    assert "couldn't read any of the first 16 replies" in failed["reason"]
     assert Path(finished["out"]).is_file()
     assert json.loads(Path("out/styles.json").read_text())["unfinished"] == [failed]

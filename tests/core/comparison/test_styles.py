@@ -51,10 +51,10 @@ def test_a_budget_in_dollars_ends_the_grid_and_keeps_the_finished_styles(golden)
     result = styles(golden, "coherence", judge, chosen(BARE, FOUR, REASONED, budget_usd=0.30))
     assert [cell.style for cell in result.view.cells] == [BARE]
     assert [each.name for each in result.view.unfinished] == [FOUR.name, REASONED.name]
-    assert "$0.3 is used up" in result.view.stopped_early
+    assert "exceed the budget of $0.3" in result.view.stopped_early
     assert 0.24 <= result.view.usage.cost <= 0.30 + 1e-9
     unpriced = LLMJudge(ScriptedProvider("x", answer), "m", spec="scripted")
-    with pytest.raises(UsageError, match="needs the price of m"):
+    with pytest.raises(UsageError, match="requires the price of m"):
         styles(golden, "coherence", unpriced, chosen(BARE, budget_usd=1.0))
 
 

@@ -58,7 +58,7 @@ def test_panels_are_raters_of_the_aspect_and_the_human_column_stays_gold(built: 
         ("four", "expected a number, got 'four'"),
         (float("nan"), "nan isn't a label"),
         (10**400, "larger than 1e100"),
-        ("=AVERAGE(A1:A3)", "formulas aren't evaluated"),
+        ("=AVERAGE(A1:A3)", "doesn't evaluate formulas"),
         ("[1, 2]", "name it ann_coherence"),
         ("x" * 100_000, "expected a number"),
     ],
@@ -151,7 +151,7 @@ def test_long_rows_join_to_items_with_ratings_and_mean_labels(built: Build) -> N
     ("number", "changes", "place", "words"),
     [
         (4, {"text": "another text"}, (4, "text"), "Rows 1 and 4 of item"),
-        (3, {"rater": "p"}, (3, "rating"), "'p' already rated clarity of this item in row 1"),
+        (3, {"rater": "p"}, (3, "rating"), "'p' already rated clarity for this item in row 1"),
         (6, {"item_id": ""}, (6, "item_id"), "The item id is missing."),
         (6, {"aspect": None}, (6, "aspect"), "The aspect is missing."),
     ],

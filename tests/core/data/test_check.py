@@ -42,16 +42,16 @@ def test_a_sound_file_has_no_finding(built: Build) -> None:
 @pytest.mark.parametrize(("n", "few"), [(1, False), (120, True), (200, False)])
 def test_too_few_labels_are_warned_of(built: Build, n: int, few: bool) -> None:
     result = built([{"item_id": f"i{k}", "target": "t", "human_x": k % 5 + 1 if k < n else None} for k in range(220)])
-    assert bool(found(result, "Only 60 labels to calibrate on; we recommend 100.")) == few
+    assert bool(found(result, "Only 60 calibration labels; we recommend 100.")) == few
     assert bool(found(result, "x needs at least 2 labels; it has 1")) == (n == 1)
     assert result.golden is not None
 
 
 def test_an_aspect_of_one_value_is_warned_of_and_refused_on_use(built: Build) -> None:
     result = built(rows(30, 5, lambda s, m: 4))
-    assert found(result, "All 150 labels of x are 4")[0].severity == "warning"
+    assert found(result, "All 150 labels for x are 4")[0].severity == "warning"
     assert result.golden is not None
-    with pytest.raises(AspectError, match="All 150 labels of 'x' are 4"):
+    with pytest.raises(AspectError, match="All 150 labels for 'x' are 4"):
         usable_aspect(result.golden, "x")
     usable = built(rows(3, 5, lambda s, m: m + 1)).golden
     assert usable_aspect(usable, "x") is usable.aspects["x"]

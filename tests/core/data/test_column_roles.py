@@ -114,6 +114,6 @@ def test_aspects_are_renamed_with_their_ratings_and_raters() -> None:
     assert mapping.aspects == ("wit", "tone")
     assert mapping.rating_columns[0][-1] == "annotators_wit_avg"
     assert mapping.renamed("wit", " Dry  wit ").aspects == ("Dry wit", "tone")
-    for name, message in (("tone", "already"), ("  ", "this one is empty"), ("x" * 300, "this one has 300")):
+    for name, message in (("tone", "already"), ("  ", "this name is empty"), ("x" * 300, "this name has 300")):
         with pytest.raises(UsageError, match=message):
             mapping.renamed("wit", name)

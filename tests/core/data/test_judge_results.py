@@ -145,7 +145,9 @@ def test_of_several_aspects_only_the_rows_of_one_count_in_any_script(tmp_path: P
     file = write(tmp_path / "v.jsonl", rows)
     for aspect, turned in (("连贯性", 2.0), ("流畅性", 5.0), ("factual_accuracy", 1.0)):
         assert read_verdicts(file, replace(TASK, aspect=aspect)).turned == pytest.approx([turned])
-    with pytest.raises(GoldenError, match=r"about 'fluency'\. The column 'aspect' contains: Factual accuracy, 流"):
+    with pytest.raises(
+        GoldenError, match=r"for the aspect 'fluency'\. The column 'aspect' contains: Factual accuracy, 流"
+    ):
         read_verdicts(file, replace(TASK, aspect="fluency"))
 
 
@@ -166,14 +168,14 @@ def test_replies_are_averaged_over_the_readable_ones(tmp_path: Path) -> None:
     [
         (
             [{"item_id": "a", "score": 1}, {"item_id": "a", "score": 2}],
-            "row 2: Item 'a' appears twice",
+            "row 2: Item 'a' occurs twice",
         ),
         ([{"item_id": "a", "score": "good"}], "row 1: 'good' isn't a number"),
-        ([{"score": 1}], "row 1: Can't find a column of item ids"),
+        ([{"score": 1}], "row 1: The file has no column with item ids"),
         ([{"item_id": "a", "score": 1}, {"score": 1}], "row 2, column 'item_id'"),
         ([{"item_id": ["a"], "score": 1}], "row 1, column 'item_id'"),
         ([{"item_id": "a", "score": "1,234"}], "row 1: '1,234' isn't a number"),
-        ([{"item_id": "a", "words": 1}], "Can't find a column of replies"),
+        ([{"item_id": "a", "words": 1}], "The file has no column with replies"),
     ],
 )
 def test_bad_rows_name_their_place(tmp_path: Path, rows: list[dict[str, Any]], words: str) -> None:
@@ -218,7 +220,7 @@ def test_replies_are_matched_read_and_counted() -> None:
     np.testing.assert_array_equal(result.judge.values, [2.5, NAN, NAN, NAN])
     assert (result.use, result.n_rows, result.n_matched, result.n_scored, result.n) == ("replies", 4, 3, 1, 5)
     assert "1 item id in the file isn't in the golden set" in words(result, "warning")
-    assert "1 of the 4 items of the golden set have no row in the file and stay unscored: d" in words(result, "warning")
+    assert "1 of the 4 items in the golden set have no row in the file and stay unscored: d" in words(result, "warning")
     assert result.unread == {"no verdict": 2, "out of range": 1}
     assert result.examples["no verdict"] == [("a", 1, "?"), ("b", 3, "Nothing to say.")]
     assert [(one.item_id, one.reason) for one in result.judge.unscored] == [("b", "no verdict"), ("c", "out of range")]
@@ -241,7 +243,7 @@ def test_scores_on_another_scale_stay_as_they_are_and_codes_are_unread() -> None
     np.testing.assert_array_equal(own.judge.values, [0, 25, 100, 50])
     assert not own.judge.on_scale
     assert "their own scale" in own.judge.note
-    assert "The scores run from 0 to 100" in words(own, "warning")
+    assert "The scores range from 0 to 100" in words(own, "warning")
     coded = match(scores(a=1, b=99, c=3, d=5))
     np.testing.assert_array_equal(coded.judge.values, [1, NAN, 3, 5])
     assert coded.unread == {"out of range": 1}
@@ -269,9 +271,9 @@ def test_several_rows_are_samples_only_where_a_column_says_so() -> None:
     result = match(rows)
     np.testing.assert_array_equal(result.judge.values, [3, 5, NAN, NAN])
     assert (result.replies["a"], result.problems) == (("Score: 2", "Score: 4"), ())
-    with pytest.raises(GoldenError, match="'a' appears twice, in rows 1 and 3"):
+    with pytest.raises(GoldenError, match="'a' occurs twice, in rows 1 and 3"):
         match(rows, sample=None)
-    with pytest.raises(GoldenError, match="'a' appears twice, in rows 3 and 4"):
+    with pytest.raises(GoldenError, match="'a' occurs twice, in rows 3 and 4"):
         match([*rows, {"item_id": "a", "seed": 2, "reply": "Score: 1"}])
 
 
@@ -328,7 +330,7 @@ def test_the_papers_parser_takes_the_first_digit_after_the_last_label() -> None:
         ('["4"]', "row 2: Line 2 must be a JSON object"),
         ('{"item_id": " ", "responses": ["4"]}', "item_id"),
         ('{"item_id": true, "responses": ["4"]}', "item_id"),
-        ('{"item_id": "first", "responses": ["4"]}', "appears twice"),
+        ('{"item_id": "first", "responses": ["4"]}', "occurs twice"),
         ('{"item_id": "a", "score": 4}', "list of texts"),
         ("[" * 5_000, "isn't valid JSON"),
     ],

@@ -81,7 +81,7 @@ def test_load_items_needs_no_labels(csv_file: Path, tmp_path: Path) -> None:
     path.write_text('{"id": 1, "article": "d", "summary": "s"}\n', encoding="utf-8")
     (item,) = load_items(path).items
     assert (item.item_id, item.source, item.target) == ("1", "d", "s")
-    with pytest.raises(GoldenError, match="Can't find a column of human labels"):
+    with pytest.raises(GoldenError, match="The file has no column with human labels"):
         load_golden(path)
 
 

@@ -98,7 +98,7 @@ def test_a_pair_is_an_item_of_two_texts_by_two_systems() -> None:
     assert (made.golden.kind, first.source, first.target, first.context) == ("pair", "Why?", "A", "C")
     assert (systems_of(first.system_id), systems_of("m1")) == (("m", "n"), None)
     (error,) = built(sheet(text_a="AB", text_b="CD", winner=["A", "perhaps"])).findings[:1]
-    assert error.row == 3 and "got 'perhaps'. If no one chose, leave the cell empty." in error.message
+    assert error.row == 3 and "got 'perhaps'. If there is no preference, leave the cell empty." in error.message
 
 
 # ── exports ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -127,6 +127,6 @@ def test_one_label_just_above_a_usual_scale_is_told(tmp_path: Path) -> None:
     numbers = [k % 5 + 1 for k in range(30)]
     for number, told in ((6, True), (5, False)):
         path = written(tmp_path, "target,human_q", [f"Text {k},{n}" for k, n in enumerate([*numbers, number])])
-        warnings = [f for f in check_file(path)["findings"] if "Only one label of q is 6" in f["message"]]
+        warnings = [f for f in check_file(path)["findings"] if "Only one label for q is 6" in f["message"]]
         assert [found["row"] for found in warnings] == ([32] if told else [])
         assert load_golden(path).aspects["q"].scale == Scale(1, number, 1)

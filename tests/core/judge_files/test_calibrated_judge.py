@@ -33,7 +33,7 @@ def test_reasons_come_with_the_same_scores(judge: CalibratedJudge) -> None:
     verdicts = judge.score(ITEMS[:2], explain=True)
     for plain, one in zip(judge.score(ITEMS[:2]), verdicts, strict=True):
         assert isinstance(one, Scored)
-        assert one.explanation.startswith("The best of the 3 averaged criteria: ")
+        assert one.explanation.startswith("The best of the 3 averaged sets of criteria: ")
         assert isinstance(plain, Scored)
         assert one.value == plain.value
 
@@ -43,7 +43,7 @@ def test_a_column_that_was_left_out_is_told(judge: CalibratedJudge) -> None:
     with pytest.raises(GoldenError) as told:
         judge.score(bare)
     assert told.value.column == "source"
-    assert "no item has one. Add a column 'source'" in str(told.value)
+    assert "no item has one. Add a 'source' column" in str(told.value)
 
 
 def test_single_items_without_it_are_unscored_and_stay_in_place(judge: CalibratedJudge) -> None:

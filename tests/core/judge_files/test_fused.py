@@ -108,7 +108,9 @@ def test_a_missing_part_is_a_mark_and_the_rest_goes_on(fused: Any, offline_card:
     judge = fused(part("mine", judge=offline_card), part("LLM · mine"), said=("Said before.",))
     assert judge.marks == ("Said before.",)
     assert values(judge.score([A, B])) == estimated([2, 2], [MEAN[1]] * 2)
-    assert judge.marks[1].startswith("The part LLM · mine couldn't be computed and counts as its mean: it needs a col")
+    assert judge.marks[1].startswith(
+        "The part LLM · mine couldn't be computed and its mean is used instead: it needs a col"
+    )
 
 
 def test_a_frame_brings_the_metrics(fused: Any) -> None:

@@ -55,4 +55,4 @@ def test_a_file_says_what_was_left_out(scripted_card: dict[str, Any]) -> None:
     text = yaml_text(card)
     assert "hunter2" not in text
     assert KEY not in text
-    assert card["warnings"][-1].endswith("was removed from this file: task.definition, judge.spec.")
+    assert card["warnings"][-1].endswith("from this file: task.definition, judge.spec.")

@@ -38,7 +38,9 @@ def test_skewed_labels_are_a_warning(golden: GoldenSet) -> None:
         return label_warnings(replace(golden, items=golden.items[:20], aspects=labels, ratings=ratings), "wit")
 
     assert skewed(14) == []  # 14 of 20 are 70 %
-    assert skewed(15) == ["The labels are skewed: 75 % of 20 are 5. The alignment depends on the few others."]
+    assert skewed(15) == [
+        "The labels are skewed: 75 % of 20 labels are 5. The alignment depends on the few other labels."
+    ]
     assert skewed(20) == []  # all equal: a calibration refuses such labels
 
 

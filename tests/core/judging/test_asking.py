@@ -24,10 +24,10 @@ LOCAL = Settings()
 
 def test_a_connection_is_checked_with_one_request_and_the_key_of_the_environment(server: RunningServer) -> None:
     settings = Settings(openai_base_url=server.base_url, openai_api_key="sk-of-the-environment")
-    assert check_connection("openai:fake-judge", settings).startswith(f"fake-judge at {server.base_url} answers (")
+    assert check_connection("openai:fake-judge", settings).startswith(f"fake-judge at {server.base_url} responds (")
     assert (server.fake.requests, server.fake.keys) == (1, {"Bearer sk-of-the-environment"})
     server.fake.thinks = 100  # it answers, though its thoughts use up the limit
-    assert " answers (" in check_connection(f"openai:fake-judge@{server.base_url}", Settings())
+    assert " responds (" in check_connection(f"openai:fake-judge@{server.base_url}", Settings())
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,8 @@ def test_every_style_survives_its_state_and_its_prompt_is_a_file(style: Style) -
         ({"temperature": float("nan")}, "between 0 and 2"),
         ({"top_p": 0}, "above 0"),
         ({"steps": "x" * 8001}, "at most 8,000"),
-        ({"form": "rate_explain", "weighted": True}, "but this form is rate_explain"),
-        ({"form": "free_text", "structured": True}, "JSON replies need the form"),
+        ({"form": "rate_explain", "weighted": True}, "but the form is rate_explain"),
+        ({"form": "free_text", "structured": True}, "JSON replies require the form"),
     ],
 )
 def test_what_a_style_cannot_be_is_told(given_: Any, says: str) -> None:

@@ -53,7 +53,7 @@ def test_both_are_asked_counted_and_told() -> None:
     assert seen == [(1, 1)]
     verdict = scores.explained[0]
     assert isinstance(verdict, Scored)
-    assert "The other way round" in verdict.explanation
+    assert "With the texts in reverse order" in verdict.explanation
     assert len(verdict.raw) == verdict.n_read == 2
 
 
@@ -64,7 +64,7 @@ def test_one_order_alone_is_no_verdict() -> None:
     )
     verdict = judge.score(TASK, [pair("a", "b")], [PLAIN], explain=True).explained[0]
     assert isinstance(verdict, Unscored)
-    assert verdict.detail.startswith("The other way round")
+    assert verdict.detail.startswith("With the texts in reverse order")
 
 
 def test_a_pair_without_its_second_text_is_not_asked_about() -> None:

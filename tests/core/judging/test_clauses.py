@@ -115,5 +115,5 @@ def test_the_estimate_pays_for_each_clause() -> None:
 
 
 def test_clauses_are_rated_without_probabilities() -> None:
-    with pytest.raises(UsageError, match="this form is clauses"):
+    with pytest.raises(UsageError, match="the form is clauses"):
         Style("clauses", weighted=True)

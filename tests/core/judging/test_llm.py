@@ -143,7 +143,7 @@ def test_weights_spread_what_one_reply_says_and_without_them_it_is_read_and_coun
     assert all(request.logprobs == LOGPROBS for request in provider.asked)
     assert "one of 1, 2, 3, 4, 5" in prompt_of(provider.asked[0])
     explained = [isinstance(verdict, Scored) and verdict.explanation for verdict in matrix.explained]
-    assert ["No usable probabilities in 1 of 1 replies" in (words or "") for words in explained] == [0, 1, 0, 1]
+    assert ["1 of 1 replies have no usable probabilities" in (words or "") for words in explained] == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_weights_spread_what_one_reply_says_and_without_them_it_is_read_and_coun
     [
         (Scale(0, 100), {"weighted": True}, "whole numbers from 0 to 9"),
         (Scale(1, 5, 0.5), {"weighted": True}, "whole numbers from 0 to 9"),
-        (Scale(0, 100), {"form": "stars"}, "Star ratings need a scale of whole numbers, but this scale is 0-100"),
+        (Scale(0, 100), {"form": "stars"}, "Star ratings require a scale of whole numbers, but this scale is 0-100"),
     ],
 )
 def test_a_scale_that_cannot_be_asked_for_is_refused_before_anything_is(

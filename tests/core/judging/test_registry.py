@@ -94,7 +94,7 @@ def test_recorded_takes_replies_scores_and_recordings(tmp_path: Path) -> None:
     session.write_text('{"endpoint": "https://h/v1", "model": "m"}\n', "utf-8")
     recorded = make_judge(f"recorded:{session}", Settings())
     assert isinstance(recorded, LLMJudge)
-    with pytest.raises(JudgeError, match="has no reply"):
+    with pytest.raises(JudgeError, match="doesn't contain the reply"):
         recorded.score(Task("a", "single", Scale(1, 5)), [Item("i", "Text.")], [Criteria("", "a")])
     with pytest.raises(UsageError, match="find the file"):
         make_judge(f"recorded:{tmp_path / 'absent.jsonl'}", Settings())

@@ -90,7 +90,7 @@ def test_replies_without_probabilities_count_as_read_and_are_told() -> None:
     assert verdict.explanation.splitlines() == [
         "4",
         "Weighted by probability: 3.50.",
-        "No usable probabilities in 1 of 2 replies; their stated ratings are used.",
+        "1 of 2 replies have no usable probabilities, so their stated ratings are used.",
         "The target was shortened from 12,001 to 12,000 characters.",
     ]
     plain = verdict_of(TASK, item, [weighted, completion("2")])

@@ -131,7 +131,7 @@ def test_long_inputs_are_cut_and_counted(nli_model, regression_model):
     ("name", "reason"),
     [
         ("nli:{tmp}/nowhere", "Model folder not found:"),
-        ("nli:nobody/no-such-model", r"could not be read: .*Give a Hugging Face id that exists and can be reached"),
+        ("nli:nobody/no-such-model", r"could not be read: .*Enter the id of a Hugging Face repository"),
         ("nli:{encoder}", "no trained weights for .*its scores would be random"),
         ("regression:{nli}", "A regression model must have one output, but .* has 3"),
         (

@@ -124,7 +124,7 @@ def test_what_is_refused(store: Store, settings: Settings, request_: FusionReque
         ({"aspect": "nobody"}, NotFoundError, "no aspect"),
         ({"aspect": "relevance"}, UsageError, "another golden set or aspect"),
         ({"judge_ids": ()}, UsageError, "at least one part"),
-        ({"judge_spec": "offline"}, UsageError, "not a language model"),
+        ({"judge_spec": "offline"}, UsageError, "isn't a language model"),
         ({"judge_spec": "openai:m@http://a:b@host/v1"}, UsageError, "password"),
         ({"budget": 0}, UsageError, "at least 1"),
     ):

@@ -64,12 +64,15 @@ def test_triage_keeps_what_is_not_said_anew_and_takes_a_verdict_back(
 
     save(ann, picked=True)
     assert found() == ("", True, "", "Ann")
-    assert projects.open_review(store, project, golden_id, "a").points[0].text == "Ann picked it for the next round."
+    assert (
+        projects.open_review(store, project, golden_id, "a").points[0].text
+        == "Ann selected this item for the next round."
+    )
     first = save(ann, verdict="ambiguous", note=" <i>rule</i> ")
     save(ann, aspect="b", verdict="judge wrong")
     save(bo, verdict="label wrong")
     assert found() == ("label wrong", True, "<i>rule</i>", "Bo")
-    with pytest.raises(ConflictError, match=r"Bo changed the triage .* looking at it: label wrong"):
+    with pytest.raises(ConflictError, match=r"Bo triaged this item as “label wrong” while"):
         save(ann, verdict="", seen=first)
     save(ann, "i2", verdict="ambiguous")
     save(ann, "i2", verdict="")
@@ -85,7 +88,7 @@ def test_several_items_at_once_leave_out_what_somebody_else_has_changed(
     request = TriageRequest(golden_id, "a", "c1", "judge wrong")
     numbers, refused = projects.triage_items(ann, project, {"i1": 0, "i2": 0}, request, form="one")
     assert list(numbers) == ["i1"]
-    assert "Bo changed the triage of this item while you were looking at it: label wrong" in refused["i2"]
+    assert "Bo triaged this item as “label wrong” while you had it open" in refused["i2"]
     triage = projects.list_triage(store, project, golden_id, "a")
     assert {item_id: found.verdict for item_id, found in triage.items()} == {"i1": "judge wrong", "i2": "label wrong"}
 

@@ -182,9 +182,9 @@ def test_the_split_of_a_calibration_gives_its_held_out_items(
     ("changes", "error", "says"),
     [
         ({"aspect": "no such"}, NotFoundError, "has no aspect 'no such'"),
-        ({"settings": replace(QUICK, model=ModelSpec(" "))}, UsageError, "name of the model is missing"),
+        ({"settings": replace(QUICK, model=ModelSpec(" "))}, UsageError, "Enter the name of the model"),
         ({"settings": replace(QUICK, reading=Extraction("Rate this."))}, UsageError, "must contain {hypothesis}"),
-        ({"aspect": "flat"}, AspectError, "labels of 'flat' are 3"),
+        ({"aspect": "flat"}, AspectError, "labels for 'flat' are 3"),
         ({"split_of": "nothing"}, NotFoundError, "nothing"),
     ],
 )

@@ -42,7 +42,7 @@ def test_votes_stay_hidden_until_everybody_who_joined_has_voted(
 ) -> None:
     assert point.title == "Replace “Be clear” with “Be <b>brief</b>”?"
     assert (point.subject_id != CLEAR.criteria_id, point.parent_id) == (True, CLEAR.criteria_id)
-    assert point.text == "Ann changed it by hand: plainer"
+    assert point.text == "Ann edited the criteria: plainer"
     for name in ("Ann", "Bo", "Ann"):
         projects.join_review(acting(store, name), *where)
     projects.cast_vote(acting(store, "Ann"), *where, point.key, choice="against")
@@ -90,7 +90,7 @@ def test_what_is_accepted_rejected_and_postponed(store: Store, where: tuple[str,
 def test_the_second_of_two_who_decide_is_told(store: Store, where: tuple[str, str, str], point: Point) -> None:
     ann, bo = acting(store, "Ann"), acting(store, "Bo")
     projects.decide_point(bo, *where, point.key, verdict="postponed")
-    with pytest.raises(ConflictError, match="Bo decided on this"):
+    with pytest.raises(ConflictError, match="Bo recorded a decision on this"):
         projects.decide_point(ann, *where, point.key, verdict="accepted", reason="clear", seen=point.seen)
     now = projects.open_review(store, *where).points[0]
     projects.decide_point(bo, *where, point.key, verdict="rejected", reason="too long", seen=now.seen)
@@ -123,7 +123,7 @@ def test_only_some_decisions_need_a_reason(
 def test_what_cannot_be_done(store: Store, where: tuple[str, str, str], point: Point) -> None:
     for key, reason, words in (
         (point.key, " ", "Enter a reason"),
-        ("edit:c-none", "r", "isn't open"),
+        ("edit:c-none", "r", "no longer open"),
     ):
         with pytest.raises(UsageError, match=words):
             projects.decide_point(store, *where, key, verdict="accepted", reason=reason)
@@ -151,7 +151,7 @@ def test_triaged_items_are_open_until_decided_and_open_again_when_triaged_anew(
     assert [point.item_id for point in points] == ["i1", "i3"]
     assert (points[1].title, points[1].text) == (
         "The criteria need a rule for this text.",
-        "Ann triaged it as “ambiguous”: <b>",
+        "Ann marked this item “ambiguous”: <b>",
     )
     assert projects.open_review(store, project, golden_id, "b").points == ()
     with monkeypatch.context() as patched:  # a version with other criteria is current: its faults are others

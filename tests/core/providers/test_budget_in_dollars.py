@@ -43,7 +43,7 @@ def test_the_budget_is_exceeded_by_one_reply_at_most(costs: list[float], dollars
 def test_equal_replies_never_exceed_it() -> None:
     provider = ProviderWithinBudget(priced([0.3] * 10), 1.0)
     seen: list[int] = []
-    with pytest.raises(BudgetSpentError, match=r"\$1 is used up"):
+    with pytest.raises(BudgetSpentError, match=r"exceed the budget of \$1"):
         provider.complete(requests(10), on_reply=lambda index, _reply: seen.append(index))
     assert seen == [0, 1, 2]
     assert provider.spent == pytest.approx(0.9)

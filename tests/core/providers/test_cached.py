@@ -84,7 +84,7 @@ def test_a_session_is_replayed(tmp_path: Path, memory: Any, requests: list[Reque
     replies = provider.complete(requests)
     assert [reply.text for reply in replies if isinstance(reply, Completion)] == [reply.text for reply in live]
     assert all(isinstance(reply, Completion) and reply.usage.requests == 0 for reply in replies)
-    with pytest.raises(ProviderError, match=r"session\.jsonl has no reply to request 1 of 1"):
+    with pytest.raises(ProviderError, match=r"session\.jsonl doesn't contain the reply to request 1 of 1"):
         provider.complete([Request("fake-judge", (Message("user", "Never asked"),), 0.0, 64)])
 
 

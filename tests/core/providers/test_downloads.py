@@ -60,8 +60,8 @@ def test_a_file_comes_whole_and_is_checked(tmp_path: Path, monkeypatch: pytest.M
     ("answer", "words"),
     [
         (status(404), "https://home/data.csv answered 404"),
-        (requests.ConnectionError("refused"), "Can't reach "),
-        (requests.Timeout(), "Can't reach "),
+        (requests.ConnectionError("refused"), "can't reach "),
+        (requests.Timeout(), "can't reach "),
         (BODY + b"more", "its SHA-256 hash differs"),
     ],
 )

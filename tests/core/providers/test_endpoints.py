@@ -87,7 +87,7 @@ def test_a_variable_that_is_not_set_is_named(here: Here, monkeypatch: pytest.Mon
     with pytest.raises(AuthError, match=r"uses the environment variable TEAM_TOKEN for https://models\.example\.org"):
         here().headers(HOST)
     monkeypatch.setenv("EXAMPLE_KEY", f"{SECRET}\nx-other: 1")
-    with pytest.raises(UsageError, match="EXAMPLE_KEY can't be sent in a header") as caught:
+    with pytest.raises(UsageError, match="can't send the environment variable EXAMPLE_KEY in a header") as caught:
         here().key(HOST)
     assert SECRET not in str(caught.value)
 

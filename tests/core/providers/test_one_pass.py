@@ -60,5 +60,5 @@ def test_memory_that_runs_out_halves_the_batches(loaded: LoadedModel, monkeypatc
     most = 400
     assert _read(loaded, 4000) == pytest.approx(right, abs=1e-6)
     most = 10
-    with pytest.raises(JudgeError, match="single text"):
+    with pytest.raises(JudgeError, match="one text"):
         _read(loaded, 4000)

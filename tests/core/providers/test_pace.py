@@ -40,14 +40,14 @@ def test_more_at_once_than_allowed_falls_and_rises_again(make: Make, server: Run
 
 def test_a_quota_that_is_used_up_is_told_at_once(make: Make, server: RunningServer) -> None:
     server.fake.fault = "quota"
-    with pytest.raises(RateLimitError, match=r"no quota left for this key.*Add credit"):
+    with pytest.raises(RateLimitError, match=r"this key's quota is used up.*Add credit"):
         make(retries=5, patience=60.0).complete(asked(5))
     assert server.fake.requests == 1
 
 
 def test_a_longer_wait_than_an_hour_is_told_and_not_slept_through(make: Make, server: RunningServer) -> None:
     server.fake.per_second, server.fake.retry_after = 1, str(int(LONGEST_WAIT) + 60)
-    with pytest.raises(RateLimitError, match="asks to wait 3,660 s"):
+    with pytest.raises(RateLimitError, match="asks Concord to wait 3,660 s"):
         make(patience=60.0).complete(asked(3))
 
 

@@ -60,7 +60,7 @@ def test_a_thinking_model_that_refuses_temperature_scores_every_item(
 def test_more_thoughts_than_any_room_end_the_run_early(server: RunningServer, judge: LLMJudge) -> None:
     server.fake.thinks = 1_000_000
     with pytest.raises(
-        JudgeError, match=r"none of the first 16 replies.*cut off while the model was reasoning.*max_tokens"
+        JudgeError, match=r"any of the first 16 replies.*token limit while the model was reasoning.*max_tokens"
     ):
         judge.score(TASK, ITEMS, CRITERIA)
     assert server.fake.answered <= FIRST_RATINGS + 6 + 2
@@ -71,7 +71,7 @@ def test_a_run_whose_first_replies_say_nothing_stops_and_tells_why(
     server: RunningServer, judge: LLMJudge, fault: str
 ) -> None:
     server.fake.fault = fault
-    with pytest.raises(JudgeError, match="Stopped early because none of the first 16 replies"):
+    with pytest.raises(JudgeError, match="couldn't read any of the first 16 replies"):
         judge.score(TASK, ITEMS, CRITERIA)
     assert server.fake.requests <= 3 * FIRST_RATINGS
 

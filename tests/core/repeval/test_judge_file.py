@@ -85,7 +85,7 @@ def test_a_model_comes_in_by_leave_alone_and_must_be_the_same(
     np.testing.assert_allclose(core.load_judge(path, judge=f"hf:{moved}").score(items).values, expected)
     with pytest.raises(ModelNotFoundError, match="Model folder not found"):
         core.load_judge(path, judge=f"hf:{folder}").score(items)
-    with pytest.raises(JudgeError, match="differs from the one"):
+    with pytest.raises(JudgeError, match="isn't the version"):
         core.load_judge(path, judge=f"hf:{model_folder('learnt')}").score(items)
     for other in ("offline", "openai:gpt", "hf"):
         with pytest.raises(UsageError):
@@ -148,7 +148,7 @@ def cells(card: Card, **changes: Any) -> Card:
         (lambda card: cells(card, direction="AAAA"), "scorer: .*direction: "),
         (lambda card: card | {"alignment": card["alignment"] | {"value": 7}}, "alignment: value: "),
         (lambda card: card | {"isotonic": {"x": [1, 0], "y": [0, 1], "low": -1, "high": 2}}, "isotonic: .*ascending"),
-        (lambda card: card | {"version": 99}, "from a newer Concord"),
+        (lambda card: card | {"version": 99}, "from a newer version of Concord"),
     ],
 )
 def test_what_is_damaged_is_named_by_its_field(

@@ -147,7 +147,7 @@ def test_compared_states_are_the_text_and_its_distances(model_folder: Folder, tm
 @pytest.mark.parametrize("kind", ["t5", "vit"])
 def test_a_model_that_is_no_decoder_or_encoder_of_text_is_named(kind: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
-    with pytest.raises(JudgeError, match=f"is a {kind}. RepEval reads"):
+    with pytest.raises(JudgeError, match=f"is a {kind}. Choose a causal language model"):
         describe(ModelSpec(str(tmp_path)))
 
 
@@ -186,7 +186,7 @@ def test_memory_running_out_halves_the_batch_and_goes_on(model_folder: Folder, m
     assert gap < 0.01
 
     monkeypatch.setattr("core.repeval.states.read_batch", lambda *_: (_ for _ in ()).throw(MemoryError()))
-    with pytest.raises(JudgeError, match="on a single text"):
+    with pytest.raises(JudgeError, match="on one text"):
         extract(golden, spec)
 
 

@@ -54,9 +54,9 @@ def test_williams_published_example():
     ("a", "b", "labels", "words"),
     [
         ([1, 2, 3], [1, 3, 2], [1, 2, 2], "at least 4 common items; there are only 3"),
-        ([2] * 5, [1, 2, 3, 4, 5], [1, 2, 2, 3, 3], "all scores of a judge are equal"),
-        ([1, 2, 3, 4, 5], [2] * 5, [4] * 5, "all labels or"),
-        ([1, 2, 3, 5, 5], [-3, -6, -9, -15, -15], [1, 2, 2, 3, 3], "a linear function of the other's"),
+        ([2] * 5, [1, 2, 3, 4, 5], [1, 2, 2, 3, 3], "all scores of one judge are equal"),
+        ([1, 2, 3, 4, 5], [2] * 5, [4] * 5, "all labels are equal"),
+        ([1, 2, 3, 5, 5], [-3, -6, -9, -15, -15], [1, 2, 2, 3, 3], "a linear function of the other judge's"),
     ],
 )
 def test_williams_undefined_says_why(a, b, labels, words):

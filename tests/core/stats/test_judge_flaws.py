@@ -129,4 +129,4 @@ def test_constant_sides_few_sources_and_raters_who_do_not_agree():
     assert few is not None and few.p is None and few.reason
     noise = np.random.default_rng(3).normal(size=(2, 150))
     apart = beyond_labels(scores, x, noise.mean(axis=0), SOURCES, ratings=np.stack([noise[0], -noise[0]]))
-    assert apart is not None and np.isnan(apart.value) and "agree too little" in apart.reason
+    assert apart is not None and np.isnan(apart.value) and "is too low" in apart.reason

@@ -29,7 +29,7 @@ def test_a_store_of_another_version_is_refused_and_left_as_it_is(url: str) -> No
     engine = sa.create_engine(database.sqlalchemy_url(url))
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = :version"), {"version": version})
-    with pytest.raises(StoreError, match=r"newer Concord.*another CONCORD_HOME"):
+    with pytest.raises(StoreError, match=r"newer version of Concord.*another CONCORD_HOME"):
         Store(url)
     with engine.connect() as connection:
         assert connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() == version
@@ -126,7 +126,7 @@ def test_the_disk_is_called_full_only_where_it_is(
         ("mysql://u:secret@h/d", "must look like sqlite"),
         ("not a url", "must look like sqlite"),
         ("sqlite://", "needs a file"),
-        ("postgresql://u:secret@127.0.0.1:1/d", "Can't reach the database"),
+        ("postgresql://u:secret@127.0.0.1:1/d", "can't reach the database"),
     ],
 )
 def test_unusable_urls_say_what_to_do_and_no_password(url: str, message: str) -> None:

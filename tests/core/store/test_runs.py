@@ -57,7 +57,7 @@ def test_a_working_run_is_told_to_stop_and_others_are_cancelled_at_once(store: S
 
 def test_resuming_makes_a_new_attempt(store: Store, run_id: str) -> None:
     store.runs.claim(run_id, 1, "w")
-    with pytest.raises(JobError, match="is running; only failed or cancelled"):
+    with pytest.raises(JobError, match="You can resume only failed or cancelled runs"):
         store.runs.requeue(run_id)
     store.runs.finish(run_id, 1, "failed", error="endpoint down")
     store.runs.requeue(run_id)

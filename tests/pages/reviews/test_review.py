@@ -104,7 +104,7 @@ def test_an_accepted_change_is_made_the_judge_where_it_was_decided(
     store: Store, where: tuple[str, str, str], review: Open
 ) -> None:
     screen, point = press(review("Ann"), "Join the review"), first(store, where)
-    assert "don't settle this decision" in texts(press(screen, "Accept"))
+    assert "don't support this decision" in texts(press(screen, "Accept"))
     press(press(screen, "For"), "Accept")  # the vote is the reason
     assert "1 for, 0 against, 0 abstained." in texts(screen)
     assert first(store, where).key != point.key  # the next one is open
@@ -120,7 +120,7 @@ def test_two_who_decide_on_one_point(store: Store, where: tuple[str, str, str], 
     screen, point = review("Ann"), first(store, where)
     projects.decide_point(store.acting(Actor("Bo")), *where, point.key, verdict="rejected", reason="too long")
     press(write(screen, "Reason", "clear"), "Accept")
-    assert "Bo decided on this point while you were looking at it" in texts(screen)
+    assert "Bo decided on this point while you had it open" in texts(screen)
     assert [made.actor for made in projects.open_review(store, *where).decided] == ["Bo"]
 
 

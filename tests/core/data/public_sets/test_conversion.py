@@ -82,7 +82,7 @@ def test_a_set_that_has_changed_is_refused_and_the_old_file_stays(name: str, web
     benchmark, file, old, new, words = EDITS[name]
     offered, out = web.offer(benchmark), tmp_path / "golden.jsonl"
     out.write_text("mine")
-    with pytest.raises(UsageError, match=r"already exists\. Choose another file with --out"):
+    with pytest.raises(UsageError, match=r"already exists\. To choose another file, use --out"):
         fetch_benchmark(offered, out)
     assert web.asked == []
     text = web.bodies[file].decode()
@@ -96,5 +96,5 @@ def test_a_set_that_has_changed_is_refused_and_the_old_file_stays(name: str, web
     assert out.read_text().startswith('{"item_id"')
     assert [path.name for path in tmp_path.iterdir()] == ["golden.jsonl"]
     del web.bodies[file]
-    with pytest.raises(DownloadError, match=r"Can't download .* answered 404"):
+    with pytest.raises(DownloadError, match=r"couldn't download .* answered 404"):
         fetch_benchmark(offered, out, force=True)

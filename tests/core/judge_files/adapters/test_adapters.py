@@ -81,14 +81,14 @@ def test_levels_and_examples_go_along_or_the_file_says_that_they_cannot(card: Ca
         assert "- 1: It says {{ alas }}.\n- 5: Fine." in prompt["before"]
         assert "### Example 1" in prompt["before"]
         assert "Seen Rule" in made.text
-        assert any("same source as the judged item" in line for line in made.lost)
+        assert any("same source as the item to rate" in line for line in made.lost)
     else:
         assert "alas" in made.text
         assert "Seen Rule" not in made.text
-        assert any(line.startswith("Its 1 rated example.") for line in made.lost)
+        assert any(line.startswith("The judge's 1 rated example.") for line in made.lost)
     similar = adapter(card(sampling={"examples": [example], "nearest": 1}), name)
     assert "Seen Rule" not in similar.text
-    assert any("examples, which are chosen for each item" in line for line in similar.lost)
+    assert any("examples, which Concord chooses for each item" in line for line in similar.lost)
 
 
 # ── reading of replies in generated code ──────────────────────────────────────────────────────────────────────

@@ -81,26 +81,26 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "an item less": (lambda t: t["golden_items"].pop(), "don't have one value per item"),
     "counts that do not fit": (_put("goldens", "n_items", 999), "don't match its content"),
     # what the file does not bring
-    "a golden set of the target": (_put("project_goldens", "golden_id", OTHER_GOLDEN), "isn't in the file"),
-    "items of the target": (_put("golden_items", "golden_id", OTHER_GOLDEN), "isn't in the file"),
+    "a golden set of the target": (_put("project_goldens", "golden_id", OTHER_GOLDEN), "the file doesn't contain"),
+    "items of the target": (_put("golden_items", "golden_id", OTHER_GOLDEN), "the file doesn't contain"),
     **{
-        f"{table} on a golden set of the target": (_put(table, "golden_id", OTHER_GOLDEN), "isn't in the file")
+        f"{table} on a golden set of the target": (_put(table, "golden_id", OTHER_GOLDEN), "the file doesn't contain")
         for table in ("runs", "labels", "criteria", "judges")
     },
     **{
-        f"{table} of a run of the target": (_put(table, "run_id", OTHER_RUN), "isn't in the file")
+        f"{table} of a run of the target": (_put(table, "run_id", OTHER_RUN), "the file doesn't contain")
         for table in ("run_documents", "run_scores", "run_replies", "criteria_alignments")
     },
     "a request on another golden set": (
         lambda t: t["runs"][0]["request"].update(golden_id=OTHER_GOLDEN),
-        "golden:0000.*isn't in the file",
+        "golden:0000.*the file doesn't contain",
     ),
     "a request with another run": (lambda t: t["runs"][0]["request"].update(run_id=OTHER_RUN), OTHER_RUN),
     "measured by another run": (_of_event(MEASURED, "run_id", OTHER_RUN), OTHER_RUN),
-    "an item of another set": (_put("labels", "item_id", "elsewhere"), "'elsewhere', which isn't an item"),
+    "an item of another set": (_put("labels", "item_id", "elsewhere"), "'elsewhere', an item that"),
     # ids
     "criteria under another id": (_in_body("criteria", "text", "Reward length."), "not found in project"),
-    "a run by another kind of id": (_put("runs", "run_id", "sample"), "isn't in the file"),
+    "a run by another kind of id": (_put("runs", "run_id", "sample"), "the file doesn't contain"),
 }
 
 
@@ -143,7 +143,7 @@ def test_nobody_reads_a_golden_set_by_knowing_its_hash(bent: Bent, elsewhere: St
     def name_it(tables: Tables) -> None:
         tables["project_goldens"].append({"golden_id": secret, "name": "mine now", "created_at": 1.0})
 
-    with pytest.raises(ArchiveError, match="isn't in the file"):
+    with pytest.raises(ArchiveError, match="the file doesn't contain"):
         projects.import_project(elsewhere, settings, io.BytesIO(bent(name_it)))
 
 
