@@ -367,10 +367,7 @@ def _completed(store: Store, line: JudgeLine, request: VersionRequest) -> Versio
         own = (run.run_id for run in runs if run.kind == "calibration" and run.aspect == line.aspect)
         base = next((run_id for run_id in own if store.results.read(run_id, JUDGE, JudgeState)), "")
     if not base:
-        raise JobError(
-            f"No calibration of {line.aspect} has produced a judge yet. Start a calibration. You don't have to wait "
-            "until it finishes."
-        )
+        raise JobError(f"No calibration of {line.aspect} has produced a judge yet. Start a calibration.")
     calibrated_on = store.runs.get(base).golden_id
     last = None if default is None else default.newest
     golden_id = request.golden_id or (calibrated_on if last is None else last.golden_id)

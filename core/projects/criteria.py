@@ -113,8 +113,7 @@ def save_edit(
         raise CriteriaError("The criteria are empty. Enter criteria, or choose the baseline to judge without criteria.")
     if len(trimmed) > LONGEST_TEXT:
         raise CriteriaError(
-            f"Criteria can have at most {LONGEST_TEXT:,} characters, but these criteria have {len(trimmed):,}. "
-            "Shorten the criteria."
+            f"Criteria can have at most {LONGEST_TEXT:,} characters, but these have {len(trimmed):,}. Shorten them."
         )
     author = store.actor.name if store.actor.subject else author.strip() or store.actor.name
     provenance = Provenance("edit", parent.provenance.round, (parent_id,), author=author, note=note.strip())

@@ -309,10 +309,7 @@ def _judged(
     run, calibration = store.runs.get(request.run_id), load_calibration(store, request.run_id)
     golden_id = run.golden_id if isinstance(request, RecheckRequest) else request.golden_id  # a recheck has its own
     if (run.project_id, run.golden_id, run.aspect) != (request.project_id, golden_id, request.aspect):
-        raise UsageError(
-            f"Run {run.run_id} belongs to another project, golden set or aspect. Choose a run of this project, golden "
-            "set and aspect."
-        )
+        raise UsageError(f"Run {run.run_id} belongs to another project, golden set or aspect. Choose another run.")
     return run, calibration
 
 

@@ -91,8 +91,7 @@ class Project:
         while not (run := self.store.runs.get(run_id)).finished:
             if end is not None and time.monotonic() > end:
                 raise JobError(
-                    f"Run {run_id} is still {run.status} after {seconds:g} s: {run.message}. The run continues. Wait "
-                    "longer."
+                    f"Run {run_id} is still {run.status} after {seconds:g} s: {run.message}. The run continues."
                 )
             time.sleep(_POLL_SECONDS)
         outcome = projects.run_view(self.store, run_id).outcome

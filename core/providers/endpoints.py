@@ -320,7 +320,6 @@ class Installation:
             )
         if not (value.isascii() and value.isprintable()):
             raise UsageError(
-                f"Concord can't send the environment variable {name} in a header, because its value contains a line "
-                "break or non-ASCII characters."
+                f"Concord can't send the environment variable {name} in a header, because its value isn't plain ASCII."
             )
         return value

@@ -68,8 +68,7 @@ def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
         lost += [
             f"The judge ({judge.spec}), which isn't a language model that this tool can use. The file contains only "
             "the judge's criteria. Choose a model for the tool.",
-            "The measured agreement, which applies only to the original judge. Before you use the scores, measure "
-            "the agreement again.",
+            "The measured agreement, which applies only to the original judge. Measure the agreement again.",
         ]
     elif own_prompt:
         lost.append(
@@ -89,10 +88,7 @@ def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
             "examples for all items."
         )
     if facts.model and judge.sampling and judge.sampling.nearest:
-        lost.append(
-            "The judge's rated examples, which Concord chooses for each item. The measured agreement applies only "
-            "with these examples."
-        )
+        lost.append("The judge's rated examples, which Concord chooses for each item.")
     fields = [judge.extra[:200]] * bool(judge.extra)
     if own_prompt:
         fields += [f"reasoning effort {judge.effort}"] * bool(judge.effort)
