@@ -533,7 +533,7 @@ _REPEATED = {
         "If a judge is calibrated on one of these items and measured on the other, its result is optimistic. Give both "
         "items the same source_id, or remove one."
     ),
-    "of the same source and system": "The text counts twice in every figure. Remove one of the two items.",
+    "from the same source and system": "The text counts twice in every figure. Remove one of the two items.",
 }
 
 

@@ -441,8 +441,7 @@ def _reason(data: Paired, candidate: int, level: Level) -> str:
     if labels.size < 2:
         return f"fewer than 2 items have both a score and a label ({labels.size} of {data.items.n} labelled items)"
     if level == "sample":
-        n_sources = data.items.n_sources
-        return f"no source has enough items with varying scores and labels ({n_sources} sources)"
+        return "no source has enough items with varying scores and labels"
     if level == "system":
         if np.unique(scored.items.systems).size < 2:
             return "fewer than 2 systems have scored items"

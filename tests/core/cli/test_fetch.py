@@ -26,7 +26,7 @@ def test_without_a_network(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (code, body["error"]["type"]) == (1, "DownloadError")
     for words in (
         "https://raw.githubusercontent.com/lil-lab/newsroom/",
-        "Can't reach ",
+        "Can't download ",
         "Check the connection and the proxy, or download it on another machine and copy it here.",
     ):
         assert words in body["error"]["message"]

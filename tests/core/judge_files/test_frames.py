@@ -82,6 +82,6 @@ def test_missing_cells_are_told_in_their_row(judge: CalibratedJudge, rows: pd.Da
 def test_columns_that_are_needed_are_named(judge: CalibratedJudge, rows: pd.DataFrame) -> None:
     with pytest.raises(GoldenError, match=r"frame lacks columns that the judge needs: source\.") as told:
         judge.score_frame(rows[["item_id", "target"]])
-    assert "The frame has these columns: item_id, target" in str(told.value)
+    assert "It has: item_id, target" in str(told.value)
     with pytest.raises(GoldenError, match=r"needs: target, source\."):
         judge.score_frame(pd.DataFrame({"x": [1]}))

@@ -147,7 +147,7 @@ def test_compared_states_are_the_text_and_its_distances(model_folder: Folder, tm
 @pytest.mark.parametrize("kind", ["t5", "vit"])
 def test_a_model_that_is_no_decoder_or_encoder_of_text_is_named(kind: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
-    with pytest.raises(JudgeError, match=f"is a {kind}. Choose a causal language model"):
+    with pytest.raises(JudgeError, match=f"is a {kind}. RepEval reads only causal language models"):
         describe(ModelSpec(str(tmp_path)))
 
 

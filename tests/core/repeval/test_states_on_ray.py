@@ -69,7 +69,7 @@ def test_an_actor_reads_the_states_of_one_process() -> None:
 def test_another_model_on_a_node_is_named_with_the_node() -> None:
     actor = StateActor(ModelSpec(), "another", (SMALL.layers, SMALL.tokens))
     (answer,) = actor(arrow.Table.from_pylist([{"rows": [0], "prompts": [[1, 2]]}])).to_pylist()
-    assert answer["problem"].startswith(f"The model minilm on node {gethostname()} differs")
+    assert answer["problem"].startswith(f"The model minilm on the node {gethostname()} differs")
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_unlabelled_items_are_dropped_and_unscored_ones_counted():
             "fewer than 2 items have both a score and a label (1 of 3 labelled items)",
         ),
         ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0], "dataset", "all scores are equal"),
-        ([1.0, 2.0, 3.0], [3.0, 3.0, 3.0], "sample", "no source has enough items whose scores and labels vary"),
+        ([1.0, 2.0, 3.0], [3.0, 3.0, 3.0], "sample", "no source has enough items with varying scores and labels"),
         ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], "system", "fewer than 2 systems have scored items"),
     ],
 )

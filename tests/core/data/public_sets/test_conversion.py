@@ -96,5 +96,5 @@ def test_a_set_that_has_changed_is_refused_and_the_old_file_stays(name: str, web
     assert out.read_text().startswith('{"item_id"')
     assert [path.name for path in tmp_path.iterdir()] == ["golden.jsonl"]
     del web.bodies[file]
-    with pytest.raises(DownloadError, match=r"couldn't download .* answered 404"):
+    with pytest.raises(DownloadError, match=r"Can't download .* answered 404"):
         fetch_benchmark(offered, out, force=True)
