@@ -146,7 +146,7 @@ class CalibrationSettings:
     @property
     def words(self) -> str:
         """A sentence on search, refinement and choice of the final judge."""
-        gate = "accepted only if they improve agreement on an inner fold" if self.refine_gate else "all accepted"
+        gate = "accepted only if they improve agreement on other items" if self.refine_gate else "all accepted"
         refining = "none"
         if self.rounds:
             refining = f"{counted(self.rounds, 'round')} on the {self.keep} best sets of criteria, refinements {gate}"

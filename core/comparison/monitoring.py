@@ -191,7 +191,7 @@ def _movement(before: StreamMean | None, now: StreamMean | None, known: float | 
     value, own = now.value - before.value, now.radius(level, before.n_sources)
     if known is None or own is None:
         few = counted(min(before.n_sources, now.n_sources), "source")
-        return Movement(value, None, f"from {few}; alarms need at least {LEAST_STREAM}")
+        return Movement(value, None, f"{few}; an alarm needs at least {LEAST_STREAM}")
     return Movement(value, known + own)
 
 

@@ -114,7 +114,7 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
 
 
 def worth_words(means: SystemMeans) -> str:
-    """Say how many labels one label is worth thanks to the verdicts; "" without an effective number of labels."""
+    """Say how many times more labels would be needed without the verdicts; "" without an effective number of labels."""
     known = [system.n_effective / system.n_both for system in means.corrected if system.n_effective]
     if not known:
         return ""
