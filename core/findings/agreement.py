@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.findings import Finding
-from core.stats.intervals import ALPHA, HALF_ALPHA, MARGIN, SHORT, SHORT_BELOW, claim
+from core.stats.intervals import ALPHA, HALF_ALPHA, MARGIN, claim
 from core.stats.label_planning import LABELS_ENOUGH_FOR, LabelPlanning
 from core.stats.raters import PASSES_AT
 from core.wording import (
@@ -52,8 +52,7 @@ def board_finding(
     """
     if board.problem:
         return Finding("There is nothing to compare yet.", board.problem)
-    at = next((k for k, row in enumerate(board.rows) if row.place == place), 0)
-    at = 0 if board.rows[at].undefined else at
+    at = next((k for k, row in enumerate(board.rows) if row.place == place and not row.undefined), 0)
     row = board.rows[at]
     undefined = [
         f"The agreement of {one.name} is undefined: {one.alignment.reason}." for one in board.rows if one.undefined
@@ -86,17 +85,13 @@ def board_finding(
         names = in_short([board.rows[k].name for k in untested])
         details.append(f"Not tested against {names}: {gaps[untested[0]].p_reason}.")
 
-    at_systems = board.measure.level == "system"
     cautions = (
         no_interval_words(row.alignment),
         "The interval includes 0, so the agreement may be due to chance."
         if ends is not None and ends.low <= 0.0 <= ends.high
         else "",
-        f"With {row.alignment.n} systems, only large differences can be detected at system level."
-        if at_systems
-        else "",
-        f"The interval applies only to these systems. It is {SHORT}."
-        if at_systems and board.n_sources < SHORT_BELOW
+        f"With {row.alignment.n} systems, only large differences can be detected. The interval applies only to them."
+        if board.measure.level == "system"
         else "",
         *undefined,
     )

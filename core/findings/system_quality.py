@@ -73,7 +73,6 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
         details.append(f"95 % interval {range_words(ranked[0].corrected.interval)}.")
     elif not differences:
         headline = f"{ranked[0].name} has the highest mean {aspect}, {number(ranked[0].corrected.value)}."
-        details.append("No two systems can be compared.")
     elif not shown:
         whom = f"{ranked[0].name} and {ranked[1].name}" if len(ranked) == 2 else f"these {len(ranked)} systems"
         headline, named = f"No clear difference between {whom} in {aspect}.", differences[0]

@@ -111,8 +111,11 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
     # the baseline of the measurement (which may use another model), else that of the calibration
     runs = {entry.run_id for version in line.versions for entry in version.measured}
     runs |= {version.made.base_run for version in line.versions}
-    plain = [entry for entry in entries if entry.judge.kind == "no criteria" and entry.judge.run_id in runs]
-    bare = {entry.judge.run_id: entry.judge_id for entry in plain}
+    bare = {
+        entry.judge.run_id: entry.judge_id
+        for entry in entries
+        if entry.judge.kind == "no criteria" and entry.judge.run_id in runs
+    }
     baseline = bare.get(measured.run_id if measured else "") or bare.get(shown.made.base_run, "")
     aside = {*of_version, *(bare.values() if baseline else ())} - {own, baseline}
     accesses = list_held_out_accesses(store, project_id, golden_id, aspect)
