@@ -29,9 +29,9 @@ _connecting = threading.Lock()
 
 
 def connected(address: str) -> Any:
-    """Connect to the Ray cluster at `address` ("auto" or HOST:PORT) once per process; return the ray module.
+    """Connect to the Ray cluster at `address` ("auto" or HOST:PORT) once per process, and return the `ray` module.
 
-    JobError if that fails.
+    Raises JobError if Ray isn't installed or the connection fails.
     """
     try:
         import ray

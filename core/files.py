@@ -41,9 +41,9 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def saving(path: Path, refused: type[ConcordError] = UsageError) -> Iterator[Path]:
-    """Write a file as in `replacing`, and raise `refused` if it cannot be written.
+    """Write a file as `replacing` does, and raise `refused` if it cannot be written.
 
-    A full disk raises ConcordError instead if `refused` is a UsageError, because it is not wrong usage.
+    If `refused` is UsageError, a full disk raises ConcordError instead, because the usage was correct.
     """
     try:
         with replacing(path) as part:
@@ -70,7 +70,10 @@ def require_new(paths: Iterable[Path], *, force: bool, how: str = "add --force t
 
 
 def small_text(path: Path, option: str) -> str:
-    """Read the text of a small file named by `option`.  UsageError if it cannot be read as text."""
+    """Return the text of a small file; `option` is the command option that named the file, for messages.
+
+    Raises UsageError if the file is too long or isn't UTF-8 text.
+    """
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(_LONGEST_TEXT + 1)
@@ -88,18 +91,27 @@ def file_digest(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` as UTF-8, completely or not at all.  Raises as `saving`."""
+    """Write `text` as UTF-8, completely or not at all.
+
+    Raises UsageError if the file cannot be written, and ConcordError if the disk is full.
+    """
     with saving(path) as part:
         part.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(path: Path, body: Mapping[str, Any], indent: int = 1) -> None:
-    """Write `body` as indented JSON.  ValueError for NaN: undefined values are null in files."""
+    """Write `body` to a file as indented JSON.
+
+    Raises ValueError for NaN: undefined values are null in files.  Raises the errors of `write_text` too.
+    """
     write_text(path, json.dumps(body, ensure_ascii=False, indent=indent, allow_nan=False) + "\n")
 
 
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Write one JSON object per line.  ValueError for NaN: undefined values are null in files."""
+    """Return `rows` as text, with one JSON object per line.
+
+    Raises ValueError for NaN: undefined values are null in files.
+    """
     return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
 
 

@@ -21,9 +21,9 @@ ROLES: tuple[Role, ...] = ("viewer", "annotator", "reviewer", "admin")
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A user: `name` as shown to others ("" = unknown), and `subject`, the identity from sign-in.
+    """A user: `name` as shown to others ("" = unknown), `role`, and `subject`, the identity from sign-in.
 
-    `at_screen`: the user works in the app, where changes need a name.
+    `at_screen` is true for users of the app, where changes need a name.
     """
 
     name: str = ""
@@ -135,7 +135,10 @@ class GoldenSummary:
 
 @dataclass(frozen=True, slots=True)
 class CriteriaAlignment:
-    """The alignment of criteria in one run, on one set of its split; `status` as on the leaderboard."""
+    """Alignment of criteria in one run, on the calibration or held-out set (`side`) of its split.
+
+    `status` is the same as on the leaderboard.
+    """
 
     criteria_id: str
     run_id: str
@@ -146,7 +149,10 @@ class CriteriaAlignment:
 
 @dataclass(frozen=True)
 class CriteriaEntry:
-    """Criteria of a project, with their alignments (newest run first) and the ids of edits (oldest first)."""
+    """Criteria of a project.
+
+    `alignments` are ordered from the newest run; `edits` has the ids of the edits of these criteria, oldest first.
+    """
 
     criteria: Criteria
     project_id: str
@@ -194,7 +200,10 @@ class CriteriaEntry:
 
     @property
     def head(self) -> str:
-        """The newest edit, or these criteria: the `expected_head` of `save_edit`."""
+        """The id of the newest edit, or of these criteria if there is none.
+
+        Pass it to `save_edit` as `expected_head`.
+        """
         return self.edits[-1] if self.edits else self.criteria_id
 
 
@@ -213,11 +222,11 @@ class RunRequest(Protocol):
 
 @dataclass(frozen=True)
 class Run:
-    """A run at the time `now` of the database.
+    """A run, as it was at the time `now` of the database.
 
-    `request_json` is its request (read by `core.projects.start_and_resume`); `error` is a message, empty unless the run
-    failed; `calls_expected` 0 = unknown.  `attempt` counts its starts, `snapshots` its published snapshots.  `beat_at`
-    is the last heartbeat of its worker, or None.
+    `request_json` is its request, which `core.projects.start_and_resume` reads.  `error` is a message, empty unless the
+    run failed.  `calls_expected` is 0 if unknown.  `attempt` counts the starts of the run, `snapshots` its published
+    snapshots.  `beat_at` is the time of its worker's last heartbeat, or None.
     """
 
     run_id: str

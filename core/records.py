@@ -26,8 +26,9 @@ from core.errors import UsageError
 def json_fields(record: Any, but: Sequence[str] = ()) -> dict[str, Any]:
     """Return the fields of a dataclass as JSON values by name, except those in `but`.
 
-    "" becomes null, tuples become lists, and records use their `as_json`.  `interval` becomes `[low, high]` and
-    `interval_method`.  Fields marked "silent" are omitted while they are false.
+    "" becomes null, tuples become lists, and records use their `as_json`.  A field `interval` becomes two fields:
+    `interval` with `[low, high]`, and `interval_method`.  Fields marked "silent" are omitted if they are empty or
+    false.
     """
     body = {}
     for each in fields(record):
@@ -130,7 +131,7 @@ class Scale:
 
     @property
     def two_steps(self) -> bool:
-        """Whether labels on the scale have two classes."""
+        """Whether the scale has only two steps, such as 0 and 1."""
         return self.step is not None and self.high - self.low == self.step
 
     def __str__(self) -> str:
@@ -213,7 +214,10 @@ class GoldenSet:
         return len(names - {""})
 
     def labels(self, aspect: str) -> FloatArray:
-        """Return labels (n_items,) float64, NaN = unlabelled.  KeyError for an unknown aspect (callers check first)."""
+        """Return labels (n_items,) float64, NaN = unlabelled.
+
+        Raises KeyError for an unknown aspect (callers check first).
+        """
         return np.array([np.nan if v is None else v for v in self.aspects[aspect].values], dtype=np.float64)
 
     def reasons(self, aspect: str) -> dict[str, tuple[str, ...]]:
@@ -326,12 +330,14 @@ class Criteria:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A score on the task's scale: the mean of `n_read` replies, `n_unweighted` of them without probabilities.
+    """A score on the task's scale: the mean of `n_read` replies.
 
-    `low` and `high` are the ends of an interval on the human scale; `expected_error` is that of `calibrated`. `turned`
-    is the inverted score of a pair with text B first; the score with text A first is 2·value − turned.
-    `calibration_item`: the item's label chose or fitted the judge, so alignment on it is optimistic. `clauses` has
-    (rating, rating of the pair in the other order or None) for each separately rated clause.
+    `n_unweighted` of these replies came without probabilities.  `calibrated` is the score mapped to the raters' scale,
+    and `expected_error` is the expected error of `calibrated`.  `low` and `high` are the ends of an interval on the
+    raters' scale.  `turned` is the score of a pair with text B first, inverted; the score with text A first is 2·value
+    − turned.  `calibration_item` is true if the item's label chose or fitted the judge, so that alignment on it is
+    optimistic.  `clauses` has a pair for each separately rated clause: its rating, and its rating in the other order of
+    texts or None.
     """
 
     item_id: str
@@ -390,8 +396,8 @@ class ScoreMatrix:
     """Scores of several criteria on several items: (n_criteria, n_items) float64, NaN = unscored.
 
     `unscored` has the Unscored verdicts per criteria id, in item order.  `calls` counts each pair of criteria and item,
-    whether computed, requested or cached: the unit of budgets.  `turned`, of the same shape, is as in `Scored`; None if
-    pairs were judged in one order.
+    whether computed, requested or cached; budgets limit this number.  `turned` has the same shape as `values`, and is
+    as in `Scored`; None if pairs were judged in only one order.
     """
 
     criteria_ids: tuple[str, ...]
@@ -439,12 +445,12 @@ class JudgeScores:
 
     @property
     def means_labels(self) -> bool:
-        """Whether `on_raters_scale` has the unit of the labels."""
+        """Whether `on_raters_scale` is in points of the labels' scale."""
         return self.mapped is not None or (self.on_scale and self.higher_is_better)
 
     @property
     def on_raters_scale(self) -> FloatArray:
-        """(n_items,) scores to compare with labels in points: `mapped` if there is a map, else `upward`."""
+        """Scores (n_items,) to compare with labels in points: `mapped` if there is a map, otherwise `upward`."""
         return self.upward if self.mapped is None else self.mapped
 
 
@@ -491,11 +497,11 @@ class Interval:
 class Alignment(JsonRecord):
     """Agreement of scores with raters: value, interval and n.
 
-    `value` None is undefined (constant scores or labels, too few items), not 0.  `n` counts the items used (systems at
-    system level), `n_groups` the averaged sources (sample level), `n_left_out` the sources left out there, and
-    `n_unscored` the labelled items without a score.  `reason` says why the value is undefined; `no_interval` says why
-    there is no interval, with a remedy ("" = unknown).  Of the judge's calibration items, `n_calibration_left_out` are
-    excluded from `n`, and `n_calibration_kept` are included on request.
+    If `value` is undefined (constant scores or labels, too few items), it is None and not 0, and `reason` says why.
+    `no_interval` says why there is no interval, with a remedy ("" = unknown).  `n` counts the items used, or the
+    systems at system level.  At sample level, `n_groups` counts the averaged sources, and `n_left_out` the sources left
+    out.  `n_unscored` counts the labelled items without a score.  Of the judge's calibration items,
+    `n_calibration_left_out` are excluded from `n`, and `n_calibration_kept` are included on request.
     """
 
     statistic: Statistic

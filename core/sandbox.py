@@ -214,9 +214,10 @@ def _bound_rows(n_rows: int, options: Mapping[str, Any]) -> None:
 
 
 def parquet_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[Any]]:
-    """Yield the column names, then each row's cells, read a few rows at a time.
+    """Yield the column names of a Parquet file, then the cells of each row, read a few rows at a time.
 
-    `options`: ``rows`` is the maximum number of rows (None: no limit).  GoldenError if the file cannot be read.
+    ``options["rows"]`` is the maximum number of rows; None sets no limit.  Raises GoldenError if the file cannot be
+    read.
     """
     import pyarrow as arrow
     from pyarrow import parquet
@@ -270,10 +271,10 @@ def plain_cell(cell: Any) -> Any:
 
 
 def xlsx_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[Any]]:
-    """Yield notes on the sheets, then number and cells of each filled row in the first visible sheet.
+    """Yield notes on the sheets of a workbook, then the number and cells of each filled row in the first visible sheet.
 
-    Formulas stay text.  `options`: maximum numbers of ``rows`` and ``cells``, and of ``unpacked`` bytes of all parts
-    together.
+    Formulas stay text.  `options` has the maximum numbers of ``rows`` and ``cells``, and of ``unpacked`` bytes of all
+    parts together.
     """
     _bound_workbook(file, options["unpacked"])
     file.seek(0)

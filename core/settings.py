@@ -57,7 +57,10 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
-        """Read settings from `environ` (default: the process environment).  UsageError names an invalid variable."""
+        """Read settings from `environ`, or from the process environment if it is None.
+
+        Raises UsageError, which names the variable, for an invalid value.
+        """
         env = os.environ if environ is None else environ
         home = home_of(env)
         given: dict[str, Any] = {"home": home, "worker_id": socket.gethostname(), "demo": True}
@@ -97,7 +100,10 @@ def _listed(raw: str, where: str = "") -> tuple[str, ...]:
 
 
 def ray_address(raw: str, where: str) -> str:
-    """Check the address of a Ray cluster.  UsageError names `where` an invalid address was given."""
+    """Return the address of a Ray cluster ("auto" or HOST:PORT) trimmed; "" means no cluster.
+
+    Raises UsageError for any other text; the message names `where` it was given.
+    """
     address = raw.strip()
     host, _, port = address.rpartition(":")
     if address in ("", "auto") or (host and port.isdigit() and "/" not in address):

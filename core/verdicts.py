@@ -112,8 +112,8 @@ class Scores(ScoreMatrix):
     """Scores for all criteria and items, and one verdict per item if explanations were requested.
 
     `explained` has each item's first readable verdict, in the order of the criteria; Unscored if there is none.  `said`
-    has the explanations in replies: criteria id → item id → explanation.  `clauses` has `Scored.clauses` in the same
-    form, for criteria whose clauses were rated one by one.
+    maps criteria id → item id → explanation in the reply.  `clauses` maps criteria id → item id → `Scored.clauses`, for
+    criteria whose clauses were rated one by one.
     """
 
     explained: Verdicts = field(default_factory=Verdicts)

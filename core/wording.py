@@ -110,7 +110,11 @@ def difference_figures(
     *,
     limit: float = _ALPHA,
 ) -> str:
-    """Format a difference with its test: ``"+0.05 [+0.01, +0.09], p = 0.012"``; "undefined"; or the reason for no p."""
+    """Format a difference with its test: ``"+0.05 [+0.01, +0.09], p = 0.012"``.
+
+    A missing p is replaced by "no p", with `p_reason` if given.  Returns "undefined" if `value` is None, and a short
+    text if value and interval are all 0.
+    """
     if value is None:
         return "undefined"
     if interval is not None and not any(round(end, 6) for end in (value, *interval)):

@@ -1,6 +1,7 @@
 """Read numbers, lists, ids and texts from table cells, the same for every file format.
 
-Structured cells become texts: conversations become turns, and data becomes lines.  Cell content is never executed.
+Structured cells become texts: a conversation becomes one line per turn, and an object becomes ``key: value`` lines.
+Cell content is never executed.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ def shown(value: object, limit: int = 60) -> str:
 
 
 def read_number(cell: Any) -> float | None:
-    """Read the finite number in `cell`; None for an empty cell.  Booleans are 1 and 0, and 2,5 is 2.5.
+    """Return the finite number in `cell`, or None for an empty cell.
 
-    CellError for text, NaN, infinity, formulas, numbers over 1e100, and ambiguous commas (1,234 is 1.234 or 1234).
+    Booleans count as 1 and 0.  A decimal comma is accepted: "2,5" is 2.5.  Raises CellError for text, NaN, infinity,
+    formulas, numbers over 1e100, and ambiguous commas ("1,234" can mean 1.234 or 1234).
     """
     if cell is None or cell == "":
         return None

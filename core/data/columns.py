@@ -109,9 +109,10 @@ _ANSWERS = "missing=99, missing=none, best=low, best=high, ids=number, ids=first
 class Values:
     """Meanings of values as the user defined them; None or empty if not defined.
 
-    `missing` has pairs of an aspect ("" for all) and a number that is not a label; None means that all other numbers
-    are labels.  `best` has pairs of an aspect ("" for all) and an end of the scale.  `names` has pairs of an aspect in
-    a long file and its name here.
+    `missing` has pairs of an aspect ("" for all aspects) and a number that is not a label.  A pair with None declares
+    that every other number is a label.  `best` has pairs of an aspect ("" for all) and the best end of its scale, "low"
+    or "high".  `ids` says how to treat rows that repeat an id.  `names` has pairs of an aspect's name in a long file
+    and its new name in Concord.
     """
 
     missing: tuple[tuple[str, float | None], ...] = ()
@@ -121,7 +122,10 @@ class Values:
 
     @classmethod
     def of(cls, answers: Values | str | abc.Sequence[str] | None) -> Values:
-        """Read meanings in the forms above.  UsageError for any other form."""
+        """Parse the user's definitions of values, in the forms that the module docstring lists.
+
+        None gives empty `Values`.  Raises UsageError for any other form.
+        """
         from pydantic import TypeAdapter, ValidationError
 
         if isinstance(answers, Values):
@@ -146,14 +150,17 @@ class Values:
             raise UsageError(message) from None
 
     def is_missing(self, value: float | None, aspect: str) -> bool:
-        """Return whether `value` stands for a missing label of `aspect`.
+        """Return whether the user declared that `value` is not a label of `aspect`.
 
-        With None, return whether the user declared that all other numbers are labels.
+        With `value` None, return whether the user declared that all other numbers are labels.
         """
         return ("", value) in self.missing or (aspect, value) in self.missing
 
     def best_of(self, aspect: str) -> Best | None:
-        """Return the best end of the scale, or None if undefined; a definition for the aspect takes precedence."""
+        """Return the best end of the scale of `aspect`, "low" or "high"; None if the user defined none.
+
+        A definition for the aspect takes precedence over one for all aspects.
+        """
         said = dict(self.best)
         return said.get(aspect, said.get(""))
 
@@ -175,13 +182,13 @@ class ColumnRoles:
         return tuple(column for column in self.columns if column not in used)
 
     def found_by(self, how: How) -> tuple[str, ...]:
-        """List the roles that were found in this way."""
+        """List the roles whose column was found in the way `how`: by "exact" name, by "alias", and so on."""
         return tuple(role for role, way in self.found.items() if way == how and role in self.roles)
 
     def with_role(self, role: str, column: str | None) -> Self:
-        """Assign `role` to another column, or to none; the column loses its previous role.
+        """Assign `role` to `column`, or to no column if `column` is None; the column loses its previous role.
 
-        UsageError for an unknown role or column.
+        Raises UsageError for an unknown role or column.
         """
         self.check_role(role)
         if column is not None and column not in self.columns:
@@ -203,10 +210,11 @@ class ColumnRoles:
 
 @dataclass(frozen=True)
 class Mapping(ColumnRoles):
-    """Roles of the columns of a golden file.  `unused` columns have no role; `notes` can say why.
+    """Roles of the columns of a golden file.
 
-    `layout` is "wide" (one row per item) or "long" (one row per rating).  `kind` is detected from the texts unless the
-    user set it (`kind_given`).  `values` has the meanings of codes and choices, and the best end of scales.
+    `unused` columns have no role.  `notes` are messages for the user, such as why a column is ignored.  `layout` is
+    "wide" (one row per item) or "long" (one row per rating).  `kind` is the kind of the items, detected from the texts
+    unless the user set it (`kind_given`).  `values` are the meanings of values that the user defined.
     """
 
     kind: ItemKind = "source_target"
@@ -271,8 +279,8 @@ class Mapping(ColumnRoles):
     def renamed(self, aspect: str, name: str, among: abc.Collection[str] = ()) -> Mapping:
         """Rename an aspect, with its ratings and raters.
 
-        `among` lists the aspects if cells of the file name them.  UsageError for a name that is empty, longer than 100
-        characters, or already taken.
+        `among` lists all aspects of a long file, where cells name the aspects; leave it empty for a wide file.  Raises
+        UsageError if the name is empty, longer than 100 characters, or already taken.
         """
         trimmed = " ".join(visible_name(name).split())
         if trimmed == aspect:
@@ -342,7 +350,7 @@ def plain_name(column: str) -> str:
 def by_name(
     columns: abc.Iterable[str], names: abc.Iterable[str], spelled: abc.Callable[[str], str] = folded
 ) -> list[str]:
-    """List the columns that match one of `names` after `spelled` normalises both, in the order of `names`."""
+    """Return the columns whose name, after normalising with `spelled`, is one of `names`, in the order of `names`."""
     alike: dict[str, list[str]] = {}
     for column in columns:
         alike.setdefault(spelled(column), []).append(column)
@@ -377,7 +385,8 @@ def chosen_roles(
 ) -> dict[str, str]:
     """Merge the roles that the user has `given` with roles `kept` from the mapping of an earlier file.
 
-    A kept column counts if the file has it and no column with the name of the role.
+    A kept role applies if the file has its column, no column is named after the role, and the user gave the column no
+    other role.
     """
     own = {folded(column) for column in columns}
     own |= {"references"} if "reference" in own else set()
@@ -394,7 +403,10 @@ KEPT_VALUES = "values"
 
 
 def kept_values(kept: abc.Mapping[str, str]) -> Values:
-    """Read the meanings of values from the mapping of an earlier file.  UsageError if they cannot be read."""
+    """Read the meanings of values from `kept`, the mapping of an earlier file; empty if it defines none.
+
+    Raises UsageError if they cannot be read.
+    """
     if KEPT_VALUES not in kept:
         return Values()
     from pydantic import TypeAdapter, ValidationError
@@ -416,7 +428,7 @@ def values_to_keep(values: Values) -> dict[str, str]:
 def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> dict[str, str]:
     """Read ``"target=agent_answer,source=question"``, or several such texts, as role → column.
 
-    A comma is part of a column's name unless ROLE= follows it.  UsageError for any other form.
+    A comma is part of a column's name unless ROLE= follows it.  Raises UsageError for any other form.
     """
     if given is None or isinstance(given, abc.Mapping):
         return dict(given or {})
@@ -442,10 +454,11 @@ _NO_TEXTS_JUDGED = frozenset(
 
 
 def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
-    """Propose the roles of columns: own names first, then aliases, then the shape of the labels.
+    """Propose a role for each column: by Concord's own names, then by known aliases, then by the shape of the labels.
 
-    `rows` (some or all) show the kind of the items, which columns cannot be the judged text, and which ``ann_`` columns
-    contain ratings.  Never raises: columns that are not recognised are in `Mapping.unused`.
+    `rows` are some or all rows of the file.  They show the kind of the items, which columns cannot be the judged text,
+    and which ``ann_`` columns contain ratings.  Never raises an error: columns that are not recognised are in
+    `Mapping.unused`.
     """
     roles: dict[str, str] = {}
     found: dict[str, How] = {}
@@ -455,13 +468,13 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
         return [column for column in columns if column not in roles.values()]
 
     def give(role: str, named: abc.Sequence[str]) -> None:
-        """Assign `role` to the first of `named`, if both are free."""
+        """Assign `role` to the first column in `named`, unless the role or that column is already taken."""
         if named and role not in roles and named[0] not in roles.values():
             exact = role == named[0] or (role, named[0]) == ("references", "reference")
             roles[role], found[role] = named[0], "exact" if exact else "alias"
 
     def holds_ratings(column: str) -> bool:
-        """Return False, with a note, for an ``ann_`` column without numbers or lists of numbers."""
+        """Return False, and add a note, if `column` is an ``ann_`` column without numbers; otherwise return True."""
         filled = (row[column] for row in rows if row.get(column) not in (None, "", [], "[]"))
         _, refused = read_numbers(read_list(next(filled, None)) if column.startswith(ANN) else ())
         if refused:
@@ -526,7 +539,10 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
 def mapping_of(
     columns: abc.Sequence[str], rows: Rows, given: abc.Mapping[str, str], kept: abc.Mapping[str, str]
 ) -> Mapping:
-    """Propose a mapping that includes the roles from `chosen_roles`.  UsageError for an unknown given column."""
+    """Propose a mapping, and assign the roles from `chosen_roles`.
+
+    Raises UsageError if the user chose an unknown role or column.
+    """
     mapping = propose_mapping(columns, rows)
     for role, column in chosen_roles(columns, given, kept).items():
         mapping = mapping.with_role(role, column)

@@ -49,8 +49,9 @@ Mapped = abc.Mapping[str, str] | str | abc.Sequence[str]
 class BuiltGolden:
     """Result of reading a file: the golden set, or None if `findings` include an error.
 
-    `draft` leaves refused cells empty, for previews and counts only; it is None without a target column.  `questions`
-    are open questions that the user answers with `Mapping.values`; each is an error too.
+    `draft` is the golden set with refused cells left empty, for previews and counts only.  It is None if the file has
+    no target column.  `questions` are open questions that the user answers with `Mapping.values`.  Each open question
+    is also an error in `findings`.
     """
 
     golden: GoldenSet | None
@@ -78,11 +79,11 @@ def load_golden(
         path: The file.
         mapping: Role → column, as a dict or ``"target=agent_answer,human_quality=stars"``; a path such as
             ``output.choices[0].text`` names a column within nested JSON.  `propose_mapping` proposes the other roles.
-        kept: Role → column of an earlier file, such as `GoldenSet.columns`; used if this file has the column and no
-            column with the name of the role.
+        kept: Role → column of an earlier file, such as `GoldenSet.columns`.  A role is used if this file has its
+            column, and has no column named after the role.
         scales: Aspect → confirmed scale; other scales are detected.
         values: Meanings of codes and choices, such as ``"missing=99"`` (`core.data.columns`).
-        name: The name of the golden set; None takes the file's name.
+        name: The name of the golden set; None uses the file's name.
 
     Raises:
         GoldenError: The first problem that prevents use of the file, with row and column; `build_golden` lists all
@@ -118,9 +119,9 @@ def check_file(
     mapping: Mapped | None = None,
     values: Values | str | abc.Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Check a file and return `as_check_json`; `mapping` and `values` are as in `load_golden`.
+    """Check a golden file and return the JSON of ``check``; `mapping` and `values` are as in `load_golden`.
 
-    GoldenError only if the file cannot be read at all; all other problems are findings.
+    Raises GoldenError only if the file cannot be read at all; all other problems are findings in the result.
     """
     return as_check_json(build_golden(*_read(path, mapping, values=values)))
 
@@ -306,7 +307,10 @@ def _check_aspect(cells: AspectCells, log: FindingLog) -> None:
 
 
 def as_check_json(built: BuiltGolden) -> dict[str, Any]:
-    """Return the JSON of ``check``; after errors it counts only readable parts, and `digest` is null."""
+    """Return the JSON of ``check``.
+
+    If the file has errors, the counts are those of `BuiltGolden.draft`, and `digest` is null.
+    """
     draft = built.draft
     return {
         "name": draft.name if draft else "",
@@ -361,7 +365,7 @@ _NO_COLUMN = "\0"
 
 
 class RowReader:
-    """Converts one row after the other to an item; problems with a row go to `log`."""
+    """Converts the rows of a table to items, one row at a time; problems with a row go to `log`."""
 
     def __init__(self, mapping: Mapping, log: FindingLog) -> None:
         self.roles, self.log = mapping.roles, log
@@ -424,9 +428,10 @@ def _shared_text(cell: str) -> str:
 
 
 def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
-    """Read the items of a file.  A repeated id in a wide file is an error until the user resolves it.
+    """Read the items of a file.
 
-    Missing ids are made from the places of the data rows, from 1, not from row numbers in the file.
+    In a wide file a repeated id is an error until the user says how to resolve it.  A row without an id gets one from
+    its position among the data rows (from 1), not from its row number in the file.
     """
     reader, done, positions = RowReader(mapping, log), ItemRows(), dict[str, int]()
     items, rows, split = done.items, done.row_of_item, mapping.roles.get("split", _NO_COLUMN)
@@ -564,7 +569,7 @@ SHORTEST_TEXT = 20
 
 
 def repeated_texts(items: abc.Iterable[tuple[int, Item | None]]) -> list[tuple[int, int]]:
-    """Find items with repeated texts: pairs of the item's place and the place of the first item with these texts.
+    """Find items with repeated texts; return pairs of the item's place and the place of the first such item.
 
     Target, source and context are compared together, ignoring white space and case, by 128-bit digests.
     """

@@ -157,14 +157,18 @@ class Columns(ColumnRoles):
 
     @property
     def replies_first(self) -> bool:
-        """Whether replies take precedence over scores in a row: if named `responses`, or chosen by the user."""
+        """Whether the replies in a row take precedence over its score.
+
+        They do if there is no score column, if their column has its usual name (`responses`), or if the user chose it.
+        """
         return "score" not in self.roles or self.found.get("replies") in ("exact", "corrected")
 
 
 def propose_columns(results: ResultFile, aspect: str = "") -> Columns:
-    """Find the columns by name: the usual name of a role first, then its aliases in order.
+    """Propose a role for each result column: by the usual name of the role, then by its aliases in order.
 
-    A score column named after `aspect` (coherence, score_coherence, scores.coherence) precedes a general score column.
+    A score column named after `aspect` (coherence, score_coherence, scores.coherence) takes precedence over a general
+    score column.
     """
     shallow = sorted(results.columns, key=lambda column: column.count("."))
     found = {role: by_name(shallow, (OWN_NAMES[role], *_ALIASES.get(role, "").split()), _last) for role in ROLES}
@@ -194,10 +198,10 @@ def _last(column: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """One row: its number in the file and its `cells`.
+    """One row of a result file, with its row number, item id and `cells`.
 
-    `replies` is None if the `score` counts, which is stored unchanged.  `words` are the judge's words: its replies, or
-    the reason next to a score.
+    `replies` is None if the row has a `score` instead, which is stored unchanged.  `words` are the judge's words: its
+    replies, or the reason next to a score.
     """
 
     row: int
@@ -209,11 +213,13 @@ class ResultRow:
 
 
 def rows_of(results: ResultFile, columns: Columns, aspect: str = "") -> Iterator[ResultRow]:
-    """Yield the rows in file order; if a column names the aspect of each row, only those of `aspect`.
+    """Yield the rows of a result file in file order.
+
+    If a column names the aspect of each row, only the rows of `aspect` are read.
 
     Raises:
-        GoldenError: There are no ids, no replies or scores, or no rows on `aspect`; an id is missing, or repeated
-            without a sample number.
+        GoldenError: The file has no ids, no replies or scores, or no rows on `aspect`; or an id is missing, or is
+            repeated without a sample number.
     """
     roles, name = columns.roles, results.name
     listed = f"Rename one of these columns: {', '.join(columns.columns)[:300]}."
@@ -299,9 +305,10 @@ def readings_of(row: ResultRow, task: Task) -> list[Reading]:
 
 
 def verdict_of(rows: Sequence[ResultRow], readings: Sequence[Reading]) -> Verdict:
-    """Combine the `rows` of one item: average their `readings`, and read the extra columns of Concord's own files.
+    """Combine the `rows` of one item into a verdict, with the mean of their `readings`.
 
-    These columns are the mapped score, the calibration mark, and the score of each order of a pair.
+    Extra columns of Concord's own files are read too: the mapped score, the calibration mark, and the score of each
+    order of a pair.
     """
     words, cells = tuple(text for row in rows for text in row.words), rows[0].cells
     verdict = mean_verdict(rows[0].item_id, readings, explanation=words[0] if words else "", raw=words)
@@ -323,8 +330,8 @@ Read = list[tuple[ResultRow, list[Reading]]]
 def read_rows(results: ResultFile, rows: Iterable[ResultRow], task: Task) -> tuple[Read, bool]:
     """Read the score or replies of each row; codes for "unread" and typing errors become "out of range".
 
-    Also returns whether the scores have their own scale (`off_scale`).  GoldenError if the scores of pairs are
-    ambiguous codes.
+    Returns the rows with their readings, and whether the scores have their own scale (`off_scale`).  Raises GoldenError
+    if it is unclear which text the scores of pairs prefer.
     """
     read = [(row, readings_of(row, task)) for row in rows]
     codes = {
@@ -360,9 +367,9 @@ def by_item(read: Read) -> Verdicts:
 
 
 def read_verdicts(path: Path | str, task: Task) -> Verdicts:
-    """Read verdicts from a file of scores or replies; average the samples or readable replies of an item.
+    """Read verdicts from a file of scores or replies; average the samples or readable replies of each item.
 
-    Raises GoldenError like `rows_of` and `read_rows`, and for a score that is not a number.
+    Raises GoldenError as `rows_of` and `read_rows` do, and for a score that is not a number.
     """
     results = open_results(path)
     rows = list(rows_of(results, propose_columns(results, task.aspect), task.aspect))
@@ -383,9 +390,10 @@ FORMS = (
 
 
 def as_verdicts(verdicts: AnyVerdicts, task: Task) -> Verdicts:
-    """Convert verdicts in any form to `Verdicts`; codes, and typing errors off the labels' scale, become Unscored.
+    """Convert verdicts in any supported form to `Verdicts`.
 
-    UsageError for anything that does not give a number, or None, for each item id.
+    Codes for "unread", and typing errors outside the scale of the labels, become Unscored.  Raises UsageError unless
+    `verdicts` has a number or None for each item id.
     """
     if isinstance(verdicts, Path | str):
         return read_verdicts(verdicts, task)
@@ -424,7 +432,7 @@ def as_verdicts(verdicts: AnyVerdicts, task: Task) -> Verdicts:
 
 
 def off_scale_words(verdicts: Verdicts, scale: Scale) -> list[str]:
-    """Warn how many scores off the scale are not used, and whether the judge has its own scale."""
+    """Return warnings on scores that can't be used, and on a judge with its own scale; empty if there are none."""
     lost = [verdict for verdict in verdicts.unscored if verdict.reason == "out of range" and verdict.detail]
     words = []
     if lost:
@@ -470,11 +478,12 @@ _EXAMPLES, _EXAMPLE_TEXT = 3, 200
 
 @dataclass(frozen=True)
 class ImportPreview:
-    """How a result file fits a golden set on one aspect, and the resulting unnamed `judge`.
+    """Preview of an import: how a result file fits a golden set on one aspect, and the resulting unnamed `judge`.
 
-    `n_rows` counts the rows read, `n_matched` the items with at least one row.  `n` counts the replies or scores.
-    `unread` counts those that could not be read by reason, with `examples`: item, row, and its beginning.  `replies`
-    has the replies by item id, or the reasons next to scores.  Errors among the `findings` prevent the import.
+    `n_rows` counts the rows read, `n_matched` the items with at least one row, and `n` the replies or scores.  `unread`
+    counts the unreadable replies or scores by reason.  `examples` has some of them for each reason: item id, row number
+    and beginning of the text.  `replies` maps item ids to the replies, or to the reasons next to scores.  Errors among
+    the `findings` prevent the import.
     """
 
     file: str
@@ -503,7 +512,10 @@ class ImportPreview:
         return tuple(finding.message for finding in self.findings if finding.severity == "error")
 
     def as_judge(self, name: str) -> JudgeScores:
-        """Return the judge with this name.  UsageError with the first of `problems`."""
+        """Return the judge, with this name.
+
+        Raises UsageError with the first of `problems` if the file can't be added.
+        """
         if self.problems:
             raise UsageError(f"Can't add {self.file}: {self.problems[0]}")
         return replace(self.judge, name=name.strip())
@@ -512,10 +524,10 @@ class ImportPreview:
 def preview(
     results: ResultFile, golden: GoldenSet, aspect: str, corrected: Mapping[Role, str | None] | None = None
 ) -> ImportPreview:
-    """Match results with the items of `golden`, and list the findings to show before they are stored.
+    """Match results with the items of `golden`, and return the preview to show before anything is stored.
 
-    `corrected` maps a role to the column that the user chose, or to None.  AspectError for an unknown aspect,
-    UsageError for an unknown column, GoldenError as in `rows_of` and `read_rows`.
+    `corrected` maps a role to the column that the user chose, or to None for no column.  Raises AspectError for an
+    unknown aspect, UsageError for an unknown column, and GoldenError as `rows_of` and `read_rows` do.
     """
     task, columns = task_of(golden, aspect), propose_columns(results, aspect)
     for role, column in (corrected or {}).items():
@@ -610,8 +622,8 @@ def read_replies_file(
 ) -> dict[str, Any]:
     """Read every reply in `path`, write one line per item to `out`, and return the counts.
 
-    `out` is written completely or not at all.  Returns ``{"n_items", "n_replies", "n_read", "n_unread", "reasons":
-    {reason: count}}``.  GoldenError names the row that cannot be used.
+    `out` is written completely or not at all; None writes no file.  Returns ``{"n_items", "n_replies", "n_read",
+    "n_unread", "reasons": {reason: count}}``.  Raises GoldenError, with the row number, for a row that cannot be used.
     """
     rows = read_replies(path, lambda reply: read_rating(reply, scale, aspect))
     if out is not None:
@@ -627,7 +639,10 @@ def read_replies_file(
 
 
 def read_replies(path: Path | str, read: Callable[[str], Reading]) -> list[dict[str, Any]]:
-    """Return one line of a ratings file per item: the mean of its readable replies, and why others failed."""
+    """Read the replies in a file with `read`; return one line of a ratings file per item.
+
+    Each line has the mean of the item's readable replies, and the reasons why other replies could not be read.
+    """
     results = open_results(path)
     columns = propose_columns(results)
     readings: dict[str, list[Reading]] = {}

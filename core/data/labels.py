@@ -37,9 +37,10 @@ LONGEST_REASON = 5_000
 
 @dataclass
 class ItemRows:
-    """Items with the rows they came from: `item_of_row[i]` is the item of table row i, `row_of_item` its row number.
+    """Items with the table rows that they came from.
 
-    `questions` has one question for each row that repeats an earlier id.
+    `item_of_row[i]` is the position of the item in table row i; `row_of_item[k]` is the row number of item k in the
+    file.  `questions` has one question for each row that repeats an earlier id.
     """
 
     items: list[Item] = field(default_factory=list)
@@ -50,9 +51,10 @@ class ItemRows:
 
 
 class LabelCell(NamedTuple):
-    """A number and its cell: the position of its item, its row and column in the file, its rater and its reason.
+    """A number read from a label cell.
 
-    `rater` is None for a gold label.
+    `position` is the position of its item; `row` and `column` locate the cell in the file.  `rater` is None for a gold
+    label.
     """
 
     value: float
@@ -67,7 +69,7 @@ class LabelCell(NamedTuple):
 class AspectCells:
     """The labels of one aspect, gold labels first.
 
-    `reasons` maps the position of an item to a reason that belongs to no single rating.
+    `reasons` maps the position of an item to its reasons that belong to no single rating.
     """
 
     aspect: str
@@ -102,7 +104,7 @@ class AspectCells:
         return self.labels[0].column if self.labels else None
 
     def change(self, new: abc.Callable[[LabelCell], float | None]) -> None:
-        """Replace the value of each label, or remove the label (None)."""
+        """Replace the value of each label by `new(label)`; remove the label if that is None."""
         changed = ((label, new(label)) for label in self.labels)
         self.labels = [label._replace(value=value) for label, value in changed if value is not None]
 
@@ -112,9 +114,10 @@ Found = abc.Iterator[tuple[str, Any, LabelCell]]
 
 
 def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> dict[str, AspectCells]:
-    """Read the labels of each aspect, in column order, or in order of first appearance in a long file.
+    """Map each aspect to its labels, in column order, or in order of first appearance in a long file.
 
-    A finding names each refused cell.  GoldenError for more labels or aspects than a golden set may have.
+    Adds a finding for each refused cell.  Raises GoldenError if there are more labels or aspects than a golden set may
+    have.
     """
     long, n_items = mapping.layout == "long", len(items.items)
     aspects = {} if long else {aspect: AspectCells(aspect, n_items) for aspect in mapping.aspects}
@@ -298,8 +301,8 @@ def _reason(cell: Any) -> str:
 class Question:
     """A question about an aspect or an id that the user must answer before the file can be used.
 
-    "ids" asks whether the `rows`, whose shared id is in `aspect`, are different items.  "missing" asks whether
-    `numbers` are labels.
+    A question of kind "ids" asks whether the `rows` that share the id in `aspect` are different items.  A question of
+    kind "missing" asks whether `numbers` are labels.
     """
 
     kind: Literal["ids", "missing"]
@@ -326,10 +329,10 @@ def settle(
     worded: abc.Collection[str],
     log: FindingLog,
 ) -> tuple[Scale, list[Question]]:
-    """Find the scale of an aspect, and the questions that the user must answer; labels change in place.
+    """Determine the scale of an aspect, and the questions that the user must answer; labels change in place.
 
-    `worded` are columns of preferences in words, which are numbers from 1 to 3 by now.  GoldenError for a confirmed
-    scale that does not run from low to high.
+    `confirmed` is the scale that the user confirmed, or None.  `worded` names the columns whose preferences were words,
+    now converted to numbers from 1 to 3.  Raises GoldenError for a confirmed scale that does not run from low to high.
     """
     aspect, values, scale, pairs = cells.aspect, mapping.values, confirmed, mapping.kind == "pair"
     asked: list[Question] = []
@@ -401,10 +404,11 @@ def _settle_preferences(
 
 
 def codes_of(numbers: abc.Set[float], sides: Sides | None) -> tuple[float, float, float] | Literal["scale"] | None:
-    """Return the codes for the first text, the second text and a tie; "scale" for a scale; None if ambiguous.
+    """Determine how `numbers` encode preferences between two texts.
 
-    On a scale, high numbers prefer the second text.  `sides` are the endings of the names of the texts' columns.  With
-    _1 and _2 the numbers 1 and 2 stand for the texts; with _0 and _1 the numbers 0 and 1 do.
+    Returns the codes for the first text, the second text and a tie.  Returns "scale" for a scale, on which high numbers
+    prefer the second text, and None if the numbers are ambiguous.  `sides` are the endings of the two text columns'
+    names.  With the endings _1 and _2, the numbers 1 and 2 stand for the texts; with _0 and _1, the numbers 0 and 1 do.
     """
     if sides == ("1", "2") and numbers <= {1, 1.5, 2}:
         return 1.0, 2.0, 1.5
@@ -454,10 +458,11 @@ _MANY_OFF = 0.05
 def find_scale(gold: abc.Sequence[float], ratings: abc.Sequence[float] = (), *, all_count: bool = False) -> Scale:
     """Find the narrowest usual scale that contains the values, with a step of 1, 0.5 or None (continuous).
 
-    Steps are read from the individual `ratings` if there are any, since gold labels can be their means.  A range of
-    more than 20 steps counts as continuous.  The ends are a proposal to confirm: labels of a 1-5 scale that never reach
-    5 are read as 1-4.  Values found by `strays` lie outside, unless `all_count`.  If no usual scale contains the
-    values, the scale runs from the least to the largest.  ValueError without values.
+    Steps are read from the individual `ratings` if there are any, since gold labels can be means of ratings.  A scale
+    with more than 20 steps counts as continuous.  The user must confirm the ends: labels of a 1-5 scale that never
+    reach 5 are read as 1-4.  Values found by `strays` are ignored unless `all_count` is true.  If no usual scale
+    contains the values, the scale runs from the smallest to the largest value, rounded outwards to whole numbers.
+    Raises ValueError without values.
     """
     values = np.asarray([*gold, *ratings], dtype=np.float64)
     if not values.size:
@@ -532,10 +537,10 @@ def _are_strays(off: FloatArray, n_off: NDArray[Any], on: FloatArray, n_on: NDAr
 
 
 def off_scale(scores: FloatArray, scale: Scale) -> tuple[NDArray[np.bool_], bool]:
-    """Find codes for "unread" and typing errors among a judge's `scores` (n,; NaN for none), given labels on `scale`.
+    """Find codes for "unread" and typing errors among a judge's `scores` (n,), NaN = none.
 
-    If other scores lie off the scale too, the judge has its own scale.  Returns a mask (n,) of scores that do not
-    count, and whether the judge has its own scale.
+    `scale` is that of the labels.  If other scores lie off this scale too, the judge has its own scale.  Returns a mask
+    (n,) of scores that do not count, and whether the judge has its own scale.
     """
     known = ~np.isnan(scores)
     off = known & ~((scores >= scale.low - 1e-9) & (scores <= scale.high + 1e-9))

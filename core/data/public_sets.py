@@ -72,7 +72,10 @@ CATALOGUE: Final = TypeAdapter(tuple[Benchmark, ...]).validate_python(
 
 
 def find_benchmark(name: str) -> Benchmark:
-    """Return the set called `name` (case, ``-`` and ``_`` do not matter); UsageError lists the known names."""
+    """Return the set called `name`; case, ``-`` and ``_`` do not matter.
+
+    Raises UsageError, which lists the known names, for an unknown name.
+    """
     wanted = name.strip().lower().replace("_", "-")
     known = {benchmark.name: benchmark for benchmark in CATALOGUE}
     if wanted not in known:
@@ -157,7 +160,7 @@ def summeval(parts: Parts, aspects: Aspects) -> list[Row]:
     """Convert SummEval: 100 CNN/DailyMail articles × 16 systems, rated 1 to 5 by 3 experts and 5 crowd workers.
 
     The annotation file (``ratings``, JSONL) has no articles, so the texts come from UniEval's release of the same items
-    (``texts``, JSON) and joined to the ratings by document and system.
+    (``texts``, JSON).  They are joined to the ratings by document and system.
     """
     rated = {(row["id"], row["model_id"]): row for row in parts["ratings"]}
     ids, rows = _Ids("se"), []
@@ -252,13 +255,16 @@ class _Ids:
         self.names: dict[str, str] = {}
 
     def of(self, source: str, system: str) -> Row:
-        """Make the ids of a golden row; `source` is the name of the source in its file."""
+        """Return the item, source and system ids of a golden row.
+
+        `source` and `system` are the names in the publisher's file.
+        """
         source_id = self.sources.setdefault(source, f"{self.prefix}{len(self.sources):03d}")
         system_id = re.sub(r"[^a-z0-9.]+", "-", system.lower()).strip("-") or "unnamed"
         return {"item_id": f"{source_id}-{system_id}", "source_id": source_id, "system_id": system_id}
 
     def raters(self, names: Iterable[str]) -> list[str]:
-        """Number the raters."""
+        """Return a numbered id for each rater; the same name always gets the same id."""
         return [self.names.setdefault(name, f"{self.rater}{len(self.names) + 1}") for name in names]
 
 

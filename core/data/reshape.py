@@ -57,14 +57,17 @@ _OTHERS, _SAMPLE, _MOST = 0.2, 2_000, 10
 
 
 def with_joined_raters(table: Table, kept: abc.Collection[str] = ()) -> Table:
-    """Join columns whose names show that they belong to raters (`joined`); leave columns in `kept`, with a role."""
+    """Join the columns of each aspect that belong to raters, as their names show (`joined`).
+
+    Columns in `kept`, which already have a role, stay unchanged.
+    """
     for aspect, columns in _rater_columns(table, kept).items():
         table = joined(table, aspect, columns)
     return table
 
 
 def joined(table: Table, aspect: str, columns: abc.Mapping[str, str]) -> Table:
-    """Join `columns` (column → rater) to ``ann_<aspect>`` and ``annotators_<aspect>``, and add a finding."""
+    """Replace `columns` (column → rater) by ``ann_<aspect>`` and ``annotators_<aspect>``, and add a finding."""
     ratings, names, raters = ANN + aspect, f"{ANNOTATORS}_{aspect}", list(columns.values())
     rows = tuple({**row, ratings: [row.get(name) for name in columns], names: raters} for row in table.rows)
     place = table.columns.index(next(iter(columns)))
@@ -84,9 +87,10 @@ def joined(table: Table, aspect: str, columns: abc.Mapping[str, str]) -> Table:
 
 
 def unnamed_labels(table: Table, mapping: Mapping) -> tuple[str, ...]:
-    """List columns without a role that contain whole numbers up to 10: raters, aspects, or no labels.
+    """List the columns without a role that contain whole numbers up to 10.
 
-    The user has to say which.  Empty if the file has other labels, or only one such column.
+    They can be raters, aspects or no labels, so the user has to decide.  Empty if the file has other labels, or only
+    one such column.
     """
     if mapping.aspects or "value" in mapping.roles:
         return ()
@@ -100,7 +104,10 @@ def unnamed_labels(table: Table, mapping: Mapping) -> tuple[str, ...]:
 
 
 def with_named_raters(table: Table, given: abc.Mapping[str, str]) -> tuple[Table, dict[str, str]]:
-    """Rename the columns that the user assigned to raters, such as ``rater_1_quality``; return the other roles too."""
+    """Rename the columns that the user assigned to raters, such as ``rater_1_quality``.
+
+    Returns the table, and the roles in `given` that are not raters.
+    """
     names = {
         column: role
         for role, column in given.items()
@@ -114,7 +121,7 @@ def with_named_raters(table: Table, given: abc.Mapping[str, str]) -> tuple[Table
 
 
 def separated(table: Table, ratings: str) -> Table:
-    """Undo `with_joined_raters` for one column of `ratings`: its columns become separate aspects."""
+    """Undo `with_joined_raters` for the column `ratings`: the columns it was joined from become separate aspects."""
     place, columns = table.columns.index(ratings), table.joined[ratings]
     return replace(
         table,
@@ -193,10 +200,10 @@ LEVELS = {A_BETTER: "A is better", TIE: "a tie", B_BETTER: "B is better"}
 
 
 def with_preferences(table: Table) -> Table:
-    """Convert preferences in a table of pairs to numbers, and join both systems in one column.
+    """Convert the preferences in a table of pairs to numbers, and join the columns of both systems into one.
 
-    Other tables stay unchanged.  A preference is a word for a side ("A", "model_b", "left", "tie") or the name of the
-    better system.
+    A table without pairs stays unchanged.  A preference is a word for a side ("A", "model_b", "left", "tie") or the
+    name of the better system.
     """
     pair = pair_in(table.columns)
     if pair is None:
@@ -213,7 +220,7 @@ def with_preferences(table: Table) -> Table:
     systems = [[str(row.get(side, "")).strip() for side in sides] for row in table.rows]
 
     def choice(cell: Any, systems: abc.Sequence[str]) -> Any:
-        """Return a choice in words as a number; other cells stay, and the label reader refuses them."""
+        """Convert a choice in words to a number; return any other cell unchanged, for the label reader to check."""
         if not isinstance(cell, str):
             return cell
         side = of_texts.get(side_key(cell)) or side_named(cell, ends)

@@ -53,14 +53,17 @@ def _labels_of(golden: GoldenSet, aspect: str) -> AspectLabels:
 
 
 def task_of(golden: GoldenSet, aspect: str, definition: str = "", scale: Scale | None = None) -> Task:
-    """Make the task of rating `aspect`.  AspectError lists the aspects of the golden set if this one is unknown."""
+    """Return the task of rating `aspect`, on the scale of its labels unless `scale` is given.
+
+    Raises AspectError, which lists the aspects of the golden set, for an unknown aspect.
+    """
     return Task(aspect, golden.kind, scale or _labels_of(golden, aspect).scale, definition)
 
 
 def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
     """Return the labels of `aspect`.
 
-    AspectError if the aspect is absent, has fewer than 2 labels, or all its labels are equal.
+    Raises AspectError if the aspect is absent, has fewer than 2 labels, or has only equal labels.
     """
     labels = _labels_of(golden, aspect)
     values = {value for value in labels.values if value is not None}
@@ -83,10 +86,11 @@ def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
 
 
 def few_labels(n: int) -> str:
-    """Warn if `n` calibration labels are too few; "" for 100 or more.
+    """Return a warning if `n` calibration labels are too few; "" for 100 or more.
 
     In 34 measured runs with drafted criteria, calibration did worse than the baseline in 44 % of runs with 50 labels,
-    and in 26 % with 100.  With 20 labels it reached 0.495 (0.520 without refining), the baseline 0.500.
+    and in 26 % with 100.  With 20 labels, calibration reached an alignment of 0.495 (0.520 without refining), and the
+    baseline 0.500.
     """
     if n >= ENOUGH:
         return ""
@@ -94,12 +98,12 @@ def few_labels(n: int) -> str:
 
 
 def few_held_out(n: int) -> str:
-    """Warn if `n` held-out labels are too few; "" for 100 or more."""
+    """Return a warning if `n` held-out labels are too few; "" for 100 or more."""
     return "" if n >= ENOUGH else f"The interval is wide because there are only {n} held-out labels."
 
 
 def too_few_to_stack(n: int) -> str:
-    """Warn if `n` labels are too few to learn weights; "" if they are enough."""
+    """Return a warning if `n` labels are too few to learn weights; "" if they are enough."""
     if n >= TO_STACK:
         return ""
     return f"Only {n} labels are left for fitting. Weights that are learnt from fewer than {TO_STACK} labels fit noise"
@@ -119,11 +123,11 @@ def split_sources(
 ) -> Split:
     """Split the items labelled on `aspect` into calibration and held-out.
 
-    A `fraction` (between 0 and 1, exclusive) of the sources, rounded, goes to calibration.  "sources+systems" also
-    holds out half of the systems, so that the sets share neither sources nor systems; all other items are `dropped`.
-    `given` takes the file's ``split`` column instead.  The same seed gives the same split.  AspectError if the aspect
-    or either set cannot be used; GoldenError for fewer than 2 sources or systems, or an unusable ``split`` column;
-    UsageError for an invalid `fraction`.
+    A `fraction` (between 0 and 1, exclusive) of the sources, rounded, goes to calibration.  The kind "sources+systems"
+    also holds out half of the systems, so that the sets share neither sources nor systems.  `dropped` counts all other
+    items.  With `given`, the file's ``split`` column defines the sets instead.  The same seed gives the same split.
+    Raises AspectError if the aspect or either set cannot be used.  Raises GoldenError for fewer than 2 sources or
+    systems, or an unusable ``split`` column.  Raises UsageError for an invalid `fraction`.
     """
     if given:
         usable_aspect(golden, aspect)
@@ -134,12 +138,12 @@ def split_sources(
 def grown_split(
     split: Split, old: GoldenSet, new: GoldenSet, *, aspect: str, fraction: float = 0.5, seed: int | None = None
 ) -> Split:
-    """Extend the `split` of `old` to `new`: known sources stay in their set, and only new ones are divided.
+    """Extend the `split` of `old` to `new`: known sources stay in their set, and only new sources are divided.
 
-    A source is known by its text (`source_digest`), whatever its id; all its items labelled in `new` go to its set.  A
-    `fraction` of the new sources goes to calibration, drawn as in `split_sources`; a single new source goes there with
-    that probability.  `seed` None takes the seed of `split`.  With "sources+systems" known systems stay in their set
-    too.  GoldenError for a source whose text is in both sets, unless its id decides.
+    A source is recognised by its text (`source_digest`), whatever its id.  All its items labelled in `new` go to the
+    same set.  A `fraction` of the new sources goes to calibration, drawn as in `split_sources`; a single new source
+    goes there with that probability.  If `seed` is None, the seed of `split` is used.  With "sources+systems", known
+    systems stay in their set too.  Raises GoldenError if a source's text is in both sets and its id does not decide.
     """
     systems = {old.items[k].system_id: True for k in split.calibration}
     systems |= {old.items[k].system_id: False for k in split.held_out}
@@ -230,7 +234,8 @@ def inner_fold(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Split `positions` by source into a fitting set, with about `fraction` of the sources, and a validation set.
 
-    `source_codes` (n_items,) as in `GoldenSet.source_codes`.  GoldenError for fewer than 2 sources.
+    `source_codes` (n_items,) are those of `GoldenSet.source_codes`.  Returns the positions in each set, ascending.
+    Raises GoldenError for fewer than 2 sources.
     """
     if not 0 < fraction < 1:
         raise UsageError(f"The fraction of items to fit on must be between 0 and 1; got {fraction:g}.")
@@ -291,9 +296,10 @@ def _divided(golden: GoldenSet, aspect: str, fitting: _Mask, held_out: _Mask, *,
 def whole_sources(
     source_codes: IntArray, positions: IntArray, n_items: int, generator: np.random.Generator
 ) -> IntArray:
-    """Draw whole sources at random until they cover at least `n_items` of `positions`; return these, ascending.
+    """Draw whole sources at random until their items include at least `n_items` of `positions`.
 
-    `source_codes` is (n_items,) over the whole golden set.  Returns all of `positions` if there are too few.
+    Returns the positions of the drawn items, ascending; all of `positions` if there are too few.  `source_codes` has
+    the code of each item of the whole golden set.
     """
     codes = source_codes[positions]
     sources, sizes = np.unique(codes, return_counts=True)
@@ -319,8 +325,8 @@ def has_sources(golden: GoldenSet) -> bool:
 def source_digest(item: Item, *, by_source: bool = True) -> str:
     """Return 12 hex digits that identify an item's source in any golden set.
 
-    They digest the source text.  Without a source text, or with `by_source` False because the other golden set has no
-    sources, they digest context and target.
+    They are a digest of the source text.  They are a digest of context and target if there is no source text, or if
+    `by_source` is False because the other golden set has no sources.
     """
     texts = [item.source] if by_source and item.source else [item.context, item.target]
     return content_digest("source", [_alike(text) for text in texts]).partition(":")[2][:DIGITS]
@@ -335,10 +341,10 @@ A_LINE = 8
 
 @dataclass(frozen=True, slots=True)
 class KnownTexts:
-    """Digests of the texts that chose or fitted a judge (`calibration`) and of those it was evaluated on.
+    """Digests of the texts whose labels chose or fitted a judge (`calibration`) or evaluated it (`held_out`).
 
-    `only_mapped` are calibration texts whose labels came after the criteria.  They fitted only the map to the raters'
-    scale, so the scores do not depend on them.
+    `only_mapped` are calibration texts that were labelled after the criteria were chosen.  They fitted only the map to
+    the raters' scale, so the scores do not depend on them.
     """
 
     calibration: tuple[str, ...]
@@ -381,7 +387,10 @@ def texts_behind(card: Mapping[str, Any]) -> list[KnownTexts]:
 
 
 def calibration_digests(card: Mapping[str, Any]) -> frozenset[str]:
-    """Return digests of the texts whose labels chose or fitted a file's judge; its alignment there is optimistic."""
+    """Return digests of the texts whose labels chose or fitted the judge of a judge file.
+
+    The judge's alignment on these texts is optimistic.
+    """
     return frozenset(digest for known in texts_behind(card) for digest in known.calibration)
 
 

@@ -52,7 +52,10 @@ class FileProblem:
 
 
 class FindingLog:
-    """Findings of one file, one per cause: the first of its kind in a column, which lists the rows of the others."""
+    """Collects the findings of one file, and merges those with the same cause.
+
+    The first finding of its kind in a column stays, and lists the rows of the later ones.
+    """
 
     def __init__(self, findings: abc.Iterable[FileProblem] = ()) -> None:
         # by kind, column and severity, or by number: the first finding, and the rows of the others, each once
@@ -68,7 +71,10 @@ class FindingLog:
             also.add(row)
 
     def sorted(self) -> tuple[FileProblem, ...]:
-        """Return errors, then warnings, then notes, each by row, with the other rows of the same cause."""
+        """Return errors, then warnings, then notes, each sorted by row.
+
+        The message of a merged finding also lists the rows of the later ones.
+        """
         found = [
             replace(first, message=f"{first.message} Also in {rows_words(sorted(also))}.") if also else first
             for first, also in self._found.values()
@@ -127,7 +133,7 @@ class GoldenLimits:
 
     @property
     def labels(self) -> int:
-        """Maximum number of labels and ratings, and of items times aspects."""
+        """Maximum number of labels and individual ratings, and of items multiplied by aspects."""
         return 4 * self.items
 
     @property
@@ -150,9 +156,9 @@ Numbered = abc.Iterator[tuple[int, list[Any]]]
 class Table:
     """Rows as read from a file, each mapping columns to cells; empty cells are absent.
 
-    `numbers` are the row numbers in the file, as in `Rows.number`; if empty, rows count from 1.  `worded` are columns
-    of preferences in words, which are numbers from 1 to 3 by now.  `joined` maps a column of lists of ratings to the
-    columns of the file that they came from, one per rater; `rows` has both.
+    `numbers` are the row numbers in the file, as in `Rows.number`; if it is empty, rows are numbered from 1.  `worded`
+    names the columns whose preferences were words, now converted to numbers from 1 to 3.  `joined` maps a column of
+    lists of ratings to the file's original columns, one per rater; `rows` contains both.
     """
 
     name: str
@@ -172,10 +178,11 @@ class Table:
 class TableFile:
     """A file whose rows can be read repeatedly.
 
-    `limit` bounds its bytes, packed and unpacked; None allows any length, read row by row.  `most_rows` and
-    `most_values` bound the rows and values held in memory.  `encoding` and `delimiter` are "" if the format has none;
-    `document` has the numbered rows of a format that is read whole.  `findings` are about the file as a whole.  `paths`
-    into nested JSON, such as ``output.choices[0].text``, are columns too if a row has such a cell.
+    `limit` is the maximum number of bytes, packed and unpacked; None allows any length, read row by row.  `most_rows`
+    and `most_values` are the maximum numbers of rows and values held in memory.  `encoding` and `delimiter` are "" if
+    the format has none.  `document` has the numbered rows of a format that is read whole, otherwise None.  `findings`
+    are about the file as a whole.  `paths` into nested JSON, such as ``output.choices[0].text``, are columns too if a
+    row has such a cell.
     """
 
     name: str
@@ -260,9 +267,10 @@ class TableFile:
 class Rows:
     """One pass over the rows of a file; iterate it once.
 
-    `columns` and `findings` include only the rows read so far.  `number` is the number of the current row for messages:
-    as a spreadsheet shows it (with a header in row 1), the line of JSON lines, or the place in JSON arrays and Parquet
-    files.  Iteration raises GoldenError for a broken row, a row beyond a limit, or a file without rows.
+    `columns` and `findings` include only the rows read so far.  `number` is the number of the current row for messages.
+    In tables with a header, it is the row that a spreadsheet shows (the header is row 1).  In JSON lines it is the
+    line, and in JSON arrays and Parquet files the position.  Iteration raises GoldenError for a broken row, a row
+    beyond a limit, or a file without rows.
     """
 
     def __init__(self, file: TableFile, log: FindingLog) -> None:
@@ -359,8 +367,9 @@ def open_table(
         file: A path, or the bytes of an upload, whose format is taken from `name`.
         name: The name for messages.
         suffix: The format, overriding the name; gzip is then detected from the content.
-        max_mb: Limits the file and its unpacked size, which is always limited to 32 MB plus 100 times its own size.
-            None reads any length row by row; JSON documents and workbooks stay limited.
+        max_mb: Maximum size of the file, packed and unpacked.  If None, files of any length are read row by row,
+            except JSON documents and workbooks.  Unpacked, a file may have at most 32 MB plus 100 times its packed
+            size in any case.
         max_rows: Maximum number of rows to read.
         paths: Columns within nested JSON, as in `TableFile`.
 
@@ -391,10 +400,10 @@ def read_table(
     max_rows: int | None = None,
     paths: abc.Collection[str] = (),
 ) -> Table:
-    """Read a CSV, TSV, JSONL, JSON, Parquet or XLSX file (text formats also ``.gz``) whole.
+    """Read a whole CSV, TSV, JSONL, JSON, Parquet or XLSX file (text formats also ``.gz``).
 
-    The arguments are those of `open_table`.  Formulas in a workbook stay text.  GoldenError for anything that cannot be
-    read.
+    The arguments are those of `open_table`.  Formulas in a workbook stay text.  Raises GoldenError if the file cannot
+    be read.
     """
     rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows, paths=paths).rows()
     numbered = [(rows.number, row) for row in rows]

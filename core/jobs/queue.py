@@ -56,9 +56,9 @@ _GRACE = 1.0  # seconds for the work to notice the stop by itself
 class RunProgress:
     """The `Progress` of a running run; use it as a context manager around the work.
 
-    A thread writes stage and latest snapshot twice a second, and checks whether the run was cancelled or taken over. A
-    resumed run publishes its snapshots again; they are hidden until it passes the last snapshot shown before. `remarks`
-    is added to each message.
+    A thread writes the stage and the latest snapshot twice a second.  It also checks whether the run was cancelled, or
+    taken over by another worker.  A resumed run publishes its earlier snapshots again; they are hidden until it passes
+    the last snapshot shown before.  `remarks` returns texts that are added to each message.
     """
 
     def __init__(self, store: Store, run: Run, worker_stops: threading.Event) -> None:
@@ -261,9 +261,9 @@ _started: dict[Path, tuple[subprocess.Popen[bytes], float]] = {}
 
 
 def ensure_worker(settings: Settings) -> None:
-    """Start a worker unless one is alive or `settings.worker` is "external"; takes well under a millisecond.
+    """Start a worker, unless one is alive or `settings.worker` is "external".
 
-    JobError if it cannot start.
+    If a worker is alive, the check takes well under a millisecond.  Raises JobError if no worker can start.
     """
     if settings.worker != "auto":
         return

@@ -38,9 +38,10 @@ log = logging.getLogger("concord.jobs")
 
 
 def run_worker(settings: Settings, *, linger: float | None = None) -> None:
-    """Execute queued runs until stopped, or until `linger` seconds after a worker was last needed.
+    """Execute queued runs until the process is stopped.
 
-    JobError if this `CONCORD_HOME` or this worker id already has a live worker.
+    With `linger`, also stop when no worker has been needed for that many seconds.  Raises JobError if this
+    `CONCORD_HOME` or this worker id already has a live worker.
     """
     log_to_stderr()
     make_private(settings.home.absolute())

@@ -75,10 +75,10 @@ class Metric:
         return ""
 
     def score(self, items: Sequence[Item], on_progress: OnProgress = lambda done, of: None) -> MetricScores:
-        """Return a number for each of `items`, in their order, and a reason for each that is missing.
+        """Return a number for each of `items`, in their order, and a reason for each missing number.
 
-        `on_progress` is called with (items done, items in total) and can raise to stop.  JudgeError if a model or its
-        data cannot be loaded, or if the model is of the wrong kind.
+        `on_progress` is called with (items done, items in total) and can raise to stop.  Raises JudgeError if a model
+        or its data cannot be loaded, or if the model is of the wrong kind.
         """
         scores = self.scorer(items, on_progress)
         known = {unscored.item_id for unscored in scores.unscored}
@@ -97,7 +97,7 @@ class Metric:
 
 
 def texts_of(item: Item, name: Field) -> tuple[str, ...]:
-    """Return the non-blank texts in that field of an item."""
+    """Return the non-blank texts in the field `name` of an item."""
     given = item.references if name == "references" else (item.source if name == "source" else item.context,)
     return tuple(text for text in given if not is_blank(text))
 
@@ -150,9 +150,10 @@ def text_by_text(
     texts: Callable[[Item], Sequence[str]],
     rate: Callable[[list[tuple[str, str]]], FloatArray],
 ) -> MetricScores:
-    """Score each item by the best number over the texts next to its target.
+    """Score each item by the best number among its pairs of a text (from `texts`) and the target.
 
-    `rate` returns (n_pairs,) numbers for all pairs of a text and a target at once.
+    `rate` gets the pairs (text, target) of all items at once, and returns (n_pairs,) numbers.  Items that lack a part
+    in `needs` are unscored.
     """
     reasons = lacking(items, needs)
     owners: list[int] = []
@@ -168,7 +169,7 @@ def text_by_text(
 
 
 def scaled(on_progress: OnProgress, n_items: int) -> OnProgress:
-    """Convert the progress of a model's inputs to progress in items (of `n_items`)."""
+    """Return a callback that reports a model's progress over its inputs as progress over `n_items` items."""
     return lambda done, of: on_progress(done * n_items // max(of, 1), n_items)
 
 

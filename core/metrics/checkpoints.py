@@ -66,10 +66,11 @@ Row = dict[str, list[int]]
 
 
 def nli(name: str, model: str) -> Metric:
-    """Score the probability, 0 to 1, that the source (with the context, if any) entails the target.
+    """Make the metric that scores the probability, 0 to 1, that the source entails the target.
 
-    The entailment label is found by its name in the checkpoint's configuration.  Chunks of the source take half of the
-    window for any target length, so that an item's score depends only on the item.
+    The context, if any, counts as part of the source.  The entailment label is found by its name in the checkpoint's
+    configuration.  Chunks of the source take half of the model's window for any target length, so that an item's score
+    depends only on the item.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -106,7 +107,7 @@ def nli(name: str, model: str) -> Metric:
 
 
 def regression(name: str, model: str, *, against: Against = "source") -> Metric:
-    """Score with the single output of a checkpoint trained on pairs.
+    """Make the metric that scores pairs of texts with a trained checkpoint, which must have a single output.
 
     The pair is the target with the source (SumBLEURT), or with the best reference (BLEURT).
     """
@@ -124,9 +125,10 @@ def regression(name: str, model: str, *, against: Against = "source") -> Metric:
 
 
 def likelihood(name: str, model: str, *, against: Against = "source") -> Metric:
-    """Score the mean log-probability of the target's tokens, given the source or the best reference.
+    """Make the metric that scores the mean log-probability of the target's tokens.
 
-    The special tokens that an encoder-decoder's tokenizer adds to the target count, as in BARTScore.
+    It is the probability given the source, or given the best reference.  As in BARTScore, the mean includes the special
+    tokens that an encoder-decoder's tokenizer adds to the target.
     """
     measures = f"Mean log-probability of the target's tokens, given the {against}."
     return _of_pairs(name, measures, (model, "likelihood"), against, _likelihoods)
@@ -151,9 +153,9 @@ def _of_pairs(
 
 
 def bertscore(name: str, model: str) -> Metric:
-    """Score BERTScore F1 of the target against the best reference.
+    """Make the metric that scores BERTScore F1 of the target against the best reference.
 
-    Uses the layer that the authors tuned, or the last layer for a model that they did not tune.
+    It uses the layer that the authors of BERTScore tuned for the model, or the last layer for other models.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -177,9 +179,10 @@ def bertscore(name: str, model: str) -> Metric:
 
 
 def similarity(name: str, against: Against = "source") -> Metric:
-    """Score the cosine, -1 to 1, of MiniLM's vectors of the target and of `against` (the best reference).
+    """Make the metric that scores the cosine, -1 to 1, of MiniLM's vectors of the target and of `against`.
 
-    The encoder is part of the installation.  It reads only the first 256 tokens of each text.
+    With references, the best one counts.  The encoder is part of the installation.  It reads only the first 256 tokens
+    of each text.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -430,10 +433,11 @@ CALLED: dict[Head, str] = {
 
 
 def load(name: str, head: Head) -> ModelCheckpoint:
-    """Load a Hugging Face id, a folder or "minilm", with that head, on CUDA, MPS or the CPU, in float32.
+    """Load a checkpoint in float32 on CUDA, MPS or the CPU; `name` is a Hugging Face id, a folder or "minilm".
 
-    ModelNotFoundError if the model is not found.  JudgeError if it has another architecture, was trained for another
-    use, has only pickled weights, lacks weights (they would be random), or needs its own code.
+    `head` is the intended use: "classification", "likelihood" or "states".  Raises ModelNotFoundError if the model is
+    not found.  Raises JudgeError if it has another architecture, was trained for another use, has only pickled weights,
+    lacks weights (they would be random), or needs its own code.
     """
     import transformers
     from transformers.models.auto import modeling_auto as known

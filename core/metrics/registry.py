@@ -68,10 +68,10 @@ _WITH_MODEL: dict[str, tuple[str, Callable[[str, str], Metric]]] = {
 
 
 def make_metric(name: str, *, golden: GoldenSet | None = None) -> Metric:
-    """Make the metric of that name (see the table above).
+    """Make the metric called `name`; the module docstring lists the names.
 
-    `golden` is needed for ``metric_`` columns.  Models are loaded only when the metric scores.  UsageError for an
-    unknown name or column.
+    `golden` is needed for ``metric_`` columns.  Models are loaded only when the metric scores.  Raises UsageError for
+    an unknown name or column.
     """
     given = name.strip()
     if given.startswith(PREFIX):
@@ -95,16 +95,16 @@ def make_metric(name: str, *, golden: GoldenSet | None = None) -> Metric:
 
 
 def metrics_for(golden: GoldenSet) -> list[Metric]:
-    """List every metric that needs no checkpoint, and one for each metric column.
+    """List the metrics for `golden` that need no checkpoint, including one for each metric column.
 
-    `Metric.missing` says which cannot run.  Only columns rate pairs of texts.
+    `Metric.missing` says which of them cannot run.  For pairs of texts, only the metric columns are listed.
     """
     plain = [] if golden.kind == "pair" else [make_metric(name) for name in _PLAIN]
     return plain + [metric_column(golden, column) for column in golden.metrics]
 
 
 def readable(judge: JudgeScores) -> JudgeScores:
-    """Give a metric its display name, such as "ROUGE-2" for ``rouge2``; other judges keep their names."""
+    """Return a metric with its display name, such as "ROUGE-2" for ``rouge2``; other judges keep their names."""
     if judge.kind != "metric":
         return judge
     name = judge.name
@@ -130,8 +130,8 @@ def model_of(name: str) -> str:
 def metric_column(golden: GoldenSet, name: str) -> Metric:
     """Make a metric from the uploaded column `name` (with or without ``metric_``).
 
-    Numbers are looked up by item id.  The direction follows from the name (`lower_is_better`).  UsageError if the
-    golden set has no such column.
+    Numbers are looked up by item id.  The name decides whether lower is better (`lower_is_better`).  Raises UsageError
+    if the golden set has no such column.
     """
     column = name.removeprefix(PREFIX)
     if column not in golden.metrics:
@@ -160,10 +160,10 @@ def lower_is_better(column: str) -> bool:
 
 
 def fitted_repeval(name: str, state: Any, *, ray: str = "") -> Metric:
-    """Make a metric from a fitted RepEval: stored directions rate the hidden states of a model.
+    """Make a metric from a fitted RepEval, which projects the hidden states of a model on stored directions.
 
     `state` is the JSON of `RepEvalScorer.as_json`.  The model is loaded with the first items and held as long as the
-    metric, on the Ray cluster at the address `ray` if given.  JudgeError for a damaged state.
+    metric exists.  If `ray` is an address, the model runs on that Ray cluster.  Raises JudgeError for a damaged state.
     """
     from core.repeval.projection import RepEvalScorer, ScorerWithModel
 

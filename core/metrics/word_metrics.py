@@ -40,10 +40,10 @@ def _of_words(
 
 
 def overlap(name: str, *, pairs: bool = False) -> Metric:
-    """Score the share of the target's words, or pairs of adjacent words with `pairs`, that occur in the source.
+    """Make the metric that scores the share of the target's words that occur in the source.
 
-    Words are compared by their stems; each occurrence in the target counts.  A target of one word has no pair and is
-    Unscored for pairs.
+    With `pairs`, it scores the share of the target's pairs of adjacent words.  Words are compared by their stems, and
+    each occurrence in the target counts.  A target of one word has no pair, so it is Unscored.
     """
     size = 2 if pairs else 1
 
@@ -70,10 +70,11 @@ def overlap(name: str, *, pairs: bool = False) -> Metric:
 
 
 def sacrebleu(name: str) -> Metric:
-    """Score sentence-level "bleu" or "chrf" with sacrebleu, 0 to 100.
+    """Make the metric "bleu" or "chrf" with sacrebleu, at sentence level, from 0 to 100.
 
-    BLEU (Papineni et al. 2002) uses several references together, and effective order, so that targets under four words
-    do not score 0.  chrF (Popović 2015) weights recall twice and takes the best reference; it works in any script.
+    BLEU (Papineni et al. 2002) uses several references together.  It also uses effective order, so that targets under
+    four words do not score 0. chrF (Popović 2015) weights recall twice and takes the best reference; it works in any
+    script.
     """
 
     def prepare() -> Callable[[Item], float | str]:
@@ -100,7 +101,10 @@ def sacrebleu(name: str) -> Metric:
 
 
 def rouge(name: str, kind: str, *, source: bool = False) -> Metric:
-    """Score ROUGE of `kind` "1", "2" or "L": F1 against the references, or precision against the `source`."""
+    """Make the ROUGE metric of `kind` "1", "2" or "L".
+
+    It scores F1 against the references, or with `source` precision against the source.
+    """
     against: Field = "source" if source else "references"
     what = {"L": "longest common subsequence of words", "1": "shared words"}.get(
         kind, f"shared sequences of {kind} words"
@@ -162,10 +166,10 @@ class Tokens:
 
 
 def lcs_length(first: list[str], second: list[str]) -> int:
-    """Return the length of the longest common subsequence, bit-parallel.
+    """Return the length of the longest common subsequence of two lists of words.
 
-    It needs one addition of long integers for each word of the longer list.  Bits of `rows` are words of the shorter
-    list; a zero bit is an increase of the length in the usual table.
+    The computation is bit-parallel: it needs one addition of long integers for each word of the longer list.  Each bit
+    of `rows` is a word of the shorter list; a zero bit is an increase of the length in the usual table.
     """
     short, long = sorted((first, second), key=len)
     where: dict[str, int] = {}

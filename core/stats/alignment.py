@@ -1,8 +1,8 @@
 """Measure alignment with raters, with intervals, and compare judges with each other and with a plain regression.
 
-`core.stats.intervals` explains the standard errors at each level.  A p needs `LEAST_SOURCES` sources; with fewer there
-is only an interval, `p` is None, and `p_reason` says why.  At sample level only sources with a coefficient count, and
-the interval is for new sources with texts of the same systems.
+`core.stats.intervals` explains the standard errors at each level.  A p value needs `LEAST_SOURCES` sources.  With fewer
+sources there is only an interval: `p` is None, and `p_reason` says why.  At sample level only sources with a
+coefficient count, and the interval is for new sources with texts of the same systems.
 
 Every test is about the difference in *alignment* with raters, not in scores, and uses only items that all compared
 judges scored.  Williams' test assumes independent items and applies only to Pearson at dataset level.  With several
@@ -51,7 +51,7 @@ from core.wording import counted
 class MeasureSettings:
     """Settings for measuring agreement with raters.
 
-    `level` None takes sample level if the sources allow it, otherwise dataset level.  `seed` draws the resamples of
+    If `level` is None, the level is sample if the sources allow it, otherwise dataset.  `seed` seeds the resampling of
     sources for intervals at system level.
     """
 
@@ -86,8 +86,9 @@ WILLIAMS_SINGLE = "Williams' test assumes independent items; here, each item has
 class Difference:
     """Difference in alignment: judge `a` minus judge `b`, both on the same items.
 
-    `value` None is undefined, with `reason`.  `p` is two-sided; None without a test, with `p_reason` (such as fewer
-    than 8 sources).  `n` counts the common items (labelled, and scored by both).
+    `value` is None if it is undefined, and `reason` says why.  `p` is two-sided; it is None without a test, and
+    `p_reason` says why (such as fewer than 8 sources).  `n` counts the common items: labelled, and scored by both
+    judges.
     """
 
     value: float | None
@@ -119,7 +120,7 @@ def _undefined(a: Alignment, b: Alignment) -> str:
 def align(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> Alignment:
     """Measure how one judge's `scores` (n_items,), NaN = unscored, agree with the labels of `items`.
 
-    Returns and raises as `align_each`.
+    Returns the one Alignment that `align_each` gives for these scores, and raises the same errors.
     """
     return align_each(np.asarray(scores, dtype=np.float64)[None, :], items, measure, seed=seed)[0]
 
@@ -127,9 +128,9 @@ def align(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Se
 def align_each(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> list[Alignment]:
     """Return one Alignment per row of `scores` (n_candidates, n_items), with its 95 % interval.
 
-    A value is None with its reason if undefined; its interval is also None with fewer than 2 sources, or if its spread
-    is unknown.  `seed` matters at system level and with over 400 sources.  ValueError if lengths differ; UsageError for
-    ±inf or an unknown level or statistic.
+    An undefined value is None, with its reason.  The interval is also None with fewer than 2 sources, or if the
+    standard error is unknown.  `seed` affects intervals at system level, and with over 400 sources.  Raises ValueError
+    if lengths differ, and UsageError for ±inf or an unknown level or statistic.
     """
     return measured(paired(scores, items), measure, seed)[0]
 
@@ -144,9 +145,9 @@ def paired_difference(
 ) -> Difference:
     """Test the difference in alignment, `a` minus `b` (n_items,) each, on the items that both scored.
 
-    Returns the difference with interval and two-sided p; no p under 8 sources.  For a change from before to after, `a`
-    is after.  It tests the difference in *alignment*, not in scores.  Swapping a and b flips the sign of value and
-    interval and keeps p.
+    Returns the difference with its interval and two-sided p; p is None with fewer than 8 sources.  To test a change
+    over time, pass the later scores as `a`.  It tests the difference in *alignment*, not in scores.  Swapping a and b
+    flips the sign of value and interval and keeps p.
     """
     data = _on_common_items([a, b], items)
     return _difference(measured(data, measure, seed), 0, 1, data.items.n)
@@ -194,9 +195,9 @@ def _difference(judges: tuple[list[Alignment], StandardErrors | None], i: int, j
 class Williams(JsonRecord):
     """Williams' test of two dependent Pearson correlations that share the labels.
 
-    `t` is positive if the first judge agrees better.  All fields are None if undefined, with `reason`; under 8 sources
-    only p is None.  `n` counts the common items, `df` is n − 3.  `note` warns of the test's assumptions and their
-    effect.
+    `t` is positive if the first judge agrees better.  If the test is undefined, `t`, `df` and p are None, and `reason`
+    says why.  With fewer than 8 sources, only p is None.  `n` counts the common items, `df` is n − 3.  `note` warns of
+    the test's assumptions and their effect.
     """
 
     t: float | None
@@ -208,11 +209,12 @@ class Williams(JsonRecord):
 
 
 def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
-    """Test whether the Pearson correlations of `a` and `b` with the labels differ; each (n_items,), NaN = missing.
+    """Test whether two judges differ in their Pearson correlation with the labels.
 
-    At dataset level, on the items that have both scores and a label; under 8 sources there is no p.  Undefined with up
-    to 3 items, constant scores or labels, or judges that are equal up to a linear map.  Williams (1959), recommended
-    for metrics by Graham and Baldwin (2014).  ValueError if lengths differ, UsageError for ±inf.
+    `a` and `b` are their scores (n_items,), NaN = missing.  The test is at dataset level, on the items that have both
+    scores and a label.  With fewer than 8 sources there is no p.  The test is undefined with up to 3 items, constant
+    scores or labels, or judges that are equal up to a linear map.  Williams (1959), recommended for metrics by Graham
+    and Baldwin (2014).  Raises ValueError if lengths differ, and UsageError for ±inf.
     """
     data = _on_common_items([a, b], items)
     labels, n, n_sources = data.items.labels, data.items.n, data.items.n_sources
@@ -236,8 +238,9 @@ def williams_t(r_a: float, r_b: float, r_ab: float, n: int) -> float:
     """Compute Williams' t for n > 3 items; NaN if the denominator is 0.
 
     t = (r_a − r_b) · √((n−1)(1+r_ab)) / √(2K(n−1)/(n−3) + (r_a+r_b)²/4 · (1−r_ab)³) with
-    K = 1 − r_a² − r_b² − r_ab² + 2·r_a·r_b·r_ab; df = n − 3.  `r_a` and `r_b` correlate each judge with the labels,
-    `r_ab` the judges with each other.
+    K = 1 − r_a² − r_b² − r_ab² + 2·r_a·r_b·r_ab; df = n − 3.
+
+    `r_a` and `r_b` are each judge's correlation with the labels; `r_ab` is the correlation between the two judges.
     """
     k = max(1.0 - r_a**2 - r_b**2 - r_ab**2 + 2.0 * r_a * r_b * r_ab, 0.0)
     below = 2.0 * k * (n - 1.0) / (n - 3.0) + (r_a + r_b) ** 2 / 4.0 * (1.0 - r_ab) ** 3
@@ -267,9 +270,9 @@ def holm(p: ArrayLike) -> FloatArray:
 class PairwiseComparison:
     """Comparison of all pairs of judges on the `n` items that all of them scored.
 
-    `alignments` has one entry per judge, `differences` one per pair (first < second).  `p_holm` (n_judges, n_judges) is
-    two-sided, paired over sources, and corrected over the pairs of the table.  It is NaN if undefined, under 8 sources,
-    and on the diagonal.
+    `alignments` has one entry per judge, `differences` one per pair (first < second).  `p_holm` (n_judges, n_judges)
+    has the two-sided p of each pair, paired over sources and corrected for all comparisons in the table.  It is NaN if
+    undefined, with fewer than 8 sources, and on the diagonal.
     """
 
     alignments: tuple[Alignment, ...]
@@ -291,7 +294,7 @@ class PairwiseComparison:
 def compare_judges(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> PairwiseComparison:
     """Compare all pairs of `scores` (n_judges, n_items) on the labelled items that every judge scored.
 
-    Each pair equals `paired_difference` on those items.  UsageError if there are no such items.
+    The result for each pair equals `paired_difference` on those items.  Raises UsageError if there are no such items.
     """
     data = _on_common_items(scores, items)
     if not data.items.n:
@@ -362,11 +365,11 @@ class RegressionBar:
         return f"plain regression on {counted(self.n_labels, 'label')}"
 
     def standing(self, judge: int) -> BarStanding:
-        """Compare judge number `judge` with the regression, as far as intervals and p allow.
+        """Classify judge number `judge` against the regression, as far as intervals and p allow.
 
-        "better" and "worse" need a significant difference; the better of the two needs an own alignment whose interval
-        lies above `MARGIN`.  "as well" needs an interval of the difference that ends below `MARGIN`, and such a
-        regression.
+        "better" and "worse" need a significant difference.  The better of the two also needs an alignment whose
+        interval lies above `MARGIN`.  "as well" needs an interval of the difference that ends below `MARGIN`, and a
+        regression with such an alignment.
         """
         gap = self.minus[judge]
         shown = claim(gap.value, gap.interval, gap.p)
@@ -400,7 +403,11 @@ def compare_with_regression(
     *,
     seed: Seed = 0,
 ) -> RegressionBar:
-    """Compare `scores` (n_judges, n_items) with the predictions of a regression (n_items,), NaN for none."""
+    """Compare judges' `scores` (n_judges, n_items) with the predictions of a regression.
+
+    `predicted` (n_items,) are the predictions, NaN for none.  `n_labels` is the number of labels that the regression
+    was trained on.
+    """
     known = items.labelled(np.where(np.isnan(predicted), np.nan, items.labels))
     data = paired(np.vstack([predicted, scores]), known)
     both = measured(data, measure, seed)

@@ -35,8 +35,9 @@ _EDGE = 1.0 - 1e-9
 class Change:
     """Change in alignment, now minus then; a fall is negative.
 
-    `interval` has confidence 1 − 2α.  `n_needed` is the number of items (as many per source as now) that detects a fall
-    of `fall`; None if no number suffices or it is unknown.  All None if undefined, with `reason`.
+    `interval` has confidence 1 − 2α. `n_needed` is the number of items, as many per source as now, that would detect a
+    fall of `fall`.  It is None if no number suffices or it is unknown.  If the change is undefined, all three values
+    are None, and `reason` says why.
     """
 
     value: float | None
@@ -54,8 +55,8 @@ class Change:
 def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall: float = 0.1) -> Change:
     """Test whether the alignment has fallen from `then` to `now`, measured on different items.
 
-    Both need a 95 % interval.  `alpha` lies in (0, 0.5) and `fall` in (0, 1], otherwise UsageError.  Undefined, with
-    the reason, if a value or interval is undefined, or if statistics or levels differ.
+    Both need a 95 % interval.  Raises UsageError unless `alpha` lies in (0, 0.5) and `fall` in (0, 1].  The result is
+    undefined, with the reason, if a value or interval is undefined, or if statistics or levels differ.
     """
     from scipy.special import ndtri
 

@@ -47,7 +47,7 @@ _SHRUNK = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Rate(JsonRecord):
-    """A share in [0, 1] of `n` items, with its interval; None is undefined, with `reason`."""
+    """A share in [0, 1] of `n` items, with its interval; an undefined share is None, and `reason` says why."""
 
     value: float | None
     interval: Interval | None
@@ -59,10 +59,10 @@ class Rate(JsonRecord):
 class YesNo(JsonRecord):
     """Agreement of scores with yes-or-no labels.
 
-    Scores from `threshold` on are a yes; it is chosen on all labels, None if never saying yes costs least.
-    `precision`, `recall` and `cost` (per item, in units of `miss_cost` and `alarm_cost`) are cross-fitted.
-    `cost_of_none` is the cost of giving all items the cheaper answer. `n_calibration_left_out` and `n_calibration_kept`
-    as in `core.records.Alignment`.
+    Scores of at least `threshold` count as yes.  The threshold is chosen on all labels; it is None if never saying yes
+    costs least.  `precision`, `recall` and `cost` (per item, in units of `miss_cost` and `alarm_cost`) are
+    cross-fitted.  `cost_of_none` is the cost of giving all items the same answer, the cheaper one.
+    `n_calibration_left_out` and `n_calibration_kept` are as in `core.records.Alignment`.
     """
 
     n: int
@@ -86,8 +86,8 @@ def yes_no(
 ) -> YesNo:
     """Choose the score threshold for yes, and estimate its cost on new items.
 
-    `scores` (n,), `yes` (n,) 0 or 1, NaN left out; `sources` (n,) codes.  Costs are above 0.  Undefined, with the
-    reason, if all labels are the same.
+    `scores` and `yes` (0 or 1) are (n,); items with NaN in either are left out.  `sources` (n,) are codes.  Costs are
+    above 0.  The result is undefined, with the reason, if all labels are the same.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(yes, dtype=np.float64)
     known = ~(np.isnan(x) | np.isnan(y))

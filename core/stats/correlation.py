@@ -135,9 +135,9 @@ def average_ranks(values: ArrayLike) -> FloatArray:
 
 
 def pair(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Make float64 arrays with NaN at the same positions in both, and drop positions that no row can use.
+    """Return both as float64 arrays with NaN at the same positions, without the positions that no row can use.
 
-    UsageError for ±inf.
+    Raises UsageError for ±inf.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     require_finite(x, y)
@@ -175,7 +175,10 @@ def _product_moment(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def deviations(x: FloatArray) -> FloatArray:
-    """Return deviations from the row mean, divided by the largest; 0 if missing, all 0 for a constant row."""
+    """Return deviations from the row mean, divided by the largest deviation in the row.
+
+    Missing values become 0, as do all values of a constant row.
+    """
     present = ~np.isnan(x)
     count = np.maximum(present.sum(axis=-1, keepdims=True), 1)
     scale = np.fmax.reduce(np.abs(x), axis=-1, keepdims=True)  # scale first: sums of huge scores must not overflow
@@ -198,9 +201,10 @@ def clipped_ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class LabelledItems:
-    """Items as arrays: `positions` (n,) in `GoldenSet.items`, `labels` (n,) with NaN for none, and codes (n,).
+    """Items as arrays (n,), with `labels` that are NaN for items without a label.
 
-    Codes are any whole numbers: items with equal codes share a source, or a system.
+    `positions` are those in `GoldenSet.items`.  `sources` and `systems` are codes, any whole numbers: items with equal
+    codes share a source, or a system.
     """
 
     positions: IntArray
@@ -248,7 +252,8 @@ class LabelledItems:
     def usual_level(self) -> Level:
         """Choose sample level if enough sources have enough items, otherwise dataset level.
 
-        Sample level needs at least 3 sources, with half of the items, that have at least 3 items and differing labels.
+        Sample level needs at least 3 sources with at least 3 items and differing labels.  Together these sources must
+        have at least half of the items.
         """
         differing = [
             places[np.ptp(self.by_source.labels[places], axis=1) > 0]
@@ -262,7 +267,10 @@ class LabelledItems:
 
     @cached_property
     def by_source(self) -> LabelledItems:
-        """Labelled items sorted by source; `positions` are their places in this record, codes are 0, 1, 2, …."""
+        """Labelled items sorted by source.
+
+        `positions` are their places in this record; sources and systems are numbered 0, 1, 2, ….
+        """
         kept = np.flatnonzero(~np.isnan(self.labels))
         kept = kept[np.argsort(self.sources[kept], kind="stable")]
         sources, systems = (np.unique(side[kept], return_inverse=True)[1] for side in (self.sources, self.systems))
@@ -279,7 +287,10 @@ class LabelledItems:
 
     @cached_property
     def sizes(self) -> list[tuple[IntArray, IntArray]]:
-        """Sources grouped by equal size (from 2 on), to correlate at once: codes (k,), places of items (k, size)."""
+        """Sources with at least 2 items, grouped by their number of items, so that each group is correlated at once.
+
+        Each group has the codes of its sources (k,), and the places of their items (k, size).
+        """
         sizes = np.bincount(self.sources)
         starts = np.cumsum(sizes) - sizes
         groups = [np.flatnonzero(sizes == size) for size in np.unique(sizes[sizes >= 2])]
@@ -316,7 +327,7 @@ class Paired:
 
     @property
     def weights(self) -> FloatArray:
-        """`scored`, or one row of 1 if nothing is unscored: the weights of labels in sums."""
+        """Weights of the labels in sums: `scored`, or one row of 1 if nothing is unscored."""
         return self.scored if not self.scored.all() else np.ones((1, self.items.n))
 
     def scored_only(self, candidate: int) -> Paired:
@@ -329,7 +340,7 @@ class Paired:
 def paired(scores: ArrayLike, items: LabelledItems) -> Paired:
     """Pair `scores` (n_candidates, n_items) or (n_items,) with the labelled items, sorted by source.
 
-    ValueError unless there is one score per item, UsageError for ±inf.
+    Raises ValueError unless there is one score per item, and UsageError for ±inf.
     """
     matrix = np.atleast_2d(np.asarray(scores, dtype=np.float64))
     if matrix.shape[1] != items.n:
@@ -353,7 +364,7 @@ def source_folds(sources: IntArray, n_folds: int = FOLDS, seed: int = 0) -> IntA
 def level_values(data: Paired, measure: Measure) -> tuple[FloatArray, FloatArray | None]:
     """Compute the alignment of each candidate, (n_candidates,), at one level; NaN = undefined.
 
-    At sample level also returns the coefficients by source, which are averaged.
+    Also returns the coefficients by source, whose mean is the alignment, at sample level; otherwise None.
     """
     if measure.level == "sample":
         by_source = coefficients_by_source(data, measure.statistic)
@@ -369,10 +380,10 @@ def alignment_values(scores: ArrayLike, items: LabelledItems, measure: Measure) 
 
 
 def coefficients_by_source(data: Paired, statistic: Statistic) -> FloatArray:
-    """Compute the coefficient of each source, (n_candidates, n_sources); columns are labelled sources by code.
+    """Compute the coefficient of each source, (n_candidates, n_sources), with columns ordered by source code.
 
-    NaN = left out, for constant scores or labels, or fewer than 2 scored items.  Sources of equal size are correlated
-    in one batch.
+    A source with constant scores or labels, or fewer than 2 scored items, has NaN and is left out of averages.  Sources
+    of equal size are correlated in one batch.
     """
     values = np.full((data.scores.shape[0], data.items.n_sources), np.nan)
     for sources, places in data.items.sizes:
@@ -415,7 +426,10 @@ def rounded_means(totals: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def alignments(data: Paired, measure: Measure, values: FloatArray, by_source: FloatArray | None) -> list[Alignment]:
-    """Make an Alignment without interval for each candidate of `level_values`; None with its reason if undefined."""
+    """Make an Alignment without interval for each candidate, from the results of `level_values`.
+
+    An undefined value is None, with its reason.
+    """
     by_candidate, level = [], measure.level
     for candidate, scored in enumerate(~np.isnan(data.scores)):
         n, defined, value = int(scored.sum()), np.empty(0, dtype=np.bool_), float(values[candidate])

@@ -119,9 +119,9 @@ Claim = Literal["higher", "lower", "open", "untested", "undefined"]
 
 
 def claim(value: float | None, interval: Interval | None, p: float | None, *, alpha: float = ALPHA) -> Claim:
-    """Classify a difference: "open" if p is above `alpha` or the interval includes 0, "untested" without p.
+    """Classify a difference: "higher", "lower", "open", "untested" or "undefined".
 
-    NaN counts as None.
+    It is "open" if p is above `alpha` or the interval includes 0, and "untested" without p.  NaN counts as None.
     """
     if value is None or np.isnan(value):
         return "undefined"
@@ -139,11 +139,12 @@ def claim(value: float | None, interval: Interval | None, p: float | None, *, al
 class StandardErrors:
     """Standard errors of the `values` (n_candidates,) of several candidates, and of the difference of any two.
 
-    `plain` and `fisher` are (n_pieces, n_candidates) deviations on their scales, not finite if unknown.  The sum of
-    squares of a column is a squared standard error; that of the difference of two columns is the squared standard error
-    of the difference.  `bias` (n_candidates,) is added in squares for a single value.  `sources` (n_candidates,) counts
-    the sources of each; they were grouped into at most `most_pieces` pieces.  Differences of means use the plain scale.
-    `reasons` maps a candidate to the reason why it has no interval, if known beforehand.
+    `plain` and `fisher` are deviations (n_pieces, n_candidates) on the plain scale and on Fisher's, not finite if
+    unknown.  The squares of a candidate's column add up to its squared standard error.  The squares of the difference
+    of two columns add up to the squared standard error of the difference.  `bias` (n_candidates,) is added in squares
+    for a single value.  `sources` (n_candidates,) counts the sources of each candidate; they were grouped into at most
+    `most_pieces` pieces.  Differences of means use the plain scale.  `reasons` maps a candidate to the reason why it
+    has no interval, if known beforehand.
     """
 
     kind: str
@@ -175,11 +176,11 @@ class StandardErrors:
         return Interval(float(low), float(high), CONFIDENCE, self._method(n_sources, on_fisher), n_sources), ""
 
     def difference(self, i: int, j: int) -> tuple[Interval | None, float | None, str]:
-        """Compare candidates `i` and `j`, paired: return interval, two-sided p, and the reason for a missing p.
+        """Compare candidates `i` and `j`, paired; return the interval, the two-sided p, and the reason if p is None.
 
-        On Fisher's scale p is that of z_i − z_j = 0.  The limits are the least and largest tanh a − tanh b among pairs
-        (a, b) near (z_i, z_j): their squared Mahalanobis distance is at most t² (profile interval).  So the interval
-        contains 0 exactly if p is above 0.05.  Two equal judges differ by 0, with p = 1.
+        On Fisher's scale, p tests z_i − z_j = 0.  The limits are those of a profile interval: the least and largest
+        tanh a − tanh b over pairs (a, b) near (z_i, z_j).  Near means a squared Mahalanobis distance of at most t². So
+        the interval contains 0 exactly if p is above 0.05.  Two equal judges differ by 0, with p = 1.
         """
         n_sources = int(min(self.sources[i], self.sources[j]))
         few = TOO_FEW if n_sources < LEAST_SOURCES else ""
@@ -243,7 +244,10 @@ def length(deviations: FloatArray) -> float:
 
 
 def t_quantile(freedom: int, looks: float = 1.0) -> float:
-    """Return the two-sided 95 % quantile of Student's t, Bonferroni-corrected for `looks` intervals if above 1."""
+    """Return the two-sided 95 % quantile of Student's t with `freedom` degrees of freedom.
+
+    For more than one interval (`looks`) it is Bonferroni-corrected.
+    """
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, 1.0 - (1.0 - CONFIDENCE) / (2.0 * looks)))
@@ -268,7 +272,7 @@ def t_interval(
 ) -> Interval:
     """Return the interval `value` ± t · `error`, clipped to ±`most`.
 
-    t has `behind` − 1 degrees of freedom, or `n_sources` − 1 without it.
+    t has `behind` − 1 degrees of freedom, or `n_sources` − 1 if `behind` is None.
     """
     freedom = (n_sources if behind is None else behind) - 1
     half = t_quantile(freedom) * error
@@ -387,8 +391,8 @@ def spread_over_sources(
     """Compute standard errors of `values` (n_candidates,) by resampling sources.
 
     `values_of` maps counts (rows, n_sources) to values (rows, n_candidates), NaN = undefined.  Uses a delete-one-source
-    jackknife.  With `draws` it uses a bootstrap of `RESAMPLES` draws, unknown if over half are undefined.  `sources`
-    (n_candidates,) as in `StandardErrors`.
+    jackknife, or with `draws` a bootstrap of `RESAMPLES` draws.  A bootstrap error is unknown if over half of the draws
+    are undefined.  `sources` (n_candidates,) is as in `StandardErrors`.
     """
     if draws:
         # in ten blocks: the counts of very many sources would not fit into memory

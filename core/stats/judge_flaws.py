@@ -134,10 +134,11 @@ def _groups(values: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
 def error_contrasts(errors: FloatArray, sources: IntArray, codes: IntArray) -> FloatArray:
     """Test whether the excess error in each part of `codes` (n,) is larger than in the other parts.
 
-    `errors` (2, n) come from `errors_and_expected`; `sources` (n,).  Returns (n_parts, 4): the excess of the part minus
-    that of the others in points of the scale, its standard error, degrees of freedom, and two-sided p; NaN without a
-    test. The jackknife leaves out each source from all parts at once, so covariances of parts count.  A test needs
-    `LEAST_RANKED` items of `LEAST_SOURCES` sources in the part, and as many in the others together.
+    `errors` (2, n) come from `errors_and_expected`.  `sources` and `codes` are (n,), with code −1 for items in no part.
+    Returns (n_parts, 4), NaN without a test.  The first column is the excess of the part minus that of the others, in
+    points of the scale.  The next columns are the standard error of this difference, its degrees of freedom, and its
+    two-sided p.  The jackknife leaves out each source from all parts at once, so covariances of parts count.  A test
+    needs `LEAST_RANKED` items of `LEAST_SOURCES` sources in the part, and as many in the others together.
     """
     n_parts, kept = int(codes.max(initial=-1)) + 1, codes >= 0
     if not kept.any():
@@ -225,11 +226,11 @@ def beyond_labels(
     ratings: FloatArray | None = None,
     n_behind: int | None = None,
 ) -> Beyond | None:
-    """Estimate the correlation of `scores` with a property `x` in excess of the one that `labels` explain.
+    """Estimate how far the correlation of `scores` with a property `x` exceeds the correlation that `labels` explain.
 
-    All are (n,) without NaN.  `ratings` (n_raters, n), NaN = none, are those behind the labels: used if most items have
-    two or more.  `n_behind` is the number of sources that a test rests on, if fewer than all.  Returns None if any of
-    them is constant.
+    All arrays are (n,) without NaN, except `ratings` (n_raters, n), NaN = none.  These are the ratings behind the
+    labels, used if most items have two or more.  `n_behind` is the number of sources that a test rests on, if fewer
+    than all.  Returns None if scores, property, labels or ratings are constant.
     """
     kept, halves = np.ones(scores.size, dtype=np.bool_), list[list[FloatArray]]()
     if ratings is not None:

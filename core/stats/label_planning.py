@@ -48,7 +48,7 @@ class LabelPlanning(JsonRecord):
     """Forecast for `n_items` labels on `n_sources` sources by `n_raters` raters each.
 
     `value` is the expected alignment with its `interval`.  `fall` is the smallest fall that a second measurement of
-    this size detects (None: not even a fall to 0).  `enough` says what the labels are enough for; `basis` names the
+    this size detects; None means not even a fall to 0.  `enough` says what the labels are enough for; `basis` names the
     assumptions.
     """
 
@@ -67,8 +67,9 @@ def plan_labels(
 ) -> LabelPlanning:
     """Forecast the interval of an alignment on this many labels, and the smallest fall that they detect.
 
-    `n_sources` None is one source per item.  `measured` is the judge's alignment on some of the items, with the usual
-    number of raters; it is ignored without value or interval.  UsageError for no items, or more sources than items.
+    If `n_sources` is None, each item has its own source.  `measured` is the judge's alignment on some of the items,
+    with the usual number of raters; it is ignored if its value or interval is missing.  Raises UsageError for no items,
+    or more sources than items.
     """
     from scipy.special import ndtri
 

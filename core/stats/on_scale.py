@@ -122,8 +122,8 @@ def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAg
 def quadratic_kappa(a: ArrayLike, b: ArrayLike) -> float | None:
     """Compute Cohen's quadratic-weighted kappa (1968) of step numbers `a` and `b`.
 
-    1 − Σ(a_i − b_i)² / mean over all i, j of Σ(a_i − b_j)².  Distances are those of the values, so steps that never
-    occur count as steps between.  None if no item has both, or if all values are the same.
+    1 − Σ(a_i − b_i)² / mean over all i, j of Σ(a_i − b_j)². Distances are those of the values, so steps that never
+    occur count as steps between.  Returns None if no item has both values, or if all values are the same.
     """
     x, y = present(a, b)
     if not x.size:
@@ -280,7 +280,7 @@ class IsotonicMap(JsonRecord):
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> IsotonicMap:
-        """Read a map written by `as_json`.  JudgeError if a part is missing, not a number, or not ascending."""
+        """Read a map written by `as_json`.  Raises JudgeError if a part is missing, not a number, or not ascending."""
         return _read(
             cls,
             body,
@@ -289,11 +289,12 @@ class IsotonicMap(JsonRecord):
 
 
 def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[IsotonicMap | None, str]:
-    """Fit an increasing map from `scores` to `labels` on the human `scale`; None with a reason if impossible.
+    """Fit an increasing map from `scores` to `labels` on the human `scale`.
 
-    If scores and labels correlate negatively, the map still increases, with a warning: it must not invert a bad judge.
-    There is no map with fewer than `MIN_LABELS` items that have both, with constant scores or labels, or if no increase
-    is left after pooling.
+    Returns the map and a warning ("" for none), or None and the reason why no map is possible.  If scores and labels
+    correlate negatively, the map still increases, with a warning: it must not invert a bad judge.  There is no map with
+    fewer than `MIN_LABELS` items that have both score and label, with constant scores or labels, or if no increase is
+    left after pooling.
     """
     from scipy.optimize import isotonic_regression
 
@@ -353,9 +354,9 @@ def _short(numbers: FloatArray) -> list[float]:
 
 
 class KeptShare(NamedTuple):
-    """Mean `error` of the surest `share` of the verdicts, whose expected errors are at most `expected`.
+    """Mean `error` of the most certain `share` of the verdicts, whose expected errors are at most `expected`.
 
-    `best` is the mean error with the same number of the smallest errors: no selection can do better.
+    `best` is the mean error of the same number of verdicts with the smallest errors: no selection can do better.
     """
 
     share: float
@@ -365,7 +366,10 @@ class KeptShare(NamedTuple):
 
 
 def kept_shares(expected: FloatArray, errors: FloatArray) -> tuple[KeptShare, ...]:
-    """Average `errors` (n,) over the surest verdicts by `expected` (n,), at each of `SHARES`; () without items."""
+    """Average `errors` (n,) over the verdicts with the smallest `expected` errors (n,), at each of `SHARES`.
+
+    Returns () without items.
+    """
     if not errors.size:
         return ()
     order, counts = np.argsort(expected, kind="stable"), np.arange(1, errors.size + 1)
@@ -377,10 +381,11 @@ def kept_shares(expected: FloatArray, errors: FloatArray) -> tuple[KeptShare, ..
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """Rule to leave out the least sure verdicts, so that the mean error of the others is `wanted` on calibration.
+    """Rule to leave out the least certain verdicts, so that the mean error of the others is at most `wanted`.
 
-    Verdicts with an expected error above `most_expected` are left out.  The `share` of calibration verdicts remains
-    (None and 0 if even the surest err more).  `overall` is the mean error of all.
+    Verdicts with an expected error above `most_expected` are left out.  `share` is the share of the calibration
+    verdicts that remains.  If even the most certain verdicts have a larger error, `most_expected` is None and `share`
+    is 0.  `overall` is the mean error of all calibration verdicts.
     """
 
     wanted: float
@@ -390,7 +395,10 @@ class Abstention:
 
 
 def abstain_over(kept: tuple[KeptShare, ...], wanted: float) -> Abstention:
-    """Keep as many verdicts as possible with a mean error of at most `wanted`, by the error curve of a calibration."""
+    """Return the rule that keeps as many verdicts as possible with a mean error of at most `wanted`.
+
+    `kept` is the error by share of verdicts kept, as in `VerdictIntervals`.
+    """
     overall = kept[-1].error
     last = next((point for point in reversed(kept) if point.error <= wanted + _ROUNDING), None)
     if last is None:
@@ -414,10 +422,11 @@ NEAR = 0.2
 class VerdictIntervals(JsonRecord):
     """Intervals around verdicts and expected errors, fitted on `n` cross-fitted errors of `n_sources` sources.
 
-    `reason` says why there are no intervals.  `on_points`: raters' labels lie on the scale's steps, so interval ends do
-    too.  `expected_error` has pairs of a calibrated score and the expected error there, in points.  `quantiles` has
-    pairs of a coverage and half the interval width in points, None with too few sources; older judge files have other
-    coverages than `COVERAGE`.  `kept` is the error by share of verdicts kept.  JudgeError for an error below 0.
+    `reason` says why there are no intervals.  `on_points` is true if raters' labels lie on the scale's steps, so that
+    interval ends do too.  `expected_error` has pairs of a calibrated score and the expected error there, in points.
+    `quantiles` has pairs of a coverage and half the interval width in points, None with too few sources.  Older judge
+    files have coverages other than those in `COVERAGE`.  `kept` is the error by share of verdicts kept.  Raises
+    JudgeError if an error is below 0.
     """
 
     n: int
@@ -434,7 +443,7 @@ class VerdictIntervals(JsonRecord):
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> VerdictIntervals:
-        """Read intervals written by `as_json`.  JudgeError if a part is missing or not a number."""
+        """Read intervals written by `as_json`.  Raises JudgeError if a part is missing or not a number."""
         return _read(cls, {**body, "reason": body.get("reason") or ""}, DAMAGED)
 
     @property
@@ -479,7 +488,10 @@ DAMAGED = "The judge's intervals are damaged. Calibrate again."
 
 
 def verdict_errors(calibrated: FloatArray, labels: FloatArray, scale: Scale, *, on_points: bool) -> FloatArray:
-    """Return errors (n,) of verdicts in points of the scale; for yes and no 1 for a wrong answer, else 0."""
+    """Return the errors (n,) of verdicts in points of the scale.
+
+    For yes-or-no labels `on_points`, the error is 1 for a wrong answer and 0 for a right one.
+    """
     if on_points and scale.two_steps:
         return np.abs(to_steps(calibrated, scale) - to_steps(labels, scale))
     return np.asarray(np.abs(calibrated - labels), dtype=np.float64)

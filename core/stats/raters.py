@@ -139,11 +139,12 @@ class RaterTable:
 
 
 def rater_table(golden: GoldenSet, aspect: str) -> RaterTable:
-    """Tabulate the single ratings on `aspect`; slots (r1, r2, …) count as raters where raters are not named.
+    """Tabulate the single ratings on `aspect`; if raters are not named, their places r1, r2, … count as raters.
 
     All raters count, unless there are several panels (expert1, expert2, …; turker1, …) and the gold labels are the
     means of exactly one.  Then only that panel counts, since judges are measured against it.  With more than
-    `MOST_RATERS`, the rows are the first, second, … rating of each item.  AspectError without single ratings.
+    `MOST_RATERS` raters, the rows are the first, second, … rating of each item.  Raises AspectError if there are no
+    single ratings.
     """
     import pandas as pd
 
@@ -283,9 +284,10 @@ class _LeftOuts:
         return values
 
     def averages(self, counts: FloatArray) -> FloatArray:
-        """Average over the raters defined on all rows, weighted by their items or sources: (resamples, n_rows).
+        """Average over the raters, weighted by their items or sources: (resamples, n_rows).
 
-        `counts` (resamples, n_sources) of each source.  NaN if no rater is defined.
+        Only raters defined on all rows count; the average is NaN if there are none.  `counts` (resamples, n_sources)
+        says how often each source was drawn.
         """
         values, weights = self._values(counts), (counts @ self.weights.T)[:, :, None]
         undefined = np.isnan(values).any(axis=-1, keepdims=True)
@@ -326,10 +328,11 @@ def leave_one_out(
 ) -> tuple[Alignment, Rated]:
     """Measure the alignment of each rater in `table` with the mean of the others, on `items` that others rated too.
 
-    The result averages the raters, each weighted by its items (sources at sample level).  `n` counts the items with at
-    least two ratings that count for some rater (systems at system level), `n_unscored` the items with fewer ratings;
-    groups are those defined for at least one rater.  The labels of `items` are ignored.  The interval leaves out one
-    source at a time, for all raters at once (at system level it draws sources).
+    Returns the average over the raters, and the result of each rater.  The average weights each rater by its items
+    (sources at sample level).  `n` counts the items with at least two ratings that count for some rater (systems at
+    system level).  `n_unscored` counts the items with fewer ratings, and `n_groups` the sources defined for at least
+    one rater.  The labels of `items` are ignored.  The interval leaves out one source at a time, for all raters at once
+    (at system level it draws sources).
     """
     left, level = _LeftOuts(table, items, measure), measure.level
     sides = zip(table.raters, left.values[:, 0], left.places, strict=True)
@@ -385,11 +388,11 @@ class BesideRater:
 class BesidePeople:
     """Comparison of a judge with the raters, each measured against the mean of the other raters on the same items.
 
-    `n_judges` is the number of judges in one table; `interval` and `p` are corrected for it (`among_judges`).
-    `withheld` says why a possible test makes no claim.  `judge`, `person` (a rater) and `difference` (judge minus
-    rater) average `by_rater`, each rater weighted by its items, or its sources at sample level.  Only the difference
-    has an `interval`, and a two-sided `p`, None with fewer than `LEAST_SOURCES` sources; `reason` says why a field is
-    None.  `n_sources` counts the sources of the difference.
+    `judge`, `person` (a rater) and `difference` (judge minus rater) are averages over `by_rater`, weighted by the items
+    of each rater, or its sources at sample level.  Only the difference has an `interval` and a two-sided `p`, which is
+    None with fewer than `LEAST_SOURCES` sources.  `reason` says why a field is None.  `n_sources` counts the sources of
+    the difference.  `n_judges` is the number of judges in one table; `interval` and `p` are corrected for it
+    (`among_judges`).  `withheld` says why no claim is made, although a test is possible.
     """
 
     judge: Alignment
@@ -416,10 +419,10 @@ class BesidePeople:
 
     @property
     def standing(self) -> Standing:
-        """Say how the judge compares with one of these raters: better, worse, as good, or unknown.
+        """Classify the judge against one of these raters: "above", "below", "level" or "open".
 
-        "above" and "below" if the interval excludes 0; "level" if it includes 0 and its low end lies above -`MARGIN`;
-        otherwise, or without a p, "open".
+        It is "above" or "below" if the interval excludes 0, and "level" if the interval includes 0 and its low end lies
+        above -`MARGIN`.  Otherwise, or without a p, it is "open".
         """
         if self.interval is None or self.p is None:
             return "open"
@@ -482,10 +485,10 @@ def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, me
 
 
 def among_judges(results: Sequence[BesidePeople]) -> list[BesidePeople]:
-    """Correct the results of several judges for multiple testing, so that the best can be chosen.
+    """Correct the results of several judges for multiple testing, so that the best judge can be chosen.
 
-    Uses Holm's p over all judges, and widens intervals to match: an interval excludes 0 if p is below 0.05.  If all
-    judges are like a rater, the best is called better in at most 5 % of cases.
+    The p values are Holm's over all judges, and the intervals are widened to match: an interval excludes 0 if p is
+    below 0.05.  If all judges are like a rater, the best judge is called better in at most 5 % of cases.
     """
     n_judges, corrected = sum(own.p is not None for own in results), []
     for own, p in zip(results, holm([np.nan if own.p is None else own.p for own in results]).tolist(), strict=True):
@@ -518,9 +521,10 @@ TIE = 1e-9
 class RaterTest(JsonRecord):
     """Test of one rater against the judge on `n_items`.
 
-    `judge_wins` and `rater_wins` are the shares of items on which each does at least as well as the other (their sum
-    less 1 is the share of ties); `difference` is the mean of d.  `p` is None under `LEAST_DUELS` items or
-    `LEAST_SOURCES` sources; `replaceable` is whether H0 is rejected after correction.
+    `judge_wins` and `rater_wins` are the shares of items on which each does at least as well as the other; their sum
+    less 1 is the share of ties.  `difference` is the mean of d, defined in the module docstring.  `p` is None with
+    fewer than `LEAST_DUELS` items or `LEAST_SOURCES` sources.  `replaceable` is true if H0 is rejected after the
+    correction over raters.
     """
 
     rater: str
@@ -536,9 +540,10 @@ class RaterTest(JsonRecord):
 class AnnotatorTest:
     """Result of the Alternative Annotator Test over all raters.
 
-    `omega` None is undefined, with `reason`; `cautions` weaken the result.  The judge may be worse by `epsilon`;
-    `clustered` is true for the version by source.  `n_items` counts the items of the tests, `n_sources` their sources.
-    `withheld` says why a possible verdict is not given.
+    The module docstring defines `omega`, `rho` and `epsilon`.  If `omega` is undefined, it is None, and `reason` says
+    why.  `cautions` are reasons to trust the result less.  `clustered` is true for the version by source.  `n_items`
+    counts the items of the tests, `n_sources` their sources.  `withheld` says why no verdict is given, although one is
+    possible.
     """
 
     by_rater: tuple[RaterTest, ...]
@@ -584,8 +589,8 @@ def annotator_test(
 ) -> AnnotatorTest:
     """Test whether a judge with `scores` (n_items,), NaN = missing, could replace the raters of `table`.
 
-    Uses the same `items`.  `scores` must be on the scale of the ratings.  They may be worse than a rater's by
-    `epsilon`, from 0 to under 1; otherwise UsageError.
+    `table` and `scores` must have the same `items`, and `scores` must be on the scale of the ratings.  `epsilon` is how
+    much worse than a rater the judge may be.  Raises UsageError unless it lies in [0, 1).
     """
     from scipy.stats import false_discovery_control
 
@@ -644,8 +649,8 @@ def annotator_test(
 def mean_below(d: FloatArray, epsilon: float, sources: IntArray) -> float | None:
     """Compute the one-sided p that the mean of `d` (n,) is below `epsilon`: Student's t, clustered by `sources` (n,).
 
-    With one item per source this is the t test over items.  None under `LEAST_DUELS` items or `LEAST_SOURCES` sources.
-    If all differences are equal, p is 0 or 1.
+    With one item per source this is the t test over items.  Returns None with fewer than `LEAST_DUELS` items or
+    `LEAST_SOURCES` sources.  If all differences are equal, p is 0 or 1.
     """
     codes = np.unique(sources, return_inverse=True)[1]
     counts, sums = np.bincount(codes), np.bincount(codes, weights=d)

@@ -42,7 +42,7 @@ class StreamMean:
     def radius(self, alpha: float, best_at: int) -> float | None:
         """Return half the width of the confidence sequence at 1 − `alpha`, narrowest at about `best_at` sources.
 
-        None under `LEAST_STREAM` sources.  `alpha` in (0, 1).
+        Returns None with fewer than `LEAST_STREAM` sources.  `alpha` lies in (0, 1).
         """
         if self.n_sources < LEAST_STREAM or self.error is None:
             return None
@@ -70,5 +70,5 @@ def stream_mean(values: FloatArray, sources: IntArray) -> StreamMean | None:
 
 
 def share_of_level(alpha: float, k: int) -> float:
-    """Return the share of level `alpha` for the `k`-th stream (from 1)."""
+    """Return α/(k·(k + 1)), the part of the level `alpha` for the `k`-th stream (from 1)."""
     return alpha / (k * (k + 1))

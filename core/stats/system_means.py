@@ -56,9 +56,9 @@ class MeanEstimate:
 class SystemMean:
     """Mean of one system: `corrected`, compared with `labels_only` and `judge_only` (the plain mean of its verdicts).
 
-    `n_labelled` items have a label, `n_judged` a verdict, `n_both` both.  `weight` is the mean λ.  `n_effective` is the
-    number of labels that would alone give an interval as narrow as the corrected one.  `note` explains the corrected
-    mean to readers.
+    `n_labelled` items have a label, `n_judged` a verdict, `n_both` both.  `weight` is the mean λ, defined in the module
+    docstring.  `n_effective` is the number of labels that would give as narrow an interval without verdicts.  `note`
+    explains the corrected mean to readers.
     """
 
     name: str
@@ -198,9 +198,10 @@ class JudgedItems:
 
 @dataclass(frozen=True, eq=False)
 class SourceMean:
-    """A mean with its variance by source: the sum of squares of `parts`, one for each of the `sources` (n,).
+    """A mean with its variance by source.
 
-    NaN without items.  `freedom` are degrees of freedom; `extra` is an additional standard error that no two systems
+    The variance is the sum of squares of `parts` (n_sources,), one for each of `sources`.  The mean is NaN without
+    items.  `freedom` is the number of degrees of freedom.  `extra` is an additional standard error that no two systems
     share.
     """
 
@@ -232,8 +233,8 @@ class SourceMean:
     def lengthened(self, like: SourceMean, scale: Scale) -> SourceMean:
         """Widen the interval, as if a fraction `FAR_LABEL` of another source lay at the far end of the scale.
 
-        The sources are counted, and the distance is measured, for the mean `like`.  With n sources that adds √(part /
-        (n² − 1)) times the distance to the standard error.
+        `like` is the mean whose sources are counted, and from which the distance to the far end is measured.  With n
+        sources, the additional standard error is √(`FAR_LABEL` / (n² − 1)) times the distance.
         """
         n, far = like.freedom + 1, max(like.value - scale.low, scale.high - like.value)
         return replace(self, extra=far * np.sqrt(FAR_LABEL / (n**2 - 1.0))) if n > 1 else self
@@ -255,12 +256,13 @@ def _interval(value: float, half: float, freedom: int) -> Interval:
 def powered_mean(
     labels: FloatArray, scores: FloatArray, sources: IntArray, others: FloatArray, others_from: IntArray
 ) -> tuple[SourceMean, float]:
-    """Estimate a mean from labels, corrected with scores of labelled and unlabelled items.
+    """Estimate a mean from labels, corrected with the scores of labelled and unlabelled items.
 
-    `labels` and `scores` are (n,) for the same items, `others` (N,) are scores of unlabelled items, and scores are
-    centred on their mean.  Also returns the mean λ.  Each label's λ is estimated on the other sources.  The covariance
-    uses sums by source about the means of the remaining sources: Σ Y_c·F_c − ȲΣ m_c·F_c − f̄ Σ m_c·Y_c + Ȳf̄ Σ m_c², so
-    leaving out a source subtracts its summands.
+    Returns the mean and the mean λ. `labels` and `scores` are (n,) for the same items, from `sources` (n,).  `others`
+    (N,) are the scores of unlabelled items, from the sources `others_from` (N,).  Scores are centred on the mean of
+    `others`.  The λ of each label is estimated on the other sources.  The covariance uses sums by source about the
+    means of the remaining sources: Σ Y_c·F_c − ȲΣ m_c·F_c − f̄ Σ m_c·Y_c + Ȳf̄ Σ m_c². So leaving out a source
+    subtracts its summands.
     """
     _, place, size = np.unique(sources, return_inverse=True, return_counts=True)
     _, place_of_others, size_of_others = np.unique(others_from, return_inverse=True, return_counts=True)

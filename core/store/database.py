@@ -202,7 +202,10 @@ def say_in_log() -> None:
 
 
 def sqlalchemy_url(url: str) -> sa.URL:
-    """Parse a URL (sqlite:///…, postgres://… or postgresql://…).  StoreError for anything else."""
+    """Parse a database URL (sqlite:///…, postgres://… or postgresql://…).
+
+    Raises StoreError for any other URL.
+    """
     try:
         parsed = sa.make_url(url)
     except sa.exc.ArgumentError:
@@ -216,9 +219,10 @@ def sqlalchemy_url(url: str) -> sa.URL:
 
 
 def record_of(kind: type[T], row: sa.Row[Any], **other: Any) -> T:
-    """Make a record of type `kind` from `other` and the columns of `row` that are named after its fields.
+    """Make a record of type `kind` from `other`, and from the columns of `row` that are named after its fields.
 
-    Seconds since 1970 (columns `…_at`) become UTC; 0, for a worker that signed off, becomes None.
+    Columns called ``…_at`` contain seconds since 1970, which become UTC times. 0 becomes None; it is stored for a
+    worker that signed off.
     """
     columns, values = row._mapping, dict(other)
     for name in (field.name for field in fields(kind)):  # type: ignore[arg-type]
@@ -229,13 +233,13 @@ def record_of(kind: type[T], row: sa.Row[Any], **other: Any) -> T:
 
 
 def row_of(table: sa.Table, record: object, **other: Any) -> dict[str, Any]:
-    """Make a row of `table` from `other` and the fields of `record` that are named after the remaining columns."""
+    """Make a row of `table` from `other`, and from the fields of `record` named after the remaining columns."""
     names = [c.name for c in table.columns if c.name not in (*other, "number") and hasattr(record, c.name)]
     return {name: getattr(record, name) for name in names} | other
 
 
 def given(**columns: Any) -> dict[str, Any]:
-    """Return the filters that are not None."""
+    """Return the filters (column=value) whose value is not None."""
     return {name: value for name, value in columns.items() if value is not None}
 
 
@@ -256,9 +260,9 @@ class Transaction:
 
     @property
     def now(self) -> float:
-        """Seconds since 1970, by the clock of the database server, or of this machine for a file.
+        """Seconds since 1970, by the clock of the database server, or of this machine for SQLite.
 
-        SQLite's own clock counts milliseconds, which two transactions can share.
+        SQLite's own clock counts milliseconds, so two transactions could get the same time.
         """
         if self._dialect is sqlite:
             return time.time()
@@ -342,9 +346,10 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        """Open a transaction, committed completely at the end or not at all; within `joining`, join that transaction.
+        """Open a transaction, committed completely at the end or not at all; within `joining`, use its transaction.
 
-        LostConnectionError if the connection was lost and nothing was committed; StoreError if the outcome is unknown.
+        Raises LostConnectionError if the connection was lost and nothing was committed, and StoreError if the outcome
+        is unknown.
         """
         if (joined := self.joined) is not None:
             yield joined
@@ -372,7 +377,7 @@ class Database:
 
     @property
     def joined(self) -> Transaction | None:
-        """This thread's transaction opened by `joining`, or None."""
+        """The transaction that this thread opened with `joining`, or None."""
         return getattr(self._thread, "joined", None)
 
     def rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
@@ -498,7 +503,7 @@ def _retried(method: Callable[..., Any]) -> Callable[..., Any]:
 
 class Together(StorePart):
     def do(self, writes: Callable[[], T]) -> T:
-        """Run `writes`, which calls other parts of the store, as one transaction."""
+        """Run `writes`, a function that calls other parts of the store, as one transaction; return its result."""
         with self._db.joining():
             return writes()
 
@@ -588,9 +593,9 @@ class Packed:
 
 
 def pack(value: Any) -> Packed:
-    """Write `value` (records, mappings, sequences, float64 arrays, JSON scalars) as JSON text and a blob.
+    """Convert `value` (records, mappings, sequences, float64 arrays, JSON scalars) to JSON text and a blob.
 
-    TypeError for anything else.
+    Raises TypeError for anything else.
     """
     chunks: list[bytes] = []
     body = json.dumps(plain(value, chunks), ensure_ascii=False, separators=(",", ":"))
@@ -598,9 +603,10 @@ def pack(value: Any) -> Packed:
 
 
 def unpack(kind: type[T], packed: Packed | str) -> T:
-    """Read the record of type `kind` that `pack` wrote, arrays bit for bit.  Text alone has no arrays.
+    """Read the record of type `kind` that `pack` wrote, with its arrays bit for bit.
 
-    pydantic_core.ValidationError (a ValueError) for anything else.
+    `packed` may be the text alone if there are no arrays.  Raises pydantic_core.ValidationError (a ValueError) for
+    anything else.
     """
     packed = Packed(packed) if isinstance(packed, str) else packed
     annotation: Any = kind

@@ -27,9 +27,10 @@ WITHDRAWN = "undone:"
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A rater's label of one item on one aspect in a pass; `value` None means seen, but no label is possible.
+    """A rater's label of one item on one aspect in a pass.
 
-    `number` grows with time; until the label is saved it is 0, and `at` is in 1970.
+    A `value` of None means that the rater saw the item, but no label is possible.  `number` grows with time.  Until the
+    label is saved, `number` is 0 and `at` is in 1970.
     """
 
     rater: str
@@ -58,7 +59,7 @@ class LabelStore(StorePart):
     def current(self, project_id: str, pass_id: str, rater: str | None = None) -> list[Label]:
         """Return the newest label for each rater, item and aspect in a pass, in the order saved.
 
-        `rater` selects one rater.  Withdrawn labels are left out.
+        With `rater`, only the labels of that rater are returned.  Withdrawn labels are left out.
         """
         same = (labels.c.pass_id, labels.c.rater, labels.c.item_id, labels.c.aspect)
         where = {"project_id": project_id, "pass_id": pass_id} | given(rater=rater)

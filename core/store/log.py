@@ -51,7 +51,7 @@ class Entry:
 
     A subclass defines how it is stored (`kind`) and displayed (`does`, a format string for the entry).  Its positional
     fields are its *body*, stored as JSON; keyword fields are columns of the log, or follow from later entries.
-    `number` grows with time; until the entry is written it is 0, and `at` is in 1970.
+    `number` grows with time.  Until the entry is written, `number` is 0 and `at` is in 1970.
     """
 
     kind: ClassVar[str]
@@ -91,7 +91,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Action(Entry):
-    """A change stored elsewhere, such as a started run; `about` has the arguments."""
+    """An entry for a change that is stored elsewhere, such as a started run.
+
+    `done` describes the change, and `about` has its arguments.
+    """
 
     kind = "audit"
     does = "{0.done}"
@@ -114,9 +117,9 @@ class Events(StorePart):
     def add(self, project_id: str, entry: Entry, actor: Actor, *, form: str = "", expected: int | None = None) -> int:
         """Write an entry of `actor` and return its number.
 
-        `form` is the id of the sent form: a second entry from it is not written, and the number of the first is
-        returned. `expected` is the number of the newest entry of this kind and subject that the user saw, or 0.
-        ConflictError if there is a newer entry.
+        `form` is the id of the sent form.  If an entry from this form exists, nothing is written, and the number of
+        that entry is returned.  `expected` is the number of the newest entry of this kind and subject that the user
+        saw, or 0 if there was none.  Raises ConflictError if there is a newer entry; None skips this check.
         """
         form = form or uuid.uuid4().hex
         newest = sa.select(events).filter_by(project_id=project_id).order_by(events.c.number.desc()).limit(1)

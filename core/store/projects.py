@@ -79,7 +79,7 @@ class Projects(StorePart):
         return [record_of(ProjectSummary, row) for row in rows]
 
     def get(self, project_id: str) -> ProjectSummary:
-        """Return a project.  NotFoundError for an unknown id."""
+        """Return a project.  Raises NotFoundError for an unknown id."""
         row = self._db.row(_counted().where(projects.c.project_id == project_id))
         if row is None:
             raise NotFoundError(f"Project {project_id!r} not found. The project may be in another CONCORD_HOME.")
@@ -180,7 +180,10 @@ class Goldens(StorePart):
         return [_golden(row) for row in self._db.rows(query)]
 
     def get(self, golden_id: str) -> GoldenSummary:
-        """Return a golden set under its first name.  NotFoundError for an unknown id."""
+        """Return the summary of a golden set, with the name under which it was first added.
+
+        Raises NotFoundError for an unknown id.
+        """
         query = _summary().where(goldens.c.golden_id == golden_id).order_by(project_goldens.c.created_at)
         row = self._db.row(query.limit(1))
         if row is None:
@@ -188,7 +191,7 @@ class Goldens(StorePart):
         return _golden(row)
 
     def load(self, golden_id: str) -> GoldenSet:
-        """Return the whole golden set.  NotFoundError for an unknown id.
+        """Return the whole golden set.  Raises NotFoundError for an unknown id.
 
         Golden sets never change, so the most recently loaded ones are cached.
         """
@@ -209,9 +212,9 @@ class Goldens(StorePart):
         return golden
 
     def verified(self, golden_id: str) -> GoldenSet:
-        """Reload the golden set, and check its rows against its hash.  ValueError if they don't match.
+        """Reload the golden set, and check its rows against its hash.  Raises ValueError if they don't match.
 
-        Projects with the same content share it, so nobody may import other content under this hash.
+        Projects with the same golden set share its rows, so nobody may import other content under its hash.
         """
         golden, row = self._load_anew(golden_id), self._db.row(sa.select(goldens).filter_by(golden_id=golden_id))
         golden = replace(golden, name="")  # a copy without the cached digest
@@ -297,15 +300,16 @@ class KeptCriteria(StorePart):
         return [(_criteria(row), row.created_at) for row in rows]
 
     def get(self, project_id: str, criteria_id: str) -> CriteriaEntry:
-        """Return criteria.  NotFoundError for an unknown id."""
+        """Return criteria.  Raises NotFoundError for an unknown id."""
         with self._db.read() as transaction:
             return _entry(transaction, project_id, criteria_id)
 
     def save_edit(self, project_id: str, parent_id: str, edit: Criteria, expected_head: str | None) -> str:
         """Store `edit` as the newest edit of the parent, even if it existed before, and return its id.
 
-        `expected_head` is the newest edit that the author saw, or the parent.  ConflictError, and nothing is stored, if
-        somebody else has saved an edit since.  NotFoundError for an unknown parent.
+        `expected_head` is the newest edit that the author saw, or the parent; None skips the check.  Raises
+        ConflictError and stores nothing if somebody else has saved an edit since.  Raises NotFoundError for an unknown
+        parent.
         """
         with self._db.write() as transaction:
             parent = _entry(transaction, project_id, parent_id, lock=True)
@@ -383,7 +387,7 @@ class Judges(StorePart):
     ) -> str:
         """Add a judge and return its id; an existing judge with the same scores and kind stays unchanged.
 
-        `replies` maps each item id to the original replies.  StoreError unless there is one score per item.
+        `replies` maps each item id to the original replies.  Raises StoreError unless there is one score per item.
         """
         judge_id, packed = judge_id_of(golden_id, judge), pack(judge)
         with self._db.write() as transaction:
@@ -409,7 +413,7 @@ class Judges(StorePart):
         return [_judge(row) for row in self._db.rows(query.order_by(judges.c.created_at, judges.c.judge_id))]
 
     def get(self, project_id: str, judge_id: str) -> JudgeEntry:
-        """Return a judge.  NotFoundError for an unknown id."""
+        """Return a judge.  Raises NotFoundError for an unknown id."""
         row = self._db.row(_judges(project_id).filter_by(judge_id=judge_id))
         if row is None:
             raise NotFoundError(f"Judge {judge_id[:24]!r} not found in this project. The judge may have been deleted.")

@@ -85,7 +85,7 @@ class Runs(StorePart):
         return run_id
 
     def get(self, run_id: str) -> Run:
-        """Return a run.  NotFoundError for an unknown id."""
+        """Return a run.  Raises NotFoundError for an unknown id."""
         if found := self._select(runs.c.run_id == run_id):
             return found[0]
         raise NotFoundError(f"Run {run_id!r} not found. The run may be in another CONCORD_HOME.")
@@ -103,7 +103,7 @@ class Runs(StorePart):
     def request_cancel(self, run_id: str) -> None:
         """Cancel a run: at once if no worker runs it, otherwise at its worker's next check.
 
-        A finished run stays unchanged.  NotFoundError for an unknown id.
+        A finished run stays unchanged.  Raises NotFoundError for an unknown id.
         """
         run = self.get(run_id)
         with self._db.write() as transaction:
@@ -116,7 +116,7 @@ class Runs(StorePart):
             _bumped(transaction, running, cancel_requested=True, message="cancelling")
 
     def requeue(self, run_id: str) -> None:
-        """Queue a failed or cancelled run again; its replies stay cached.  JobError for any other run."""
+        """Queue a failed or cancelled run again; its replies stay cached.  Raises JobError for any other run."""
         status = self.get(run_id).status
         over = sa.update(runs).filter_by(run_id=run_id).where(runs.c.status.in_(RESUMABLE))
         again = over.values(attempt=runs.c.attempt + 1, cancel_requested=False, started_at=None, finished_at=None)
@@ -228,9 +228,9 @@ class Results(StorePart):
         return None if row is None else unpack(kind, Packed(row.body, row.blob))
 
     def put_document(self, run_id: str, name: str, document: object, *, attempt: int | None = None) -> None:
-        """Store a record, overwriting an existing one.
+        """Store `document` under `name`, overwriting an existing one.
 
-        With `attempt`: LostRunError, and nothing is stored, if this attempt of the run is no longer running.
+        If `attempt` is given and no longer running, raises LostRunError and stores nothing.
         """
         packed = pack(document)
         with self._db.write() as transaction:
@@ -327,7 +327,7 @@ class Replies(StorePart):
             _share(transaction, new)
 
     def of_run(self, run_id: str, *, alone: bool = False) -> RunReplies:
-        """Return the reply store of a run; with `alone` it neither reads nor adds shared replies."""
+        """Return the reply store of a run; with `alone`, it neither reads shared replies nor adds any."""
         return RunReplies(self._db, run_id, alone=alone)
 
 
@@ -350,7 +350,10 @@ class RunReplies(StorePart):
         return texts
 
     def put_replies(self, new: Sequence[tuple[str, str]]) -> None:
-        """Store replies that the run paid for, in one transaction with the shared ones; existing replies stay."""
+        """Store replies that the run paid for; existing replies stay.
+
+        The run's replies and the shared replies change in one transaction.
+        """
         if self._alone:
             self._note(dict(new), paid=True)
         elif new:

@@ -108,10 +108,10 @@ _LONGEST = 120
 
 
 def requires(role: Role, does: str = "", *, reads: bool = False) -> Callable[[Task[P, R]], Task[P, R]]:
-    """Restrict a function to users with at least `role`; with `does` ("started a calibration") log each call.
+    """Restrict a function to users with at least `role`; with `does` ("started a calibration"), also log each call.
 
-    The function's first argument is the store of the acting user (`Store.acting`).  A function that only `reads` needs
-    no user name.  AccessError otherwise.
+    The function's first argument must be the store of the acting user (`Store.acting`).  The function raises
+    AccessError if the user has a lower role or has not entered a name.  A function that only `reads` needs no name.
     """
 
     def guard(task: Task[P, R]) -> Task[P, R]:

@@ -139,8 +139,8 @@ class Transfers(StorePart):
     ) -> str:
         """Make a project from checked rows and return its id; after any error nothing is stored.
 
-        `runs` maps old ids of runs to new ones.  A given `project_id` belongs to a project that ships with Concord,
-        which is trusted and does not count as imported.  StoreError for two rows with the same key.
+        `runs` maps old ids of runs to new ones.  Set `project_id` only for a project that ships with Concord: it is
+        trusted and does not count as imported.  Raises StoreError for two rows with the same key.
         """
         new_id = project_id or f"p{uuid.uuid4().hex[:12]}"
 
