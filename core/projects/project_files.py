@@ -304,8 +304,8 @@ class Archive:
                 yield where, row
         if (n, digest.hexdigest()) != (entry["rows"], entry["sha256"]):
             raise ArchiveError(
-                f"{name} doesn't match the manifest: its {n:,} rows or its SHA-256 differ. The file was damaged or "
-                "changed after the export. Export the project again."
+                f"{name} doesn't match the manifest: its number of rows ({n:,}) or SHA-256 hash differs. The file was "
+                "damaged or changed after the export. Export the project again."
             )
 
 
