@@ -43,7 +43,7 @@ from core.calibration.racing import (
     step_items,
     whole_sources,
 )
-from core.data.split import ENOUGH, LEAST, KnownTexts, few_held_out, few_labels, task_of, too_few_to_stack
+from core.data.split import ENOUGH, LEAST, KnownTexts, few_labels, task_of, too_few_to_stack
 from core.errors import AspectError, JudgeError, UsageError
 from core.findings.agreement import contradiction_words, gain_warning
 from core.judging.judge_protocol import CLAUSES, Judge, judge_state
@@ -240,12 +240,8 @@ def _start(
     baseline = Criteria("", task.aspect, Provenance("none", note="the judge without criteria"))
     pool.add([baseline], "baseline")
     run = _Run(pool, split, baseline, order, held_out, fitting)
-    unseen = (
-        few_held_out(held_out.n)
-        if opened
-        else "The judge was measured only on the items that it was calibrated on, so this figure is optimistic."
-    )
-    run.warnings += filter(None, [few_labels(items.n), unseen])
+    unseen = "The judge was measured only on the items that it was calibrated on, so this figure is optimistic."
+    run.warnings += filter(None, [few_labels(items.n, held_out.n if opened else ENOUGH), "" if opened else unseen])
     if split.dropped:
         run.warnings.append(
             f"{split.dropped} items were left out because their source and their system belong to different sets."

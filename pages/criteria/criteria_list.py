@@ -121,7 +121,7 @@ def measured_on(
     aligned = newest.alignment
     if edit is not None:
         tested = edit.difference
-        figures = f"{difference_figures(tested.value, tested.interval, tested.p)}, n = {tested.n:,}"
+        figures = f"{difference_figures(tested.value, tested.interval, tested.p, tested.p_reason)}, n = {tested.n:,}"
     else:
         ends = "" if aligned.interval is None else f", 95 % interval {tables.interval_of(aligned)}"
         figures = f"n = {aligned.n:,}{ends}"

@@ -82,7 +82,7 @@ def test_a_round_asks_for_what_was_chosen(
 ) -> None:
     screen = start()
     n = len(projects.load_calibration(real.store, real.run_id).split.calibration)
-    assert f"Only {n} labels to calibrate on; we recommend 100." in texts(screen)
+    assert f"Only {n} calibration labels; we recommend 100." in texts(screen)
     assert list(frame_with(screen, "picked")["picked"]) == list(picks)
     screen.pills(key="form_round_sizes").set_value([2]).run()
     screen.number_input(key="form_round_trials").set_value(3).run()
