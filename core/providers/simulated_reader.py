@@ -218,10 +218,10 @@ def _by_taste(report: str, target: str) -> tuple[float, str]:
     n_words = len(target.split())
     value, reasons = 3.0 + min(1.0, (n_words - 14) / 24), ["It is a little dry."]
     if n_words > 18:
-        reasons = ["It tells the news in full."]
+        reasons = ["It gives the full news."]
     if _OPINION.search(target.lower()) or _ADDRESS.search(target):
         value += 0.3
-        reasons.append("It has some life and makes one want to read on.")
+        reasons.append("It is lively and makes readers want to read on.")
     seen = _broken("figures", report, target)
     if "report" in seen:
         value -= 1.5 if "does not" in seen else 0.8
@@ -241,9 +241,9 @@ _UNTOLD = 1.5
 """Penalty in points for a rule that a reason names, if the ratings don't show one."""
 _MOST_RULES = 4
 _COMMONPLACES = (
-    "The text should tell the news of the report clearly and in good English.",
+    "The text should report the news clearly and in good English.",
     "Readers should understand at a glance what has happened.",
-    "Good texts make one want to open the app.",
+    "Good texts make readers want to open the app.",
 )
 
 
