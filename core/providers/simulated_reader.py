@@ -131,9 +131,9 @@ def _broken(name: str, report: str, target: str, most_words: int = MOST_WORDS) -
     if name == "figures":
         figures, known = _NUMBER.findall(target), set(_NUMBER.findall(report))
         if false := [figure for figure in figures if figure not in known]:
-            return f"{false[0]} does not stand in the report"
+            return f"{false[0]} is not in the report"
         if inexact := _INEXACT.search(lower):
-            return f"“{inexact[0]}” stands where the report has a figure"
+            return f"“{inexact[0]}” replaces a figure of the report"
         return "" if figures or not known else "it gives no figure"
     if name == "length":
         n_words = len(target.split())
@@ -224,7 +224,7 @@ def _by_taste(report: str, target: str) -> tuple[float, str]:
         reasons.append("It is lively and makes readers want to read on.")
     seen = _broken("figures", report, target)
     if "report" in seen:
-        value -= 1.5 if "does not" in seen else 0.8
+        value -= 1.5 if "is not in" in seen else 0.8
         reasons.append(f"One thing is off: {seen}.")
     elif seen:
         value -= 1.2
