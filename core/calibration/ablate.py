@@ -64,7 +64,7 @@ class Variant:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of its columns in the score table: the criteria ids, marked with the parts left out of the prompt."""
+        """Names of the variant's columns in the score table: criteria ids, marked with the parts left out."""
         asked = "".join(f"without {part}: " for part in self.without)
         return tuple(asked + each.criteria_id for each in self.criteria)
 
@@ -73,9 +73,10 @@ class Variant:
 class AblationRow:
     """One variant of the judge.
 
-    `difference` is the variant minus the final judge, on the `n` held-out items that both scored. Below 0 the final
-    judge aligns better. `p_holm` is corrected over the table. These are None for the final judge itself, and where
-    undefined (see `reason`). `first_look` marks a variant that was never measured on held-out items before.
+    `difference` is the alignment of the variant minus that of the final judge, on the `n` held-out items that both
+    scored. Below 0 the final judge aligns better. `p_holm` is its p, corrected for all variants in the table. Both are
+    None for the final judge itself, and if undefined (`reason` says why). `first_look` marks a variant that was never
+    measured on held-out items before.
     """
 
     key: VariantKey
@@ -108,7 +109,7 @@ class AblationRow:
 
 @dataclass(frozen=True)
 class Ablation:
-    """The ablation table; `left_out` maps each missing variant to the reason.
+    """The ablation table; `left_out` maps each missing variant to the reason why it is missing.
 
     `calibration_positions` are the items of the calibration set, which chose the criteria. `scores` are (n_variants,
     n_items) over the whole golden set, NaN where not requested.
@@ -147,7 +148,7 @@ class _Asked:
 
     `sides` are the reported positions of the calibration set and of the held-out set. `table` holds the scores of the
     calibration and those passed as `scores`. `missing` maps (parts left out, positions) to the criteria to score there,
-    by column. UsageError if `golden` is not the golden set of the calibration.
+    by column. Raises UsageError if `golden` is not the golden set of the calibration.
     """
 
     def __init__(self, calibration: Calibration, golden: GoldenSet, scores: ScoreMatrix | None) -> None:
@@ -194,7 +195,8 @@ def ablate(judge: BoundJudge, calibration: Calibration, scores: ScoreMatrix | No
     """Measure each variant of `calibration` with `judge`, the prepared judge that was calibrated.
 
     `scores` are the stored scores of the run's candidates (rows by criteria id). Scores missing there and in
-    `calibration` are requested once. UsageError for another golden set; errors of the judge are passed on.
+    `calibration` are requested once. Raises UsageError if the calibration used another golden set, and any error of the
+    judge.
     """
     golden = judge.golden
     asked = _Asked(calibration, golden, scores)

@@ -60,7 +60,7 @@ class CalibratedRun(Calibration):
         """Write the judge file, candidates, verdicts and summary to `folder`, and return the summary.
 
         The files are `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl` and `summary.json`. The verdicts are those of
-        the run, with the judge's reasons if it gives any. UsageError if the folder can't be written.
+        the run, with the judge's reasons if it gives any. Raises UsageError if the folder can't be written.
         """
         with self.reopened() as judge:
             verdicts = final_verdicts(self, self.golden, judge)
@@ -188,8 +188,9 @@ def repeated(
 ) -> Iterator[tuple[CalibratedRun, tuple[str, ...]]]:
     """Repeat the calibration of a judge file on the same `golden`; yield the result and warnings about it.
 
-    The judge stays open until the context ends. `judge` repeats the SPEC in the file, which permits the use of its key
-    or local model. UsageError for a file without criteria (fused, RepEval), another golden set, or another judge.
+    The judge stays open until the context ends. Pass the SPEC in the file as `judge` to allow the use of its key or
+    local model. Raises UsageError if the file has no criteria (a fused judge or RepEval), or belongs to another golden
+    set or judge.
     """
     card = read_card(path)
     if (kind := kind_of(card)) != "judge":

@@ -71,12 +71,12 @@ AS_IN_PAPER: Mapping[str, Any] = {"revisit": "full", "rounds": 1, "refine_gate":
 
 @dataclass(frozen=True, slots=True)
 class CalibrationSettings:
-    """Settings of a calibration: options of the command, fields of the form, part of judge.yaml.
+    """Settings of a calibration: the options of the command and the fields of the form, stored in judge.yaml.
 
-    `level` None takes sample level if the groups allow it, else dataset level. A call is one draft, one refinement, or
-    one item scored with one set of criteria. `budget` and `budget_usd` are limits, None for none; a search that reaches
-    one stops and is still reported. `budget_usd` includes retries, reasoning tokens and cached prompt tokens.
-    `fit_strengths` lets the offline judge fit the strengths of its clauses to all calibration labels.
+    If `level` is None, the level is sample if the groups allow it, else dataset. A call is one draft, one refinement,
+    or one item scored with one set of criteria. `budget` limits calls and `budget_usd` dollars; None means no limit. A
+    search that reaches a limit stops and is still reported. `budget_usd` includes retries, reasoning tokens and cached
+    prompt tokens. `fit_strengths` lets the offline judge fit the strengths of its clauses to all calibration labels.
     """
 
     preset: PresetName = setting(
@@ -125,7 +125,10 @@ class CalibrationSettings:
         return split_sources(golden, aspect=aspect, fraction=self.calibration_share, seed=self.seed, kind=self.split)
 
     def with_rounds(self, n: int) -> CalibrationSettings:
-        """Fill in the default rounds for `n` calibration labels: with few, refining fits their noise."""
+        """Fill in the default number of rounds for `n` calibration labels.
+
+        It is 0 for few labels, because refinements would fit their noise.
+        """
         return replace(self, rounds=int(n >= ENOUGH)) if self.rounds is None else self
 
     @property
@@ -200,7 +203,7 @@ class RoundSettings:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Criteria on the leaderboard, with their alignment on the calibration items scored so far (None before any).
+    """Criteria on the leaderboard, with their alignment on the calibration items scored so far, or None.
 
     Status: waiting (not scored yet), running, stopped (dropped by racing or the budget), kept (in the pool), rejected
     (a refinement without a gain on the inner fold), chosen (in the final judge), baseline (no criteria). `inner_gain`

@@ -170,7 +170,7 @@ def _prepared(
 
 
 def _usable_items(golden: GoldenSet, task: Task, split: Split) -> LabelledItems:
-    """Return the labelled calibration items.  AspectError with a remedy if the labels are too few or all equal."""
+    """Return the labelled calibration items. Raises AspectError if the labels are too few or all equal."""
     items = LabelledItems.of(golden, task.aspect, split.calibration)
     if items.n < LEAST:
         raise AspectError(
@@ -433,10 +433,10 @@ def _work_done(run: _Run, n_held_out: int, stopped: str) -> WorkDone:
 
 
 def calls_within(settings: CalibrationSettings, judge: Judge, task: Task, golden: GoldenSet, split: Split) -> float:
-    """Return the maximum number of calls within both budgets, infinity without one.
+    """Return the maximum number of calls within both budgets, or infinity if there is no budget.
 
-    Dollars are converted at the price of scoring the calibration items. UsageError if the model's price is unknown, or
-    if the dollars don't pay for one call.
+    Dollars are converted at the price of scoring the calibration items. Raises UsageError if the model's price is
+    unknown, or if the dollars don't pay for one call.
     """
     limit = math.inf if settings.budget is None else settings.budget
     if settings.budget_usd is None:
@@ -529,7 +529,7 @@ def reasons_words(golden: GoldenSet, aspect: str, split: Split, settings: Calibr
 
 
 def crossing_calls(judge: Judge, settings: CalibrationSettings, items: LabelledItems) -> int:
-    """Return the maximum number of calls of `fitted_again`; 0 with few labels, or without the gate as in the paper."""
+    """Return the maximum number of calls of `fitted_again`; 0 if there are too few labels or no refinement gate."""
     wanted = judge.fits_strengths and settings.fit_strengths and settings.refine_gate
     if not wanted or too_few_to_stack(items.n):
         return 0
@@ -543,7 +543,7 @@ def fitting_calls(judge: Judge, settings: CalibrationSettings, items: LabelledIt
 
 
 def fit_strengths(pool: CandidatePool) -> tuple[Criteria, FloatArray] | None:
-    """Return criteria with fitted strengths and their cross-fitted scores (n_items,); None if they are not new."""
+    """Return criteria with fitted strengths and their cross-fitted scores (n_items,); None if they are in the pool."""
     found = _fitted_to(pool, pool.items)
     if found is None or found.criteria_id in pool.entries:
         return None

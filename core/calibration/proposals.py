@@ -50,7 +50,7 @@ TEMPERATURE = 1.0
 
 
 def request_seed(*parts: int) -> int:
-    """Hash the run's seed and the position of a request to 32 bits, the same on every machine."""
+    """Hash the run's seed and the position of a request (`parts`) to a 32-bit seed, the same on every machine."""
     return int(np.random.SeedSequence(parts).generate_state(1)[0])
 
 
@@ -61,7 +61,7 @@ def new_criteria(
     problems: Counter[str],
     known: Iterable[str] = (),
 ) -> tuple[Criteria, ...]:
-    """Send requests and return the usable new criteria in order; ids in `known` count as repetitions.
+    """Send requests and return the usable new criteria in order; criteria with ids in `known` count as repetitions.
 
     Adds the calls to `table`, and counts unusable replies by reason in `problems`.
     """
@@ -197,9 +197,9 @@ def without_examples_of(judge: Judge, held_out: Iterable[Item]) -> Judge:
 
 
 def folds_of(items: LabelledItems, seed: int, *, gated: bool = True) -> tuple[IntArray, IntArray]:
-    """Split calibration items by source into a fold to refine on and an inner fold for the gate: indices into `items`.
+    """Split calibration items by source; return two index arrays: a fold to refine on, and an inner fold for the gate.
 
-    If not `gated`, or with fewer than 4 sources, both folds are all items.
+    If not `gated`, or if there are fewer than 4 sources, both folds contain all items.
     """
     if not gated or np.unique(items.sources).size < 4:
         return np.arange(items.n), np.arange(items.n)

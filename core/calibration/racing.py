@@ -116,7 +116,7 @@ class ScoreTable:
 
     @property
     def left(self) -> float:
-        """Number of calls left in both budgets, infinity without one; dollars at the price of the last scores."""
+        """Number of calls left in both budgets, at the price of the last scores; infinity if there is no budget."""
         if self.ended is not None:
             return 0
         left = self.limit - self.calls - self.reserve
@@ -144,7 +144,7 @@ class ScoreTable:
         self.spend(error.usage.requests + error.usage.cached, error.usage)
 
     def enter(self, matrix: ScoreMatrix, *, stored: bool = False) -> None:
-        """Record scores.  In `stored` ones, an item counts as requested if it has a value or a reason."""
+        """Record scores. If they are `stored`, only items with a value or a reason count as requested."""
         places = np.array([self.places[item_id] for item_id in matrix.item_ids], dtype=np.intp)
         for k, (name, row) in enumerate(zip(matrix.criteria_ids, matrix.values, strict=True)):
             reasons = {verdict.item_id: verdict for verdict in matrix.unscored.get(name, ())}
@@ -164,7 +164,7 @@ class ScoreTable:
         return ensemble_scores(np.stack([self.values[name] for name in ids]))
 
     def turned(self, ids: Sequence[str]) -> FloatArray | None:
-        """Return the scores of pairs in the other order, (n_ids, n_items); None if none were requested."""
+        """Return the scores of pairs with the two texts swapped, (n_ids, n_items); None if none were requested."""
         return np.stack([self._turned[name] for name in ids]) if set(ids) & set(self._turned) else None
 
     def reasons(self, ids: Iterable[str]) -> dict[str, Unscored]:
@@ -263,7 +263,7 @@ class CandidatePool:
         return tuple(self.entries[name] for name in ranked)
 
     def publish(self, phase: Phase, message: str, round_: int | None = None) -> None:
-        """Publish the current leaderboard; `round_` None is the last finished round."""
+        """Publish the current leaderboard; `round_` is its round, by default the last finished one."""
         self.refresh()
         round_, calls = self.rounds_done if round_ is None else round_, self.table.calls
         expected = max(self.calls_expected, calls)
@@ -304,7 +304,7 @@ def step_items(n_items: int, n_criteria: int) -> int:
 class Order:
     """Order of the items (n,) in a race, in chunks that stay together and end at `ends`.
 
-    `first` is the smallest number of items to rank on if labels are spread; None for whole sources.
+    `first` is the smallest number of items to rank candidates on. It is None if the race runs over whole sources.
     """
 
     items: IntArray
@@ -316,7 +316,10 @@ class Order:
         return int(self.ends[np.argmin(np.abs(self.ends - items))])
 
     def up_to(self, share: float) -> int:
-        """Return the number of items in the first `share` of whole sources, at least LEAST_WHOLE from LEAST_SOURCES."""
+        """Return the number of items in the first `share` of the sources.
+
+        At least LEAST_WHOLE items and LEAST_SOURCES sources are included, if there are as many.
+        """
         n_chunks = max(math.ceil(share * self.ends.size), min(LEAST_SOURCES, self.ends.size))
         least = max(int(self.ends[n_chunks - 1]), LEAST_WHOLE)
         return int(min(self.ends[self.ends >= least], default=self.ends[-1]))
@@ -331,9 +334,9 @@ def whole_sources(sources: IntArray, seed: int) -> Order:
 
 
 def spread_in_sources(labels: FloatArray, sources: IntArray, seed: int) -> Order:
-    """Order items in turns: `CHUNK` items of each source, spread over its labels, sources in shuffled order.
+    """Order items in turns over shuffled sources: each turn takes `CHUNK` items of a source, spread over its labels.
 
-    Sources with equal labels come last, because their coefficient is undefined.
+    A source whose labels are all equal comes last, because its coefficient is undefined.
     """
     rng = np.random.default_rng([seed, 2])
     names, codes = np.unique(sources, return_inverse=True)
@@ -389,7 +392,7 @@ Rung = tuple[int, int]
 def schedule(settings: CalibrationSettings, n_arms: int, order: Order) -> tuple[Rung, ...]:
     """Plan the rungs of a race: fewer candidates on more items, the finalists on all of them.
 
-    One rung for `full`, and if there are no more candidates than finalists.
+    There is only one rung if `settings.revisit` is "full", or if there are no more candidates than finalists.
     """
     rungs: list[Rung] = []
     if settings.revisit == "racing" and n_arms > settings.finalists:
@@ -485,7 +488,7 @@ def race_keys(scores: FloatArray, items: LabelledItems, measure: Measure) -> Flo
     filled = np.where(known, scores, means[:, None])
 
     def less_means(values: FloatArray) -> FloatArray:
-        """Subtract the mean of their source from `values` (k, n)."""
+        """Subtract from `values` (k, n) the mean of each item's source."""
         sums = np.stack([np.bincount(groups, weights=row) for row in values])
         return np.asarray(values - (sums / np.bincount(groups))[:, groups], dtype=np.float64)
 

@@ -34,11 +34,11 @@ PAIRS = (
 def judged_items(
     golden: GoldenSet, aspect: str, rows: ScoredRows, *, seen: Collection[int] = ()
 ) -> tuple[JudgedItems, dict[str, int]]:
-    """Join the labels of `golden` on `aspect` with the scores of `rows` on its items and any others.
+    """Join the labels of `golden` on `aspect` with the scores of `rows`; count items not fully used, by reason.
 
-    System and source of an item come from the golden set, otherwise from the row; an item without a source is its own
-    source.  Items at the positions `seen`, whose labels chose or fitted the judge, are left out.  Also counts the items
-    that are not fully used, by reason.
+    `rows` may contain items that are not in `golden`. System and source of an item come from the golden set, otherwise
+    from the row. An item without a source is its own source. Items at the positions `seen`, whose labels chose or
+    fitted the judge, are left out.
     """
     row_of = {item_id: row for row, item_id in enumerate(rows.item_ids)}
     labels, left = golden.labels(aspect), frozenset(seen)
@@ -122,15 +122,16 @@ def estimate_means(
 
     Args:
         golden: Items with labels.
-        verdicts: Verdicts on its items and any number of others, whose file has columns for system and source.
+        verdicts: Verdicts on items of the golden set and any number of others. A file needs columns for system and
+            source.
         aspect: The aspect of the labels.
-        judge_file: The file of the judge; its calibration items are left out, as are the items that the verdicts mark.
-        all_items: Keep those items, which is optimistic.
+        judge_file: The file of the judge. Its calibration items, and those marked in the verdicts, are left out.
+        all_items: Keep the judge's calibration items, which makes the estimate optimistic.
 
     Raises:
         AspectError: The golden set has no such aspect.
         GoldenError: A file cannot be read.
-        UsageError: Pairs of texts, or no verdict with a known system.
+        UsageError: The items are pairs of texts, or no verdict has a known system.
     """
     task = task_of(golden, aspect)
     if golden.kind == "pair":

@@ -74,11 +74,12 @@ FAMILIES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Part:
-    """Part of the items, by `division` and `name`, with the judge's `alignment` there, from `n_sources` sources.
+    """A part of the items, named by `division` and `name`, with the judge's `alignment` on it.
 
-    `error` is the mean |label − expected label| in points of the scale, `expected` that of an equally good judge.
-    `difference` is the excess error here minus that of the division's other parts, with `interval` and `p` corrected
-    for all tests of the examination; None without a test.
+    `error` is the mean |label − expected label| in points of the scale. `expected` is the same error for an equally
+    good judge. `difference` is the excess error of this part minus that of the division's other parts; None if it was
+    not tested. `interval` and `p` belong to `difference` and are corrected for all tests of the examination. The part's
+    items come from `n_sources` sources.
     """
 
     division: Division
@@ -106,10 +107,10 @@ class Part:
 class Bias:
     """A bias of the judge: `difference` with its 95 % interval; `p` is corrected for all tests of the examination.
 
-    For length and own family, `judge` and `people` are the correlations of scores and labels with the property.
-    `expected` is the judge's correlation without bias (a range if the labels' reliability is unknown), and the
-    difference is the excess over it.  For a family (its `name`) the difference is in standard deviations of the scores.
-    Differences up to `least` are too small to be called a bias.
+    For length and own family, `judge` is the correlation of the scores with the property, and `people` that of the
+    labels. `expected` is the judge's correlation without bias (a range if the labels' reliability is unknown), and the
+    difference is the excess over it. For the model family `name`, the difference is in standard deviations of the
+    scores. Differences up to `least` are too small to be called a bias.
 
     For the position in a pair asked in both orders, the difference is the share of preferences for the second text
     minus one half; a tie counts half.  `flips` is the share of pairs whose verdict changes with the order. `reason`
@@ -131,7 +132,7 @@ class Bias:
 
     @property
     def shown(self) -> bool:
-        """Whether the bias is significant and large enough to report; one against the own family is never reported."""
+        """Whether to report the bias: significant, large enough, and not against the judge's own model family."""
         verdict = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA)
         if self.interval is None:
             return False
@@ -231,8 +232,9 @@ def examine(
     """Examine `verdicts` on labelled items: alignment by score, system and length, and biases.
 
     Items whose labels chose or fitted the judge are left out, according to marks in the verdicts and texts in
-    `judge_file` (`all_items` keeps them).  The judge file also names the model, for the comparison of its family's
-    systems with others.  AspectError for an unknown aspect, UsageError without a verdict on a labelled item.
+    `judge_file` (`all_items` keeps them). The judge file also names the model, so that systems of its family can be
+    compared with others. Raises AspectError for an unknown aspect, and UsageError if no verdict belongs to a labelled
+    item.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     of_items = given.verdicts.of_items(golden.item_ids)

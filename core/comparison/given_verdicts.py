@@ -77,9 +77,9 @@ def labelled_verdicts(
 ) -> LabelledVerdicts:
     """Match `verdicts` with the labelled items of `golden`, except those whose labels chose or fitted the judge.
 
-    Marks in the verdicts and texts in `judge_file` identify those items, or `seen` gives their positions.  `all_items`
-    keeps them.  `name` identifies the judge in messages.  AspectError if the golden set has no such aspect; UsageError
-    if no item is left, unless there `may_be_none`.
+    Marks in the verdicts and texts in `judge_file` identify the excluded items, or `seen` gives their positions.
+    `all_items` keeps them. `name` identifies the judge in messages. Raises AspectError if the golden set has no such
+    aspect, and UsageError if no item is left (`may_be_none` allows that).
     """
     records, labels = as_verdicts(verdicts, task_of(golden, aspect)), golden.labels(aspect)
     named = np.array([item_id in records.by_id for item_id in golden.item_ids], dtype=np.bool_)
@@ -115,11 +115,11 @@ NOTHING_UNSEEN = (
 def calibration_items(
     golden: GoldenSet, verdicts: Verdicts | Collection[str], judge_file: JudgeFiles = None, *, map_too: bool = True
 ) -> IntArray:
-    """Find the items whose labels chose or fitted a judge: on these its alignment is optimistic.
+    """Find the items whose labels chose or fitted a judge, so that its alignment on them is optimistic.
 
-    These are the items marked in `verdicts` (or the ids given), and those with texts in the judge files, including the
-    judges in a fused judge.  Without `map_too`, items whose labels only fitted the map to the raters' scale are not
-    included.
+    Returns positions of two kinds of items: those marked in `verdicts` (or whose ids are given), and those whose texts
+    are in the judge files. A fused judge also has the items of the judges in it. Without `map_too`, items whose labels
+    only fitted the map to the raters' scale are not included.
     """
     marked = (
         {verdict.item_id for verdict in verdicts if verdict.calibration_item}

@@ -1,7 +1,7 @@
 """Rank judges on a leaderboard: compare them with raters and each other on the same items.
 
-The items are labelled, scored by all judges, and seen by none.  All figures are at one statistic and level, intervals
-and tests are over sources, and p values of differences are Holm-corrected over the table.
+The items are labelled, scored by all judges, and seen by none. All figures are at one statistic and level, intervals
+and tests are over sources, and p values of differences are Holm-corrected for all pairs in the table.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class ItemPool:
 
 
 def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> ItemPool:
-    """Find the items to compare `judges` of one aspect and golden set on; there may be none.
+    """Find the items to compare `judges` of one aspect and golden set on; the result may be empty.
 
-    UsageError without judges.
+    Raises UsageError if `judges` is empty.
     """
     if not judges:
         raise UsageError("No judge to compare. Calibrate one, import replies, or compute a metric.")
@@ -91,9 +91,10 @@ def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> 
 
 
 def costly(judges: Sequence[JudgeScores], about: int | None = None) -> tuple[int, ...]:
-    """Find the judges, by place, that would leave too few items because they have seen or not scored too many.
+    """Return the indices of judges that would leave too few items, because they saw or didn't score too many.
 
-    Items that judge `about` scored and has not seen are counted (None: the judge with most such items).
+    Only items that the judge at index `about` scored and has not seen are counted. If `about` is None, it is the judge
+    with the most such items.
     """
     if not judges:
         return ()
@@ -145,10 +146,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Judges compared on the same items, best first, undefined ones last.
+    """Judges compared on the same items, best first; judges without an alignment come last.
 
-    `pairwise` is in the order of `rows`; None without a common item, or for a single judge.  `ceiling` is one rater
-    against the mean of the others.  `problem` says why nothing can be compared, or is "".  `bar` compares a plain
+    `pairwise` is in the order of `rows`. It is None if there is no common item, or only one judge. `ceiling` is one
+    rater against the mean of the others. `problem` says why nothing can be compared, or is "". `bar` compares a plain
     regression on the same items with each row; None if none could be fitted.
     """
 
@@ -168,7 +169,7 @@ class Leaderboard:
         return next(k for k, row in enumerate(self.rows) if row.place == place)
 
     def minus(self, row: int, other: int) -> Difference | None:
-        """Return the difference of two rows, with `p` corrected over the table; None if nothing is compared."""
+        """Return the difference of two rows, or None if they are not compared; `p` is corrected for all pairs."""
         if self.pairwise is None or row == other:
             return None
         p = float(self.pairwise.p_holm[row, other])
@@ -265,7 +266,7 @@ def compare_table(
 def ceiling(golden: GoldenSet, aspect: str, settings: MeasureSettings | None = None) -> Ceiling:
     """Measure how well raters agree on `aspect`: one against the mean of the others, and Krippendorff's alpha.
 
-    AspectError if the golden set has no single ratings.
+    Raises AspectError if the golden set has no single ratings.
     """
     task = task_of(golden, aspect)
     table, labels = rater_table(golden, aspect), golden.labels(aspect)
@@ -298,7 +299,7 @@ def human_ceiling(
 ) -> Alignment:
     """Measure how well one rater agrees with the mean of the others on the items at `positions`.
 
-    Undefined, with the reason, without single ratings.
+    If there are no single ratings, the alignment is undefined and has the reason.
     """
     nothing = Alignment(measure.statistic, measure.level, None, 0)
     try:
@@ -314,9 +315,10 @@ def human_ceiling(
 def annotator_tests(
     golden: GoldenSet, board: Leaderboard, judges: Sequence[JudgeScores], *, epsilon: float
 ) -> tuple[AnnotatorTest | None, ...]:
-    """Run the Alternative Annotator Test for each row of `board`, made from `judges`; empty without single ratings.
+    """Run the Alternative Annotator Test for each row of `board`; return () if there are no single ratings.
 
-    The judge's labels are its scores mapped to the raters' scale.  None for a judge with its own scale and no map.
+    `judges` are those of the board, in their original order. A judge's labels are its scores mapped to the raters'
+    scale. The result is None for a judge that has its own scale and no map.
     """
     table = _raters(golden, board.aspect)
     if table is None:

@@ -97,10 +97,10 @@ def compare(
 ) -> Comparison:
     """Test whether judge a agrees better with the raters than judge b, on their common labelled items.
 
-    The difference is paired over sources, with no p under 8 of them.  Williams' test always uses Pearson at dataset
-    level and treats items as independent.  The reference is a plain regression on the labels of other sources.
-    `verdicts_*` and the items left out are as in `align`; `judge_file` can name the files of both judges.  UsageError
-    without a common item.
+    The difference is paired over sources, and has a p only if there are at least 8 sources. Williams' test always uses
+    Pearson at dataset level and treats items as independent. The reference is a plain regression on the labels of other
+    sources. `verdicts_*` and the items left out are as in `align`; `judge_file` can name the files of both judges.
+    Raises UsageError if there is no common item.
     """
     task = task_of(golden, aspect)
     tables = [as_verdicts(verdicts, task) for verdicts in (verdicts_a, verdicts_b)]
@@ -139,7 +139,7 @@ def beside_people(
 ) -> BesidePeople:
     """Compare the judge with a rater, each measured against the mean of the other raters.
 
-    Calibration items are left out as in `align`.  AspectError without single ratings.
+    Calibration items are left out as in `align`.  Raises AspectError if there are no single ratings.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     table, measure = rater_table(golden, aspect), (settings or MeasureSettings()).on(given.items)
@@ -160,7 +160,7 @@ def annotator_test(
 
     The test is clustered by source if items share sources; `epsilon` as in `core.stats`.  The judge's labels are its
     scores mapped to the raters' scale, if every score has one.  Calibration items are left out as in `align`.
-    AspectError without single ratings.
+    Raises AspectError if there are no single ratings.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     here = rater_table(golden, aspect).at(given.items.positions)
@@ -199,10 +199,10 @@ class Preferences(JsonRecord):
 def preferred(
     golden: GoldenSet, aspect: str, scores: FloatArray | None = None, *, seen: Collection[int] = ()
 ) -> Preferences:
-    """Rank the systems of pairs by raters and, with `scores` (n_items,; NaN for none), by a judge.
+    """Rank the systems of pairs by raters and, if `scores` (n_items,) are given (NaN = unscored), by a judge.
 
-    `seen` are positions whose labels chose or fitted the judge.  Its strengths use its preferences on all pairs that it
-    scored, labelled or not.
+    `seen` are positions whose labels chose or fitted the judge. The judge's strengths use its preferences on all pairs
+    that it scored, labelled or not.
     """
     pairs = [systems_of(item.system_id) for item in golden.items]
     names = sorted({name for pair in pairs if pair for name in pair})
@@ -238,11 +238,12 @@ def choose_threshold(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> YesNo:
-    """Choose the score threshold for yes; estimate its errors on new items, and the AUC.
+    """Choose the score from which to say yes; estimate the AUC, and the errors of the threshold on new items.
 
-    On a scale of two steps, the upper is yes; on other scales, labels from `yes_from` on.  Items whose labels chose or
-    fitted the judge are left out as in `align`, unless `all_items`.  AspectError for an unknown aspect, UsageError for
-    costs that are not above 0, and for a scale of several steps without `yes_from`.
+    On a scale of two steps, the upper step means yes. On other scales, labels of at least `yes_from` mean yes. Items
+    whose labels chose or fitted the judge are left out as in `align`, unless `all_items`. Raises AspectError for an
+    unknown aspect, and UsageError if a cost is not above 0, or if `yes_from` is missing for a scale of more than two
+    steps.
     """
     scale = task_of(golden, aspect).scale
     if yes_from is None and not scale.two_steps:
@@ -274,9 +275,9 @@ def preferences(
 ) -> Preferences:
     """Rank the systems of the pairs in `golden`, by raters and by a judge.
 
-    The judge's strengths use its preferences on all pairs that it scored, labelled or not.  Pairs whose labels chose or
-    fitted the judge are left out of the agreement as in `align`, unless `all_items`.  UsageError for a golden set
-    without pairs; AspectError for an unknown aspect.
+    The judge's strengths use its preferences on all pairs that it scored, labelled or not. Pairs whose labels chose or
+    fitted the judge are left out of the agreement as in `align`, unless `all_items`. Raises UsageError if the golden
+    set has no pairs, and AspectError for an unknown aspect.
     """
     task_of(golden, aspect)
     if golden.kind != "pair":

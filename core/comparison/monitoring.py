@@ -85,9 +85,9 @@ Who = Literal["nobody", "systems", "judge", "inconclusive", "too few texts"]
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """Mean verdict of a period minus that of the baseline, on the human scale; `reach` is half its interval's width.
+    """A difference `value`, on the human scale: the mean verdict of a period minus that of the baseline.
 
-    Both are None if undefined, with the `reason`.
+    `reach` is half the width of its interval. Both are None if undefined; `reason` says why.
     """
 
     value: float | None
@@ -134,9 +134,9 @@ def watch(
 ) -> tuple[Period, ...]:
     """Compare periods, in order, with the baseline: the first periods that together have `LEAST_STREAM` sources.
 
-    `times` (n,) are when the texts `items` were written (UTC), None if unknown; `scores` (NaN = unread) and `labels`
-    (NaN = none) are on the human `scale`.  `alpha` is the chance of any false alarm, ever.  UsageError as in
-    `periods_of`.
+    `times` (n,) are the times in UTC at which the texts in `items` were written, None if unknown. `scores` (NaN =
+    unread) and `labels` (NaN = none) are on the human `scale`. `alpha` is the chance of any false alarm, ever. Raises
+    UsageError as in `periods_of`.
     """
     codes, names = periods_of(items, times, by)
     keys = [item.source_id or item.source or f"\0{item.item_id}" for item in items]
@@ -165,7 +165,7 @@ def watch(
 def periods_of(items: Sequence[Item], times: Sequence[datetime | None], by: By) -> tuple[IntArray, list[str]]:
     """Return the period of each text (n,), as an index into the names of all periods, in order.
 
-    UsageError for texts without times if periods are days or weeks.
+    Raises UsageError if periods are days or weeks and a text has no time.
     """
     if by == "version":
         named = [item.system_id or UNKNOWN for item in items]
@@ -232,7 +232,7 @@ class AnchorLook:
 def look_again(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str], alpha: float) -> AnchorLook:
     """Compare the last of `looks` (anchor → score) with the first.
 
-    `sources` are those of the anchors; `alpha` is the chance of a false alarm over all looks.
+    `sources` maps each anchor to its source. `alpha` is the chance of a false alarm over all looks.
     """
     first, now, n = looks[0], looks[-1], len(looks)
     both = [anchor for anchor in first if anchor in now]
@@ -412,11 +412,10 @@ def text_key(item: Item) -> str:
 def read_traffic(
     paths: Sequence[Path], aspect: str, given: Mapping[str, str], kept: Mapping[str, str]
 ) -> tuple[list[Item], list[datetime | None], FloatArray, dict[str, int]]:
-    """Read the texts of all `paths` in order, with their times, mean labels (NaN for none), and skipped rows.
+    """Read the texts of all `paths` in order: items, times, mean labels (NaN = none), and skipped rows by reason.
 
-    Skipped rows are counted by reason.  `given` is role → column; each file has some of these columns.  `kept` is as in
-    `load_golden`.  UsageError for a given column that is in no file.  GoldenError for a file that cannot be read, or if
-    no file has a text.
+    `given` maps roles to columns; each file has some of these columns. `kept` is as in `load_golden`. Raises UsageError
+    if a given column is in no file, and GoldenError if a file cannot be read or no file has a text.
     """
     read: dict[str, tuple[Item, datetime | None]] = {}
     labels: dict[str, list[float]] = defaultdict(list)
@@ -485,7 +484,7 @@ def time_in(cell: Any) -> datetime | None:
 
 
 def _claim(folder: Path, judge_file: Path, model: str) -> None:
-    """Record the judge of the folder; JobError if the folder belongs to another judge."""
+    """Record the judge of the folder; raises JobError if the folder belongs to another judge."""
     own, state = {"judge": file_digest(judge_file), "model": model}, folder / STATE
     try:
         if not state.exists():
@@ -501,7 +500,7 @@ def _claim(folder: Path, judge_file: Path, model: str) -> None:
 
 
 def _kept(path: Path) -> Iterator[dict[str, Any]]:
-    """Read the lines of a file in the folder; JobError if it is damaged."""
+    """Read the lines of a file in the folder; raises JobError if the file is damaged."""
     if not path.exists():
         return
     with path.open(encoding="utf-8") as file:

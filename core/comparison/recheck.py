@@ -68,7 +68,7 @@ class Recheck:
 
     @property
     def decision(self) -> Decision:
-        """ "fallen" if the interval of the change lies below 0, "holds" if it rules out a fall of `change.fall`."""
+        """ "fallen" if the change's interval is below 0, "holds" if it rules out `change.fall`, else "inconclusive"."""
         ends = self.change.interval
         if ends is not None and ends.high < 0:
             return "fallen"
@@ -160,8 +160,8 @@ def exported_alignment(card: Mapping[str, Any]) -> Alignment:
 def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str) -> tuple[IntArray, dict[str, int]]:
     """Find the labelled items whose texts are new to the judge of `card` (the content of its file).
 
-    Returns their positions, and how many labelled items are not newer, by reason.  A repeated text of a system counts
-    once.  AspectError for an unknown aspect, GoldenError if no item is left.
+    Returns their positions, and how many labelled items are not newer, by reason. A repeated text of a system counts
+    once. Raises AspectError for an unknown aspect, and GoldenError if no item is left.
     """
     task_of(golden, aspect)
     reason_of: dict[str, str] = {}  # digest → why its text is not newer; "calibration" takes precedence

@@ -149,7 +149,7 @@ def steadiness(
 
     Raises:
         UsageError: The judge is not a language model, or has no price for a budget in dollars.
-        JudgeError: The judge is not a judge.yaml.
+        JudgeError: The judge has no criteria (a fused judge or RepEval).
         BudgetSpentError: The budget does not pay for two scores of each item.
     """
     calibrated, model = _asked(judge)

@@ -102,7 +102,7 @@ class AskedItems:
 
 
 def asked_items(golden: GoldenSet, aspect: str, settings: StylesSettings) -> AskedItems:
-    """Choose the items of a grid; AspectError for an unknown aspect or too few labels to measure on."""
+    """Choose the items of a grid. Raises AspectError if the aspect is unknown or has too few labels."""
     task, positions = task_of(golden, aspect), np.flatnonzero(~np.isnan(golden.labels(aspect)))
     if positions.size < 2:
         raise AspectError(
@@ -159,8 +159,8 @@ def estimate_of_styles(
 class StyleCell:
     """Result of one style on the labelled items that were scored.
 
-    `n_asked` items needed `n_replies` replies, one call each.  `n_unread` of them had no readable verdict, and
-    `n_unweighted` came without the probabilities that a weighted style needs.
+    `n_asked` items needed `n_replies` replies, one call each. Of the replies, `n_unread` could not be read, and
+    `n_unweighted` lacked the probabilities that a weighted style needs.
     """
 
     style: Style
@@ -210,7 +210,7 @@ Replies = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class ComparedStyles:
-    """The results; `judges` hold the scores of the styles and `replies` their texts, in the order of `view.cells`."""
+    """The results of a grid: for each of `view.cells`, the scores in `judges` and the model's replies in `replies`."""
 
     view: StylesView
     judges: tuple[JudgeScores, ...]

@@ -45,8 +45,9 @@ class ScoreBin:
 class CalibrationCurve:
     """Mean labels of the `n` unseen items with score and label, in bins by rising score (more is better).
 
-    `score_map` is the map fitted on `fitted_on` (in words); `map_note` says why there is none, or warns.  `before` has
-    the errors without the map, None if scores have their own scale; `after` those with the map, None without a map.
+    `score_map` is the map fitted on `fitted_on` (in words); `map_note` says why there is none, or warns. `before` has
+    the errors without the map; it is None if the scores have their own scale. `after` has the errors with the map; it
+    is None if there is no map.
     """
 
     bins: tuple[ScoreBin, ...]
@@ -69,8 +70,8 @@ def calibration_curve(
     """Measure the curve of one judge on the labelled items that it scored and has not seen.
 
     `own` is the map of a calibrated judge; without it a map is fitted to the items seen, or cross-fitted over the
-    others. There are at most `MOST_BINS` bins of about equal size; equal scores stay together.  `seed` draws the folds
-    of a cross-fit. UsageError if the judge has no such item.
+    others. There are at most `MOST_BINS` bins of about equal size; equal scores stay together. `seed` draws the folds
+    of a cross-fit. Raises UsageError if the judge has no such item.
     """
     scale = golden.aspects[aspect].scale
     scores, labels = judge.upward, golden.labels(aspect)
@@ -125,9 +126,9 @@ def _bins(scores: FloatArray, labels: FloatArray) -> tuple[ScoreBin, ...]:
 class Sureness:
     """Coverage of the labels by the intervals around a judge's verdicts, on `n` unseen items of `n_sources` sources.
 
-    `held` is the share of labels within the intervals of nominal `coverage`, averaged over sources.  `width` is their
-    mean width in points.  Both are None without intervals, with the `reason`.  For yes and no, `width` is the share of
-    sets with both answers.
+    `held` is the share of labels within the intervals of nominal `coverage`, averaged over sources. `width` is their
+    mean width in points. For yes and no, `width` is the share of items whose interval contains both answers. Both are
+    None if there are no intervals; `reason` says why.
     """
 
     coverage: float
@@ -141,7 +142,7 @@ class Sureness:
 
     @property
     def two_answers(self) -> bool:
-        """Whether an interval is a set of one answer or both."""
+        """Whether an interval is a set of answers: yes, no, or both."""
         return self.on_points and self.scale.two_steps
 
     def as_json(self) -> dict[str, Any]:

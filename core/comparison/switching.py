@@ -26,11 +26,12 @@ MOST = 5
 class TriedModel:
     """Result of one model with the criteria of a judge.
 
-    `calibration` is its alignment on the items that chose the criteria (choose by this one); `held_out` is that on all
-    other labelled items (report this one).  `difference` is `held_out` minus that of the judge's own model, paired on
-    the items that both scored; `p_holm` is its p corrected over the candidates.  Both are None for the judge's own
-    model.  `unread_share` is in 0 to 1; it is 1 if the model's first replies could not be read.  `cost` is in dollars
-    per 1,000 items, measured, or estimated if all replies were cached; None if a price is unknown.
+    `calibration` is the model's alignment on the items that chose the criteria: use it to choose a model. `held_out` is
+    the alignment on all other labelled items: use it in reports. `difference` is `held_out` minus that of the judge's
+    own model, paired on the items that both scored. `p_holm` is the p of `difference`, corrected for the number of
+    models. Both are None for the judge's own model. `unread_share` is in 0 to 1; it is 1 if the model's first replies
+    could not be read. `cost` is in dollars per 1,000 items, measured, or estimated if all replies were cached; None if
+    a price is unknown.
     """
 
     judge: str
@@ -57,8 +58,8 @@ def switch(
     """Compare a judge's own model with each of `judges` (SPECs) on the labelled items of `golden`.
 
     Args:
-        opened: Opens the judge with another model, or with its own for None, such as ``lambda spec:
-            load_judge("judge.yaml", judge=spec)``.
+        opened: Opens the judge with the model of a SPEC, or with its own model if the argument is None. For example
+            ``lambda spec: load_judge("judge.yaml", judge=spec)``.
         golden: Items with labels of the judge's aspect.
         judges: 1 to `MOST` SPECs.
         among: Positions of the items to use; all by default.

@@ -91,7 +91,7 @@ def part_figures(part: Part) -> str:
 
 
 def bias_finding(bias: Bias) -> Finding:
-    """Say whether the judge follows length, place or family beyond the labels; `detail` has the figures."""
+    """Say whether the judge favours a length, a position or its own family more than raters do; figures in `detail`."""
     longer, detail = (bias.difference or 0.0) > 0, f"{capital(bias_figures(bias))}."
     own = None if bias.judge is None else bias.judge.interval
     surely = own is not None and (own.low > 0 if longer else own.high < 0)

@@ -72,7 +72,7 @@ class FusedRun:
     def score(self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None) -> Verdicts:
         """Return one verdict per item, in order; `metrics` are the scores of parts that can't be computed.
 
-        Show `judge.marks` with the verdicts. UsageError if no part can be computed on these items.
+        Show `judge.marks` with the verdicts. Raises UsageError if no part can be computed on these items.
         """
         return self.judge.score(items, metrics=metrics)
 
@@ -156,7 +156,7 @@ class _Parts:
     notes: list[str] = field(default_factory=list)
 
     def compute(self, names: Sequence[str]) -> None:
-        """Compute the named parts.  UsageError for unknown names, before any computation."""
+        """Compute the named parts. Raises UsageError for unknown names, before any computation."""
         if len(names) < 2 or len(set(names)) < len(names):
             raise UsageError(
                 "Specify at least two different parts in --with, for example offline,overlap. You specified: "
@@ -221,7 +221,7 @@ class _Parts:
         return as_judge(metric, scores, self.aspect), recipe
 
     def calibrated_on(self, card: Mapping[str, Any]) -> tuple[int, ...]:
-        """Return the positions of the items that the judge of a file was calibrated on."""
+        """Return the positions of the items that a judge was calibrated on; `card` is the content of its file."""
         texts = calibration_digests(card)
         return tuple(k for k, item in enumerate(self.golden.items) if text_digest(item) in texts)
 
@@ -279,7 +279,10 @@ class _Parts:
         return part, {"higher_is_better": True} | content
 
     def fit_and_report(self) -> FusionSplit:
-        """Return the labelled items of unseen sources to fit on and to report on.  UsageError if there are too few."""
+        """Return the labelled items of unseen sources to fit on and to report on.
+
+        Raises UsageError if there are too few.
+        """
         labelled, seen = ~np.isnan(self.golden.labels(self.aspect)), seen_sources(self.golden, self.scores)
         halves = [np.array(half, dtype=np.intp) for half in (self.split.calibration, self.split.held_out)]
         fit, report = (half[labelled[half] & ~seen[half]] for half in halves)
@@ -305,7 +308,7 @@ class _Parts:
 
 
 def _joined(made: _Parts) -> FusedRun:
-    """Fuse without calls.  UsageError if too few parts can be used, with their reasons."""
+    """Fuse without calls. Raises UsageError if too few parts can be used, with their reasons."""
     golden, aspect, split = made.golden, made.aspect, made.split
     try:
         fusion = fuse_parts(golden, aspect, made.scores, made.how, made.fit_and_report())

@@ -58,7 +58,10 @@ class FusionJudge:
 
     @cached_property
     def assistants(self) -> str:
-        """One line per assistant: name, meaning, range and direction.  UsageError for an assistant without a score."""
+        """One line per assistant: name, meaning, range and direction.
+
+        Raises UsageError if an assistant has no score.
+        """
         lines = []
         for part in self.parts if not self.introduced else ():
             known = part.values[~np.isnan(part.values)]
@@ -88,7 +91,10 @@ class FusionJudge:
         return Request(model, messages, 0.0, REPLY_TOKENS)
 
     def affordable(self, items: Sequence[Item], positions: Sequence[int], budget: int | None) -> list[int]:
-        """Return the `positions` with a text to rate, at most as many as `budget` allows after the texts to write."""
+        """Return those of `positions` that have a text to rate, as many as `budget` allows.
+
+        The calls that write criteria and plan are subtracted from `budget` first; None means no limit.
+        """
         rateable = [k for k in positions if not is_blank(items[k].target)]
         return rateable if budget is None else rateable[: max(budget - len(self.to_write), 0)]
 
@@ -143,8 +149,8 @@ def measured_plan(
 class ModelRatings:
     """The `verdicts` of a model, one for each of `positions`, with the `judge` that was used and its texts.
 
-    `calls` include those for criteria and plan; `usage` has the number sent and their cost. `n_left` items were not
-    rated because the budget was spent.
+    `calls` include those for criteria and plan. `usage` has the number of requests sent and their cost. `n_left` items
+    were not rated because the budget was spent.
     """
 
     judge: FusionJudge
@@ -177,7 +183,7 @@ def rate_by_model(
 ) -> ModelRatings:
     """Let `model` rate the items at `positions`, after it has written missing criteria and a missing plan.
 
-    Items without a text cost no call. JudgeError if the model doesn't write criteria or plan.
+    Items without a text cost no call. Raises JudgeError if the model doesn't write criteria or plan.
     """
     rated, usage, calls = judge.affordable(items, positions, settings.budget), Usage(), 0
     total = len(judge.to_write) + len(rated)

@@ -1,8 +1,8 @@
 """Combine several judges and metrics of a golden set into one judge, without calls.
 
 Weights are fitted on one half of the sources that no part has seen, and measured on the other half. Other sources are
-left out, because scores of parts are optimistic there. A part trained on the items to fit on scores each of them by a
-model that has not seen its source (`cross_fitted`).
+left out, because scores of parts are optimistic there. Some parts are themselves trained on the items to fit on. Such a
+part scores each of these items with a model that has not seen the item's source (`cross_fitted`).
 
 Scores (n_assistants, n_items) are turned so that higher is better, NaN = missing. An estimator learns mean and spread
 of each assistant; a missing score counts as the mean. An item without any score stays NaN.
@@ -95,7 +95,7 @@ def fit_estimator(method: FusionMethod, scores: FloatArray, labels: FloatArray, 
 
 
 def restore_estimator(state: Mapping[str, Any]) -> Estimator:
-    """Restore an estimator from its stored `state`.  UsageError if it is damaged."""
+    """Restore an estimator from its stored `state`. Raises UsageError if the state is damaged."""
     known = {name: value for name, value in state.items() if value is not None}
     if known.get("method") == "average" and isinstance(known.get("mean"), list):
         known["weights"] = [1.0 / max(len(known["mean"]), 1)] * len(known["mean"])
@@ -149,7 +149,7 @@ class FusionSplit:
 def unseen_split(
     golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], *, fit_share: float = 0.5, seed: int = 0
 ) -> FusionSplit:
-    """Split the labelled items of sources that no part has seen, by source.  AspectError if too few are left."""
+    """Split the labelled items of sources that no part has seen, by source. Raises AspectError if too few are left."""
     labelled, stale = ~np.isnan(golden.labels(aspect)), seen_sources(golden, parts)
     fresh, notes = np.flatnonzero(labelled & ~stale), tuple[str, ...]()
     if stale.any():
@@ -188,10 +188,11 @@ def seen_sources(golden: GoldenSet, parts: Sequence[JudgeScores]) -> NDArray[np.
 
 
 def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) -> FloatArray:
-    """Score calibration items by fits without their source, and all other items by the fit on all of them: (n_items,).
+    """Return scores (n_items,), each from a fit that has not seen the source of its item.
 
-    Calls `fit_and_score` `PART_FOLDS` + 1 times, first with the whole `split`. UsageError with fewer calibration
-    sources than folds.
+    Calibration items get their score from a fit to the other folds of sources, all other items from a fit to all
+    calibration items. Calls `fit_and_score` `PART_FOLDS` + 1 times, first with the whole `split`. Raises UsageError if
+    there are fewer calibration sources than folds.
     """
     calibration = np.array(split.calibration, dtype=np.intp)
     codes = golden.source_codes[calibration]
@@ -218,10 +219,11 @@ def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) ->
 class Fusion:
     """A fused judge and its parts, all measured on the same `report` items.
 
-    `weights` are points of the label per standard deviation of a part (for the average, shares). `left_out` has the
-    reason for each unused part. `without` has, for each part, the fusion of the others and the full fusion minus that
-    one; Holm's correction covers their p values. `against_best` is the fusion minus the part with the best alignment on
-    the items to *fit* on, so the report items choose nothing. `state` is the data for scoring new items.
+    `weights` are points of the label per standard deviation of a part, or shares for the average. `left_out` has the
+    reason for each unused part. For each part, `without` has the alignment of a fusion of the other parts, and the full
+    fusion minus that fusion. The p values of these differences are Holm-corrected. `against_best` is the fusion minus
+    its best part. The best part is chosen on the items to *fit* on, so the report items choose nothing. `state` is the
+    data for scoring new items.
     """
 
     method: FusionMethod
@@ -295,7 +297,7 @@ def fuse(
 
     Parts that are constant or without scores are left out. The average also leaves out parts that don't beat chance on
     the fit items. With fewer than 50 labels or `LEAST_SOURCES` sources, it leaves out only those that disagree beyond
-    chance. UsageError with fewer than two usable parts, AspectError if too few items are unseen.
+    chance. Raises UsageError if fewer than two parts are usable, and AspectError if too few items are unseen.
     """
     names = [part.name for part in parts]
     split = split or unseen_split(golden, aspect, parts, fit_share=settings.fit_share, seed=settings.seed)

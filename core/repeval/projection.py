@@ -178,10 +178,10 @@ class PaperSVM:
 class Ridge:
     """Ridge regression of all training labels on standardised states. It uses no pairs.
 
-    Each cell gets the penalty from `penalties` with the lowest cross-validated squared error. The unit is dim, so that
-    a penalty means the same for models of any width (scikit-learn's alpha is penalty × dim). The score is the predicted
-    label minus the mean training label. `out_of_fold_` (n_cells, n) has the scores of training items by fits without
-    their fold (states are standardised over all training items).
+    Each cell gets the penalty from `penalties` with the lowest cross-validated squared error. Penalties are multiplied
+    by dim, so that a penalty means the same for models of any width (scikit-learn's alpha is penalty × dim). The score
+    is the predicted label minus the mean training label. `out_of_fold_` (n_cells, n) has the scores of the training
+    items, each from a fit without its fold. States are standardised over all training items.
     """
 
     def __init__(self, penalties: tuple[float, ...] = PENALTIES) -> None:

@@ -67,11 +67,12 @@ _FOLDER = Path(__file__).resolve().parent / "prompts"
 class Extraction:
     """Settings for reading states: which texts, layers and tokens.
 
-    `template` is "" (only the hypothesis), the name of a template, or its text. `criterion` fills ``{criterion}``.
-    `texts` "prompt" reads only the filled template. "compared" reads the hypothesis and each of `parts` separately, and
-    adds cells with their distance. `parts` None means source and context, if any item has them. `tokens` are "-1" (the
-    last real token), "-2", …, "first" and "mean". () takes the last four, and for encoders also first and mean. With
-    "compared", "source:mean" is |u−v| at the mean, and () adds such cells at first (for encoders), mean and -1.
+    `template` is "" (only the hypothesis), the name of a template, or its text. `criterion` fills ``{criterion}``. If
+    `texts` is "prompt", only the filled template is read. If it is "compared", the hypothesis and each of `parts` are
+    read separately, and cells with their distance are added. `parts` None means source and context, if any item has
+    them. `tokens` are "-1" (the last real token), "-2", …, "first" and "mean". Compared texts also have tokens such as
+    "source:mean": |u−v| of source and hypothesis, each at its mean. If `tokens` is (), they are the last four, and for
+    encoders also first and mean. For compared texts, () adds the distances at mean and -1, and for encoders at first.
     `layers` are 0 (embeddings) to the number of blocks; () takes all. `max_tokens` truncates longer texts.
     """
 
@@ -124,7 +125,7 @@ def parts_in(tokens: Sequence[str]) -> tuple[Part, ...]:
 
 
 def present_parts(*sets: Sequence[Item]) -> tuple[Part, ...]:
-    """Return the parts that occur in at least one item of each set."""
+    """Return the parts (source, context, …) that at least one item of each of `sets` has."""
     return tuple(part for part in PARTS if all(n_lacking(items, part) < len(items) for items in sets))
 
 

@@ -37,8 +37,8 @@ def write_requests(
 ) -> tuple[int, list[Path]]:
     """Write the requests without a cached reply to files within the size limit: `path`, then `NAME-2`, …
 
-    Returns the number of requests and the files. UsageError for a judge without an endpoint, or if a file can't be
-    written.
+    Returns the number of requests, and the paths of the files. Raises UsageError if the judge has no endpoint or a file
+    can't be written.
     """
     model, cache = _endpoint_of(judge, replies)
     lines = _lines(_requests(judge, items), model.provider.endpoint, cache)
@@ -60,8 +60,8 @@ def answer_from_files(
 ) -> dict[str, Any]:
     """Replace the endpoint of `judge` with the results in `files`, so that nothing is sent.
 
-    Returns the number of requests "answered", of those "failed" by reason, and of "foreign" lines, which match no
-    request for `items`. JobError if every line is foreign; UsageError if a file can't be read.
+    Returns three counts: "answered" requests, "failed" requests by reason, and "foreign" lines, which match no request
+    for `items`. Raises JobError if every line is foreign, and UsageError if a file can't be read.
     """
     model, cache = _endpoint_of(judge, replies)
     inner = model.provider.inner if isinstance(model.provider, CachedProvider) else model.provider
@@ -150,7 +150,7 @@ def _requests(judge: LoadedJudge, items: ItemFile) -> Iterator[Sequence[Request]
 
 
 def _endpoint_of(judge: LoadedJudge, replies: ReplyStore | None) -> tuple[LLMJudge, ReplyStore]:
-    """Return the judge's model and the reply cache.  UsageError for a judge without an endpoint."""
+    """Return the judge's model and the reply cache. Raises UsageError if the judge has no endpoint."""
     if not isinstance(judge, CalibratedJudge) or not judge.spec.startswith("openai:") or replies is None:
         raise UsageError(
             f"A batch requires an endpoint, but {judge.spec} doesn't use one. Use --judge openai:MODEL[@BASE_URL]."

@@ -76,7 +76,7 @@ def validate_items(
     given: abc.Mapping[str, str] = MappingProxyType({}),
     kept: abc.Mapping[str, str] = MappingProxyType({}),
 ) -> ItemFile:
-    """Check every row of `path`.  GoldenError with row and column for the first error.
+    """Check every row of `path`. Raises GoldenError with row and column of the first error.
 
     `given` and `kept` map role → column, as in `load_golden`.
     """

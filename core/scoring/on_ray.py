@@ -130,7 +130,7 @@ def _actors(ray: Any, judge: RowJudge) -> tuple[dict[str, Any], int]:
 
 
 def _columns_of(head: Sequence[dict[str, Any]], request: ScoreRequest, judge: RowJudge, source: str) -> Columns:
-    """Find the roles of the columns from the first rows.  GoldenError if they can't be used."""
+    """Find the roles of the columns from the first rows. Raises GoldenError if they can't be used."""
     kept = stored_columns(judge)
     paths = [path for path in (*request.mapping.values(), *kept.values()) if "." in path or "[" in path]
     rows = [_row_of(cells, paths) for cells in head]
@@ -169,7 +169,8 @@ def short_hash(text: str) -> int:
 def _begin(folder: Folder, identity: Mapping[str, Any]) -> tuple[np.ndarray, Counter[str]]:
     """Prepare the output folder and read finished parts; drop unread items, so that they are scored again.
 
-    Returns hashes of the ids of items with a verdict, and their `tally`. JobError for parts of another scoring.
+    Returns hashes of the ids of items with a verdict, and their `tally`. Raises JobError if parts belong to another
+    scoring.
     """
     names = [entry.base_name for entry in folder.listed()]
     hashes, counts, identity = list[int](), Counter[str](), json.loads(json.dumps(identity))
@@ -195,7 +196,7 @@ def _begin(folder: Folder, identity: Mapping[str, Any]) -> tuple[np.ndarray, Cou
 
 
 class Scorer:
-    """Ray actor that scores those rows of a batch without a verdict, and writes them as one part.
+    """Ray actor that scores the rows of a batch that have no verdict yet, and writes their verdicts as one part.
 
     `judge_file` is the content of the judge file; `done` are hashes of ids with a verdict. A call returns a table with
     one row:
@@ -303,7 +304,10 @@ class Folder:
             return bytes(file.read())
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file in this folder, completely or not at all.  JobError for a full disk or missing rights."""
+        """Write a file in this folder, completely or not at all.
+
+        Raises JobError if the disk is full or rights are missing.
+        """
         file_system, path = self.place
         final = now = f"{path}/{name}"
         with self.said("written"):
@@ -336,7 +340,8 @@ class Folder:
 def input_files(address: str) -> dict[str, int]:
     """List the item files at `address` (a file or a folder) for Ray Data: address → size in bytes, sorted.
 
-    GoldenError without such a file, or for files of both kinds; JobError if the address can't be read.
+    Raises GoldenError if there is no such file, or if there are files of both kinds; JobError if the address can't be
+    read.
     """
     folder = Folder(address)
     scheme = f"{address.partition('://')[0]}://" if "://" in address and folder.place[0].type_name != "local" else ""

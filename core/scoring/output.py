@@ -69,10 +69,10 @@ class ScoreSettings:
 
 @dataclass(frozen=True)
 class ScoreRequest(ScoreSettings):
-    """Score the items in `items` with `judge_file` into `out` (JSON lines, or CSV for a name in .csv).
+    """Request to score the items in `items` with `judge_file` into `out` (JSON lines, or CSV if it ends in .csv).
 
     Attributes:
-        judge: Another judge than the calibrated one, "" for the calibrated one.
+        judge: SPEC of a judge to use instead of the calibrated one; "" uses the calibrated one.
         accept_edited: Accept a judge file that was edited after its export.
         mapping: Role → column of `items`; other roles use the columns in the judge file if they fit.
     """
@@ -87,11 +87,11 @@ class ScoreRequest(ScoreSettings):
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """The result of scoring `n_items`; `counts` is the `tally` of all items done, `n_before` of them earlier.
+    """The result of scoring `n_items`; `counts` is the `tally` of all items done.
 
-    `batch` counts the lines of batch results. `usage` is the cost of this call's replies. `remarks` are about the
-    endpoint, and `sure` is the result of `Output.sure`. For a fused judge, `used` are the computed parts, and `missing`
-    has the reason for each of the others.
+    Of these, `n_before` were done in earlier calls. `batch` counts the lines of batch results. `usage` is the cost of
+    this call's replies. `remarks` are about the endpoint, and `sure` is the result of `Output.sure`. For a fused judge,
+    `used` are the computed parts, and `missing` has the reason for each of the others.
     """
 
     n_items: int
@@ -166,7 +166,7 @@ class ScoredFile:
 def abstention_of(judge: LoadedJudge, request: ScoreRequest) -> Abstention | None:
     """Return the rule that marks verdicts as unsure; None without `abstain_over`.
 
-    UsageError or JudgeError if the judge doesn't support intervals or the rule.
+    Raises UsageError or JudgeError if the judge doesn't support intervals or the rule.
     """
     if request.coverage is None:
         return None
@@ -219,7 +219,7 @@ def other_scoring(place: str, n: int, kept: Mapping[str, Any], now: Mapping[str,
 class Output:
     """The output of one scoring, resumed from an earlier call; call `finish` when it is complete.
 
-    `counts` is the `tally` so far. JobError if another process is writing, or if the existing part is damaged or
+    `counts` is the `tally` so far. Raises JobError if another process is writing, or if the existing part is damaged or
     belongs to another scoring.
     """
 
@@ -250,7 +250,7 @@ class Output:
             raise
 
     def _resume(self, identity: Mapping[str, Any]) -> None:
-        """Count the existing lines and cut off an incomplete one.  JobError if they belong to another scoring."""
+        """Count the existing lines and cut off an incomplete one. Raises JobError if they belong to another scoring."""
         size = 0
         try:
             kept = json.loads(self.note.read_bytes())
@@ -268,7 +268,7 @@ class Output:
             self._file.truncate()
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Append lines, flush them to the disk, and count them as done.  ConcordError if the disk is full."""
+        """Append lines, flush them to the disk, and count them as done. Raises ConcordError if the disk is full."""
         with self._on_disk():
             self._file.write(json_lines(rows).encode())
             self._file.flush()
@@ -300,7 +300,10 @@ class Output:
         return {"intervals": made, "abstention": told}
 
     def finish(self, request: ScoreRequest, judge: LoadedJudge) -> None:
-        """Turn the part into the final file, as CSV for a name in .csv.  ConcordError if the disk is full."""
+        """Turn the partial file into the final file, as CSV if its name ends in .csv.
+
+        Raises ConcordError if the disk is full.
+        """
         with self._on_disk():
             if self.out.suffix.lower() == ".csv":
                 names = [*COLUMNS, CALIBRATION_ITEM, *_ORIGIN, *(BY_ORDER if judge.task.kind == "pair" else ())]
@@ -316,7 +319,7 @@ class Output:
         self.close()
 
     def close(self) -> None:
-        """Close the part.  Safe to call twice."""
+        """Close the partial file. May be called more than once."""
         with suppress(OSError):  # lines that can't be flushed don't count as done
             self._file.close()
 

@@ -51,10 +51,14 @@ DOLLAR_BATCH = 16
 def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, progress: Progress = SILENT) -> ScoredFile:
     """Score a file, or resume an earlier call with the same `out`.
 
-    Checks the whole file before the first call: GoldenError with row and column for unusable data. `progress` receives
-    the rows read, then the items scored. JobError if the existing output belongs to another input, judge file or
-    options; JudgeError and ProviderError from the judge; ConcordError for a full disk. Scored items are saved in all
-    cases. A fused judge scores the file as a whole.
+    Checks the whole file before the first call. `progress` receives the rows read, then the items scored. A fused judge
+    scores the file as a whole. Items already scored are saved, whatever error follows.
+
+    Raises:
+        GoldenError: A row is unusable; the message names row and column.
+        JobError: The existing output belongs to another input, judge file or options.
+        ConcordError: The disk is full.
+        JudgeError, ProviderError: From the judge.
     """
     started = time.perf_counter()
     with closing(open_judge(request, replies)) as judge:
@@ -190,8 +194,8 @@ def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
 def write_batch(request: ScoreRequest, *, replies: ReplyStore | None = None) -> tuple[int, list[Path]]:
     """Write the requests of a scoring to batch files, the first at `request.batch_write`; send nothing.
 
-    Returns the number of requests and the files. UsageError for a judge without an endpoint; GoldenError as in
-    `score_file`.
+    Returns the number of requests, and the paths of the files. Raises UsageError if the judge has no endpoint, and
+    GoldenError as in `score_file`.
     """
     with closing(open_judge(request, replies)) as judge:
         assert isinstance(judge, RowJudge) and request.batch_write is not None
@@ -202,9 +206,9 @@ def write_batch(request: ScoreRequest, *, replies: ReplyStore | None = None) -> 
 
 
 def open_judge(request: ScoreRequest, replies: ReplyStore | None = None, *, alone: bool = False) -> LoadedJudge:
-    """Open the judge of a request; `alone` as in `load_judge`.
+    """Open the judge of a request; `alone` means the same as in `load_judge`.
 
-    UsageError or JudgeError for options that this judge doesn't support.
+    Raises UsageError or JudgeError for options that this judge doesn't support.
     """
     judge = load_judge(
         request.judge_file,
@@ -253,7 +257,7 @@ def batch_size(judge: RowJudge) -> int:
 
 
 def affordable_items(budget: int | None, judge: RowJudge) -> int | None:
-    """Return the number of items that a budget of calls pays for, None for no limit; UsageError if it is 0."""
+    """Return the number of items that a budget of calls pays for, None for no limit; raises UsageError if it is 0."""
     each = judge.calls_an_item
     if budget is not None and budget < each:
         raise UsageError(f"--budget {budget} doesn't cover one item, which takes {each} calls. Increase the budget.")

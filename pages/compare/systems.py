@@ -1,4 +1,4 @@
-"""Draw each system's mean, corrected with labels, and for pairs which system raters prefer."""
+"""Draw each system's mean, corrected with labels, or which system raters prefer in pairs."""
 
 from __future__ import annotations
 

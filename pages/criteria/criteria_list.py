@@ -20,10 +20,10 @@ from pages.ui.page import Opened
 
 
 def choose(page: Opened) -> list[CriteriaEntry]:
-    """Return all criteria of the aspect, the open ones first; [] if there are none.
+    """Return all criteria of the aspect, with those to open first; [] if there are none.
 
-    Open are the criteria in the URL, else the best of the run in the URL, else the current judge's, else the best of
-    all. Puts their id into the URL.
+    Opens the criteria in the URL, else the best of the run in the URL, else the current judge's, else the best of all,
+    and puts their id into the URL.
     """
     everything = tables.best_first(page.store.criteria.all(page.project.project_id))
     if not everything:

@@ -79,7 +79,7 @@ def proposed(upload: str, _table: Table, labels: Sequence[str] = ()) -> Mapping:
 def confirm_raters(table: Table, upload: str) -> tuple[Table, list[str], int]:
     """Ask about columns of several raters, and about number columns with unknown names.
 
-    Returns the table as answered, the columns that are separate aspects, and the number of open questions.
+    Returns the table with the answers applied, the columns that are separate aspects, and the number of open questions.
     """
     n_open, alone = 0, list[str]()
     raters, apart, no_labels = "Raters for one aspect: use their mean", "One aspect each", "No labels"

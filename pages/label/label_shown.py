@@ -233,7 +233,7 @@ def read_number(typed: str, aspect: LabelAspect) -> tuple[float | None, str]:
 
 
 def comment_on(assignment: Assignment, item_id: str) -> None:
-    """Save the comment without a label when the rater stops typing."""
+    """Save the rater's comment when typing pauses, even if the item has no label yet."""
     shown = _meant(assignment, item_id)
     if shown is not None:
         st.session_state[state.LABEL_SHOWN] = _save(assignment, shown, {})

@@ -157,7 +157,7 @@ def _kept_scores(run_id: str, criteria_id: str, _page: Opened) -> ScoredItems:
 
 @st.cache_resource(max_entries=320, show_spinner=False)
 def changes(run_id: str, criteria_id: str, parent_id: str, _page: Opened) -> dict[str, str]:
-    """Return item id → change since the parent.  NotFoundError if the run didn't score both."""
+    """Return item id → change since the parent. Raises NotFoundError if the run didn't score both."""
     changed = projects.item_changes(_page.store, run_id, criteria_id, parent_id)
     return {item_id: NOW_MISALIGNED if now else NOW_ALIGNED for item_id, now in changed.items()}
 

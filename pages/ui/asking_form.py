@@ -37,7 +37,7 @@ EFFORTS = ("", "none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def choose_asking(spec: str) -> Asking:
-    """Draw the prompting settings of the model `spec` in an expander.  UsageError for conflicting settings."""
+    """Draw the prompting settings of the model `spec` in an expander. Raises UsageError for conflicting settings."""
     local = spec.startswith("hf:")
     with st.expander("Prompting: reply form, samples, temperature, thinking", icon=":material/tune:"):
         first, second, third = st.columns(3, gap="medium")

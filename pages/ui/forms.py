@@ -166,7 +166,7 @@ def _choose_search(golden: GoldenSummary, aspect: str, n_labelled: int) -> None:
 
 
 def _choose_settings(spec: str) -> CalibrationSettings:
-    """Draw the settings with defaults for the judge `spec`.  UsageError for conflicting settings."""
+    """Draw the settings with defaults for the judge `spec`. Raises UsageError for conflicting settings."""
     with st.container(horizontal=True, vertical_alignment="center"):
         fields = {widget(name): value for name, value in {**AS_IN_PAPER, MODEL_FORM: "score_only"}.items()}
         label = "As in the paper"

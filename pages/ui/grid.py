@@ -35,9 +35,9 @@ _GRID = st.components.v2.component(
 class Column:
     """Format of a column.
 
-    `heading` replaces the name of the column. `digits` is the number of decimals (None: as they are), and `signed` adds
-    + to positive numbers. `unit` follows the number, `help` explains the column, and `width` is the maximum width in
-    px.
+    `heading` replaces the name of the column. `digits` is the number of decimals, None to leave numbers unchanged.
+    `signed` adds + to positive numbers. `unit` follows the number, `help` explains the column, and `width` is the
+    maximum width in px.
     """
 
     heading: str = ""
