@@ -40,8 +40,8 @@ def show(page: Opened) -> None:
     report = overview_view.report_of(page, now)
     said = overview_view.finding_of(now, report)
     finding(said.headline, step=lambda: overview_view.draw_next(page, now, shown))
-    if said.detail:
-        st.caption(plain(said.detail))
+    if words := " ".join(filter(None, (said.detail, said.next_step))):
+        st.caption(plain(words))
     overview_view.draw_stages(now)
     if now.line.versions:
         st.segmented_control("Part", PARTS, default=NOW, required=True, key=key, label_visibility="collapsed")

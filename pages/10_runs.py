@@ -18,12 +18,12 @@ ROWS = 25
 
 def draw(page: Opened, runs: list[Run]) -> None:
     if not runs:
-        draw_worker(page)
         st.info("This project has no runs yet.", icon=":material/list_alt:")
         link_to("calibrate", "Start a calibration", icon=":material/tune:")
         return
     finding(runs_table.finding(runs))
-    draw_worker(page)
+    if not all(run.finished for run in runs):
+        draw_worker(page)
     # the page in the URL, else the page with the run in the URL
     place = next((k // ROWS + 1 for k, run in enumerate(runs) if run.run_id == state.url_id("run")), 1)
     number = pages_of(max(1, -(-len(runs) // ROWS)), default=place)

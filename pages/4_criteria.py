@@ -42,7 +42,9 @@ def choose_section() -> str | None:
 
 
 def show(page: Opened) -> None:
-    section = review.SECTION if review.is_open() else choose_section()
+    section = review.SECTION if review.is_open() else None
+    if section is None and page.store.goldens.all(page.project.project_id):
+        section = choose_section()
     if section == review.SECTION:
         review.draw(page)
         return

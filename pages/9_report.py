@@ -13,7 +13,9 @@ SECTIONS = {"report": "Report", "evidence": "Evidence", "export": "Export", "dri
 
 
 def show(page: Opened) -> None:
-    section = chosen.choose_part("Section", "section", SECTIONS, "report", label_visibility="collapsed")
+    section = "report"
+    if page.store.goldens.all(page.project.project_id):
+        section = chosen.choose_part("Section", "section", SECTIONS, section, label_visibility="collapsed")
     above = st.container()
     with above:
         golden = chosen.choose_golden(page)

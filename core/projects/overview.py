@@ -19,8 +19,8 @@ from core.store.log import Action, Entry
 from core.store.store import Store, requires
 from core.wording import counted
 
-StageName = Literal["golden set", "labels", "calibration", "review", "approved", "current"]
-ToDo = Literal["label", "sign off", "decide", "vote", "triage", "grow"]
+StageName = Literal["golden set", "labels", "calibration", "review", "version"]
+ToDo = Literal["label", "sign off", "decide", "vote", "triage", "grow", "use"]
 NEEDS: dict[ToDo, Role] = {"label": "annotator", "vote": "annotator"}
 """Task → required role. All other tasks require a reviewer."""
 
@@ -78,8 +78,7 @@ def overview(store: Store, project_id: str, golden_id: str, aspect: str) -> Over
             approved is not None and not review.points,
             f"{counted(len(review.points), 'point')} open" if review.points else "nothing open",
         ),
-        "approved": (approved is not None, approved.name if approved else ""),
-        "current": (line.current is not None, line.current.name if line.current else ""),
+        "version": (approved is not None, f"{approved.number}, {approved.state}" if approved else ""),
     }
     return Overview(golden, stages, waiting, line, next((run for run in runs if not run.finished), None))
 
@@ -110,6 +109,8 @@ def _waiting(
             yield Waiting("grow", 1, words, str(line.default.number))
     elif line.default is not None and not list_triage(*where):
         yield Waiting("triage", 1, "the misaligned items haven't been reviewed yet")
+    if line.current and (newest := line.versions[-1]).state == "approved":
+        yield Waiting("use", 1, f"{newest.name} is approved but not current", str(newest.number))
 
 
 # ── the log ────────────────────────────────────────────────────────────────────────────────────────────────────

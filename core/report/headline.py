@@ -143,7 +143,8 @@ def readiness(report: Report) -> Finding:
         reasons.append("it isn't significantly better than a plain regression")
     if reasons:
         detail = gain_finding(report.gain).detail if gain == "untested" and shown != "below" else ""
-        return Finding(f"Caution: {name} may not be good enough, because {reasons[0]}.", detail)
+        step = "Improve the criteria where the judge and raters disagree, or label more items."
+        return Finding(f"Caution: {name} may not be good enough, because {reasons[0]}.", detail, next_step=step)
     if report.version is None or not report.version.in_force:
         return Finding(f"Caution: no one in this project has approved {name} yet.")
     return Finding(f"Ready: {name} is approved and significantly better than the baseline.")

@@ -13,7 +13,7 @@ from core.report.figures import describe, measure_name
 from core.wording import counted
 from pages.label import label_item
 from pages.overview import judge_view
-from pages.ui import grid
+from pages.ui import grid, tables
 from pages.ui.grid import Column
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
@@ -72,7 +72,7 @@ def origin_words(entry: CriteriaEntry) -> str:
 
 def draw_origin(page: Opened, entry: CriteriaEntry) -> None:
     """Draw when the criteria were saved, all their measurements, and the items used to write them."""
-    st.text(f"{origin_words(entry)} Saved {entry.created_at.astimezone():%d %b %Y %H:%M}.")
+    st.text(f"{origin_words(entry)} Saved {tables.when(entry.created_at)}.")
     if entry.alignments:
         known = entry.alignments[0].alignment
         st.markdown(f"**Agreement with raters**: {measure_name(known.statistic, known.level)}")

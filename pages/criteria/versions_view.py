@@ -65,7 +65,7 @@ def _draw_pair(
             with st.container(horizontal=True, vertical_alignment="center", gap="small"):
                 judge_view.draw_follower(page, entry.aspect, entry.criteria_id)
                 link_to("criteria", "Open", icon=":material/rule:", key=label, criteria=entry.criteria_id)
-            st.caption(plain(f"{entry.created_at.astimezone():%d %b %Y %H:%M}{made}{note}"))
+            st.caption(plain(f"{tables.when(entry.created_at)}{made}{note}"))
             figure = tables.describe_n(newest.alignment if newest else None)
             st.text(f"Calibration set: {figure}" if newest else "Not scored yet.")
     old, new = chosen

@@ -85,7 +85,7 @@ def draw_list(selection: Selection) -> None:
         selection_mode="multi-row",
         hide_index=True,
         column_config={
-            "text": st.column_config.TextColumn(width="large"),
+            "text": st.column_config.TextColumn(width=300),
             "gap (SD)": st.column_config.NumberColumn(format="%.2f", width="small", help=gap_help),
             "item": None,
             "raters": number,

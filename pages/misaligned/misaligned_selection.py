@@ -21,7 +21,7 @@ from pages.ui.page import Opened, finding, link_to
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
-NOW_ALIGNED, NOW_MISALIGNED = "now aligned", "now misaligned"
+NOW_ALIGNED, NOW_MISALIGNED = "fixed", "broken"
 SCORING = ("calibration", "rescore", "round", "version")
 CRITERIA_WORDS = 90
 

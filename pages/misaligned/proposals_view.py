@@ -26,6 +26,7 @@ STATE_COLOURS: dict[ProposalState, BadgeColour] = {"open": "gray", "accepted": "
 COLUMNS = {
     "proposal": Column(width=220),
     "inner fold": Column(
+        "change",
         digits=2,
         signed=True,
         help="Agreement of the proposal minus that of its parent, on items that weren't used to write any proposal",
@@ -37,11 +38,6 @@ COLUMNS = {
         digits=3,
         help="On the inner fold, corrected for the number of proposals. A dash means that Concord didn't test the "
         "difference.",
-    ),
-    "calibration": Column(
-        digits=2,
-        signed=True,
-        help="Agreement of the proposal minus that of its parent, on all calibration items (optimistic)",
     ),
     NOW_ALIGNED: Column(help="Calibration items that were misaligned with the parent criteria"),
     NOW_MISALIGNED: Column(help="Calibration items that were aligned with the parent criteria"),
@@ -70,7 +66,6 @@ def draw(selection: Selection, run: RunDetail) -> None:
             "interval": [_interval(proposal.inner) for proposal in proposals],
             "n": [proposal.inner.n for proposal in proposals],
             "p": pd.Series([proposal.inner.p for proposal in proposals], dtype="float64"),
-            "calibration": pd.Series([proposal.calibration.value for proposal in proposals], dtype="float64"),
             NOW_ALIGNED: [words.count(NOW_ALIGNED) for words in changed],
             NOW_MISALIGNED: [words.count(NOW_MISALIGNED) for words in changed],
             "decision": [
@@ -163,7 +158,7 @@ def _draw_decision(selection: Selection, proposal: ListedProposal) -> None:
                 st.text(f"by {made.actor or 'somebody'}, {tables.when(made.at)}: {made.reason}")
         if made is None:
             about = {"golden": selection.run.golden_id, "aspect": selection.run.aspect}
-            link_to("criteria", "Decide in Review", icon=":material/groups:", section="review", **about)
+            link_to("criteria", "Open the review", icon=":material/groups:", section="review", **about)
         elif made.verdict == "accepted":
             entry = page.store.criteria.get(page.project.project_id, proposal.criteria.criteria_id)
             link_to("criteria", "Open in Criteria", icon=":material/rule:", criteria=entry.criteria_id)

@@ -63,11 +63,6 @@ def _draw_done(selection: Selection, run: Run) -> None:
     if not isinstance(result, RoundResult):
         run_panel.draw_status(selection.page, view)
         return
-    took = None if view.finished_at is None else tables.seconds_taken(view, view.finished_at)
-    spent = f"{counted(view.calls, 'call')}, cost {money(view.usage.cost)}, took {duration(took)}"
-    st.caption(plain(f"Finished {tables.when(view.finished_at)}: {spent}. Judge: {judge_words(view.judge_spec)}."))
-    if result.problems:
-        st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))
     if result.proposals:
         proposals_view.draw(selection, view)
     else:
@@ -75,6 +70,11 @@ def _draw_done(selection: Selection, run: Run) -> None:
             "The round produced no proposals. Pick other items, or increase the number of trials.",
             icon=":material/lightbulb:",
         )
+    took = None if view.finished_at is None else tables.seconds_taken(view, view.finished_at)
+    spent = f"{counted(view.calls, 'call')}, cost {money(view.usage.cost)}, took {duration(took)}"
+    st.caption(plain(f"Finished {tables.when(view.finished_at)}: {spent}. Judge: {judge_words(view.judge_spec)}."))
+    if result.problems:
+        st.caption("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))
 
 
 # ── start a round ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import streamlit as st
 
@@ -148,13 +148,14 @@ def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion, *, at_wo
             f"{version.name} is now the current judge. Compare, Report and the judge file use this version.",
         )
 
-    def draw_reasoned(to: VersionState, label: str) -> None:
-        key = state.widget(f"version_{version.number}_{to}")
+    def draw_reasoned(presses: Mapping[str, VersionState]) -> None:
+        key = state.widget(f"version_{version.number}_why")
         with st.form(f"{key}_form", border=False):
             reason = st.text_input("Why", max_chars=300, key=key)
-            if people.submit(page, "reviewer", label):
-                decide(to, reason)
-                st.rerun()
+            for label, to in presses.items():
+                if people.submit(page, "reviewer", label):
+                    decide(to, reason)
+                    st.rerun()
 
     steps: list[tuple[str, str, Callable[[], None]]] = []
     if version.state == "proposed":
@@ -178,17 +179,13 @@ def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion, *, at_wo
         if version.in_force or version.state == "proposed":
             words = "Retire …" if version.state == "proposed" else "Withdraw or retire …"
             with st.popover(words, key=state.closing(f"version_{version.number}_undo")):
-                if version.in_force:
-                    draw_reasoned("proposed", "Withdraw the approval")
-                draw_reasoned("retired", "Retire it")
+                withdraw: dict[str, VersionState] = {"Withdraw the approval": "proposed"} if version.in_force else {}
+                draw_reasoned(withdraw | {"Retire it": "retired"})
         if version.state == "retired":
-            draw_reasoned("proposed", "Propose again")
+            draw_reasoned({"Propose again": "proposed"})
         if version.in_force and (measured := version.newest) is not None:
             at = {"aspect": line.aspect, "golden": measured.golden_id, "run": measured.run_id}
-            link_to("report", "Judge file", icon=":material/download:", section="export", **at)
-            if version.state == "current":
-                at = {"aspect": line.aspect, "golden": measured.golden_id, "section": "errors", "what": "probes"}
-                link_to("compare", "Try another model", icon=":material/swap_horiz:", **at)
+            link_to("report", "Export", icon=":material/download:", section="export", **at)
 
 
 def measure(page: Opened, line: JudgeLine, version: JudgeVersion, golden_id: str = "") -> None:

@@ -26,14 +26,14 @@ PLACES: dict[StageName, Screen] = {
     "labels": "label",
     "calibration": "calibrate",
     "review": "criteria",
-    "approved": "compare",
-    "current": "report",
+    "version": "report",
 }
 TASKS: dict[ToDo, tuple[Screen, str, str]] = {
     "label": ("label", "Continue labelling", "labelling"),
     "sign off": ("overview", "Review and approve", "version"),
-    "decide": ("misaligned", "Review the proposals", "round"),
-    "vote": ("criteria", "Join the review", "section"),
+    "decide": ("criteria", "Open the review", ""),
+    "vote": ("criteria", "Open the review", ""),
+    "use": ("compare", "Compare it", ""),
     "triage": ("misaligned", "Review the items", ""),
     "grow": ("overview", "", ""),
 }
@@ -79,14 +79,14 @@ def draw_agreement(report: Report) -> None:
     """Draw the agreement of judge and raters as one figure each, and a chart with the baseline."""
     held, raters = report.held_out, report.raters.ceiling
     judge, others = st.columns(2)
-    judge.metric("Agreement between judge and raters", number(held.value))
+    judge.metric("Agreement with raters", number(held.value))
     others.metric("Agreement between raters", number(raters.value))
     # the reason is too long for a row, so it is drawn below
     rows = {"raters": replace(raters, reason=""), report.judge_name: held}
     rows["baseline"] = report.calibration.no_criteria.held_out
     drawn = standing_figure(rows, measure=measure(held), width=HALF)
     charts.place(drawn, key="standing", alt="Agreement of the judge, compared with the raters and the baseline")
-    st.caption(plain(f"Held-out set: {basis_words(held)}. Lines are 95 % intervals. {steady(report)}"))
+    st.caption(plain(f"Held-out: {basis_words(held)}, 95 % intervals. {steady(report)}"))
     if raters.value is None:
         st.caption(plain(raters.reason))
 
@@ -175,7 +175,7 @@ def _draw_way(page: Opened, now: Overview, waiting: Waiting, *, place: str) -> N
         )
         return
     screen, words, name = TASKS[waiting.task]
-    ids = at | ({name: waiting.subject} if name and waiting.subject else {})
+    ids = at | ({name: waiting.subject} if name else {}) | ({"section": "review"} if screen == "criteria" else {})
     link_to(screen, words, icon=":material/arrow_forward:", key=place, **ids)
 
 

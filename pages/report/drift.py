@@ -55,7 +55,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
         st.caption("Earlier rechecks, and those of other versions")
         rows = [
             {
-                "when": each.created_at,
+                "when": tables.when(each.created_at),
                 "judge": f"version {each.version}" if each.version else "a calibration",
                 "newer labels": each.outcome.golden_name,
                 "n": each.outcome.now.n,

@@ -13,7 +13,7 @@ from core.wording import counted
 from pages.criteria import criteria_judge
 from pages.label import label_item
 from pages.review import point as shown_point
-from pages.ui import chosen, people, state
+from pages.ui import chosen, people, state, tables
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
 
@@ -224,7 +224,7 @@ def _draw_decision(page: Opened, decision: PointDecided) -> None:
         st.markdown(
             f"**{title}** :{COLOURS[decision.verdict]}-badge[{decision.verdict}]  \n"
             f"{plain(decision.reason)}{tally} · {plain(decision.actor or 'somebody')}, "
-            f"{decision.at.astimezone():%d %b %Y %H\\:%M}"
+            f"{plain(tables.when(decision.at))}"
         )
         if decision.verdict == "accepted" and decision.criteria_id:
             try:

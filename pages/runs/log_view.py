@@ -10,7 +10,7 @@ from pages.ui import grid, people, state, tables
 from pages.ui.grid import Column
 from pages.ui.page import Opened, finding
 
-ROWS = 50
+ROWS = 100
 NOBODY = "no one named"
 SAID = ("reason", "text", "note")
 
@@ -25,10 +25,8 @@ def draw(page: Opened) -> None:
             icon=":material/history:",
         )
         return
-    words = f"{counted(n, 'action')}, newest first"
-    if entries and number == 1:
-        words = f"{counted(n, 'action')}; the last by {entries[0].actor or NOBODY}, {tables.when(entries[0].at)}"
-    finding(words)
+    last = f"last: {tables.when(entries[0].at)}" if entries and number == 1 else "newest first"
+    finding(f"{counted(n, 'action')}, {last}")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.download_button(
             "Download the log",
@@ -46,7 +44,7 @@ def draw(page: Opened) -> None:
     said = [" · ".join(str(entry.body[name]) for name in SAID if entry.body.get(name)) for entry in entries]
     grid.draw(
         {
-            "when": [entry.at for entry in entries],
+            "when": [tables.when(entry.at) for entry in entries],
             "who": [entry.actor or NOBODY for entry in entries],
             "what": [tables.one_line(did) for did, _ in lines],
             "about": [about for _, about in lines],

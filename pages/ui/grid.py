@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +117,7 @@ def _picks() -> dict[str, str]:
 
 
 def _plain(cell: Any) -> Any:
-    """Convert a cell to JSON: missing as None, a time in the reader's zone, flags in words."""
+    """Convert a cell to JSON: missing as None, flags in words."""
     if isinstance(cell, np.generic):
         cell = cell.item()
     if cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and math.isnan(cell)):
@@ -127,6 +126,4 @@ def _plain(cell: Any) -> Any:
         return "∞" if cell > 0 else "−∞"  # not a number in JSON
     if isinstance(cell, bool):
         return "yes" if cell else "no"
-    if isinstance(cell, datetime):
-        return pd.Timestamp(cell).tz_convert(st.context.timezone or "UTC").strftime("%Y-%m-%d %H:%M")
     return cell

@@ -67,7 +67,7 @@ def draw_notice() -> None:
     if notice := state.take_notice():
         text, good = notice
         if good:
-            st.toast(plain(text), icon=":material/check_circle:", duration="long")
+            st.toast(plain(text), icon=":material/check_circle:")
         else:
             st.warning(plain(text))
 

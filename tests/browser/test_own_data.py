@@ -151,7 +151,7 @@ def test_a_teams_file_becomes_an_approved_judge_in_few_presses(
     settle("version 1.")
     press(button("Approve and use it"))
     settle("Version 2 is now the current judge")
-    press(page.get_by_role("link", name="Judge file").first)
+    press(page.get_by_role("link", name="Export").first)
     with page.expect_download() as download:
         press(button(re.compile(r"judge\.yaml")))
     assert len(presses) <= MOST_PRESSES, presses

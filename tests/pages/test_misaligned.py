@@ -142,7 +142,7 @@ def test_what_was_fixed_and_broken_since_the_parent(real: Any, opened: Open, lis
     changes = projects.item_changes(real.store, real.run_id, child.criteria_id, child.parents[0])
     screen = opened(criteria=child.criteria_id, section="list")
     screen.pills(key="form_misaligned_sides").set_value([]).run()
-    screen.pills(key="form_misaligned_changed").set_value(["now misaligned"]).run()
+    screen.pills(key="form_misaligned_changed").set_value(["broken"]).run()
     assert set(table(screen)["item"]) == {item_id for item_id, misaligned in changes.items() if misaligned}
 
 

@@ -42,7 +42,7 @@ def test_what_a_calibration_proposed_is_signed_off_and_in_use(store: Store, line
     screen = open_screen("0_overview", aspect=ASPECT)
     assert screen.header[0].value.replace("\\", "").startswith(("Caution: version 1", "Not yet: version 1"))
     shown = metrics(screen)
-    assert re.fullmatch(r"0\.\d\d", shown["Agreement between judge and raters"])
+    assert re.fullmatch(r"0\.\d\d", shown["Agreement with raters"])
     assert shown["Agreement between raters"] == "—"
     assert "only one label per item" in texts(screen)
     assert "Version 1 is waiting for approval" in texts(screen)

@@ -17,7 +17,6 @@ from core.projects.misaligned_items import TriageRequest
 from core.projects.review import ListedProposal
 from core.records import Criteria, Interval
 from core.stats import TOO_FEW
-from core.wording import change_figures
 from pages.ui import tables
 from tests.pages.screen import frame_with, open_screen, press, texts
 
@@ -105,20 +104,19 @@ def test_a_round_asks_for_what_was_chosen(
 def test_proposals_stand_beside_their_parents(real: Any, opened: Open, round_id: str, picks: tuple[str, ...]) -> None:
     screen = opened(round=round_id)
     listed = proposals(real, round_id)
-    shown = frame_with(screen, "inner fold")
-    assert list(shown["inner fold"]) == [proposal.inner.value for proposal in listed]
+    shown = frame_with(screen, "change")
+    assert list(shown["change"]) == [proposal.inner.value for proposal in listed]
     assert list(shown["n"]) == [proposal.inner.n for proposal in listed]
     for place, one in enumerate(listed):
         ids = (one.criteria.criteria_id, one.parent.criteria_id)
         # of all calibration items, as under the table and on the Items view: one name, one count
         changed = list(projects.item_changes(real.store, round_id, *ids).values())
-        assert shown["now aligned"].iloc[place] == changed.count(False)
-        assert shown["now misaligned"].iloc[place] == changed.count(True)
+        assert shown["fixed"].iloc[place] == changed.count(False)
+        assert shown["broken"].iloc[place] == changed.count(True)
     page_text = texts(screen)
     first = listed[0]
-    assert f"Inner fold: {change_figures(first.inner.value, None)}" in page_text
-    aligned, misaligned = shown["now aligned"].iloc[0], shown["now misaligned"].iloc[0]
-    assert f"calibration items: {aligned} now aligned, {misaligned} now misaligned." in page_text
+    fixed, broken = shown["fixed"].iloc[0], shown["broken"].iloc[0]
+    assert f"calibration items: {fixed} fixed, {broken} broken." in page_text
     added = set(first.criteria.text.split()) - set(first.parent.text.split())
     assert all(word in page_text for word in added)
 
@@ -151,12 +149,12 @@ def test_a_proposal_is_called_higher_by_its_tests_alone(
 def test_a_decision_is_shown_and_made_in_the_review(real: Any, opened: Open, round_id: str) -> None:
     screen = opened(round=round_id)
     first = proposals(real, round_id)[0].criteria.criteria_id
-    assert "open" in list(frame_with(screen, "inner fold")["decision"])
+    assert "open" in list(frame_with(screen, "change")["decision"])
     where = (real.project_id, real.golden_id, ASPECT)
     point = next(each for each in projects.open_review(real.store, *where).points if each.subject_id == first)
     bo = real.store.acting(Actor("Bo"))
     projects.decide_point(bo, *where, point.key, verdict="rejected", reason="too narrow")
-    assert "rejected by Bo" in list(frame_with(opened(round=round_id), "inner fold")["decision"])
+    assert "rejected by Bo" in list(frame_with(opened(round=round_id), "change")["decision"])
 
 
 def test_its_items_can_be_read_from_here(opened: Open, round_id: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from core import projects
 from core.project_records import Actor
 from core.projects.calibration import CalibrationRequest
@@ -20,14 +22,14 @@ def test_the_way_from_a_golden_set_to_a_current_judge(world: World, golden: Gold
     project_id = projects.create_project(world.store, "q").project_id
     golden_id = projects.add_golden(world.store, project_id, replace(golden, name="bare", aspects={}))
     bare = projects.overview(ann, project_id, golden_id, "")
-    assert ([done for done, _ in bare.stages.values()], bare.waiting) == ([True] + [False] * 5, ())
+    assert ([done for done, _ in bare.stages.values()], bare.waiting) == ([True] + [False] * 4, ())
     golden_id = projects.add_golden(world.store, project_id, golden)
 
     def now(store: Store = ann) -> Overview:
         return projects.overview(store, project_id, golden_id, ASPECT)
 
     first = now()
-    assert [done for done, _ in first.stages.values()] == [True, True, False, False, False, False]
+    assert [done for done, _ in first.stages.values()] == [True, True, False, False, False]
     assert first.waiting == ()
 
     aspects = (LabelAspect(ASPECT, Scale(1, 5, 1)),)
@@ -42,7 +44,7 @@ def test_the_way_from_a_golden_set_to_a_current_judge(world: World, golden: Gold
     world.do(run_id)
     assert now().calibrating is None
     assert [each.task for each in now().waiting] == ["label", "sign off", "triage"]
-    assert [done for done, _ in now().stages.values()] == [True, True, True, False, False, False]
+    assert [done for done, _ in now().stages.values()] == [True, True, True, False, False]
 
     projects.decide_version(ann, project_id, ASPECT, 1, "current", decided=now().line.decided)
     last = now()
@@ -53,7 +55,9 @@ def test_the_way_from_a_golden_set_to_a_current_judge(world: World, golden: Gold
     assert now(world.store.acting(Actor("Cy", "annotator"))).waiting == ()  # nothing for those who only label
 
 
-def test_what_waits_when_labels_and_edits_come(world: World, golden: GoldenSet) -> None:
+def test_what_waits_when_labels_and_edits_come(
+    world: World, golden: GoldenSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ann = world.store.acting(Actor("Ann", "reviewer"))
     labels = golden.aspects[ASPECT]
     corrected = replace(labels, values=tuple(reversed(labels.values)))
@@ -67,3 +71,7 @@ def test_what_waits_when_labels_and_edits_come(world: World, golden: GoldenSet) 
     assert "grow" not in waiting(grown)  # while it is being measured nobody is asked to
     projects.cancel_run(ann, run_id)
     assert "grow" in waiting(grown)
+    line = projects.judge_line(ann, world.project_id, ASPECT)
+    versions = replace(line.versions[0], state="current"), replace(line.versions[0], number=2, state="approved")
+    monkeypatch.setitem(projects.overview.__globals__, "judge_line", lambda *_: replace(line, versions=versions))
+    assert "use" in waiting(grown)
