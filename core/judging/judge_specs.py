@@ -105,8 +105,8 @@ class RecordedJudge(Judge):
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
         """Raise JudgeError, because a recording cannot write criteria."""
         raise JudgeError(
-            f"A recorded judge ({self.path.name}) replays scores and can't write criteria. Calibrate offline or "
-            "openai:MODEL, and compare the result with the recorded judge."
+            f"A recorded judge ({self.path.name}) replays scores and can't write criteria. Calibrate another "
+            "judge (offline or openai:MODEL), and compare it with the recorded judge."
         )
 
     def _verdict(self, task: Task, item: Item) -> Verdict:

@@ -218,7 +218,7 @@ def _by_taste(report: str, target: str) -> tuple[float, str]:
     n_words = len(target.split())
     value, reasons = 3.0 + min(1.0, (n_words - 14) / 24), ["It is a little dry."]
     if n_words > 18:
-        reasons = ["It gives the full news."]
+        reasons = ["It covers the news in full."]
     if _OPINION.search(target.lower()) or _ADDRESS.search(target):
         value += 0.3
         reasons.append("It is lively and makes readers want to read on.")
