@@ -1,4 +1,4 @@
-"""Write files atomically, and keep those in `CONCORD_HOME` private to their owner."""
+"""Write files atomically, and make files in `CONCORD_HOME` readable by their owner only."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ def is_folder(path: Path | str) -> bool:
 
 
 def require_new(paths: Iterable[Path], *, force: bool, how: str = "add --force to replace it") -> None:
-    """Raise UsageError if a file to be written exists already, unless `force` allows replacing it."""
+    """Raise UsageError if a file to be written exists already, unless `force` allows replacing it.
+
+    `how` tells the user how to replace the file.
+    """
     for path in paths:
         if not force and os.path.lexists(path):
             raise UsageError(f"{path} already exists. Choose another path with --out, or {how}.")

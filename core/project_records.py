@@ -33,7 +33,7 @@ class Actor:
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether a user of the app has not entered a name yet: they can read but not change anything."""
+        """Whether this is a user of the app who has not entered a name yet, and so cannot change anything."""
         return self.at_screen and not self.name
 
     def may(self, role: Role) -> bool:
@@ -87,7 +87,7 @@ def is_demo(project_id: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ProjectSummary:
-    """A project with its counts; `imported_at` is None if it was created here."""
+    """A project with its counts; `imported_at` is None if the project was not imported."""
 
     project_id: str
     name: str

@@ -118,7 +118,10 @@ class Rating:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Closed range of ratings.  `step` is None for a continuous scale; `given` if a user confirmed it."""
+    """Closed range of ratings.
+
+    `step` is None for a continuous scale.  `given` is true if a user confirmed the scale.
+    """
 
     low: float
     high: float
@@ -142,7 +145,8 @@ class Scale:
 class AspectLabels:
     """The gold labels of one aspect, in the order of `GoldenSet.items`, None = unlabelled.
 
-    `ranks`: the labels were given as ranks.  `reasons` maps item ids to reasons that belong to no single rating.
+    `ranks` is true if the labels were given as ranks.  `reasons` maps item ids to reasons that belong to no single
+    rating.
     """
 
     aspect: str
@@ -160,8 +164,8 @@ class AspectLabels:
 class GoldenSet:
     """Items with human labels; `digest` is the content hash of everything but `name` and `columns`.
 
-    `columns` says how the file was read: role → column if the two names differ, and, under "values", the meaning of
-    values as JSON (`core.data.columns.Values`).
+    `columns` says how the file was read.  It maps a role to its column if the two names differ, and "values" to the
+    meanings of values as JSON (`core.data.columns.Values`).
     """
 
     name: str
@@ -249,7 +253,8 @@ def _codes(names: Sequence[str]) -> IntArray:
 class Split:
     """Positions in `GoldenSet.items` of the calibration and held-out sets, which share no source.
 
-    With `kind` "sources+systems" they share no system either; `dropped` counts the labelled items excluded for that.
+    With `kind` "sources+systems" the sets share no system either; `dropped` counts the labelled items left out to
+    achieve this.
     """
 
     calibration: tuple[int, ...]
@@ -312,8 +317,8 @@ class Provenance:
 class Criteria:
     """Scoring rules in natural language; empty text means the judge without criteria (the baseline).
 
-    `weights` are those of its clauses (at least 0, sum 1), for a judge that rates clause by clause; () means equal
-    weights.
+    `weights` are the weights of the clauses (at least 0, sum 1), for a judge that rates clause by clause; () means
+    equal weights.
     """
 
     text: str
@@ -360,7 +365,7 @@ class Scored:
 class Unscored:
     """An item without a readable score, never 0.  `detail` is a message, `raw` has the original replies.
 
-    `calibration_item` as in `Scored`.
+    `calibration_item` is as in `Scored`.
     """
 
     item_id: str
@@ -375,7 +380,7 @@ Verdict = Scored | Unscored
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Number and cost of requests: `requests` were sent, `cached` came from the store; cost None = unknown."""
+    """Number and cost of requests: `requests` were sent, `cached` came from the store; `cost` is None if unknown."""
 
     requests: int = 0
     cached: int = 0
@@ -414,9 +419,9 @@ class JudgeScores:
     """The scores of one judge on a golden set.
 
     `values` is (n_items,) float64 in the golden set's order, NaN = unscored, on the aspect's scale if `on_scale`.
-    `unscored` gives the reasons.  `seen` are the positions whose labels chose or fitted the judge; nothing is reported
-    on them, since its alignment there is optimistic.  `note` describes the judge, `run_id` is the run that made it, and
-    `calls_per_item` the number of calls for one score (None = unknown).  `turned` (n_items,) is as in `Scored`.
+    `unscored` gives the reasons.  `seen` are the positions whose labels chose or fitted the judge.  Alignment on these
+    items is optimistic, so nothing is reported on them.  `note` describes the judge, `run_id` is the run that made it,
+    and `calls_per_item` the number of calls for one score (None = unknown).  `turned` (n_items,) is as in `Scored`.
     `mapped` (n_items,) are the scores mapped to the raters' scale (`Scored.calibrated`), None without a map.
     """
 
@@ -472,7 +477,7 @@ class Measure:
 class Interval:
     """A confidence interval; `method` is for example "jackknife over 30 sources, t(29) on Fisher's z".
 
-    `n_sources` is the number of sources, None = unknown (read from a file).
+    `n_sources` is the number of sources, or None if the interval was read from a file that does not say.
     """
 
     low: float

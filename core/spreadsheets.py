@@ -37,7 +37,7 @@ def _is_escaped_or_formula(text: str) -> bool:
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """Write a CSV file with `header` and `rows`, every cell escaped."""
+    """Return `header` and `rows` as the text of a CSV file, with every cell escaped."""
     return "".join(map(csv_line, (header, *rows)))
 
 

@@ -176,7 +176,7 @@ def percent(part: float | None, digits: int = 0) -> str:
 
 
 def money(cost: float | None) -> str:
-    """Format dollars: ``"$1.50"``, under 10 cents ``"$0.0123"``, or "—" for an unknown price."""
+    """Format dollars: ``"$1.50"``, or ``"$0.0123"`` if under 10 cents; "—" for an unknown price."""
     return DASH if cost is None else f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
 
 

@@ -183,7 +183,10 @@ _TEXT_KEYS = ("content", "text", "value", "utterance", "message")
 
 
 def read_turns(value: Any) -> list[str] | None:
-    """Read messages (``{"role" | "speaker", "content" | "text"}``) as ``speaker: text``; None for any other value."""
+    """Return messages as lines of ``speaker: text``; None for any other value.
+
+    A message is ``{"role" | "speaker", "content" | "text"}``.
+    """
     if not isinstance(value, (list, tuple)) or not value:
         return None
     turns = []

@@ -204,7 +204,7 @@ class ColumnRoles:
         return replace(self, roles=roles, found=found)
 
     def check_role(self, role: str) -> None:
-        """Raise UsageError if the name is not a role in this kind of file."""
+        """Raise UsageError if `role` is not a role in this kind of file."""
         raise NotImplementedError
 
 
@@ -269,7 +269,7 @@ class Mapping(ColumnRoles):
         return [self.roles[role] for role in (f"{REASON}_{aspect}", REASON) if role in self.roles]
 
     def check_role(self, role: str) -> None:
-        """Raise UsageError if the name is not a role in a golden file."""
+        """Raise UsageError if `role` is not a role in a golden file."""
         if not is_role(role):
             raise UsageError(
                 f"{role!r} isn't a role. Use one of: {', '.join(PLAIN_ROLES)}, human_<aspect>, ann_<aspect>, "
@@ -368,7 +368,7 @@ def side_key(name: str) -> str:
 
 
 def pair_in(columns: abc.Iterable[str]) -> tuple[tuple[str, str], Sides] | None:
-    """Find the columns of two texts and the endings of their names, such as ("a", "b"); None unless both exist."""
+    """Return the columns of two texts, and the endings of their names, such as ("a", "b"); None unless both exist."""
     named = {side_key(column): column for column in reversed(list(columns))}
     for sides, form, text in itertools.product(SIDES, _FORMS, TEXTS_OF_PAIRS):
         first, second, third = (form.format(side=side, text=text) for side in (*sides, "2"))
@@ -418,7 +418,7 @@ def kept_values(kept: abc.Mapping[str, str]) -> Values:
 
 
 def values_to_keep(values: Values) -> dict[str, str]:
-    """Write meanings of values in the form that `kept_values` reads; empty if there are none."""
+    """Return meanings of values in the form that `kept_values` reads; empty if the user defined none."""
     from pydantic import TypeAdapter
 
     given = TypeAdapter(Values).dump_json(values, exclude_defaults=True).decode()
@@ -550,7 +550,7 @@ def mapping_of(
 
 
 def holds_texts(rows: Rows, column: str, n_words: int = 1) -> bool:
-    """Return whether a column contains texts of `n_words` words on average, not numbers, flags or lists.
+    """Return whether a column contains texts, not numbers, flags or lists, of at least `n_words` words on average.
 
     Only the first 200 cells are read.
     """

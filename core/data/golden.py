@@ -100,14 +100,14 @@ def load_items(
     kept: abc.Mapping[str, str] | None = None,
     name: str | None = None,
 ) -> GoldenSet:
-    """Load items to score like `load_golden`, but without labels; `aspects` is empty."""
+    """Load items to score as `load_golden` does, but without labels: `aspects` is empty."""
     return items_and_findings(path, mapping, kept, name)[0]
 
 
 def items_and_findings(
     path: str | Path, mapping: Mapped | None = None, kept: abc.Mapping[str, str] | None = None, name: str | None = None
 ) -> tuple[GoldenSet, tuple[FileProblem, ...]]:
-    """Load items like `load_items`, and return the findings on the file too."""
+    """Load items as `load_items` does, and return the findings on the file too."""
     table, chosen = _read(path, mapping, kept)
     built = build_golden(table, chosen, name=name, labels_needed=False)
     return _usable(built, path), built.findings
@@ -127,9 +127,9 @@ def check_file(
 
 
 def golden_table(table: Table, named: abc.Collection[str] = ()) -> Table:
-    """Convert pairs and columns of several raters to one row per item and one column per aspect.
+    """Convert pairs of texts, and columns of several raters, to one row per item and one column per aspect.
 
-    Columns in `named`, whose roles the user set, are not joined with others.
+    The columns in `named` have roles that the user set, so they are not joined with others.
     """
     return with_joined_raters(with_preferences(table), named)
 
@@ -499,7 +499,7 @@ def numbered_id(item: Item, row: int) -> Item:
 
 
 def repeated_id(item_id: str, first: int, again: int) -> str:
-    """Write the message for two rows with the same id in a file with one row per item."""
+    """Return the message for two rows with the same id in a file with one row per item."""
     return f"Rows {first:,} and {again:,} have the same id, {shown(item_id)}."
 
 

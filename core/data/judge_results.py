@@ -151,7 +151,7 @@ class Columns(ColumnRoles):
     """The roles of the columns of a result file."""
 
     def check_role(self, role: str) -> None:
-        """Raise UsageError if the name is not a role in a result file."""
+        """Raise UsageError if `role` is not a role in a result file."""
         if role not in ROLES:
             raise UsageError(f"{role!r} isn't a role in a results file. Use one of: {', '.join(ROLES)}.")
 
@@ -263,7 +263,7 @@ def replies_in(cell: Any) -> tuple[str, ...]:
 
 
 def text_of(value: Any) -> str:
-    """Return the text of a JSON value: the value itself, the content of a message, or the joined texts of its parts."""
+    """Return the text of a JSON value: a text, the content of a chat message, or the joined texts of its parts."""
     if value is None or isinstance(value, str):
         return clean_text(value or "")
     if isinstance(value, Mapping) and (name := next((n for n in ("content", "text", "output_text") if n in value), "")):
@@ -279,7 +279,8 @@ def text_of(value: Any) -> str:
 def score_in(cell: Any, *, pairs: bool = False) -> Reading:
     """Read the score in a cell: a number, or for `pairs` also "A", "B" or "tie".
 
-    Empty cells, NaN and N/A have no value; anything else that is not a number also has a `detail`.
+    Empty cells, NaN and N/A give a reading without a value.  The reading of any other cell that is not a score also has
+    a `detail`.
     """
     if pairs and isinstance(cell, str) and (side := side_named(cell)) is not None:
         return Reading(side)
@@ -448,9 +449,9 @@ def off_scale_words(verdicts: Verdicts, scale: Scale) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """One row per item: ids, `scores` (n,) with NaN for unscored, and the names of its system and source.
+    """Scores by item: ids, `scores` (n,) with NaN for unscored, and the system and source of each item.
 
-    `systems` and `sources` are empty if no column names them.
+    `systems` and `sources` are empty if the file has no column for them.
     """
 
     item_ids: Sequence[str]
@@ -460,7 +461,10 @@ class ScoredRows:
 
 
 def read_groups(path: Path) -> dict[str, tuple[str, str]]:
-    """Map each item id of a file to its system and source ("" if not named); empty if no column names either."""
+    """Map each item id of a file to its system and source ("" if not named).
+
+    The map is empty if the file has no column for either.
+    """
     results = open_results(path)
     item = propose_columns(results).roles.get("item_id")
     system, source = ("".join(first_named(results.columns, role)) for role in ("system_id", "source_id"))

@@ -84,7 +84,7 @@ class AspectCells:
 
     @property
     def given(self) -> dict[int, float]:
-        """Map the position of an item to its gold label, if the file has gold labels."""
+        """Gold labels by the position of their item; empty if the file has none."""
         return {label.position: label.value for label in self.labels if label.rater is None}
 
     @property
@@ -277,7 +277,7 @@ def read_metrics(
 
 
 def aspects_in(table: Table, column: str) -> list[str]:
-    """List the aspects in the `column` of a long file, each with its first spelling."""
+    """List the aspects named in `column` of a long file, each as it is spelled first."""
     return list(_spellings(table, column).values())
 
 

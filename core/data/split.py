@@ -355,7 +355,7 @@ class KnownTexts:
 
     @classmethod
     def of(cls, golden: GoldenSet, calibration: Iterable[int], held_out: Iterable[int]) -> KnownTexts:
-        """Digest the items at these positions, each once, sorted so that their order reveals nothing."""
+        """Make digests of the items at these positions, each digest once, sorted so that the order reveals nothing."""
         return cls(*(_digests(golden, positions) for positions in (calibration, held_out)))
 
     def learnt_from(self, golden: GoldenSet, positions: Iterable[int]) -> KnownTexts:
@@ -364,7 +364,7 @@ class KnownTexts:
         return replace(self, only_mapped=tuple(digest for digest in self.calibration if digest not in behind))
 
     def as_json(self) -> dict[str, str]:
-        """Return the form of a judge file, with eight digests per line."""
+        """Return the digests in the form of a judge file, with eight digests per line."""
         parts = {"calibration": self.calibration, "held_out": self.held_out}
         parts |= {"only_mapped": self.only_mapped} if self.only_mapped else {}
         return {

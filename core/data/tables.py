@@ -64,7 +64,7 @@ class FindingLog:
     def add(
         self, severity: Severity, message: str, *, row: int | None = None, column: str | None = None, kind: str = ""
     ) -> None:
-        """Add a finding; if its `kind` and column have a finding already, add only the row to it."""
+        """Add a finding, or only its row if this column already has a finding of this `kind`."""
         key = (kind, column, severity) if kind else len(self._found)
         first, also = self._found.setdefault(key, (FileProblem(severity, message, row, column), set()))
         if row is not None and row != first.row:
@@ -201,7 +201,7 @@ class TableFile:
     findings: tuple[FileProblem, ...] = ()
 
     def rows(self, log: FindingLog | None = None) -> Rows:
-        """Start to read the rows; their findings go to `log`."""
+        """Return an iterator over the rows; findings on the rows go to `log`."""
         return Rows(self, FindingLog() if log is None else log)
 
     def numbered(self) -> abc.Iterator[tuple[int, Row]]:
@@ -231,7 +231,7 @@ class TableFile:
 
     @contextmanager
     def reading(self) -> abc.Iterator[IO[bytes]]:
-        """Open the unpacked bytes at their beginning."""
+        """Open the unpacked content of the file, positioned at its beginning."""
         try:
             place = io.BytesIO(self.content) if isinstance(self.content, bytes) else self.content.open("rb")
             with place, gzip.GzipFile(fileobj=place) if self.packed else place as file:
@@ -244,7 +244,7 @@ class TableFile:
             raise _unopened(problem, self.content if isinstance(self.content, Path) else self.name) from problem
 
     def lines(self) -> abc.Generator[str, None, None]:
-        """Yield the lines of the text; each is decoded when it is read, for memory's sake."""
+        """Yield the lines of the text; to save memory, each line is decoded only when it is read."""
         longest = self.limit or LONGEST_LINE
         newline = "" if self.delimiter else "\n"
         with self.reading() as file, io.TextIOWrapper(file, self.encoding, newline=newline) as text:

@@ -34,7 +34,7 @@ FIELDS: tuple[Field, ...] = ("source", "references", "context")
 class MetricScores:
     """One number per item: `values` (n_items,) float64, NaN exactly for the items in `unscored`; never ±inf.
 
-    `note` is a message for users, for example that inputs were truncated to a model's length; or "".
+    `note` is a message for users, such as that inputs were truncated to a model's length; "" for none.
     """
 
     values: FloatArray
@@ -103,7 +103,7 @@ def texts_of(item: Item, name: Field) -> tuple[str, ...]:
 
 
 def lacking(items: Sequence[Item], needs: Iterable[Need]) -> dict[int, str]:
-    """Map the positions of incomplete items to the missing parts, among the target and `needs`."""
+    """Map the position of each incomplete item to the parts that it lacks, among the target and `needs`."""
     wanted = [name for name in FIELDS if name in needs]
     reasons = {}
     for k, item in enumerate(items):
@@ -115,7 +115,10 @@ def lacking(items: Sequence[Item], needs: Iterable[Need]) -> dict[int, str]:
 
 
 def scores_of(items: Sequence[Item], values: FloatArray, reasons: Mapping[int, str], note: str = "") -> MetricScores:
-    """Make scores from `values` (n_items,); `reasons` maps the positions of items without a number to the reason."""
+    """Make scores from `values` (n_items,).
+
+    `reasons` maps the position of each item without a number to the reason why it has none.
+    """
     unscored = tuple(Unscored(items[k].item_id, "missing input", reasons[k]) for k in sorted(reasons))
     return MetricScores(values, unscored, note)
 
@@ -179,7 +182,7 @@ def scaled(on_progress: OnProgress, n_items: int) -> OnProgress:
 def score_or_reason(
     metric: Metric, items: Sequence[Item], on_progress: OnProgress = lambda done, of: None
 ) -> MetricScores | str:
-    """Score `items`, or say why the numbers would be unusable.
+    """Score `items`; return the scores, or the reason why they are unusable.
 
     Reasons are: no item has the needed parts, a model is missing, an error, no finite number, or the same number for
     every item.  Cancellations and errors of the store are raised.
@@ -207,7 +210,7 @@ def score_or_reason(
 
 
 def as_judge(metric: Metric, scores: MetricScores, aspect: str) -> JudgeScores:
-    """Convert a metric's scores to a judge of `aspect`, without a run, so that repeating it gives the same judge."""
+    """Convert a metric's scores to a judge of `aspect`; there is no run, so repeating this gives the same judge."""
     return JudgeScores(
         name=metric.name,
         kind="metric",

@@ -202,7 +202,10 @@ def similarity(name: str, against: Against = "source") -> Metric:
 
 
 def chunks(text: str, checkpoint: ModelCheckpoint, budget: int) -> list[str]:
-    """Split `text` into chunks of whole sentences with at most `budget` tokens; split longer ones between words."""
+    """Split `text` into chunks of whole sentences with at most `budget` tokens.
+
+    Sentences longer than `budget` are split between words.
+    """
     pieces: list[str] = []
     sentences = split_sentences(text)
     for sentence, size in zip(sentences, _sizes(checkpoint, sentences), strict=True):
@@ -280,8 +283,9 @@ def _likelihoods(checkpoint: ModelCheckpoint, pairs: Pairs, on_progress: OnProgr
 def sentence_vectors(texts: Sequence[str], on_progress: OnProgress = lambda done, of: None) -> FloatArray:
     """Encode `texts` as unit-length vectors (n, 384); the dot product of two is their cosine similarity.
 
-    Mean of the last layer over the first 256 tokens, special tokens included, as the sentence-transformers model
-    all-MiniLM-L6-v2 defines it.  Equal texts are encoded once.  `on_progress(done, total)` counts distinct texts.
+    Each vector is the mean of the last layer over the first 256 tokens, special tokens included, as the
+    sentence-transformers model all-MiniLM-L6-v2 defines it.  Equal texts are encoded once.  `on_progress(done, total)`
+    counts distinct texts.
     """
     if not texts:
         return np.empty((0, 1))
@@ -392,7 +396,7 @@ class ModelCheckpoint:
 
     @property
     def note(self) -> str:
-        """Say how many inputs were truncated; "" for none."""
+        """Return a note on how many inputs were truncated; "" for none."""
         if not self.n_cut:
             return ""
         return f"{self.n_cut} inputs exceeded the limit of {self.name} ({self.limit} tokens) and were shortened."

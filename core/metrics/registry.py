@@ -150,7 +150,7 @@ def metric_column(golden: GoldenSet, name: str) -> Metric:
 
 
 def lower_is_better(column: str) -> bool:
-    """Return whether a column's name is that of an error, a distance or a perplexity, so that lower is better.
+    """Return whether a column is named after an error, a distance or a perplexity, so that lower is better.
 
     >>> [lower_is_better(name) for name in ("ter", "gpt2_ppl", "lev_dist", "character_f")]
     [True, True, True, False]

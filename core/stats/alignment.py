@@ -319,7 +319,7 @@ def compare_judges(scores: ArrayLike, items: LabelledItems, measure: Measure, *,
 class Comparison:
     """Comparison of two judges on their common items: the paired difference (with both alignments) and Williams' test.
 
-    `bar` compares both with a plain regression on the labels; None if none could be fitted.
+    `bar` compares both with a plain regression on the labels; None if no regression could be fitted.
     """
 
     difference: Difference

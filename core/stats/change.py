@@ -11,9 +11,9 @@ Limits at other confidence levels than 95 % are computed on Fisher's scale z = a
 grows with the normal quantile.  A (1 − 2α) interval below 0 is a one-sided test, at α, of "has fallen".  Both intervals
 are over sources, so items of one source do not count as independent.
 
-Required number of items: let s be the standard errors on that scale (the mean of an interval's two sides over 1.96).  A
-fall is detected with probability `POWER` if it is at least (q(1−α) + q(POWER)) · √(s_now² + s_then²).  s_now² shrinks
-with 1/n, s_then does not.  If the exported figure is too uncertain, no number of new items suffices.
+Required number of items: let s_now and s_then be the standard errors on that scale (half an interval's width over
+1.96).  A fall is detected with probability `POWER` if it is at least (q(1−α) + q(POWER)) · √(s_now² + s_then²). s_now²
+shrinks with 1/n, s_then does not.  If the exported figure is too uncertain, no number of new items suffices.
 """
 
 from __future__ import annotations

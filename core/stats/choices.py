@@ -151,7 +151,7 @@ def _cheapest(x: FloatArray, said: BoolArray, miss_cost: float, alarm_cost: floa
 def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
     """Return the share of items for which `holds` (n,) is true, with Korn and Graubard's interval over sources.
 
-    `codes` (n,) are those of the sources.
+    `codes` (n,) are the codes of the sources.  `empty` is the reason to give if there are no items.
     """
     from scipy.special import betaincinv
 
@@ -235,7 +235,7 @@ def _tie_within(lean: FloatArray, said: FloatArray) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Strength(JsonRecord):
-    """Log-odds of being preferred to an average system, from `n` pairs; `wins` is the share won, ties half."""
+    """Log-odds of being preferred to an average system, from `n` pairs; `wins` is the share won, ties counting half."""
 
     system: str
     value: float
@@ -248,7 +248,7 @@ class Strength(JsonRecord):
 class Strengths(JsonRecord):
     """Strengths of systems, strongest first, from `n` pairs of `n_sources` sources.
 
-    Empty with `reason` if the systems cannot be compared.
+    The list is empty, and `reason` says why, if the systems cannot be compared.
     """
 
     systems: tuple[Strength, ...]

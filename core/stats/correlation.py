@@ -392,7 +392,7 @@ def coefficients_by_source(data: Paired, statistic: Statistic) -> FloatArray:
 
 
 def mean_defined(values: FloatArray) -> FloatArray:
-    """Average along the last axis without NaN; NaN if all are NaN."""
+    """Average along the last axis, skipping NaN; return NaN if all values are NaN."""
     present = ~np.isnan(values)
     count = present.sum(axis=-1)
     totals: FloatArray = np.where(present, values, 0.0).sum(axis=-1)
@@ -400,9 +400,9 @@ def mean_defined(values: FloatArray) -> FloatArray:
 
 
 def system_means(data: Paired) -> tuple[FloatArray, FloatArray]:
-    """Return mean score and mean label of each system over the items that the candidate scored; NaN = none.
+    """Return the mean score and mean label of each system over the items that the candidate scored; NaN = none.
 
-    Each is (n_candidates, n_systems); the labels have one row if nothing is unscored.
+    Each array is (n_candidates, n_systems); the labels have only one row if nothing is unscored.
     """
     counts, totals, labels = (
         _sums(data.items.systems, side, data.items.n_systems)

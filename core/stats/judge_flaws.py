@@ -102,7 +102,7 @@ def errors_and_expected(scores: FloatArray, labels: FloatArray) -> FloatArray | 
     counts = counts.reshape(score_sizes.size, label_sizes.size)
 
     def chances(rho: float) -> FloatArray:
-        """Return the probability of each label at each score, (n_scores, n_labels)."""
+        """Return the probability of each label at each score, (n_scores, n_labels), for the correlation `rho`."""
         below = ndtr((cuts - rho * behind[:, :, None]) / np.sqrt(1.0 - rho * rho)).mean(axis=1)
         ends = np.zeros((len(below), 1))
         return np.asarray(np.diff(np.hstack([ends, below, ends + 1.0]), axis=1), dtype=np.float64)
@@ -198,11 +198,11 @@ RATERS_DISAGREE = "agreement between the raters is too low"
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """Correlation of the `judge`'s scores with a property, compared with the `labels` and the `expected` correlation.
+    """Correlations with a property: of the scores (`judge`), of the `labels`, and the one `expected` of the scores.
 
-    `expected` is the correlation without bias, a range if the reliability of the labels is unknown.  `value` is the
-    excess beyond it, 0 inside the range.  `interval` is that of the excess; `p` is two-sided.  `reason` says why there
-    is no p, or no value.
+    `expected` is the correlation of the scores without bias, a range if the reliability of the labels is unknown.
+    `value` is the excess over it, 0 inside the range.  `interval` is that of the excess; `p` is two-sided.  `reason`
+    says why there is no p, or no value.
     """
 
     judge: float

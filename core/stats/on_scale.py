@@ -87,7 +87,7 @@ class StepAgreement(JsonRecord):
     """Agreement on the steps of an ordinal scale, with scores and labels rounded to the nearest step (halves up).
 
     `quadratic_kappa` is 1 for perfect agreement, 0 for chance.  `exact` and `adjacent` are shares of the `n` items on
-    the same step, and at most one step apart.  None is undefined; `reason` says why.
+    the same step, and at most one step apart.  An undefined value is None, and `reason` says why.
     """
 
     quadratic_kappa: float | None
@@ -149,7 +149,8 @@ class BinaryAgreement(JsonRecord):
 
     Precision is the share of the judge's positives that are positive for the raters; recall is the share of the raters'
     positives that are positive for the judge.  F1 = 2·hits / (positives of the judge + positives of the raters), their
-    harmonic mean; `kappa` is Cohen's (1960).  None is undefined, such as precision if the judge has no positives.
+    harmonic mean; `kappa` is Cohen's (1960).  An undefined value is None, such as precision if the judge has no
+    positives.
     """
 
     precision: float | None
@@ -185,11 +186,11 @@ def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.
 
 @dataclass(frozen=True)
 class AgreementReport(JsonRecord):
-    """Errors and agreement on steps and classes of one judge, None if not applicable; `note` says why.
+    """Errors of one judge, and its agreement on steps and classes; None if not applicable, and `note` says why.
 
     `errors` and `steps` are None if scores leave the scale, `binary` also if the scale has more than two steps.
-    `basis` says which scores were used: those given, or those mapped to the raters' scale.  `alignments` are three
-    statistics at each of three levels, from `agreement_report` only.
+    `basis` says which scores were used: the original ones, or those mapped to the raters' scale.  `alignments` are
+    three statistics at each of three levels, from `agreement_report` only.
     """
 
     errors: AbsoluteErrors | None = None
@@ -269,7 +270,7 @@ class IsotonicMap(JsonRecord):
             )
 
     def apply(self, values: ArrayLike) -> FloatArray:
-        """Map values to (low, high), same shape, strictly increasing; NaN stays NaN."""
+        """Map `values` to scores between `low` and `high`, in the same shape and strictly increasing; NaN stays NaN."""
         scores = np.asarray(values, dtype=np.float64)
         x, y = np.array(self.x), np.array(self.y)
         mapped = np.interp(scores, x, y)
@@ -506,7 +507,7 @@ def labels_on_points(labels: FloatArray, scale: Scale) -> bool:
 def cross_mapped(
     scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale, *, n_folds: int = FOLDS, seed: int = 0
 ) -> FloatArray:
-    """Map scores (n,) with a map fitted on the other folds of sources; NaN without a map."""
+    """Map each score (n,) with a map that was fitted on the other folds of sources; NaN if no map could be fitted."""
     mapped = np.full(scores.size, np.nan)
     folds = source_folds(sources, n_folds, seed)
     for fold in np.unique(folds):
@@ -519,8 +520,8 @@ def cross_mapped(
 def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale) -> VerdictIntervals:
     """Fit intervals on the items with score and label, NaN = missing; all (n,), `sources` are codes.
 
-    The items must be of the same kind as those of later verdicts.  None, with a reason, if there is no map (a constant
-    judge, too few labels) or there are too few sources.
+    The items must be of the same kind as those of later verdicts.  If there is no map (a constant judge, too few
+    labels) or there are too few sources, the result has no intervals, and `reason` says why.
     """
     usable = ~np.isnan(scores) & ~np.isnan(labels)
     scores, labels, sources = scores[usable], labels[usable], sources[usable]

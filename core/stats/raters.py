@@ -186,9 +186,9 @@ def rater_table(golden: GoldenSet, aspect: str) -> RaterTable:
 
 @dataclass(frozen=True, slots=True)
 class Alpha:
-    """Krippendorff's alpha: 1 perfect, 0 chance, below 0 systematic disagreement; None if undefined, with `reason`.
+    """Krippendorff's alpha: 1 perfect, 0 chance, below 0 systematic disagreement.
 
-    `n_items` counts the items with at least two ratings.
+    If alpha is undefined, it is None, and `reason` says why.  `n_items` counts the items with at least two ratings.
     """
 
     value: float | None
@@ -368,7 +368,7 @@ Standing = Literal["above", "level", "below", "open"]
 
 @dataclass(frozen=True, slots=True)
 class BesideRater:
-    """Alignment of judge and rater with the mean of the other raters on the same `n_items`; None is undefined."""
+    """Alignment of judge and rater with the mean of the other raters, on the same `n_items`; None if undefined."""
 
     rater: str
     judge: float | None
@@ -409,7 +409,10 @@ class BesidePeople:
     withheld: str = field(default="", metadata={"silent": True})
 
     def without_claim(self, reason: str) -> BesidePeople:
-        """Return a copy without p and standing, for `reason`; unchanged for ""."""
+        """Return a copy without p; `withheld` gives `reason`.
+
+        If `reason` is "", the result is unchanged.
+        """
         return replace(self, p=None, withheld=reason) if reason else self
 
     @property
@@ -559,7 +562,10 @@ class AnnotatorTest:
     withheld: str = field(default="", metadata={"silent": True})
 
     def without_claim(self, reason: str) -> AnnotatorTest:
-        """Return a copy without the verdict, for `reason`; unchanged for ""."""
+        """Return a copy without the verdict and the p of each rater; `withheld` gives `reason`.
+
+        If `reason` is "", the result is unchanged.
+        """
         if not reason:
             return self
         by_rater = tuple(replace(own, p=None, replaceable=False) for own in self.by_rater)

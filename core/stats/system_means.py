@@ -41,7 +41,7 @@ from core.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class MeanEstimate:
-    """A mean within the human scale; None is undefined, and `reason` says why a value or interval is missing."""
+    """A mean within the human scale; a missing value or interval is None, and `reason` says why."""
 
     value: float | None
     interval: Interval | None = None
@@ -81,7 +81,7 @@ class SystemDifference:
     """Corrected mean of system `a` minus that of `b`; effects of shared sources cancel.
 
     `interval` is the 95 % interval of this pair alone.  `p` is two-sided, `p_holm` is corrected over the pairs of the
-    table; both None under 8 sources, with `reason`.
+    table; with fewer than 8 sources both are None, and `reason` says why.
     """
 
     a: str
@@ -101,8 +101,8 @@ class SystemMeans:
     """Means of all systems, and the differences of all pairs with a corrected mean.
 
     `correlation` is Pearson's r of verdicts with labels within systems, over `n_both` items of `n_sources` sources,
-    None if undefined.  `p_correlation` is its one-sided p against no or a negative correlation.  `mapped`: verdicts
-    were mapped to the human `scale`.
+    None if undefined.  `p_correlation` is its one-sided p against no or a negative correlation.  `mapped` is true if
+    verdicts were mapped to the human `scale`.
     """
 
     systems: tuple[SystemMean, ...]

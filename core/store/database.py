@@ -244,7 +244,10 @@ def given(**columns: Any) -> dict[str, Any]:
 
 
 def in_chunks(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yield 500 items at a time for one IN (…): SQLite takes 32,766 parameters, older builds 999."""
+    """Yield `items` in chunks of 500, each for one IN (…).
+
+    SQLite takes up to 32,766 parameters, and older builds 999.
+    """
     listed = list(items)
     for start in range(0, len(listed), 500):
         yield listed[start : start + 500]

@@ -45,7 +45,7 @@ class Label:
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether it withdraws the previous label, so that the item is unlabelled again on this aspect."""
+        """Whether this label withdraws the rater's previous label, so that the item is unlabelled on this aspect."""
         return self.form.startswith(WITHDRAWN)
 
 
@@ -83,7 +83,7 @@ class LabelStore(StorePart):
 class Draft:
     """Unsaved text of an author ("" = unknown) on a subject such as "criteria:ID".
 
-    `base` is the version it started from (`CriteriaView.head`), so that a save detects a newer version.
+    `base` is the version that the text started from (`CriteriaView.head`), so that a save detects a newer version.
     """
 
     subject: str

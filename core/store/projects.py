@@ -67,7 +67,7 @@ from core.store.database import (
 
 class Projects(StorePart):
     def add(self, name: str, project_id: str | None = None) -> str:
-        """Add a project and return its id; an existing `project_id` changes nothing."""
+        """Add a project and return its id; if a project with `project_id` exists, nothing changes."""
         identity = project_id or f"p{uuid.uuid4().hex[:12]}"
         with self._db.write() as transaction:
             transaction.insert_new(projects, {"project_id": identity, "name": name})
@@ -269,7 +269,7 @@ def golden_row(golden: GoldenSet) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class CriteriaBody:
-    """Criteria without their aspect, which has its own column."""
+    """Criteria without their aspect, which is stored in a column of its own."""
 
     text: str
     provenance: Provenance

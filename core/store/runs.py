@@ -266,9 +266,9 @@ class Results(StorePart):
             transaction.upsert(scores, rows)
 
     def scores(self, run_id: str, item_ids: Sequence[str], criteria_ids: Sequence[str] | None = None) -> ScoreMatrix:
-        """Return scores (n_criteria, n_items), in the golden set's order, for all criteria of the run or those named.
+        """Return scores (n_criteria, n_items) for all criteria of the run, or only for `criteria_ids`.
 
-        `item_ids` are the golden set's.  Criteria without any score are absent.
+        `item_ids` are the golden set's, and the scores are in its order.  Criteria without any score are absent.
         """
         rows = {row.criteria_id: row for row in self._db.rows(_scores_of(run_id, criteria_ids))}
         names = [name for name in (rows if criteria_ids is None else criteria_ids) if name in rows]
@@ -317,7 +317,7 @@ class Replies(StorePart):
     """Replies shared by all runs; thread-safe.  `put_replies` commits before it returns."""
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        """Map the keys to the stored texts."""
+        """Map each of the `keys` that is stored to its text."""
         with self._db.read() as transaction:
             return _shared(transaction, keys)
 

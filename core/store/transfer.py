@@ -137,7 +137,7 @@ class Transfers(StorePart):
     def restore(
         self, name: str, tables: Iterable[tuple[str, Iterable[Row]]], *, runs: Mapping[str, str], project_id: str = ""
     ) -> str:
-        """Make a project from checked rows and return its id; after any error nothing is stored.
+        """Create a project from checked rows and return its id; if an error occurs, nothing is stored.
 
         `runs` maps old ids of runs to new ones.  Set `project_id` only for a project that ships with Concord: it is
         trusted and does not count as imported.  Raises StoreError for two rows with the same key.
