@@ -155,7 +155,7 @@ def fuse(
     ] = "",
     settings: FusionSettings,
 ) -> None:
-    """Combine several judges and metrics into one, and measure it next to its parts."""
+    """Combine several judges and metrics into one, and compare it with its parts."""
     from core.fusion.fused_run import MODEL_WRITES
     from core.fusion.fused_run import fuse as join
     from core.progress import Shown, Snapshot
@@ -186,7 +186,7 @@ def fuse(
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """Options of `repeval`: model, texts and method."""
+    """Options for the `repeval` command: model, texts and method."""
 
     model: str = setting(
         "minilm", "Model that reads the texts: minilm (included with Concord), a Hugging Face id, or a folder."

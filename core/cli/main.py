@@ -42,7 +42,7 @@ class InOrder(TyperGroup):
     """A command group whose --help lists commands in the order of a user's work."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names in `ORDER`, then all others."""
+        """Return the command names: first those in `ORDER`, then all others."""
         names = super().list_commands(ctx)
         return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 

@@ -298,7 +298,7 @@ def plan_labels(
     ] = None,
     raters: Annotated[int, typer.Option(min=1, help="Number of raters per item.")] = 1,
 ) -> None:
-    """Plan how many labels to collect: show what a number of labels can prove."""
+    """Show what a number of labels can prove, to plan how many to collect."""
     from core.findings.agreement import label_planning_words
     from core.stats.label_planning import plan_labels as planned
 

@@ -43,12 +43,15 @@ FLAGS = {"verbose": "Print all details and cautions.", "json": "Print one JSON o
 
 
 def command(panel: str, name: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a command in a panel of --help, under `name` or the name of its function (see `with_options`)."""
+    """Return a decorator that registers a function as a command in the --help panel `panel`.
+
+    The command is called `name`; "" means the name of the function. `with_options` makes its options.
+    """
     return lambda function: commands.command(name or None, rich_help_panel=panel)(with_options(function))
 
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Turn the fields of a command's dataclass parameters into options, and add `FLAGS`.
+    """Return a command with one option per field of its dataclass parameters, and with the `FLAGS`.
 
     A field has its own `typer.Option`, or gets one from its name, default and help (`core.records`).
     """
@@ -120,7 +123,10 @@ class GoldenFile:
     mapped: MapOption = None
 
     def load(self, scales: Mapping[str, Scale] | None = None, kept: Mapping[str, str] | None = None) -> GoldenSet:
-        """Read the golden set, with known `scales` and the column mapping `kept` from an earlier file."""
+        """Read the golden set.
+
+        `scales` are confirmed scales by aspect; others are detected. `kept` is the column mapping of an earlier file.
+        """
         from core.data import load_golden
 
         return load_golden(self.golden, mapping=self.mapped, kept=kept, scales=scales, values=self.values or None)
@@ -269,7 +275,7 @@ def reply_cache(spec: str) -> ReplyStore | None:
 
 
 def settings_and_store() -> tuple[Settings, Store]:
-    """Read the settings from the environment, and open their store."""
+    """Read the settings from the environment, and open the store that they name; return both."""
     from core import projects
     from core.settings import Settings
 
@@ -278,7 +284,11 @@ def settings_and_store() -> tuple[Settings, Store]:
 
 
 def read_table(golden: GoldenSet, file: Path, aspect: str) -> tuple[Verdicts, int, list[str]]:
-    """Read verdicts from a file; also return the number for unknown items, and notes on scores off the scale."""
+    """Read verdicts on an aspect from a file.
+
+    Returns the verdicts, the number of verdicts on items that are not in the golden set, and notes on scores off the
+    scale.
+    """
     from core.data.judge_results import as_verdicts, off_scale_words
     from core.data.split import task_of
 

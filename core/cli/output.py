@@ -87,7 +87,7 @@ def alignment_words(alignment: Alignment) -> str:
 
 
 def alignment_line(name: str, alignment: Mapping[str, Any], remark: str = "") -> str:
-    """Format an alignment (as JSON) as a row of a table."""
+    """Format an alignment (as JSON) as a table row that starts with `name` and ends with `remark`."""
     unread = f", {alignment['n_unscored']} unscored" if alignment["n_unscored"] else ""
     lacks = alignment.get("no_interval", "")
     why = because(alignment["reason"] or (lacks and f"no interval: {lacks}"))
@@ -101,7 +101,10 @@ def interval_words(ends: Iterable[float] | None) -> str:
 
 
 def facts(title: str, body: Mapping[str, Any], left_out: Sequence[str] = ()) -> str:
-    """Format the values of a JSON object on one line, such as ``errors: mae 0.52, bias −0.05, n 120``."""
+    """Format the values of a JSON object on one line, such as ``errors: mae 0.52, bias −0.05, n 120``.
+
+    The keys `left_out`, nested objects, true, false and empty values are not shown.
+    """
     said = []
     for name, value in body.items():
         if name not in left_out and not isinstance(value, dict | bool) and value not in (None, "", []):
@@ -112,12 +115,18 @@ def facts(title: str, body: Mapping[str, Any], left_out: Sequence[str] = ()) -> 
 
 
 def tell_measured(body: Mapping[str, Any], lines: Sequence[str], off: Sequence[str], results: Sequence[Any]) -> None:
-    """Print a result (see `tell`) with notes on scores (`off`) and on items that a judge was calibrated on."""
+    """Print a measurement (see `tell`) with the notes `off` on scores off the scale.
+
+    It also says how many calibration items `results` left out or kept (see `seen_words`).
+    """
     tell({**body, **noted(off), **seen_counts(*results)}, [*lines, *off, *seen_words(*results)])
 
 
 def seen_words(*results: Any) -> list[str]:
-    """Return a line that says how many items that a judge was calibrated on were left out or kept, if any."""
+    """Return a line with the number of calibration items that were left out or kept; empty if there were none.
+
+    Calibration items are those whose labels were used to choose or fit the judge.
+    """
     counts = seen_counts(*results)
     if n := counts["n_calibration_kept"]:
         return [
@@ -132,7 +141,7 @@ def seen_words(*results: Any) -> list[str]:
 
 
 def seen_counts(*results: Any) -> dict[str, int]:
-    """Count the items that a judge was calibrated on, left out and kept; the maximum over several results."""
+    """Count the calibration items that were left out and those that were kept, each as the maximum over `results`."""
     names = ("n_calibration_left_out", "n_calibration_kept")
     return {name: max(getattr(result, name) for result in results) for name in names}
 
@@ -153,7 +162,7 @@ def notes(*texts: str) -> list[str]:
 
 
 def noted(texts: Sequence[str]) -> dict[str, list[str]]:
-    """Return notes on the input for the JSON; empty if there are none."""
+    """Return ``{"notes": […]}`` with notes on the input, for the JSON output; {} if there are none."""
     return {"notes": list(texts)} if texts else {}
 
 

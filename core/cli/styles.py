@@ -1,4 +1,4 @@
-"""Command that compares styles of asking a judge: styles."""
+"""The `styles` command, which compares styles of asking a judge."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FORMS = "Form of the reply: score_only, free_text, stars, rate_explain or analyz
 
 @dataclass(frozen=True)
 class GridOptions:
-    """Options of `styles`: forms, size and output."""
+    """Options for the `styles` command: forms, size and output."""
 
     pilot: int | None = setting(
         None, "Approximate number of items to use (default: all). Items of a source stay together."

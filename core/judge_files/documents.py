@@ -136,8 +136,9 @@ class TaskEntry(FilePart):
 class GoldenEntry(FilePart):
     """The golden set of the calibration, with the content hash of its items, labels and ratings.
 
-    `columns` maps role to column of its file, if the names differ. Another file with these columns is read the same
-    way, unless it has a column named like the role. `columns.values` is JSON with the meanings of values.
+    `columns` maps each role to its column in the file, if their names differ. Another file with this column is read the
+    same way, unless it has a column with the name of the role. The key "values" is not a role: it has the meanings of
+    values, as JSON text.
     """
 
     name: str
@@ -149,11 +150,12 @@ class GoldenEntry(FilePart):
 class FileDocument(FilePart):
     """The common fields of all judge files.
 
-    `created` is in ISO 8601 and UTC. `digest` is the SHA-256 of the canonical JSON of the rest. Canonical means sorted
-    keys, no spaces, UTF-8, and equal numbers written alike (1.0 as 1). `warnings` are sentences for users of the judge.
-    `texts` identifies the texts of the calibration: calibration, held_out, and only_mapped. Labels in only_mapped came
-    after the criteria and were used only to fit the map. A recheck uses the texts, not ids, to find newer labels. Each
-    entry is the first 12 hex digits of the SHA-256 of source, context and target.
+    `created` is in ISO 8601 and UTC. `digest` is the SHA-256 of the canonical JSON of all other fields. Canonical means
+    sorted keys, no spaces, UTF-8, and equal numbers written alike (1.0 as 1). `warnings` are sentences for users of the
+    judge. `texts` lists digests of the texts of the calibration: calibration, held_out, and only_mapped. Texts in
+    only_mapped were labelled after the criteria were chosen, and were used only to fit the map. A recheck compares
+    digests, not ids, to find newer labels. Each digest is the first 12 hex digits of the SHA-256 of source, context and
+    target.
     """
 
     digest: str | None
@@ -261,7 +263,7 @@ def _rate_prompt(name: str) -> str:
 class ModelFusionEntry(FilePart):
     """A language model that rates each item by a plan and the scores of the parts.
 
-    "none" means no plan or no criteria.
+    `plan` and `criteria` are texts; "none" means that the model gets no plan or no criteria.
     """
 
     prompt: Annotated[str, AfterValidator(_rate_prompt)]
@@ -297,7 +299,10 @@ class FusedPart(FilePart):
 
     @property
     def column(self) -> str:
-        """Column with the scores of the part if they cannot be computed, such as ``metric_offline_calibrated``."""
+        """Name of the input column for the part's scores if they cannot be computed.
+
+        For example, ``metric_offline_calibrated``.
+        """
         return "metric_" + ("_".join(re.findall(r"[a-z0-9]+", self.name.lower())) or "part")
 
     @property
@@ -350,11 +355,11 @@ def _checked_scorer(body: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class RepEvalDocument(FileDocument):
-    """The content of `repeval.yaml`: a RepEval score for other items, without model weights.
+    """The content of `repeval.yaml`: a fitted RepEval score that can score new items, without model weights.
 
-    `scorer` has the model with revision and fingerprint, the template and criterion, and the cells. Each cell has a
-    layer, token and direction (base64 of float32). Layer 0 is the embeddings, layer i the output of block i, and token
-    -1 the last one.
+    `scorer` has the name, revision and fingerprint of the model, the template, the criterion, and the cells. Each cell
+    has a layer, token and direction (base64 of float32). Layer 0 is the embeddings, layer i the output of block i, and
+    token -1 the last token.
     """
 
     scorer: Annotated[Any, _read_by(_checked_scorer)]
@@ -431,7 +436,7 @@ def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any
 
 
 def kind_of(card: Mapping[str, Any]) -> Kind:
-    """Return the kind of judge file by its content."""
+    """Return the kind of judge file that a card comes from."""
     return next(kind for kind, name in FORMATS.items() if name == card["format"])
 
 

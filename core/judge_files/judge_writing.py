@@ -50,9 +50,10 @@ NUMBERS = ("direction", "support")
 
 
 def known_of(golden: GoldenSet, calibration: Calibration) -> dict[str, Any]:
-    """Return the arguments of `judge_card` that depend on the golden set: ceiling, parts of all items, and warnings.
+    """Return those arguments of `judge_card` that depend on the golden set: ceiling, needs and warnings.
 
-    The ceiling has the statistic and level of the held-out alignment. Without individual ratings there is none.
+    The ceiling has the statistic and level of the held-out alignment. It is left out if there are no individual
+    ratings.
     """
     held_out, aspect, state = calibration.held_out, calibration.task.aspect, calibration.judge_state
     read = parts_read(state["spec"], references=bool(state.get("sampling", {}).get("references", False)))
@@ -280,9 +281,9 @@ def write_run(
     told: Mapping[str, Any] | None = None,
     **known: Any,
 ) -> dict[str, Any]:
-    """Write the four files to `folder`, which is created if missing; return the summary.
+    """Write the four files of a calibration to `folder`, which is created if missing; return the summary.
 
-    `verdicts` come from `final_verdicts`; each line also says whether the item is held out. `told` is added to the
+    `verdicts` come from `final_verdicts`; verdicts.jsonl also says whether an item is held out. `told` is added to the
     summary. `known` are arguments of `judge_card`.
     """
     n_calibration = len(calibration.split.calibration)
@@ -315,9 +316,9 @@ def write_run(
 
 
 def written(body: Mapping[str, Any], kind: Kind, note: str = "", created: dt.datetime | None = None) -> dict[str, Any]:
-    """Return the content of a judge file: common fields and `body`, with a digest, and validated.
+    """Build and validate the content of a judge file: the common fields, `body` and the digest.
 
-    Raises JudgeError if the file could not be read again.
+    `created` None means now. Raises JudgeError if the file could not be read again.
     """
     card = sealed(
         {
@@ -335,7 +336,7 @@ def written(body: Mapping[str, Any], kind: Kind, note: str = "", created: dt.dat
 
 
 def sealed(card: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `card` as JSON types with its digest. Secrets are removed, and a warning lists them."""
+    """Return `card` as JSON types, without secrets and with its digest. A warning lists where secrets were removed."""
     clean, places = without_secrets(with_leaves(card, _plain))
     if places:
         clean["warnings"] = [*clean.get("warnings", []), LEFT_OUT.format(places=", ".join(places))]
@@ -343,7 +344,7 @@ def sealed(card: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_secrets(value: Any) -> tuple[Any, list[str]]:
-    """Remove text that looks like a key or password from `value` (JSON types); also return the paths."""
+    """Copy `value` (JSON types) without text that looks like a key or password; also return the paths of that text."""
     places: list[str] = []
 
     def clean(leaf: Any, path: str) -> Any:

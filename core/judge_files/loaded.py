@@ -252,7 +252,7 @@ class RowJudge(LoadedJudge):
         `intervals` adds intervals that should contain 90 % of raters' labels, if the judge has them.
 
         Raises:
-            GoldenError: No item has a required part, and the items are not a batch `of_more`.
+            GoldenError: No item has a required part. This is allowed if the items are one batch `of_more`.
             ConsentError: The model in the file is not allowed.
             JudgeError: The judge cannot score.
         """
@@ -264,8 +264,8 @@ class RowJudge(LoadedJudge):
     def divided(self, items: Sequence[Item], *, of_more: bool = True) -> tuple[list[Item], dict[str, Unscored]]:
         """Separate the items that lack a required part; return (complete items, item id → Unscored "missing input").
 
-        Raises GoldenError if no item has the part, unless the items are a batch `of_more`. The column is then missing
-        or was not found.
+        Raises GoldenError if no item has a required part, because its column is then missing or was not found. If the
+        items are one batch `of_more`, this is allowed.
         """
         lacking = {
             item.item_id: Unscored(item.item_id, "missing input", NO_TEXT)
@@ -293,12 +293,12 @@ class RowJudge(LoadedJudge):
 class CalibratedJudge(RowJudge):
     """A calibrated judge from a file: the mean score over its criteria, mapped to the human scale.
 
-    `Scored.value` is the judge's own score, for which the file states the alignments. `Scored.calibrated` is this score
-    mapped to the human scale by the isotonic map, None if the file has none. Both have the same ranks.
+    `Scored.value` is the judge's own score, which the alignments in the file refer to. `Scored.calibrated` is this
+    score mapped to the human scale by the isotonic map, None if the file has none. Both have the same ranks.
 
     Attributes:
-        hint: Added to the error if an endpoint refuses the key.
-        intervals: Calibration errors, from which intervals of verdicts are computed; None in earlier files.
+        hint: Text added to the error if an endpoint refuses the key.
+        intervals: Calibration errors, used to compute intervals of verdicts; None if the file is too old to have them.
     """
 
     card: Mapping[str, Any]
@@ -320,7 +320,7 @@ class CalibratedJudge(RowJudge):
         marks: Sequence[str] = (),
         hint: str = "",
     ) -> CalibratedJudge:
-        """Create the calibrated judge of a card that scores with `judge`. Raises JudgeError for a damaged card.
+        """Create the calibrated judge of a card; `judge` asks for the scores. Raises JudgeError for a damaged card.
 
         Each difference between `judge` and the card adds a mark. Intervals are kept only if `judge` is the one that
         they were fitted to, because errors of another model don't apply.
@@ -429,9 +429,10 @@ def joined_verdicts(
     unread: Mapping[str, Unscored],
     turned: FloatArray | None = None,
 ) -> Verdicts:
-    """Average `members` (n_criteria, n_items; NaN = unscored) to verdicts. `unread` has the reasons for NaN.
+    """Average the scores by several criteria, and return one verdict per item.
 
-    `turned` has the same shape and holds the scores of pairs in swapped order.
+    `members` are the scores (n_criteria, n_items), NaN if unscored. `unread` maps item id to the verdict on an item
+    without any score. `turned` has the scores of pairs in swapped order, in the same shape.
     """
     joined, n_read = ensemble_scores(members), (~np.isnan(members)).sum(axis=0).tolist()
     nothing: list[float | None] = [None] * len(item_ids)
@@ -448,9 +449,10 @@ def joined_verdicts(
 
 
 def with_reasons(verdicts: Sequence[Verdict], explained: Sequence[Verdict], members: FloatArray) -> Verdicts:
-    """Add the reasons and replies of `explained` to `verdicts`. `members` has one row per criteria text.
+    """Copy the reasons and replies of `explained` into `verdicts`.
 
-    Reasons come from the first criteria with a readable reply, and say so if several are averaged.
+    `members` are the scores (n_criteria, n_items). The reasons come from the first criteria with a readable reply. If
+    several criteria are averaged, they say from which one they come.
     """
     n, found = len(members), list[Verdict]()
     first_read = (~np.isnan(members)).argmax(axis=0).tolist()
@@ -510,10 +512,10 @@ def repeval_judge(
     marks: Sequence[str] = (),
     gate: Gate = CAREFUL,
 ) -> RepEvalJudge:
-    """Create the RepEval score of a card. `judge` (hf:ID_OR_PATH) says where its model is, and allows it.
+    """Create the RepEval judge of a card. `judge` (hf:ID_OR_PATH) says where its model is, and permits loading it.
 
-    Raises JudgeError, which names the file (`where`), for a damaged card, UsageError for any other `judge`, and
-    ConsentError if the model is not allowed.
+    Without a `judge`, the file names the model. Raises JudgeError, which names the file (`where`), for a damaged card,
+    UsageError for any other `judge`, and ConsentError if the model is not allowed.
     """
     state = card["scorer"]
     if judge is not None:
@@ -559,14 +561,14 @@ def load_judge(
     Args:
         path: The file.
         judge: A SPEC or a Judge to use instead of the calibrated one, in the same style; `marks` then say so. For a
-            RepEval file, ``hf:ID_OR_PATH`` says where its model is, and allows it to be loaded.
+            RepEval file, ``hf:ID_OR_PATH`` says where its model is, and permits loading it.
         replies: Reply cache for a remote judge.
         accept_edited: Load a file that was edited after its export, and mark it.
         alone: Compute in this process, even if a cluster is set.
 
     Raises:
         JudgeError: The file cannot be used.
-        UsageError: `judge` is malformed, or the file is a fused judge, which takes none.
+        UsageError: `judge` is malformed, or was given for a fused judge.
     """
     settings, where = Settings.from_environment(), str(path)
     settings = replace(settings, ray="") if alone else settings

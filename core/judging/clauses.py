@@ -38,7 +38,7 @@ def clauses_of(criteria: str) -> tuple[str, ...]:
 def weighted_clauses(item: Item, clauses: Sequence[str], rated: Sequence[Verdict], weights: Sequence[float]) -> Verdict:
     """Return the weighted mean of the verdicts by `clauses`, or the first unscored verdict with its reason.
 
-    The weights are equal if `weights` has another length or a sum of 0.
+    All clauses count equally if `weights` doesn't have one weight per clause, or if its sum is 0.
     """
     raw = tuple(text for verdict in rated for text in verdict.raw)
     read = list[Scored]()

@@ -37,11 +37,11 @@ class Exemplar:
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """A request to draft criteria from `exemplars`, or to refine `criteria` that scored the `exemplars` wrong.
+    """A request to draft criteria from `exemplars`, or to refine `criteria`, which misjudged them.
 
     Attributes:
         seed: Makes the offline judge's drafts repeatable, and is part of the cache key of remote replies.
-        fit: Fit strengths of clauses to all exemplars, for a judge with `fits_strengths`.
+        fit: Fit the strengths of clauses to all exemplars. Only for a judge whose `fits_strengths` is true.
     """
 
     exemplars: tuple[Exemplar, ...]
@@ -70,7 +70,8 @@ COPIED_WORDS = 8
 def without_copies(batch: DraftBatch, requests: Sequence[DraftRequest], task: Task) -> DraftBatch:
     """Remove lines of criteria that copy at least `COPIED_WORDS` consecutive words from an item in the prompt.
 
-    Lines of the refined criteria and words of the task are allowed. Criteria with no line left become an error message.
+    Lines of the criteria to be refined are kept, and words of the task don't count as copied. Criteria with no line
+    left are replaced by an error message.
     """
 
     def runs(text: str) -> set[tuple[str, ...]]:
@@ -97,7 +98,7 @@ def without_copies(batch: DraftBatch, requests: Sequence[DraftRequest], task: Ta
 
 @dataclass(frozen=True, slots=True)
 class CallEstimate:
-    """The estimated number, tokens and price of calls; None if unknown."""
+    """The estimated number, tokens and price of calls. Tokens and price are None if unknown."""
 
     calls: int
     prompt_tokens: int | None
@@ -130,7 +131,7 @@ class Prepared:
 class Judge(Protocol):
     """Base class of judges, which score items and draft and refine criteria.
 
-    A judge is immutable after preparation. `spec` is the SPEC of the command line.
+    A judge is immutable after preparation. `spec` is its SPEC, as on the command line.
     """
 
     @property
@@ -146,7 +147,7 @@ class Judge(Protocol):
 
     @property
     def fits_strengths(self) -> bool:
-        """Whether the judge can draft from all calibration items at once."""
+        """Whether the judge can fit the strengths of clauses to all calibration items at once."""
         return False
 
     def unread_lines(self, criteria: Criteria) -> tuple[str, ...]:
@@ -194,7 +195,7 @@ class Judge(Protocol):
         ...
 
     def within(self, dollars: float) -> Judge:
-        """Return this judge with a budget, which stops before its replies cost more. A free judge returns itself.
+        """Return this judge, which stops before its replies cost more than `dollars`. A free judge returns itself.
 
         Raises UsageError if the price of the model is unknown.
         """
@@ -238,7 +239,7 @@ NO_TEXT = "The text to rate is empty."
 
 
 def orders_of(task: Task, item: Item) -> tuple[Item, ...]:
-    """Return the item in each order to judge: a pair also with its texts swapped."""
+    """Return the orders in which to judge an item: a pair also with its texts swapped, any other item only as it is."""
     return (item, replace(item, target=item.context, context=item.target)) if task.kind == "pair" else (item,)
 
 

@@ -202,9 +202,9 @@ NAMED, CAREFUL, SILENT, IMPORTED = Gate
 
 
 def endpoint_of_file(base_url: str) -> tuple[str, bool]:
-    """Normalise a base URL from a file; also return whether the key of any installation may be sent to it.
+    """Normalise a base URL from a file; also return whether every installation may send it the key.
 
-    "" (OpenAI's own endpoint) returns ("", True). Raises UsageError if it is not a base URL.
+    "" stands for OpenAI's own endpoint, and returns ("", True). Raises UsageError if the text is not a base URL.
     """
     return (checked_base_url(base_url), trusted_with_the_key(base_url, None)) if base_url else ("", True)
 

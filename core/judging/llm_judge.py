@@ -85,11 +85,11 @@ class LLMJudge(Judge):
     """A judge that asks the language model `model` of `provider`.
 
     Attributes:
-        spec: The SPEC of the command line.
+        spec: Its SPEC, as on the command line.
         sampling: The style of its prompts.
         effort: Reasoning effort, such as "low"; "" for the model's default.
         extra: Additional fields of each request, as a JSON object.
-        room: Tokens for reasoning, in addition to `max_tokens`, after reasoning has used up the limit.
+        room: Tokens added to `max_tokens` once reasoning has used up the limit; 0 before.
         spent: Cost of scores and drafts so far.
     """
 
@@ -303,7 +303,7 @@ class LLMJudge(Judge):
     def write_steps(self, task: Task, criteria: str = "") -> tuple[str, str, Usage]:
         """Ask the model to write evaluation steps for the judge to follow (auto-CoT of G-Eval).
 
-        They depend only on the task and the criteria. The temperature is 0. Use them as `Style.steps`.
+        The steps depend only on the task and the criteria. The temperature is 0. Use the steps as `Style.steps`.
 
         Returns:
             The steps or "", an error message or "", and the cost.
@@ -357,7 +357,7 @@ class LLMJudge(Judge):
         return other
 
     def asked_again(self, time: int) -> LLMJudge:
-        """Return the same judge with other sample numbers for each `time`, so that cached replies are not reused."""
+        """Return this judge with sample numbers that differ for each `time`, so that cached replies are not reused."""
         other = self.with_sampling(self.sampling)
         other._first_sample = time * self.sampling.samples
         return other
@@ -525,7 +525,7 @@ def _verdict_in_order(task: Task, item: Item, replies: Sequence[Reply], *, weigh
 
 
 def reading_of(reply: Reply, task: Task) -> Reading:
-    """Read the rating in `reply`, ignoring reasoning, or the reason why there is none."""
+    """Return the rating in `reply`, or the reason why there is none. Reasoning is ignored."""
     if isinstance(reply, Failure):
         return Reading(None, "provider error", detail=reply.message)
     if reply.finish == OFF_SCALE:
@@ -652,7 +652,10 @@ _TITLES = ("criteria", "scoring criteria", "steps", "evaluation steps")
 
 
 def written(reply: Reply, aspect: str) -> tuple[str, str]:
-    """Return (text, error) of a reply with criteria or steps. Reasoning, code fences and introductions are removed."""
+    """Extract criteria or steps from a reply; return (text, error), one of them "".
+
+    Reasoning, code fences and introductions are removed.
+    """
     if isinstance(reply, Failure):
         return "", reply.message
     if reply.finish == "length":

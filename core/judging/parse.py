@@ -46,7 +46,7 @@ class Statement(NamedTuple):
 
 
 def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop") -> Reading:
-    """Read the rating in a reply, or the reason why there is none.
+    """Return the rating in a reply, or the reason why there is none.
 
     The running time is linear in the length of the reply.
 

@@ -159,10 +159,11 @@ def levels_block(task: Task) -> str:
 
 
 def examples_for(item: Item, examples: Sequence[RatedExample], nearest: int = 0) -> tuple[RatedExample, ...]:
-    """Choose the examples to show with `item`, in order, without those from its own source.
+    """Choose the examples to show with `item`, in order, without examples from its own source.
 
-    Such an example is replaced by the spare with the closest label, or left out if no spare remains. If `nearest` is
-    not 0, the result is that number of examples with the most similar texts, most similar last.
+    An example from that source is replaced by the spare example with the closest label, or left out if no spare
+    remains. If `nearest` is not 0, the result is that number of examples with the most similar texts, most similar
+    last.
     """
     spares, shown = [each for each in examples if each.spare], list[RatedExample]()
     # if all items have the same source text, it does not identify a source
@@ -298,7 +299,10 @@ def quoted(text: str) -> str:
 
 
 def range_words(scale: Scale) -> str:
-    """Describe the scale in words that follow "a number". Decimals between whole labels are invited, to break ties."""
+    """Describe the range of the scale in words that follow "a number".
+
+    If the scale has no steps or steps of 1, the words invite decimals, to break ties.
+    """
     low, high = _number(scale.low), _number(scale.high)
     if scale.two_steps:
         return f"that is {high} (the item holds up) or {low} (it does not), nothing between"
@@ -406,15 +410,15 @@ class Style:
 
     Attributes:
         form: Form of the reply. "clauses" asks about each clause separately (see `core.judging.clauses`).
-        temperature: None is not sent, so the model uses its default.
-        max_tokens: 0 becomes the default limit of the form.
+        temperature: None leaves it out of the request, so the model uses its default.
+        max_tokens: Token limit of a reply; 0 becomes the default for the form.
         prompt: Name of the scoring prompt; "" becomes the current one.
         steps: Evaluation steps in the prompt, after the criteria (see `LLMJudge.write_steps`).
         weighted: Use the probability-weighted score if the endpoint returns logprobs (only for score_only).
         structured: Ask for JSON if the endpoint accepts a schema.
         references: Show an item's references. Items without references are then unscored.
         examples: Labelled items to show in every prompt, followed by spares (`core.calibration.proposals`).
-        nearest: Number of examples to show, the most similar to the item; 0 shows the same ones for all items.
+        nearest: Number of examples to show, namely those most similar to the item. 0 shows the same ones for all items.
 
     Raises:
         UsageError: A value is out of range, or settings conflict.
@@ -593,11 +597,11 @@ class Asking:
         extra: str = "",
         **style: Any,
     ) -> Self:
-        """Create the options for the judge `spec` from a user's choices; None means not chosen.
+        """Create the options for the judge `spec` from a user's choices; None means that the user chose nothing.
 
-        `style` has fields of `Style`. The default temperature is 0 for one sample and 1 for several; "none" is not
-        sent. A local model uses one forward pass unless a form is chosen. `steps` is the text of the steps, or whether
-        the model writes them.
+        `style` has fields of `Style`. The default temperature is 0 for one sample and 1 for several. If it is "none",
+        requests contain no temperature. A local model uses one forward pass unless a form is chosen. `steps` is the
+        text of the steps; True lets the model write them.
         """
         chosen = {name: value for name, value in style.items() if value is not None}
         chosen |= {"max_tokens": max_tokens} if max_tokens is not None else {}
@@ -638,7 +642,7 @@ class Asking:
             )
 
     def within(self, max_tokens: int | None) -> Style | None:
-        """Return the style with the token limit of this installation; None for the judge's default.
+        """Return the style with `max_tokens`, the limit of this installation; None if the judge uses its default style.
 
         The limit applies only if the style has the default limit and its replies are more than a bare score.
         """

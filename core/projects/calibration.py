@@ -53,8 +53,8 @@ from core.wording import judge_words
 class CalibrationRequest:
     """A request to calibrate a judge on an aspect of a golden set.
 
-    `scale` None takes the scale of the aspect. `levels` are the level descriptions when the run started. `split_from`
-    is the id of a judge run on an earlier golden set; known sources keep their part of its split.
+    `scale` None means the scale of the aspect. `levels` are the level descriptions at the start of the run.
+    `split_from` is the id of a judge run on an earlier golden set; known sources keep their part of its split.
     """
 
     project_id: str
@@ -80,10 +80,10 @@ class CalibrationRequest:
 class VersionRequest:
     """A request to measure a version of the judge of an aspect.
 
-    `version` 0 is the next one. It follows `criteria_ids`, best first. It has the prompt and sampling of calibration
-    `run_id`, with its model or with `judge_spec`. If empty, `run_id`, `judge_spec` and `golden_id` are those of the
-    default version. Without `held_out` only calibration items are scored. `split_from` is the id of a run whose split
-    is used instead.
+    `version` is the number; 0 means the next one. The version follows `criteria_ids`, best first. It has the prompt and
+    sampling of calibration `run_id`, with that model or with `judge_spec`. If `run_id`, `judge_spec` or `golden_id` is
+    "", the value of the default version is used. Without `held_out` only calibration items are scored. `split_from` is
+    the id of a run whose split is used; "" uses that of `run_id`.
     """
 
     project_id: str
@@ -178,10 +178,10 @@ def version_asked(run: Run) -> VersionRequest:
 
 
 def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
-    """Return the request of the calibration behind a judge run, a re-scoring or a round.
+    """Return the calibration request behind a judge run, a re-scoring or a refinement round.
 
-    The request has the golden set of the run, and the definition if a model wrote it. Raises JobError for another kind
-    of run.
+    The request names the golden set of the run. It includes the definition, even if a model wrote it. Raises JobError
+    for another kind of run.
     """
     run = store.runs.get(judge_run(store, run_id))
     if run.kind == "version":
@@ -224,7 +224,10 @@ def carried_split(store: Store, earlier_id: str, golden: GoldenSet) -> Split:
 
 
 def keeping_sides(store: Store, request: CalibrationRequest) -> CalibrationRequest:
-    """Set `split_from` of a request if the golden set has grown since the first version was measured."""
+    """Return the request, changed so that known sources stay in the same part of the split.
+
+    If the first version was measured on another golden set with the same settings of the split, `split_from` is set.
+    """
     line = judge_line(store, request.project_id, request.aspect)
     measured = [entry for version in line.versions for entry in version.measured]
     if request.split_from or line.default is None or request.golden_id == measured[0].golden_id:
@@ -380,7 +383,7 @@ def _completed(store: Store, line: JudgeLine, request: VersionRequest) -> Versio
 
 
 def in_place_of_parent(store: Store, project_id: str, aspect: str, criteria_id: str) -> tuple[str, ...]:
-    """Replace the closest ancestor of `criteria_id` in the default version; return the new criteria ids.
+    """Return the criteria ids of the default version, with `criteria_id` in place of its closest ancestor.
 
     Returns () if the default version has only one criteria text or nothing would change.
     """

@@ -85,9 +85,9 @@ class VersionMade(VersionEntry):
 class VersionMeasured(VersionEntry):
     """A measurement of a version on a golden set, by run `run_id`.
 
-    `held_out` is None if only calibration items were scored. `gain` and `held_out_gain` are this version minus version
-    `beside` (0: none) on the same items. `looks` is the number of looks at held-out items so far. Only the first
-    comparison has a p value, because later choices may depend on it.
+    `held_out` is None if only calibration items were scored. `gain` and `held_out_gain` are the alignment of this
+    version minus that of version `beside` (0: none) on the same items. `looks` is the number of looks at held-out items
+    so far. Only the first comparison has a p value, because later choices may depend on it.
     """
 
     kind = "judge version measured"
@@ -356,7 +356,8 @@ def as_claimed(store: Store, run_id: str, result: Calibration) -> Calibration:
 def seen_labels(store: Store, project_id: str, golden_id: str, judge: JudgeScores) -> tuple[int, ...]:
     """Return the positions of items whose labels may have been used to choose or fit a judge.
 
-    These are `judge.seen`, without items that were added to the golden set after the version was created.
+    The positions are `judge.seen`, without those of items that were added to the golden set after the version was
+    created.
     """
     version = judge_line(store, project_id, judge.aspect).of_run(judge.run_id)
     return judge.seen if version is None else learnt_from(store, project_id, golden_id, version, judge.seen)

@@ -557,7 +557,8 @@ def with_reasons(
 ) -> GoldenSet:
     """Add the reasons for labels to a golden set: triage notes, and highlights of the passes that it was made from.
 
-    Reasons after `before` are left out, so that a resumed run gets the same reasons. They change the digest.
+    Reasons after `before` are left out, so that a resumed run gets the same reasons; None keeps all. Added reasons
+    change the digest of the golden set.
     """
     found: dict[str, list[str]] = {}
     for _, labelling in frozen_from(store, project_id, golden.digest):

@@ -220,7 +220,7 @@ def run_repeval(work: RunWork) -> RepEvalOutcome:
 
 
 def judge_of(result: RepEvalResult, golden: GoldenSet, run_id: str) -> JudgeScores:
-    """Convert RepEval scores to a judge, which has seen the labels of training and validation items."""
+    """Return RepEval scores as a judge. The labels of training and validation items count as seen by it."""
     method, cells = METHOD_NAMES[result.settings.method], len(result.members)
     place = f"layer {result.chosen.layer}, token {result.chosen.token}"
     where = f"mean of the {cells} best cells, the best at {place}" if cells > 1 else place

@@ -113,7 +113,10 @@ def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) ->
 
 
 def crossed_items(scores: FloatArray, labels: FloatArray, min_gap: float) -> dict[int, bool]:
-    """Return position → True if the |standardised gap| rose to `min_gap`, False if it fell below. Scores are (2, n)."""
+    """Find the items whose |standardised gap| crossed `min_gap`; return position → True if it rose, False if it fell.
+
+    `scores` (2, n_items) are the scores before and after. `labels` has the shape (n_items,).
+    """
     from core.calibration.proposals import standardised_gap
 
     gaps = np.abs([standardised_gap(row, labels) for row in scores])
@@ -172,7 +175,10 @@ def _scores(store: Store, run_id: str, item_ids: tuple[str, ...], *criteria_ids:
 
 @dataclass(frozen=True, slots=True)
 class TriageRequest:
-    """A request to triage an item that `subject_id` scored. None keeps the earlier value, and verdict "" undoes it."""
+    """A request to triage an item that the criteria or judge `subject_id` scored.
+
+    A field that is None keeps its earlier value. The verdict "" undoes the earlier verdict.
+    """
 
     golden_id: str
     aspect: str

@@ -51,9 +51,9 @@ class Overview:
 
 
 def overview(store: Store, project_id: str, golden_id: str, aspect: str) -> Overview:
-    """Summarise a project for an aspect of a golden set ("" without labels), with the user's open tasks.
+    """Summarise a project for an aspect of a golden set, with the user's open tasks.
 
-    Raises NotFoundError for unknown ids.
+    `aspect` is "" if there are no labels. Raises NotFoundError for unknown ids.
     """
     listed = {golden.golden_id: golden for golden in store.goldens.all(project_id)}  # with its name in this project
     golden, line = listed.get(golden_id) or store.goldens.get(golden_id), judge_line(store, project_id, aspect)

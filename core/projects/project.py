@@ -84,8 +84,8 @@ class Project:
     def wait(self, run_id: str, seconds: float | None = None) -> Any:
         """Wait for a run and return its result, such as a `Calibration`.
 
-        Raises JobError if the run fails or is cancelled, or if it takes longer than `seconds`. It then continues to
-        run.
+        Raises JobError if the run fails or is cancelled, or if it takes longer than `seconds`. After such a timeout,
+        the run continues.
         """
         end = None if seconds is None else time.monotonic() + seconds
         while not (run := self.store.runs.get(run_id)).finished:

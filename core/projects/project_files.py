@@ -6,7 +6,7 @@ bytes of unknown origin.
 
 A file may be hostile. Nothing is unpacked to disk. Sizes are checked before anything is read, and content is counted
 and hashed. Rows are stored in one transaction and read back with the code of the screens. An error rolls the
-transaction back. If a release changes a column, it raises `VERSION` and converts older rows.
+transaction back. A release that changes a column increases `VERSION` and converts older rows.
 
 An import changes no existing data. The project gets a new id and a free name. Golden sets are shared by hash. Golden
 sets, labels and criteria can be used. Imported runs are read-only (`start_and_resume.require_made_here`), and imported

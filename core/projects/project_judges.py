@@ -64,11 +64,11 @@ def remove_judge(store: Store, project_id: str, judge_id: str) -> None:
 
 @dataclass(frozen=True)
 class JudgesShown:
-    """The judges of an aspect for comparison. `entries` have one version of the judge; `aside` has its other versions.
+    """The judges of an aspect for comparison. `entries` have one version of the judge; `aside` has the other versions.
 
-    `version` is None if no version was measured on this golden set. `own` is the id of its judge, and `baseline` the id
-    of the same judge without criteria, or "". `no_p` has `own` and the newer versions in `aside` that aren't
-    retired, with the reason why their comparisons have no p, or "".
+    `version` is the version in `entries`; None if none was measured on this golden set. `own` is the id of its judge.
+    `baseline` is the id of the same judge without criteria, or "". `no_p` maps judge id → reason why its comparisons
+    have no p value, or "". Its judges are `own` and the newer versions in `aside` that aren't retired.
     """
 
     line: JudgeLine
@@ -441,7 +441,7 @@ def run_fusion(work: RunWork) -> FusionRunView:
 
 
 def unseen_and_asked(golden: GoldenSet, judge: JudgeScores) -> IntArray:
-    """Return the positions of items that a judge was asked about, without sources whose labels it has seen."""
+    """Return the positions of items that a judge was asked about, except those of sources whose labels it has seen."""
     asked = ~np.isnan(judge.values) | np.isin(golden.item_ids, [verdict.item_id for verdict in judge.unscored])
     return np.flatnonzero(asked & ~seen_sources(golden, [judge]))
 

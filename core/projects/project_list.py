@@ -1,7 +1,7 @@
 """Manage projects and golden sets of a store, and show and free disk space.
 
-Everybody may read. For all other functions `requires` checks the role and logs the change, so the checks don't depend
-on the screens.
+Everybody may read. Functions that change something are decorated with `requires`, which checks the role and logs the
+change. So the checks don't depend on the screens.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def read_upload(store: Store, data: bytes, name: str, *, max_mb: float) -> Table
 
 
 def require_aspect(store: Store, golden_id: str, aspect: str) -> tuple[GoldenSummary, AspectSummary]:
-    """Return the summaries of a golden set and an aspect of it. Raises NotFoundError if either is unknown."""
+    """Return the summary of a golden set and that of one of its aspects. Raises NotFoundError if either is unknown."""
     golden = store.goldens.get(golden_id)
     summary = golden.aspect(aspect)
     if summary is None:

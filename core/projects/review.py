@@ -2,8 +2,8 @@
 
 Open points are proposals of refinement rounds, edits that no judge version follows yet, and triaged items. Items count
 if somebody called them ambiguous or wrongly labelled, or picked them under the current version. All participants see
-the first point. Votes stay hidden until everybody who joined has voted. A reviewer decides, and the log records the
-decision with its reason.
+the same point: the first one. Votes stay hidden until everybody who joined has voted. A reviewer decides, and the log
+records the decision with its reason.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ class PointDecided(ReviewEntry):
 class Point:
     """An open point of a review: a change of criteria, or a disagreement about item `item_id`.
 
-    A change proposes to replace criteria `parent_id` by `subject_id`. It comes from the round `run_id`, or from an edit
-    (""). In a disagreement `subject_id` is the criteria or judge that scored the item. `seen` is the number of the
-    decision that postponed the point, 0 for none. `waiting` has the users who have not voted yet.
+    A change proposes to replace the criteria `parent_id` by the criteria `subject_id`. `run_id` is the refinement round
+    that made it, "" for an edit. In a disagreement `subject_id` is the criteria or judge that scored the item. `seen`
+    is the number of the decision that postponed the point, 0 for none. `waiting` has the users who have not voted yet.
     """
 
     key: str

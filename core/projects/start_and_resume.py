@@ -71,10 +71,10 @@ class JudgeState:
 class Kind:
     """A kind of run, with its functions and record types.
 
-    `does` is the action in the log. `check` validates and completes a request, and returns it with the title and the
-    SPEC of the judge. `opens` is the reason for opening held-out items, "" if they stay closed. `documents` are
-    intermediate records by name. `enter` adds the results to the project. It runs after the result is stored, because
-    screens then open the result.
+    `does` describes the action in the log. `check` validates and completes a request, and returns it with the title and
+    the SPEC of the judge. `opens` returns the reason why held-out items are opened, "" if they stay closed. `documents`
+    maps the names of intermediate records to their types. `enter` adds the results to the project, after the result is
+    stored: screens can then open it.
     """
 
     request: type[RunRequest]
@@ -257,7 +257,7 @@ def load_scores(store: Store, run_id: str) -> ScoreMatrix:
 
 
 def judge_run(store: Store, run_id: str) -> str:
-    """Return the id of the judge run whose judge a run used; for a judge run, its own id."""
+    """Return the id of the judge run behind a re-scoring or a refinement round; for any other run, its own id."""
     run = store.runs.get(run_id)
     return str(json.loads(run.request_json)["run_id"]) if run.kind in ("rescore", "round") else run_id
 
@@ -320,7 +320,7 @@ class RunWork(Recorder):
         self.store.criteria.add(self.run.project_id, self.run.golden_id, criteria)
 
     def alignment(self, criteria_id: str, side: Side, alignment: Alignment, status: str = "") -> CriteriaAlignment:
-        """Return an alignment of criteria in this run as a record for `add_alignments`."""
+        """Return a record of an alignment of criteria in this run, for `add_alignments`."""
         return CriteriaAlignment(criteria_id, self.run.run_id, side, alignment, status)
 
     def add_alignments(self, alignments: Sequence[CriteriaAlignment]) -> None:
@@ -336,7 +336,7 @@ class RunWork(Recorder):
 
     @contextmanager
     def asking(self, state: Mapping[str, Any], task: Task) -> Iterator[BoundJudge]:
-        """Restore the judge from `state`. Its criteria and scores are stored in the run as they arrive."""
+        """Open the judge in `state` for a `with` block. The run stores its criteria and scores as they arrive."""
         with closing(restore_judge(state, self.settings, self.replies, gate=NAMED)) as judge:
             self.progress.remarks = lambda: judge.remarks
             yield BoundJudge(judge, self.golden, task, self.progress, recorder=self)

@@ -178,7 +178,7 @@ def as_cached(reply: Completion) -> Completion:
 
 
 def with_cache(provider: Provider, replies: ReplyStore | None) -> Provider:
-    """Put the cache `replies` in front of `provider`; None returns `provider` unchanged."""
+    """Return `provider` with the cache `replies` in front of it; without a cache (None), return `provider` itself."""
     return provider if replies is None else CachedProvider(provider, replies)
 
 

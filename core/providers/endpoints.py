@@ -271,7 +271,7 @@ class Installation:
         return self.file.endpoints.get(base_url) or EndpointSettings()
 
     def trusts(self, base_url: str) -> bool:
-        """Whether keys may be sent to `base_url` even if no user has just typed it."""
+        """Whether keys may be sent to `base_url` even if a file names it and no user has typed it."""
         return base_url in self.file.endpoints or trusted_with_the_key(base_url, self.settings.openai_base_url)
 
     def key_name(self, base_url: str) -> str:
@@ -285,7 +285,10 @@ class Installation:
         return usual if host_of(base_url) == host_of(self.settings.openai_base_url or OPENAI_URL) else ""
 
     def key(self, base_url: str) -> str | None:
-        """Return the key for `base_url`, or None. Raises AuthError if its variable is not set."""
+        """Return the key for `base_url`, or None if it has none.
+
+        Raises AuthError if the key's environment variable is not set.
+        """
         name = self.key_name(base_url)
         return self._value(name, base_url) if name else None
 

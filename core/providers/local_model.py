@@ -191,7 +191,11 @@ def _written(model: Ready, asked: Sequence[Request], prompts: Sequence[list[int]
 
 
 def weighed_reply(numbers: Sequence[str], shares: FloatArray, n_tokens: int) -> Reply:
-    """Return the most likely of `numbers` with all probabilities, or `OFF_SCALE` if their total is too small."""
+    """Return the most likely of `numbers` as a reply, with the probabilities of all numbers.
+
+    `shares` are the probabilities. The reply is `OFF_SCALE` if their total is too small, and a Failure if they are
+    invalid.
+    """
     usage, total = _usage(n_tokens, 1), float(shares.sum())
     if not np.isfinite(total):
         return Failure("The model returned invalid probabilities, because its weights or number format overflow.")

@@ -82,7 +82,7 @@ def key_of(request: Request) -> str:
 
 
 def completion(request: Request, text: str) -> Completion:
-    """Wrap `text` as the free reply to `request`."""
+    """Return `text` as the reply to `request`, with estimated token counts and a cost of 0."""
     prompt = "\n".join(message.content for message in request.messages)
     n_prompt, n_text = (max(1, len(part) // _CHARACTERS_PER_TOKEN) if part else 0 for part in (prompt, text))
     usage = Usage(requests=1, prompt_tokens=n_prompt, completion_tokens=n_text, cost=0.0)

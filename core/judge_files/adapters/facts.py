@@ -1,4 +1,4 @@
-"""Data of a judge file for the adapters, prompts with a placeholder for the item, and safe literals and comments."""
+"""Prepare the content of a judge file for the adapters: facts, prompts, and safe literals and comments."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ class JudgeFacts:
 
     @property
     def max_tokens(self) -> int:
-        """Token limit to send. Other tools don't raise it if reasoning uses it up."""
+        """Token limit to send, with room for reasoning, because other tools don't raise the limit."""
         return self.sampling.max_tokens + self.document.judge.room
 
     @property
     def tokens_with_reasons(self) -> int:
-        """Token limit for a tool that requests JSON with reasons, which is longer than some of our forms."""
+        """Token limit for a tool that asks for JSON with reasons, which may be longer than the judge's own form."""
         return max(self.max_tokens, USUAL_TOKENS + self.document.judge.room)
 
     @property
@@ -178,9 +178,9 @@ def _words(alignment: Alignment | None) -> str:
 def open_prompts(facts: JudgeFacts) -> tuple[dict[str, Any], ...]:
     """Return one prompt per criteria text, with a placeholder for the item.
 
-    The user message is `before` + item block + `after`. `leading` has (role, content) of the messages before it (a
-    persona). `form` is the form of the reply, with "_json" if it follows the JSON `schema` (else ""). `samples` is the
-    number of replies to average.
+    The user message is `before` + item block + `after`. `leading` lists the messages before it, such as a persona, as
+    (role, content). `form` is the form of the reply, followed by "_json" if there is a JSON `schema`. `schema` is ""
+    for free text. `samples` is the number of replies to average.
     """
     how = facts.sampling
     shown = (how.steps, levels_block(facts.task), *(each.item.target for each in how.examples))
@@ -205,7 +205,7 @@ def open_prompts(facts: JudgeFacts) -> tuple[dict[str, Any], ...]:
 
 
 def headings(facts: JudgeFacts) -> dict[str, str]:
-    """Return part of an item → heading in the prompts, in order."""
+    """Return the heading of each part of an item in the prompts: part → heading, in order."""
     words = KINDS[facts.task.kind]
     named = {
         "source": words.source,
@@ -217,7 +217,10 @@ def headings(facts: JudgeFacts) -> dict[str, str]:
 
 
 def unused(form: str, texts: Iterable[str]) -> str:
-    """Return the first marker that no text contains: `form` filled with "", 2, 3, …"""
+    """Return the first marker that occurs in none of the texts.
+
+    The markers are `form` filled with "", 2, 3 and so on.
+    """
     whole = "\0".join(texts)
     return next(mark for number in chain([""], count(2)) if (mark := form % number) not in whole)
 

@@ -4,7 +4,7 @@
 measure them. A source is prepared once for all its texts. A bounded cache keeps the vectors by the content of the item,
 so that each item is measured only once for many criteria.
 
-*Concepts* (`concepts.yaml`): groups of features with a direction, and their phrases, followed by each single feature
+*Concepts* (`concepts.yaml`): groups of features, with a direction and phrases. Each single feature is a concept too
 (`measures.yaml`). A concept's value is positive at its *high* pole. One-way concepts have an undisputed good pole (say
 only what the source says). The others are matters of taste (long or short), which the labels must decide.
 
@@ -236,7 +236,7 @@ _MEMBERS: FloatArray = np.array([[concept.features.get(name, 0.0) for concept in
 
 @lru_cache(maxsize=8)
 def applicable(kind: ItemKind) -> FloatArray:
-    """Return (n_concepts,) 1.0 if items of this kind have at least one of the concept's features, else 0.0."""
+    """Return an array (n_concepts,): 1.0 if items of this kind have a feature of the concept, else 0.0."""
     there = {name for family in _MEASURED[kind] for name in _FAMILIES[family]}
     return np.array([float(not there.isdisjoint(concept.features)) for concept in CONCEPTS])
 

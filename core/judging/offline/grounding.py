@@ -51,7 +51,7 @@ class SourceText:
 
 
 def measure(text: Text, source: SourceText) -> Features:
-    """Measure a text against its source; empty if either has no words."""
+    """Return the features of a text that compare it with its source; empty if either has no words."""
     if not text.words or not source.text.words:
         return {}
     return _copying(text, source) | _support(text, source) | _coverage(text, source)
@@ -156,7 +156,7 @@ class Dialogue:
 
 
 def measure_reply(text: Text, dialogue: Dialogue) -> Features:
-    """Measure how a reply uses the fact, the last turn and the history; empty for a reply without words."""
+    """Return the features of a reply: how it uses the fact, the last turn and the history. Empty without words."""
     if not text.words:
         return {}
     content, last, total = text.counts, dialogue.last, max(1, len(text.content_stems))
@@ -243,7 +243,10 @@ def _key_stems(text: str) -> frozenset[str]:
 
 
 def measure_data(text: Text, data: Data) -> Features:
-    """Measure which slots the text mentions, and which words come from no slot; empty for a text without words."""
+    """Return the features of a text about data: which slots it mentions, and which of its words come from no slot.
+
+    The result is empty for a text without words.
+    """
     if not text.words:
         return {}
     stems, joined = frozenset(text.stems), f" {' '.join(text.stems)} "

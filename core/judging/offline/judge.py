@@ -188,9 +188,9 @@ _AIMLESS = "the examples show no clear direction"
 
 
 def squash(raw: FloatArray, scale: Scale) -> FloatArray:
-    """Map raw sums to the open range of the scale with r / √(4 + r²), strictly increasing, 0 to the middle.
+    """Map raw sums to scores strictly between the ends of the scale, with r / √(4 + r²). 0 becomes the middle.
 
-    Unlike the logistic function, it is strictly increasing in float64 up to |r| of about 1e7, so there are no ties.
+    Unlike the logistic function, this is strictly increasing in float64 up to |r| of about 1e7, so there are no ties.
     """
     return scale.low + (scale.high - scale.low) * (0.5 + 0.5 * raw / np.sqrt(4 + raw**2))
 
@@ -202,8 +202,8 @@ MIN_MOVE, MAX_PARTS = 0.005, 8
 def explain_item(task: Task, reading: CriteriaReading, weights: FloatArray, values: FloatArray) -> str:
     """List the effect of each clause on the score, one per line.
 
-    They add up to the score minus the middle of the scale. `weights` (n_concepts,), of unit length, and `values`
-    (n_concepts,) are those of the score.
+    The effects add up to the score minus the middle of the scale. `weights` (n_concepts,), of unit length, and `values`
+    (n_concepts,) are those from which the score was computed.
     """
     span, total = task.scale.high - task.scale.low, float((weights * values).sum())
     moves = weights * values * (0.5 / np.sqrt(4 + total**2)) * span  # each clause's part of the squashed total
@@ -394,7 +394,7 @@ STRENGTH_DECIMALS = 2
 
 
 def fitted(values: FloatArray, labels: FloatArray, sources: IntArray, task: Task) -> str:
-    """Fit criteria over single features; "" if all labels are equal or come from fewer than three sources.
+    """Fit criteria over single features. Returns "" if all labels are equal or come from fewer than three sources.
 
     `values` (n, n_concepts), `labels` (n,) without NaN, and source codes `sources` (n,) belong to the same items.
     """
@@ -418,8 +418,8 @@ def fitted(values: FloatArray, labels: FloatArray, sources: IntArray, task: Task
 def ridge(x: FloatArray, y: FloatArray, sources: IntArray, *, within: bool) -> FloatArray:
     """Fit a ridge regression of `y` (n,) on `x` (n, n_features); return weights (n_features,).
 
-    At most `MOST_CLAUSES` weights are nonzero. The penalty is chosen by leaving out sources. `within` centres both
-    sides within each source.
+    At most `MOST_CLAUSES` weights are nonzero. The penalty is chosen by cross-validation over sources. With `within`,
+    `x` and `y` are centred within each source, else over all items.
     """
     group = np.unique(sources, return_inverse=True)[1] if within else np.zeros(len(y), dtype=np.intp)
     x, y = _centred(x, group), _centred(y[:, None], group)[:, 0]
@@ -460,7 +460,10 @@ def _kept(squares: FloatArray, products: FloatArray) -> IntArray:
 
 
 def ridge_path(squares: FloatArray, products: FloatArray) -> FloatArray:
-    """Return weights (n_features, n_penalties) for all `PENALTIES`, from one eigendecomposition."""
+    """Return the ridge weights (n_features, n_penalties) for all `PENALTIES`, from one eigendecomposition.
+
+    `squares` is xᵀx (n_features, n_features), and `products` is xᵀy (n_features,).
+    """
     values, vectors = np.linalg.eigh(squares)
     turned = (vectors.T @ products)[:, None] / (np.maximum(values, 0.0)[:, None] + PENALTIES)
     return np.asarray(vectors @ turned, dtype=np.float64)

@@ -172,7 +172,7 @@ _TERMINALS = frozenset(".!?。！？؟…")
 
 
 def measure_text(text: Text) -> Features:
-    """Measure a text on its own; empty for a text without words."""
+    """Return the features of a text on its own; empty for a text without words."""
     if not text.words:
         return {}
     return _length(text) | _repetition(text) | _connection(text) | _fluency(text) | _wording(text)
