@@ -145,8 +145,8 @@ class Scale:
 class AspectLabels:
     """The gold labels of one aspect, in the order of `GoldenSet.items`, None = unlabelled.
 
-    `ranks` is true if the labels were given as ranks.  `reasons` maps item ids to reasons that belong to no single
-    rating.
+    `ranks` is true if the labels were given as ranks.  `reasons` maps item ids to the reasons given for the item, not
+    for a single rating.
     """
 
     aspect: str
@@ -225,7 +225,7 @@ class GoldenSet:
         return np.array([np.nan if v is None else v for v in self.aspects[aspect].values], dtype=np.float64)
 
     def reasons(self, aspect: str) -> dict[str, tuple[str, ...]]:
-        """Map each item id to the distinct reasons for its labels, those of single ratings first."""
+        """Map each item id to the distinct reasons for its labels; the reasons of single ratings come first."""
         said = [(rating.item_id, rating.comment) for rating in self.ratings if rating.aspect == aspect]
         said += [(item_id, text) for item_id, texts in self.aspects[aspect].reasons.items() for text in texts]
         found: dict[str, dict[str, None]] = {}
@@ -328,7 +328,7 @@ class Criteria:
 
     @cached_property
     def criteria_id(self) -> str:
-        """``"c" + 12 hex digits`` of the aspect and the text with white space folded."""
+        """``"c" + 12 hex digits`` of a digest of the aspect and the text, with white space folded."""
         folded = " ".join(unicodedata.normalize("NFC", self.text).split())
         return "c" + content_digest("criteria", [self.aspect, folded]).split(":")[1][:12]
 
@@ -341,8 +341,8 @@ class Scored:
     and `expected_error` is the expected error of `calibrated`.  `low` and `high` are the ends of an interval on the
     raters' scale.  `turned` is the score of a pair with text B first, inverted; the score with text A first is 2·value
     − turned.  `calibration_item` is true if the item's label chose or fitted the judge, so that alignment on it is
-    optimistic.  `clauses` has a pair for each separately rated clause: its rating, and its rating in the other order of
-    texts or None.
+    optimistic.  `clauses` has a pair for each separately rated clause: its rating, and its rating with the texts in the
+    other order or None.
     """
 
     item_id: str

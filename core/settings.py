@@ -100,9 +100,9 @@ def _listed(raw: str, where: str = "") -> tuple[str, ...]:
 
 
 def ray_address(raw: str, where: str) -> str:
-    """Return the address of a Ray cluster ("auto" or HOST:PORT) trimmed; "" means no cluster.
+    """Check the address of a Ray cluster, and return it trimmed; "" means no cluster.
 
-    Raises UsageError for any other text; the message names `where` it was given.
+    Raises UsageError unless it is "auto", HOST:PORT or ""; the message names `where` it was given.
     """
     address = raw.strip()
     host, _, port = address.rpartition(":")

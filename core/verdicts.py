@@ -89,7 +89,7 @@ class Verdicts(tuple[Verdict, ...]):
 
     @property
     def turned(self) -> FloatArray | None:
-        """(n,) float64 scores of pairs in the other order, NaN if unknown; None if all are unknown."""
+        """Scores (n,) of pairs with the texts in the other order, NaN if unknown; None if all are unknown."""
         turned = [verdict.turned if isinstance(verdict, Scored) else None for verdict in self]
         return _numbers(turned) if any(value is not None for value in turned) else None
 

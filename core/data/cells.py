@@ -73,7 +73,7 @@ def read_number(cell: Any) -> float | None:
 
 
 def read_numbers(cells: abc.Iterable[Any]) -> tuple[list[float], list[str]]:
-    """Return the numbers in `cells` and the errors of the other cells; skip empty cells."""
+    """Return the numbers in `cells`, and the errors of the cells that cannot be read; skip empty cells."""
     numbers, problems = list[float](), list[str]()
     for cell in cells:
         try:

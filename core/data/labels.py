@@ -69,7 +69,7 @@ class LabelCell(NamedTuple):
 class AspectCells:
     """The labels of one aspect, gold labels first.
 
-    `reasons` maps the position of an item to its reasons that belong to no single rating.
+    `reasons` maps the position of an item to the reasons given for the item, not for a single rating.
     """
 
     aspect: str

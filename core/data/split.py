@@ -359,7 +359,7 @@ class KnownTexts:
         return cls(*(_digests(golden, positions) for positions in (calibration, held_out)))
 
     def learnt_from(self, golden: GoldenSet, positions: Iterable[int]) -> KnownTexts:
-        """Mark all calibration items except those at these positions as `only_mapped`."""
+        """Mark all calibration items as `only_mapped`, except the items at these positions."""
         behind = set(_digests(golden, positions))
         return replace(self, only_mapped=tuple(digest for digest in self.calibration if digest not in behind))
 

@@ -49,9 +49,9 @@ Scorer = Callable[[Sequence[Item], OnProgress], MetricScores]
 class Metric:
     """A named function that gives each item a number.
 
-    `measures` is one plain sentence.  `needs` lists the parts of an item that it reads in addition to the target, and
-    "model" if it loads a model that is not part of the installation.  `cost` is in words.  `scorer` computes the
-    numbers.
+    `measures` says in one plain sentence what the metric measures.  `needs` lists the parts of an item that it reads in
+    addition to the target, and "model" if it loads a model that is not part of the installation.  `cost` describes the
+    cost in words.  `scorer` computes the numbers.
     """
 
     name: str

@@ -286,7 +286,7 @@ class PairwiseComparison:
 
     @property
     def difference(self) -> FloatArray:
-        """(n_judges, n_judges) alignment of the row's judge minus that of the column's; NaN = undefined."""
+        """Alignment of the row's judge minus that of the column's judge, (n_judges, n_judges); NaN = undefined."""
         points = np.array([np.nan if own.value is None else own.value for own in self.alignments])
         return np.asarray(points[:, None] - points[None, :])
 
@@ -352,8 +352,8 @@ BarStanding = Literal["better", "worse", "as well", "open", "untested", "undefin
 class RegressionBar:
     """Comparison of judges with a regression trained on about `n_labels` labels of other sources.
 
-    `alignment` is that of the regression.  `minus` has each judge minus the regression on the items that both scored,
-    with p Holm-corrected over the judges.
+    `alignment` is the regression's own alignment.  `minus` has, for each judge, its alignment minus the regression's on
+    the items that both scored.  The p values are Holm-corrected over the judges.
     """
 
     alignment: Alignment

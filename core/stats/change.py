@@ -55,8 +55,8 @@ class Change:
 def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall: float = 0.1) -> Change:
     """Test whether the alignment has fallen from `then` to `now`, measured on different items.
 
-    Both need a 95 % interval.  Raises UsageError unless `alpha` lies in (0, 0.5) and `fall` in (0, 1].  The result is
-    undefined, with the reason, if a value or interval is undefined, or if statistics or levels differ.
+    Both need a 95 % interval.  Raises UsageError unless `alpha` lies in (0, 0.5) and `fall` in (0, 1].  If a value or
+    interval is undefined, or if statistics or levels differ, the result is undefined, and `reason` says why.
     """
     from scipy.special import ndtri
 

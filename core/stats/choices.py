@@ -87,7 +87,7 @@ def yes_no(
     """Choose the score threshold for yes, and estimate its cost on new items.
 
     `scores` and `yes` (0 or 1) are (n,); items with NaN in either are left out.  `sources` (n,) are codes.  Costs are
-    above 0.  The result is undefined, with the reason, if all labels are the same.
+    above 0.  If all labels are the same, the result is undefined, and `reason` says why.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(yes, dtype=np.float64)
     known = ~(np.isnan(x) | np.isnan(y))

@@ -201,10 +201,10 @@ def clipped_ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class LabelledItems:
-    """Items as arrays (n,), with `labels` that are NaN for items without a label.
+    """Items as arrays (n,): positions, labels, and codes of sources and systems.
 
-    `positions` are those in `GoldenSet.items`.  `sources` and `systems` are codes, any whole numbers: items with equal
-    codes share a source, or a system.
+    `positions` are the items' places in `GoldenSet.items`.  `labels` are NaN for items without a label.  `sources` and
+    `systems` can be any whole numbers: items with equal codes share a source, or a system.
     """
 
     positions: IntArray
@@ -331,7 +331,7 @@ class Paired:
         return self.scored if not self.scored.all() else np.ones((1, self.items.n))
 
     def scored_only(self, candidate: int) -> Paired:
-        """Return one candidate on the items that it scored; sources and systems keep their codes."""
+        """Return the items that one candidate scored, with its scores only; sources and systems keep their codes."""
         kept = ~np.isnan(self.scores[candidate])
         items = self.items if kept.all() else self.items.take(kept)
         return Paired(self.scores[candidate : candidate + 1, kept], items)

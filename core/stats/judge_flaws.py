@@ -27,7 +27,7 @@ corr(J, x) = corr(J, T) · corr(T, x).  The estimate depends on the labels:
 - *Several ratings per item*: split the ratings of each item at random into two halves A and B.  Their errors are
   independent, so corr(J, x) = corr(J, A) · corr(B, x) / corr(A, B), whatever the reliability of anything (a vanishing
   tetrad; Spearman 1904, Bollen and Ting 1993).  Averaged over both orders and `SPLITS` splits.  The p is that of
-  corr(J, x) · corr(A, B) − corr(J, A) · corr(B, x) = 0, which divides by nothing.
+  corr(J, x) · corr(A, B) − corr(J, A) · corr(B, x) = 0, a form without division.
 - *One label Y per item*: corr(J, x) = corr(J, Y) · corr(Y, x) / reliability of Y, and that reliability is not known. It
   lies between 1 and the largest of corr(J, Y)², corr(Y, x)² and `LEAST_RELIABILITY`.  A bias must exceed the expected
   correlation at both ends: both tests have to reject (Berger 1982, intersection-union).

@@ -100,8 +100,8 @@ class StepAgreement(JsonRecord):
 def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAgreement:
     """Compute quadratic-weighted kappa, exact and adjacent agreement on the steps of `scale`.
 
-    Values beyond the scale count as its ends.  Quadratic kappa is undefined on a continuous scale, and on a scale of
-    two steps, whose distances are all equal.
+    Values beyond the scale are moved to its nearest end.  Quadratic kappa is undefined on a continuous scale, and on a
+    scale of two steps, whose distances are all equal.
     """
     x, y = present(scores, labels)
     if scale.step is None or not x.size:
@@ -122,8 +122,8 @@ def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAg
 def quadratic_kappa(a: ArrayLike, b: ArrayLike) -> float | None:
     """Compute Cohen's quadratic-weighted kappa (1968) of step numbers `a` and `b`.
 
-    1 − Σ(a_i − b_i)² / mean over all i, j of Σ(a_i − b_j)². Distances are those of the values, so steps that never
-    occur count as steps between.  Returns None if no item has both values, or if all values are the same.
+    1 − Σ(a_i − b_i)² / mean over all i, j of Σ(a_i − b_j)². Distances are differences of the step numbers, so steps
+    that never occur count too.  Returns None if no item has both values, or if all values are the same.
     """
     x, y = present(a, b)
     if not x.size:
@@ -133,9 +133,9 @@ def quadratic_kappa(a: ArrayLike, b: ArrayLike) -> float | None:
 
 
 def to_steps(values: FloatArray, scale: Scale) -> FloatArray:
-    """Round values to the nearest step of a scale, halves up: step numbers from 0.
+    """Round values to the nearest step of a scale, halves up; return step numbers from 0.
 
-    Values beyond the scale take the step at its end.
+    Values beyond the scale are moved to its nearest end.
     """
     step = scale.step or 1.0
     # means of raters carry rounding: 2.4999999999999996 is a half
@@ -234,8 +234,8 @@ def agreement_report(
 ) -> AgreementReport:
     """Compare one judge's `scores` with the labels of `items`: errors, steps, classes, and all alignments.
 
-    `scale` is that of the labels, `mapped` as in `on_scale`.  Each alignment draws its own resamples from `seed`, so
-    that it equals the result of `align`.
+    `scale` is the scale of the labels, and `mapped` is as in `on_scale`.  Each alignment draws its own resamples from
+    `seed`, so that it equals the result of `align`.
     """
     measures = (Measure(statistic, level) for level in LEVELS for statistic in STATISTICS)
     alignments = tuple(align(scores, items, measure, seed=seed) for measure in measures)
@@ -398,7 +398,7 @@ class Abstention:
 def abstain_over(kept: tuple[KeptShare, ...], wanted: float) -> Abstention:
     """Return the rule that keeps as many verdicts as possible with a mean error of at most `wanted`.
 
-    `kept` is the error by share of verdicts kept, as in `VerdictIntervals`.
+    `kept` has the mean error for each share of verdicts, as in `VerdictIntervals`.
     """
     overall = kept[-1].error
     last = next((point for point in reversed(kept) if point.error <= wanted + _ROUNDING), None)

@@ -36,7 +36,7 @@ There are two departures from the paper.  The paper's t test treats items as ind
 rejects in 14 to 17 % of runs at a nominal 5 %, so a version clustered by source is used, which rejects in 3 to 5 %.
 Under 30 items the paper uses Wilcoxon's test, which is about the median of d.  If the mean of d is epsilon, it rejects
 in 13 to 68 % of runs of 15 or 25 items.  (The t test from 30 items on rejects in 5 to 6 %, or 15 % with only ties and
-losses.) So raters with under `LEAST_DUELS` items are not tested.
+losses.) So raters with fewer than `LEAST_DUELS` items are not tested.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ LEAST_STREAM = 30
 
 @dataclass(frozen=True, slots=True)
 class StreamMean:
-    """Mean of a stream's items; `error` is its standard error over `n_sources` sources, None for fewer than two."""
+    """Mean of a stream's items; `error` is its standard error over `n_sources` sources, or None for fewer than two."""
 
     value: float
     error: float | None
@@ -54,7 +54,10 @@ class StreamMean:
         return self.error * math.sqrt(n * width)
 
     def half_width(self, alpha: float) -> float | None:
-        """Return half the width of the t interval at 1 − `alpha` for a finished stream; None as in `radius`."""
+        """Return half the width of the t interval at 1 − `alpha` for a finished stream.
+
+        Returns None under the same conditions as `radius`.
+        """
         if self.n_sources < LEAST_STREAM or self.error is None:
             return None
         return t_quantile(self.n_sources - 1, (1.0 - CONFIDENCE) / alpha) * self.error

@@ -174,7 +174,8 @@ LABELS_ALONE = "here the verdicts would widen the interval, so only the labels c
 class JudgedItems:
     """Items with verdicts or labels: `labels` and `scores` (n,), NaN for none, codes of `sources` and `systems` (n,).
 
-    Codes of systems index `names`, those of sources are any whole numbers from 0; `scale` is that of the labels.
+    Codes of systems are indices into `names`, and codes of sources are any whole numbers from 0.  `scale` is the scale
+    of the labels.
     """
 
     labels: FloatArray

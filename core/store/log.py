@@ -143,7 +143,7 @@ class Events(StorePart):
             return int(transaction.execute(newest.filter_by(form=form)).one().number)
 
     def all(self, project_id: str, kind: type[E], subject: str | None = None) -> list[E]:
-        """Return the project's entries of a class, or only those on one subject, oldest first."""
+        """Return the project's entries of class `kind`, or only the entries on one `subject`, oldest first."""
         kinds = [name for name, record in ENTRY_KINDS.items() if issubclass(record, kind)]
         query = sa.select(events).filter_by(project_id=project_id, **given(subject=subject))
         return [_entry(row) for row in self._db.rows(query.where(events.c.kind.in_(kinds)).order_by(events.c.number))]
