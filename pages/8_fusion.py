@@ -42,8 +42,8 @@ def show(page: Opened) -> None:
     parts.draw_choice(choice)
     parts.draw_kinds(choice)
     parts.draw_sources(page, golden, aspect)
-    st.subheader("Fuse with a language model", anchor=False)
-    by_model.draw(page, fused)
+    with st.expander("Fuse with a language model", icon=":material/neurology:"):
+        by_model.draw(page, fused)
 
 
 show(open_page("fusion", intro="Combine several judges and metrics into one judge."))

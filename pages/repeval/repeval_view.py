@@ -120,7 +120,8 @@ def _draw_scores(golden: GoldenSet, result: RepEvalResult) -> None:
     at = np.array([k for k in result.parts.test if not np.isnan(result.scores[k])], dtype=np.intp)
     labels, scores = golden.labels(result.aspect)[at], result.scores[at]
     figure = scatter_figure(labels, scores, scale=golden.aspects[result.aspect].scale, of="score")
-    charts.place(figure, key="repeval_scores", alt="Scores of the test items compared with the raters' labels")
+    with st.columns(2)[0]:  # a figure of half the width
+        charts.place(figure, key="repeval_scores", alt="Scores of the test items compared with the raters' labels")
     order = np.argsort(scores, kind="stable")
     ends = {"Highest-scoring test items": order[::-1][:SHOWN], "Lowest-scoring test items": order[:SHOWN]}
     for column, (name, rows) in zip(st.columns(2, gap="medium"), ends.items(), strict=True):

@@ -27,7 +27,9 @@ def scatter_figure(
     """
     across, along = np.random.default_rng(0).uniform(-1, 1, (2, labels.size)) * JITTER * (scale.step or 0.0)
     crowded = 4 * np.unique(scores).size < labels.size  # for example whole numbers
-    points = list(zip((labels + across).tolist(), (scores + along * crowded).tolist(), strict=True))
+    points = list(
+        zip((labels + across).clip(scale.low, scale.high).tolist(), (scores + along * crowded).tolist(), strict=True)
+    )
     heights = [y for _, y in points]
     room, above = 0.04 * (scale.high - scale.low), 0.06 * (max(heights) - min(heights)) or 0.1
     series = [Series("", BLUE, [point for k, point in enumerate(points) if k != picked], size=4, opacity=0.55)]
