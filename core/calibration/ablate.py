@@ -111,8 +111,8 @@ class AblationRow:
 class Ablation:
     """The ablation table; `left_out` maps each missing variant to the reason why it is missing.
 
-    `calibration_positions` are the items of the calibration set, which chose the criteria. `scores` are (n_variants,
-    n_items) over the whole golden set, NaN where not requested.
+    `calibration_positions` are the items of the calibration set, on which the criteria were chosen. `scores` are
+    (n_variants, n_items) over the whole golden set, NaN where not requested.
     """
 
     task: Task

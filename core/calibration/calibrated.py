@@ -37,8 +37,8 @@ from core.settings import Settings
 class CalibratedRun(Calibration):
     """A `Calibration` with its golden set, its duration in seconds, and access to its judge.
 
-    `own_judge` is the prepared judge of a caller who passed a Judge; the caller closes it. Any other judge is restored
-    from `judge_state`, with the key from the environment.
+    `own_judge` is the Judge that the caller passed, after preparation; the caller closes it. If it is None, the judge
+    is restored from `judge_state`, with the key from the environment.
     """
 
     golden: GoldenSet = field(repr=False)

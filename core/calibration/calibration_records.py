@@ -121,7 +121,7 @@ class CalibrationSettings:
         check_settings(self)
 
     def split_of(self, golden: GoldenSet, aspect: str) -> Split:
-        """Split `golden` into calibration and held-out set, by source (and system), with the seed."""
+        """Split `golden` by source, or by source and system, into calibration and held-out set."""
         return split_sources(golden, aspect=aspect, fraction=self.calibration_share, seed=self.seed, kind=self.split)
 
     def with_rounds(self, n: int) -> CalibrationSettings:
@@ -300,7 +300,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class SplitAlignment(JsonRecord):
-    """Alignments of one judge on the calibration set, which chose it, and on the held-out set."""
+    """Alignments of one judge on the calibration set (on which it was chosen) and on the held-out set."""
 
     calibration: Alignment
     held_out: Alignment
@@ -312,16 +312,16 @@ class Calibration:
 
     Attributes:
         chosen: Criteria of the final judge: one set, or the members of the ensemble.
-        calibration: Alignment of the final judge on the calibration set, which chose it (optimistic).
+        calibration: Alignment of the final judge on the calibration set, optimistic because the judge was chosen there.
         held_out: Alignment of the final judge on the held-out set.
         best_single: Both alignments of the single best criteria.
         no_criteria: Both alignments of the baseline.
         gain: Final judge minus baseline on the held-out items that both scored. Only its test shows whether the
             criteria add anything.
         scores: Scores of the final judge (first row) and its members, on calibration items, then on held-out items.
-        stopped_early: Work that the budget cut, "" for none.
+        stopped_early: Work skipped because the budget ran out, "" if none was.
         texts: Fingerprints that recognise the items of both sets in other files.
-        intervals: State of the intervals around a verdict (`core.stats.on_scale`); None in older results.
+        intervals: Stored state of the intervals around verdicts (`core.stats.on_scale`); None in older results.
     """
 
     task: Task

@@ -513,7 +513,7 @@ def estimate(
 
 
 def reasons_words(golden: GoldenSet, aspect: str, split: Split, settings: CalibrationSettings) -> str:
-    """Say how many calibration items have reasons, and whether they are used; "" for none."""
+    """Say how many calibration items have reasons, and whether they are used; "" if none has a reason."""
     reasons = golden.reasons(aspect)
     n = sum(golden.items[position].item_id in reasons for position in split.calibration)
     if not n:
@@ -563,7 +563,7 @@ def fitted_again(pool: CandidatePool, criteria: Sequence[Criteria]) -> tuple[Cri
 
 
 def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
-    """Warn that scores of criteria with fitted strengths are not cross-fitted; "" without such strengths."""
+    """Warn that scores of criteria with fitted strengths are not cross-fitted; "" if none has fitted strengths."""
     from core.judging.offline.features import states_strength
 
     if not judge.fits_strengths or not any(states_strength(each.text) for each in criteria):
@@ -575,7 +575,7 @@ def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
 
 
 def unread_lines_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
-    """Return a sentence that lists the lines of `criteria` that `judge` can't read; "" for none."""
+    """Return a sentence that lists the lines of `criteria` that `judge` can't read; "" if it can read all."""
     lines = [f"“{line}”" for each in criteria for line in judge.unread_lines(each)]
     if not lines:
         return ""

@@ -148,7 +148,7 @@ def with_examples(
     """Add `settings.examples` calibration items with their labels to the judge's prompt.
 
     Takes the labels nearest to evenly spaced points of the scale, from different sources if possible. Ties go to the
-    item of the most typical length, so the choice needs no seed. The same number of spares follows. With `examples_by`
+    item of the most typical length, so the choice needs no seed. As many spare examples are added. With `examples_by`
     "similarity", the prompt shows the nearest of `MOST_EXAMPLES` such items to each item.
 
     Raises:
@@ -183,7 +183,7 @@ def with_examples(
 
 
 def without_examples_of(judge: Judge, held_out: Iterable[Item]) -> Judge:
-    """Remove examples that share a source with a held-out item, which can happen with a newer golden set."""
+    """Remove examples that share a source with a held-out item; a newer golden set can contain such items."""
     if not isinstance(judge, LLMJudge) or not judge.sampling.examples:
         return judge
     known, leaked = [replace(each, spare=False) for each in judge.sampling.examples], set[RatedExample]()
@@ -231,7 +231,9 @@ def most_misaligned(scores: FloatArray, labels: FloatArray) -> IntArray:
 def misaligned_items(
     judge: BoundJudge, items: LabelledItems, table: ScoreTable, parent: Criteria, places: IntArray, *, reasons: bool
 ) -> tuple[Exemplar, ...]:
-    """Return the items at `places` (into `items`) as exemplars for a refiner of `parent`, optionally with `reasons`."""
+    """Return the items at `places` (indices into `items`) as exemplars for refining `parent`, optionally with
+    `reasons`.
+    """
     why = judge.golden.reasons(judge.task.aspect) if reasons else {}
     scores, said = table.values[parent.criteria_id], table.said[parent.criteria_id] if reasons else {}
     shown = [(judge.golden.items[items.positions[k]], k) for k in places.tolist()]

@@ -55,7 +55,7 @@ class Recorder:
         """Store drafted or refined criteria."""
 
     def add_scores(self, positions: Sequence[int], scores: ScoreMatrix) -> None:
-        """Store scores of the items at `positions` (into `GoldenSet.items`)."""
+        """Store scores of the items at `positions` (indices into `GoldenSet.items`)."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class BoundJudge:
         return batch
 
     def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> ScoreMatrix:
-        """Score the items at `positions` (into `GoldenSet.items`) with all `criteria`."""
+        """Score the items at `positions` (indices into `GoldenSet.items`) with all `criteria`."""
         items = [self.golden.items[position] for position in positions]
         matrix = self.judge.score(self.task, items, criteria, on_progress=self.progress.advance)
         self.recorder.add_scores(positions, matrix)
@@ -370,8 +370,8 @@ def spread_over_all(labels: FloatArray, seed: int) -> Order:
 def racing_order(items: LabelledItems, settings: CalibrationSettings, *, may_end_early: bool = False) -> Order:
     """Return the order of a race: spread over the labels if candidates race over all items, else random whole sources.
 
-    If the budget may end the race early, the report uses its first items. Items picked by label would make it
-    optimistic.
+    If the budget may end the race early, the report uses the first items of the race. Items picked by label would make
+    the report optimistic.
     """
     level = settings.level or items.usual_level
     whole = settings.revisit == "full" or level == "system" or may_end_early
@@ -409,7 +409,7 @@ def schedule(settings: CalibrationSettings, n_arms: int, order: Order) -> tuple[
 
 
 def race_calls(settings: CalibrationSettings, n_arms: int, order: Order, *, with_baseline: bool = False) -> int:
-    """Return the number of calls of a race; the baseline runs in all rungs."""
+    """Return the number of calls of a race; `with_baseline` adds the baseline, which runs in all rungs."""
     arms, items = np.array(schedule(settings, n_arms, order)).T
     return int((arms + with_baseline) @ np.diff(items, prepend=0))
 
@@ -463,7 +463,7 @@ def _best_first(pool: CandidatePool, ids: Sequence[str], order: Order, items: in
 
 
 def race_keys(scores: FloatArray, items: LabelledItems, measure: Measure) -> FloatArray:
-    """Return the ranking key (k,) of `scores` (k, n) in a race, NaN = unscored; minus infinity without an alignment.
+    """Return the ranking key (k,) of `scores` (k, n) in a race, NaN = unscored; undefined alignments give −infinity.
 
     At sample level, early rungs have only a few sources of four items, so the alignment alone is noisy. The key is its
     mean with two correlations over all items, which finds the later winner more often. Both use scores minus the mean

@@ -25,8 +25,8 @@ _NUMBER = re.compile(r"\d+")
 class Control:
     """Share of `n` scored pairs, from `n_sources` sources, in which the judge prefers the spoiled text.
 
-    `preferred` is the share from 0 to 1; equal scores count half.  It is None without pairs, and `interval` is None
-    under `LEAST_SOURCES` sources, with the `reason`.  `n_unscored` pairs lack a score.
+    `preferred` is the share from 0 to 1; equal scores count half. It is None if there are no pairs, and `interval` is
+    None for fewer than `LEAST_SOURCES` sources; `reason` says why. `n_unscored` pairs lack a score.
     """
 
     kind: ControlKind
@@ -42,7 +42,7 @@ class Control:
 
 
 def spoiled(kind: ControlKind, item: Item, others: Sequence[Item], generator: np.random.Generator) -> Item | None:
-    """Spoil the text of `item`; None if impossible.  `others` are items of other sources."""
+    """Spoil the text of `item` in the way `kind`; None if impossible. `others` are items of other sources."""
     text = item.target
     if kind == "another source's text":
         if not others:

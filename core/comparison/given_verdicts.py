@@ -50,7 +50,7 @@ class LabelledVerdicts:
 
     @cached_property
     def mapped(self) -> FloatArray | None:
-        """(n_items,) scores mapped to the raters' scale; None without a map."""
+        """(n_items,) scores mapped to the raters' scale; None if there is no map."""
         return self.verdicts.of_items(self.item_ids).mapped
 
     @property

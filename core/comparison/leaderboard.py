@@ -127,8 +127,8 @@ def unique_names(judges: Sequence[JudgeScores]) -> tuple[str, ...]:
 class Row:
     """One judge of the table; `place` is its index among the given judges.
 
-    `alignment` is on the items of the comparison, `unscored` as in `ItemPool`.  `people` compares the judge with a
-    rater, each against the mean of the other raters; None without single ratings.
+    `alignment` is measured on the items of the comparison. `unscored` has the same meaning as in `ItemPool`. `people`
+    compares the judge with a rater, each against the mean of the other raters; None if there are no single ratings.
     """
 
     place: int
@@ -176,7 +176,10 @@ class Leaderboard:
         return replace(self.pairwise.pair(row, other), p=None if np.isnan(p) else p)
 
     def with_planned(self, place: int, other: int) -> Leaderboard:
-        """Compare the judges at these places as planned beforehand, with the uncorrected p of that pair."""
+        """Return a copy in which two judges were compared as planned beforehand, so their p is not corrected.
+
+        `place` and `other` are indices among the given judges.
+        """
         if self.pairwise is None:
             return self
         i, j = self.row_of(place), self.row_of(other)
@@ -218,10 +221,10 @@ def compare_table(
 ) -> Leaderboard:
     """Compare `judges` with the raters on `aspect` and with each other, on the items that all scored and none has seen.
 
-    Scores are oriented so that more is better.  A `regression` on the same labels is the reference.  The judge at
+    Scores are oriented so that more is better. A `regression` on the same labels is the reference. The judge at
     `planned` is compared with a rater on all items that it hasn't seen, without correction, so that other judges don't
-    change the result.  Each interval draws from `seed` alone.  Errors as in `item_pool`; without a common item every
-    figure is undefined and `problem` says why.
+    change the result. Each interval draws from `seed` alone. Raises the errors of `item_pool`. If there is no common
+    item, every figure is undefined and `problem` says why.
     """
     pool = item_pool(golden, aspect, judges)
     everything, at = LabelledItems.of(golden, aspect), pool.positions

@@ -1,4 +1,4 @@
-"""Measure verdicts against raters: alignment, differences, a rater's place, thresholds, and preferences."""
+"""Measure verdicts against raters: alignment, differences, comparison with a rater, thresholds, and preferences."""
 
 from __future__ import annotations
 
@@ -158,8 +158,8 @@ def annotator_test(
 ) -> AnnotatorTest:
     """Test whether the judge could replace a rater (Alternative Annotator Test).
 
-    The test is clustered by source if items share sources; `epsilon` as in `core.stats`.  The judge's labels are its
-    scores mapped to the raters' scale, if every score has one.  Calibration items are left out as in `align`.
+    The test is clustered by source if items share sources; `epsilon` is explained in `core.stats`. The judge's labels
+    are its scores mapped to the raters' scale, if every score has one. Calibration items are left out as in `align`.
     Raises AspectError if there are no single ratings.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
@@ -174,7 +174,7 @@ NO_SYSTEMS = "no pair names both of its systems (columns model_a and model_b)"
 
 @dataclass(frozen=True)
 class Preferences(JsonRecord):
-    """Strengths of systems by raters and, with verdicts, by the judge, and how often the two agree.
+    """Strengths of systems according to raters and, if there are verdicts, the judge; how often the two agree.
 
     `n_unknown` pairs do not name two systems, and `n_itself` pairs compare a system with itself; these count for the
     agreement only.

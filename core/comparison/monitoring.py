@@ -202,8 +202,8 @@ def _movement(before: StreamMean | None, now: StreamMean | None, known: float | 
 class AnchorLook:
     """Result of the `n`-th look at the anchors: mean score now minus mean score at the first look, on the human scale.
 
-    `n_items` anchors were read at both; `n_lost` could not be read now.  `interval` is None at the first look, if no
-    score has changed, or under 8 sources; `reason` says which.
+    `n_items` anchors were read at both looks; `n_lost` could not be read now. `interval` is None at the first look, if
+    no score has changed, or under 8 sources; `reason` says which.
     """
 
     n: int
@@ -263,9 +263,9 @@ def look_again(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str],
 class MonitorSettings:
     """Settings of `monitor`.
 
-    `by` is the unit of the periods.  `anchors` is a golden set that is scored again at every look.  `mapping` is role →
-    column of the texts, with role ``time`` for when they were written.  `judge` replaces the file's model;
-    `accept_edited` accepts a judge file that was changed after its export.
+    `by` is the unit of the periods. `anchors` is a golden set that is scored again at every look. `mapping` maps roles
+    to columns of the texts; the role ``time`` is the time at which a text was written. `judge` replaces the file's
+    model; `accept_edited` accepts a judge file that was changed after its export.
     """
 
     by: By = "day"
@@ -348,7 +348,7 @@ def monitor(
     Raises:
         GoldenError: A file cannot be read, or its labels are off the judge's scale.
         JobError: The folder belongs to another judge.
-        UsageError: Texts without times where periods are days or weeks.
+        UsageError: Periods are days or weeks, and a text has no time.
         JudgeError, ProviderError: From the judge; verdicts read before the error are kept.
     """
     from core.data import load_golden
@@ -467,7 +467,7 @@ def read_traffic(
 
 
 def time_in(cell: Any) -> datetime | None:
-    """Parse a time in UTC: ISO text, a date, or seconds or milliseconds since 1970; None for anything else."""
+    """Parse a time as UTC: ISO text, a date, or seconds or milliseconds since 1970; None for anything else."""
     try:
         if isinstance(cell, datetime):
             moment = cell

@@ -76,7 +76,7 @@ class Recheck:
 
     @property
     def unread_share(self) -> float | None:
-        """Share of the newer labelled items without a score; None without such items."""
+        """Share of the newer labelled items without a score; None if there are no newer labelled items."""
         return self.now.n_unscored / self.n_labelled if self.n_labelled else None
 
     def as_json(self) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def repeat(
 
 
 def items_to_repeat(judge: LoadedJudge, golden: GoldenSet, settings: RepeatSettings) -> list[Item]:
-    """Draw calibration items of `judge` from `golden`; errors as in `repeat`."""
+    """Draw calibration items of `judge` from `golden`. Raises the same errors as `repeat`."""
     _asked(judge)
     known = calibration_digests(judge.card)
     places = [k for k, item in enumerate(golden.items) if text_digest(item) in known]
@@ -142,10 +142,10 @@ def steadiness(
 ) -> Steadiness:
     """Score `items` `settings.times` times with `judge`, each time with fresh replies, and compare the scores.
 
-    The reliability of one score is ICC(1) (Shrout and Fleiss 1979).  That of the mean of k is k·ICC / (1 + (k − 1)·ICC)
-    (Spearman 1910, Brown 1910).  A correlation with anything else grows with the square root of the reliability
-    (Spearman 1904).  So the expected alignment of the mean of k samples is alignment · sqrt(reliability of k /
-    reliability of one).
+    The reliability of one score is ICC(1) (Shrout and Fleiss 1979). The reliability of the mean of k scores is k·ICC /
+    (1 + (k − 1)·ICC) (Spearman 1910, Brown 1910). A correlation with anything else grows with the square root of the
+    reliability (Spearman 1904). So the expected alignment of the mean of k samples is alignment · sqrt(reliability of k
+    / reliability of one).
 
     Raises:
         UsageError: The judge is not a language model, or has no price for a budget in dollars.
@@ -204,7 +204,7 @@ def _forecast(samples: int, icc: float, alignment: float | None) -> Forecast:
 
 
 def reliability_interval(scores: FloatArray) -> Interval | None:
-    """Compute the 95 % interval of the ICC(1) of `scores` (times, n_items); None with gaps, or if no score changed.
+    """Compute the 95 % interval of the ICC(1) of `scores` (times, n_items); None if a score is missing or none changed.
 
     McGraw and Wong (1996, table 7).  With F = MSB/MSW and k times: from (F/F₁ − 1)/(F/F₁ + k − 1) to (F·F₂ − 1)/(F·F₂ +
     k − 1).  F₁ and F₂ are the upper quantiles of F with (n − 1, n(k − 1)) and (n(k − 1), n − 1) degrees of freedom.

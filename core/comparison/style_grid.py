@@ -134,7 +134,7 @@ class StylesEstimate(CallEstimate):
 def estimate_of_styles(
     golden: GoldenSet, aspect: str, judge: LLMJudge | str, settings: StylesSettings
 ) -> StylesEstimate:
-    """Estimate the calls, tokens and price of every style without any request; arguments and errors as in `styles`."""
+    """Estimate the calls, tokens and price of every style without any request; arguments and errors of `styles`."""
     asked, styles = asked_items(golden, aspect, settings), dict[str, CallEstimate]()
     n = len(asked.items)
     some = [asked.items[k] for k in np.random.default_rng(0).permutation(n)[:RENDERED]]
@@ -186,7 +186,7 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class StylesView:
-    """The results of a grid; while it runs, those so far with `phase` and `message`.
+    """The results of a grid; while it runs, the results so far, with `phase` and `message`.
 
     `steps` maps the aspect to the evaluation steps that the model wrote.  `stopped_early` says how a budget ended the
     grid.

@@ -1,7 +1,7 @@
 """Cross-fitted ridge regression on text features: the agreement that labels give without criteria.
 
-The features are those of the offline judge, and the penalty is chosen between sources.  The prediction for an item uses
-only labels of other folds of sources, so it can be compared with judges on any labelled item.
+The features are those of the offline judge, and the penalty is chosen by cross-validation over sources. The prediction
+for an item uses only labels of other folds of sources, so it can be compared with judges on any labelled item.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_ITEMS = 2_000
 class PlainRegression:
     """Predictions `values` (n_items,) in points of the labels, each learnt from about `n_labels` labels.
 
-    NaN means no prediction; all are NaN if nothing could be fitted, with the `reason`.
+    NaN means no prediction. If nothing could be fitted, all are NaN and `reason` says why.
     """
 
     values: FloatArray

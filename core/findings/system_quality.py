@@ -113,7 +113,7 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
 
 
 def worth_words(means: SystemMeans) -> str:
-    """Say how many times more labels would be needed without the verdicts; "" without an effective number of labels."""
+    """Say how many times more labels would be needed without the verdicts; "" if unknown."""
     known = [system.n_effective / system.n_both for system in means.corrected if system.n_effective]
     if not known:
         return ""

@@ -39,7 +39,7 @@ PLAN_STREAM = 5
 
 @dataclass(frozen=True)
 class FusionJudge:
-    """A request to a model to rate `task`, given the scores of `parts` over all items, by `plan` and `criteria`.
+    """A request to a model to rate items for `task` by `plan` and `criteria`, given the scores of `parts` on all items.
 
     If `plan` or `criteria` are "", the model writes them first. `introduced` is the description of the assistants from
     an earlier fusion; "" describes them from these scores.

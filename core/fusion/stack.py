@@ -139,7 +139,7 @@ def _best_penalty(z: FloatArray, y: FloatArray, sources: IntArray) -> float:
 
 @dataclass(frozen=True)
 class FusionSplit:
-    """Positions to fit on (n_fit,) and to report on (n_report,), from different sources; `notes` on items left out."""
+    """Positions to fit on (n_fit,) and to report on (n_report,), from different sources; `notes` explain omissions."""
 
     fit: IntArray
     report: IntArray

@@ -244,8 +244,8 @@ def repeval_card(
 ) -> dict[str, Any]:
     """Return the content of `repeval.yaml`, with its digest, for a score that was fitted on `golden`.
 
-    The map to the raters' scale is fitted on the validation items, with scores of directions that were not fitted on
-    them.
+    The map to the raters' scale is fitted on the validation items. Their scores come from directions that were fitted
+    on other items.
     """
     aspect, parts, how = result.aspect, result.parts, result.settings
     if result.scorer is None:

@@ -303,7 +303,7 @@ class ScorerCell:
         return int(self.direction.size)
 
     def score(self, states: FloatArray) -> FloatArray:
-        """Score `states` (n, dim). Equal states get equal scores, which a library product does not guarantee."""
+        """Score `states` (n, dim). Equal states get equal scores, unlike in a library's matrix product."""
         return np.asarray(((states * self.direction).sum(axis=1) - self.centre) / self.spread)
 
 

@@ -518,9 +518,9 @@ def _without_rounding(rated: FloatArray) -> FloatArray:
 def average_cells(
     found: Searched, validation: LabelledItems, count: int
 ) -> tuple[IntArray, tuple[ScorerCell, ...], FloatArray]:
-    """Return the `count` best cells and the mean of their z-scores (n_items,).
+    """Return the `count` best cells, in two forms, and the mean of their z-scores (n_items,).
 
-    Cells are returned as indices (m, 2) of layer and token and as cells of a scorer, best first, ties in order.
+    The two forms are indices (m, 2) of layer and token, and cells of a scorer, both best first; ties keep their order.
     z-scores use the mean and deviation of the validation items. With one cell, the scores are not standardised.
     """
     n_defined = int((~np.isnan(found.cells)).sum())

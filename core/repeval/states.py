@@ -120,7 +120,7 @@ def usual_texts(model: str, template: str = "") -> TextMode:
 
 
 def parts_in(tokens: Sequence[str]) -> tuple[Part, ...]:
-    """Return the parts that the cells at these tokens compare with, in reading order."""
+    """Return the parts that `tokens` name, such as source in "source:mean", in reading order."""
     return tuple(part for part in PARTS if any(name.startswith(f"{part}:") for name in tokens))
 
 
@@ -139,7 +139,7 @@ def cells_of(
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Return the layers and tokens of a model's cells, including those that compare with `others`.
 
-    Raises UsageError if the model does not have a layer.
+    Raises UsageError if `extraction` names a layer that the model does not have.
     """
     layers = extraction.layers or tuple(range(facts.n_layers))
     if beyond := [number for number in layers if not 0 <= number < facts.n_layers]:
@@ -409,7 +409,7 @@ class StateReader:
 class StateCache:
     """A cache of the states of `prompts`, each of `shape` (n_layers, n_tokens, dim), in files in `folder` or in memory.
 
-    `about` has everything besides the token ids that the states depend on.
+    `about` has everything that the states depend on besides the token ids.
     """
 
     def __init__(

@@ -72,7 +72,7 @@ def day(at: datetime | None) -> str:
 
 
 def standing(report: Report) -> ReportStanding:
-    """Classify the judge's agreement compared with a rater."""
+    """Classify how the judge's agreement compares with that of a rater."""
     held, people = report.held_out, report.raters.beside
     if held.value is None:
         return "undefined"
@@ -186,14 +186,14 @@ def steady(report: Report) -> str:
 
 
 def better_system(report: Report) -> str:
-    """Name the significantly better system; "" without one."""
+    """Name the significantly better system; "" if there is none."""
     if not any(map(is_shown, report.means.differences)):
         return ""
     return means_finding(report.means, bounded(report.aspect, 80)).headline
 
 
 def regression(report: Report) -> str:
-    """Compare the judge with a plain regression on the labels; "" without one."""
+    """Compare the judge with a plain regression on the labels; "" if there is no regression."""
     bar = report.board.bar
     if bar is not None and report.seen_before:
         bar = bar.without_p(report.ours, report.seen_before)

@@ -1,7 +1,7 @@
 """The facts of a report on one calibrated judge, as one frozen record.
 
-Figures carry statistic, level, n and interval in their `Alignment`. None is undefined or unknown, never 0. Texts from
-users and models are unescaped here; code that draws them escapes and shortens them.
+Figures carry statistic, level, n and interval in their `Alignment`. None means undefined or unknown; 0 never does.
+Texts from users and models are unescaped here; code that draws them escapes and shortens them.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class ReportedJudge:
         return examine_judge(self.golden, self.aspect, judge, statistic=statistic, model=model)
 
     def curve(self) -> CalibrationCurve | None:
-        """Mean labels by score on held-out items; None without an item that has both score and label."""
+        """Mean labels by score on held-out items; None if no item has both a score and a label."""
         own, seed = self.calibration.score_map, self.calibration.settings.seed
         try:
             return calibration_curve(self.golden, self.aspect, self.scores, own=own, seed=seed)

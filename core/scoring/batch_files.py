@@ -92,7 +92,7 @@ def answer_from_files(
 
 
 def read_result(line: bytes, price: Price | None) -> tuple[str, Reply | str] | None:
-    """Parse a result line into (custom_id, reply at half price or the problem); None for any other line."""
+    """Parse a result line into (custom_id, reply at half price) or (custom_id, problem); None for any other line."""
     try:
         body = json.loads(line)
     except (ValueError, RecursionError):

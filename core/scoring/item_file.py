@@ -124,8 +124,8 @@ def check_rows(
 ) -> tuple[int, Counter[str], frozenset[int]]:
     """Check numbered `rows`, and add errors to `log`.
 
-    Returns the number of items, the number of those with source, context and references, and the rows (from 1) that
-    repeat an earlier id.
+    Returns three results: the number of items; the numbers of items with source, context and references; and the rows
+    (numbered from 1) that repeat an earlier id.
     """
     repeats, ids = set[int](), mapping.values.ids
     reader, filled, n_rows = RowReader(mapping, log), Counter[str](), 0

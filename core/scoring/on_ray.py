@@ -60,7 +60,7 @@ def score_on_ray(
     """Score `source` (a file or folder, at a path or URL) into the folder `out`, on a cluster.
 
     Items are JSON lines or Parquet, one row per item, with a column item_id. Verdicts are JSON lines. An unreadable row
-    is Unscored ("missing input"). Finished parts stay after any error.
+    gets an Unscored verdict ("missing input"). Finished parts stay after any error.
 
     Raises:
         JobError: The cluster, a folder or existing parts can't be used, or two rows share an id.
@@ -286,7 +286,7 @@ class Folder:
         return file_system, path
 
     def listed(self, *, deep: bool = False) -> list[Any]:
-        """List the files in this folder by name; only the file itself if the address is a file."""
+        """List the files in this folder by name. If the address is a file, list only this file."""
         from pyarrow import fs
 
         file_system, path = self.place
@@ -327,7 +327,7 @@ class Folder:
 
     @contextmanager
     def said(self, done: str) -> Iterator[None]:
-        """Turn errors of a file system or object store into a JobError with a remedy."""
+        """Turn errors of a file system or object store into a JobError that suggests a remedy."""
         try:
             yield
         except OSError as error:

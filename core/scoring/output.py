@@ -63,7 +63,7 @@ class ScoreSettings:
 
     @property
     def coverage(self) -> float | None:
-        """Share of labels that each interval should contain; None without intervals."""
+        """Share of labels that the intervals should contain; None if there are no intervals."""
         return COVERAGE if self.intervals or self.abstain_over is not None else None
 
 
@@ -164,7 +164,7 @@ class ScoredFile:
 
 
 def abstention_of(judge: LoadedJudge, request: ScoreRequest) -> Abstention | None:
-    """Return the rule that marks verdicts as unsure; None without `abstain_over`.
+    """Return the rule that marks verdicts as unsure; None if `abstain_over` is not set.
 
     Raises UsageError or JudgeError if the judge doesn't support intervals or the rule.
     """

@@ -176,7 +176,7 @@ def scored_batches(
 
 
 def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
-    """Return the maximum calls, tokens and price for all items of a file; None for a judge without a language model.
+    """Return the maximum calls, tokens and price for all items of a file; None if the judge calls no language model.
 
     Cached replies and items scored before cost nothing. Sends nothing. Raises the errors of `score_file` for an
     unusable judge or file.
@@ -257,7 +257,7 @@ def batch_size(judge: RowJudge) -> int:
 
 
 def affordable_items(budget: int | None, judge: RowJudge) -> int | None:
-    """Return the number of items that a budget of calls pays for, None for no limit; raises UsageError if it is 0."""
+    """Return the number of items that a budget of calls pays for, None for no limit. Raises UsageError if it is 0."""
     each = judge.calls_an_item
     if budget is not None and budget < each:
         raise UsageError(f"--budget {budget} doesn't cover one item, which takes {each} calls. Increase the budget.")
@@ -265,7 +265,7 @@ def affordable_items(budget: int | None, judge: RowJudge) -> int | None:
 
 
 def identity_of(request: ScoreRequest, the_input: Sequence[Any], judge: LoadedJudge) -> dict[str, Any]:
-    """Return the properties that a resumed scoring must share with the earlier one, by their names for users."""
+    """Return the properties that a resumed scoring must share with the earlier one, under the names that users know."""
     return {
         "the input": the_input,
         "the judge file": file_digest(request.judge_file),

@@ -49,7 +49,7 @@ def draw_unfinished(page: Opened, view: RunDetail) -> None:
 
 
 def names_of(page: Opened, view: Run, candidates: Sequence[Candidate]) -> Mapping[str, str]:
-    """Name the criteria of a run and all others of its aspect, by criteria id."""
+    """Return names by criteria id, for the criteria of a run and all other criteria of the same aspect."""
     own = [candidate.criteria for candidate in candidates]
     return projects.criteria_names(page.store, view.project_id, view.aspect, own)
 

@@ -112,7 +112,7 @@ def draw(selection: Selection) -> None:
 
 
 def triage_words(triage: Triage | None) -> str:
-    """Describe the triage of an item in a few words; "" without one."""
+    """Describe the triage of an item in a few words; "" if it has none."""
     if triage is None:
         return ""
     return ", ".join(filter(None, (triage.verdict, PICKED if triage.picked else ""))) or tables.DASH

@@ -143,7 +143,7 @@ def _scored_by(page: Opened, run: Run) -> list[CriteriaEntry]:
 
 
 def criteria_words(entry: CriteriaEntry) -> str:
-    """Return the newest figure of criteria and their first words."""
+    """Return the first words of the criteria and their newest figure."""
     value = entry.alignments[0].alignment.value if entry.alignments else None
     text = tables.one_line(entry.text) or "the baseline"
     return f"{number(value)} · {text if len(text) <= CRITERIA_WORDS else f'{text[:CRITERIA_WORDS]} …'}"

@@ -43,7 +43,7 @@ LONGEST = 60
 
 
 def report_of(page: Opened, now: Overview) -> Report | None:
-    """Return the report on the current judge; None without one or without a held-out measurement."""
+    """Return the report on the current judge; None if there is no judge, or no held-out measurement of it."""
     version = now.line.default
     measured = None if version is None else version.newest
     if version is None or measured is None or measured.held_out is None:

@@ -33,7 +33,7 @@ _MIME = {"html": "text/html", "csv": "text/csv"}
 
 
 def choose(page: Opened, judges: Sequence[MeasuredJudge]) -> MeasuredJudge | None:
-    """Return the version in the URL, by run or by number, else the current one; None without a version."""
+    """Return the version in the URL, by run or by number, else the current one; None if there is no version."""
     if not judges:
         return None
     run_id, number = state.url_id("run"), state.url_id("version")

@@ -139,7 +139,7 @@ def closing(name: str) -> str:
 
 
 def take_notice() -> tuple[str, bool] | None:
-    """Return the stored message and whether it is good, and remove it; None without one."""
+    """Return the stored message and whether it is good, and remove it; None if there is no message."""
     notice: tuple[str, bool] | None = st.session_state.pop(NOTICE, None)
     st.session_state[NOTICE_SHOWN] = notice
     return notice
