@@ -274,7 +274,7 @@ def preferences(
     ] = "preference",
     seen: SeenOptions,
 ) -> None:
-    """Rank systems by preferences between pairs of texts: those of the raters, and those of a judge."""
+    """Rank systems by preferences between pairs of texts, from raters and from a judge."""
     from core.comparison.measures import preferences as preferred
     from core.findings.system_quality import preferences_finding, strength_lines
 

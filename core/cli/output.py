@@ -44,7 +44,7 @@ def tell(body: Mapping[str, Any], lines: Sequence[str]) -> None:
 
 
 def wrapped(lines: Sequence[str]) -> list[str]:
-    """Wrap lines longer than `WIDTH` columns, with indentation, and drop empty ones."""
+    """Wrap lines longer than `WIDTH` columns, indent the continuation lines, and drop empty lines."""
     broken = []
     for line in filter(None, lines):
         if len(line) <= WIDTH or line.startswith("Next: "):  # users copy commands as a whole

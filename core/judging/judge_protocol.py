@@ -160,7 +160,10 @@ class Judge(Protocol):
         return ()
 
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
-        """Prepare the judge on calibration items without labels, such as by fitting feature scaling, and return it."""
+        """Prepare the judge on calibration items, for example by scaling features, and return it.
+
+        The labels are not used.
+        """
         return self
 
     def made_ready(self, task: Task, items: Sequence[Item], *, writes_steps: bool = False) -> tuple[Judge, Prepared]:

@@ -399,7 +399,7 @@ class LLMJudge(Judge):
         return tuple(f"The endpoint {_NOT_TAKEN[name].format(how)}." for name in _NOT_TAKEN if name in self._without)
 
     def as_state(self) -> Mapping[str, Any]:
-        """Return the state for `restore_judge` and the settings that were not sent, without the key."""
+        """Return the state for `restore_judge`, without the key. It lists the settings that were not sent."""
         state: dict[str, Any] = {"spec": self.spec, "model": self.model, "sampling": self.sampling.as_state()}
         state |= {name: value for name in ("effort", "extra", "room") if (value := getattr(self, name))}
         return state | ({"sent_without": sorted(self._without)} if self._without else {})

@@ -232,7 +232,10 @@ def shortened_parts(item: Item, limits: TextLimits = SCORING) -> tuple[str, ...]
 
 
 def shortened(text: str, limit: int) -> str:
-    """Shorten a text to `limit` characters: keep the first two thirds and the last third, and cut the middle."""
+    """Shorten a text to `limit` characters by cutting the middle.
+
+    Two thirds of the rest come from the start, and one third from the end. A mark says how much was cut.
+    """
     if len(text) <= limit:
         return text
     head = limit * 2 // 3

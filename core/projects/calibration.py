@@ -117,7 +117,7 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
 def key_named(settings: Settings, base_url: str) -> str:
     """Return the name of the environment variable whose key is sent to `base_url`, or "" for none.
 
-    `base_url` "" is the default endpoint. Raises UsageError for a bad URL or an invalid endpoint file.
+    If `base_url` is "", it means the default endpoint. Raises UsageError for a bad URL or an invalid endpoint file.
     """
     from core.judging.judge_specs import JudgeSpec, endpoint_of
     from core.providers.endpoints import Installation

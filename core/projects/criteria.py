@@ -60,7 +60,7 @@ def _points(text: str) -> tuple[str, ...]:
 
 
 def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[Criteria] = ()) -> Mapping[str, str]:
-    """Name all criteria of an aspect: id → one or two points of the text that no earlier name uses.
+    """Name all criteria of an aspect by one or two of their points that no earlier name uses; return id → name.
 
     Points that are not in the parents' texts come first. Names don't change when criteria are added. `beside` are more
     criteria to name: those of an unfinished run, which are not in the project yet.

@@ -229,7 +229,10 @@ def frozen_from(store: Store, project_id: str, golden_id: str) -> Iterator[tuple
 
 @requires("annotator")
 def join_pass(store: Store, project_id: str, pass_id: str) -> AnnotationSession:
-    """Return the user's items and labels in a pass, and join it at the first call. Raises UsageError without a name."""
+    """Return the user's items and labels in a pass, and join it at the first call.
+
+    Raises UsageError if the user has no name.
+    """
     rater, labelling = named_user(store), get_pass(store, project_id, pass_id)
     if rater not in labelling.raters:
         store.events.add(project_id, RaterJoined(labelling.name, subject=pass_id), store.actor)
@@ -377,9 +380,8 @@ class AnchorsSet(Entry):
 def get_anchors(store: Store, project_id: str, golden_id: str, aspect: str) -> AnchorsSet:
     """Return the level descriptions of an aspect; empty if nobody has written any.
 
-    A golden set that was made by a labelling pass starts with the descriptions of the original one. Pass the `number`
-    of the result to `set_anchors` as `expected`. It is the number of the newest entry about the golden set, for any
-    aspect.
+    A golden set that was made by a labelling pass starts with the descriptions of the original one. The `number` of the
+    result is that of the newest entry about the golden set, for any aspect. Pass it to `set_anchors` as `expected`.
     """
     entries = store.events.all(project_id, AnchorsSet, golden_id)
     number, passes = entries[-1].number if entries else 0, frozen_from(store, project_id, golden_id)

@@ -71,8 +71,8 @@ class StylesRequest:
 def estimate_styles(store: Store, settings: Settings, request: StylesRequest) -> StylesEstimate:
     """Estimate calls, tokens and price of a grid of styles, in total and for each cell.
 
-    Raises UsageError if the judge is not a language model, AuthError without a key, AspectError for too few labels, and
-    NotFoundError for unknown ids.
+    Raises UsageError if the judge is not a language model, AuthError if it needs a key and none is set, AspectError for
+    too few labels, and NotFoundError for unknown ids.
     """
     golden = store.goldens.load(request.golden_id)
     with closing(language_model(request.judge_spec, settings)) as judge:
@@ -287,7 +287,7 @@ def run_ablation(work: RunWork) -> Ablation:
 
 
 def last_run_on(store: Store, kind: RunKind, run_id: str) -> Run | None:
-    """Return the newest run of a kind about run `run_id`. Runs that failed come last."""
+    """Return the newest run of a kind about run `run_id`; a failed or cancelled run only if there is no other."""
     about = _runs_on(store, kind, run_id)
     usable = [run for run in about if not run.finished or run.status in WITH_RESULT]
     return next(iter(usable or about), None)
@@ -559,7 +559,7 @@ def _check_switch(store: Store, settings: Settings, request: SwitchRequest) -> t
 def run_switch(work: RunWork) -> tuple[TriedModel, ...]:
     """Score the items of the judge's split with each model.
 
-    There are no p values if judges were compared on them before.
+    There are no p values if judges were compared on these items before.
     """
     request, store, run = work.request(SwitchRequest), work.store, work.run
     split, opened = (

@@ -1,8 +1,8 @@
 """Export and import projects as zip files, and manage the demo project.
 
 A ``concord-project`` file (version 1) is a zip of ``manifest.json`` and one ``tables/NAME.jsonl`` per table of
-`core.store.transfer.LAYOUT`, in that order. Any language can read JSON Lines one line at a time. No native decoder gets
-bytes of unknown origin.
+`core.store.transfer.LAYOUT`, in that order. Programs in any language can read JSON Lines one line at a time. Bytes of
+unknown origin never reach a native decoder.
 
 A file may be hostile. Nothing is unpacked to disk. Sizes are checked before anything is read, and content is counted
 and hashed. Rows are stored in one transaction and read back with the code of the screens. An error rolls the

@@ -90,8 +90,8 @@ class JudgesShown:
 def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> JudgesShown:
     """List the judges of an aspect of a golden set, with only one version of the judge.
 
-    This is the default version if it was measured on this golden set. Otherwise it is the newest one that was, retired
-    versions last.
+    This is the default version if it was measured on this golden set. Otherwise it is the newest version that was; a
+    retired one counts only if there is no other.
     """
     line = judge_line(store, project_id, aspect)
     of_version: dict[str, JudgeVersion] = {}
@@ -387,7 +387,7 @@ def asked_fusion(store: Store, request: FusionRequest) -> tuple[GoldenSet, Fusio
 def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) -> FusionEstimate:
     """Estimate calls, tokens and price of a fusion by a language model.
 
-    Raises UsageError if the judge is not a language model, and AuthError without a key.
+    Raises UsageError if the judge is not a language model, and AuthError if it needs a key and none is set.
     """
     from core.fusion.model_rating import estimate_rating
     from core.judging.judge_specs import language_model

@@ -70,7 +70,8 @@ def measured_judges(store: Store, project_id: str, golden_id: str, aspect: str) 
 def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None) -> Report:
     """Return the report on the judge of a judge run (None: that of the default version, else the newest).
 
-    No judge is asked. Raises NotFoundError for unknown ids, and JobError without a result or a held-out measurement.
+    No judge is asked. Raises NotFoundError for unknown ids, and JobError if there is no result or no held-out
+    measurement.
     """
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)
     calibration = as_claimed(store, run.run_id, load_calibration(store, run.run_id))

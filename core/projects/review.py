@@ -115,7 +115,10 @@ class Point:
         return f"{n_for} for, {n_against} against, {n_abstained} abstained" if self.votes else ""
 
     def needs_reason(self, verdict: Verdict) -> bool:
-        """Return whether this decision requires a reason, because the votes don't support it."""
+        """Return whether this decision requires a reason: it does unless all have voted and the votes support it.
+
+        Postponing a point requires none.
+        """
         lead = len(self.voters("for")) - len(self.voters("against"))
         return verdict != "postponed" and (bool(self.waiting) or lead == 0 or (lead > 0) != (verdict == "accepted"))
 
@@ -291,7 +294,10 @@ def review_moved(store: Store, project_id: str) -> int:
 
 @requires("annotator")
 def join_review(store: Store, project_id: str, golden_id: str, aspect: str) -> None:
-    """Join the review, so that votes stay hidden until this user has voted. Raises UsageError without a name."""
+    """Join the review, so that votes stay hidden until this user has voted.
+
+    Raises UsageError if the user has no name.
+    """
     if named_user(store) not in open_review(store, project_id, golden_id, aspect).joined:
         store.events.add(project_id, ReviewJoined(golden_id, aspect, subject=golden_id), store.actor)
 
@@ -307,7 +313,7 @@ def leave_review(store: Store, project_id: str, golden_id: str, aspect: str) -> 
 def cast_vote(store: Store, project_id: str, golden_id: str, aspect: str, key: str, *, choice: Choice) -> None:
     """Vote on an open point, and join the review. A second vote replaces the first.
 
-    Raises UsageError without a name, and ConflictError if the point was decided in the meantime.
+    Raises UsageError if the user has no name, and ConflictError if the point was decided in the meantime.
     """
     named_user(store)
     point = open_review(store, project_id, golden_id, aspect).find(key)

@@ -4,7 +4,8 @@ To start a run, `start_run` looks up the kind of the request in `KINDS` and chec
 `runs` and makes sure that a worker is running. The worker's queue (`core.jobs.queue`) takes the row and calls `do_run`,
 which calls the function of the kind with a `RunWork`. To resume a run, or take it over from a lost worker, the function
 is called again. It finds its earlier replies, criteria, judges, scores and documents in the store, and hidden states on
-disk. Only arithmetic is repeated. So inputs are pinned, and requests, seeds and tie-breaks have a fixed order.
+disk. Only arithmetic is repeated. This requires that inputs are pinned, and that requests, seeds and tie-breaks have a
+fixed order.
 """
 
 from __future__ import annotations
@@ -242,7 +243,7 @@ def run_view(store: Store, run_id: str) -> RunDetail:
 
 
 def load_calibration(store: Store, run_id: str) -> Calibration:
-    """Load the result of a judge run. Raises NotFoundError for an unknown id, JobError without a result."""
+    """Load the result of a judge run. Raises NotFoundError for an unknown id, JobError if there is no result."""
     run = store.runs.get(run_id)
     result = store.results.read(run_id, RESULT, Calibration) if run.kind in JUDGES else None
     if result is None:

@@ -93,8 +93,8 @@ def endpoint_name(base_url: str, extra_body: Mapping[str, Any]) -> str:
 def trusted_with_the_key(base_url: str, usual: str | None) -> bool:
     """Whether the OpenAI key may be sent to a URL that no user has typed, such as one from a file.
 
-    Allowed are the endpoint `usual` (from `OPENAI_BASE_URL`, if set), OpenAI's own over TLS, and this machine on any
-    port. Raises UsageError for an invalid URL.
+    It may be sent to the endpoint `usual` (from `OPENAI_BASE_URL`, if set), OpenAI's own over TLS, and this machine on
+    any port. Raises UsageError for an invalid URL.
     """
     place = host_of(base_url)
     return place in (host_of(usual or OPENAI_URL), host_of(OPENAI_URL)) or place.loopback

@@ -187,7 +187,10 @@ class Scaling:
     n_items: int = 0
 
     def concepts(self, features: FloatArray) -> FloatArray:
-        """Convert features (n, n_features) to concept values (n, n_concepts) of about unit spread, 0 if absent."""
+        """Convert features (n, n_features) to concept values (n, n_concepts), which have a spread of about 1.
+
+        The value is 0 if none of the concept's features applies.
+        """
         (mean, spread), (middle, width) = self.features.T, self.groups.T
         standardised = np.nan_to_num(BEND * np.tanh((features - mean) / spread / BEND))
         n_there = product(np.isfinite(features).astype(np.float64), np.abs(_MEMBERS))
@@ -293,7 +296,10 @@ class CriteriaReading:
     unread: tuple[str, ...] = ()
 
     def weights(self, prior: FloatArray) -> FloatArray:
-        """Return the weights (n_concepts,), plus the prior if the aspect as a whole counts or there are no clauses."""
+        """Return the weights of the clauses (n_concepts,).
+
+        The prior is added if the aspect as a whole counts, or if there are no clauses.
+        """
         total = prior.copy() if self.whole or not self.clauses else np.zeros(len(KEYS))
         for clause in self.clauses:
             total[POSITION[clause.key]] += clause.weight

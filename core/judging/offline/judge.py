@@ -309,9 +309,9 @@ def refine(
     temperature: float,
     seed: int,
 ) -> str:
-    """Refine criteria by one operation; return "" if none helps. Temperature 0 takes the most promising one.
+    """Refine criteria by one operation; return "" if none helps. Temperature 0 takes the best operation.
 
-    `values` (n, n_concepts) and `gaps` (n,), label − score, belong to the misaligned items.
+    `values` (n, n_concepts) and `gaps` (n,) belong to the misaligned items; a gap is the label minus the score.
     """
     share = gaps / max(float(np.abs(gaps).max()), 1e-9)
     pull = np.asarray(share @ values / len(gaps))
