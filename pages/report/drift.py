@@ -32,10 +32,16 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
     history = projects.list_rechecks(page.store, page.project.project_id, aspect)
     run, number_of = judge.run, 0 if judge.version is None else judge.version.number
     own = [each for each in history if each.judged_id == run.run_id or (number_of and each.version == number_of)]
+    names = {each.golden_id: each.name for each in page.store.goldens.all(page.project.project_id)}
+    picked = names.get(st.session_state.get(widget("drift_golden"), ""))  # the picker below chooses what is shown
+    if picked is not None:
+        own = [each for each in own if each.outcome.golden_name == picked]
     name = "The judge" if judge.version is None else judge.version.name.capitalize()
     with above:
         finding(
-            recheck_finding(own[-1].outcome).headline if own else f"{name} hasn't been rechecked on newer labels yet."
+            recheck_finding(own[-1].outcome).headline
+            if own
+            else f"{name} hasn't been rechecked on {picked or 'newer labels'} yet."
         )
     runs = page.store.runs.all(page.project.project_id)
     last = next((past for past in runs if past.kind == "recheck" and past.aspect == run.aspect), None)
@@ -50,9 +56,9 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
             "whether the judge has drifted."
         )
     if not run_panel.note_imported(page, run):
-        _draw_form(page, golden, aspect, run.run_id)
+        _draw_form(page, golden, aspect, run.run_id, own[-1].outcome.golden_name if own else "")
     if earlier := [each for each in reversed(history) if each not in own[-1:]]:
-        st.caption("Earlier rechecks, and those of other versions")
+        st.caption("Other rechecks")
         rows = [
             {
                 "when": tables.when(each.created_at),
@@ -72,8 +78,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
         grid.draw(pd.DataFrame(rows), columns, alt="Other rechecks, newest first")
 
 
-def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) -> None:
-    """Draw the form that starts a recheck on a newer golden set."""
+def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str, shown: str) -> None:
+    """Draw the form that starts a recheck on a newer golden set; `shown` is the name of the one shown."""
     n_labels = {
         summary.golden_id: (summary.name, labels.n_labelled)
         for summary in page.store.goldens.all(page.project.project_id)
@@ -87,7 +93,9 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) ->
             link_to("label", "Label items", icon=":material/edit_note:")
         return
     words_of = {golden_id: f"{name} ({n:,} labels)" for golden_id, (name, n) in n_labels.items()}
-    chosen = st.selectbox("Newer labels", list(words_of), format_func=words_of.__getitem__, key=widget("drift_golden"))
+    at = next((k for k, (name, _) in enumerate(n_labels.values()) if name == shown), 0)
+    key = widget("drift_golden")
+    chosen = st.selectbox("Newer labels", list(words_of), at, format_func=words_of.__getitem__, key=key)
     request = RecheckRequest(page.project.project_id, chosen, aspect, run_id)
     run_panel.draw_start(
         page,

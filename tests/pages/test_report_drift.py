@@ -59,3 +59,10 @@ def test_newer_labels_are_asked_for_then_a_recheck_is_started_and_its_answer_dra
     assert recheck_finding(recheck.outcome).detail in words
     assert "0.0 % of 144 newer labelled items are unscored; 0 others were left out." in words
     assert not grids(shown)  # the newest recheck is shown above
+    other = replace(place.golden, name="another", aspects=place.golden.aspects)
+    other_id = place.add_golden(
+        replace(other, items=tuple(replace(each, item_id=f"o-{each.item_id}") for each in other.items))
+    )
+    shown = screen(place)
+    shown.selectbox(key="form_drift_golden").set_value(other_id).run()
+    assert "hasn't been rechecked on another yet" in texts(shown)
