@@ -180,8 +180,8 @@ class CalibrationSettings:
 class RoundSettings:
     """How many proposals a refinement round requests: each parent × `sizes` × `trials`.
 
-    Each size is a number of items to show, sampled from the picked items or from the most misaligned. A size of at
-    least the number of picks shows all of them.
+    Each size is a number of items to show, sampled from the picked or the most misaligned items. If there are no more
+    picks than that, all are shown.
     """
 
     sizes: tuple[int, ...] = (1, 2, 4)

@@ -231,9 +231,7 @@ def most_misaligned(scores: FloatArray, labels: FloatArray) -> IntArray:
 def misaligned_items(
     judge: BoundJudge, items: LabelledItems, table: ScoreTable, parent: Criteria, places: IntArray, *, reasons: bool
 ) -> tuple[Exemplar, ...]:
-    """Return the items at `places` (indices into `items`) as exemplars for refining `parent`, optionally with
-    `reasons`.
-    """
+    """Return the items at `places` (indices into `items`) as exemplars to refine `parent`; `reasons` adds reasons."""
     why = judge.golden.reasons(judge.task.aspect) if reasons else {}
     scores, said = table.values[parent.criteria_id], table.said[parent.criteria_id] if reasons else {}
     shown = [(judge.golden.items[items.positions[k]], k) for k in places.tolist()]
@@ -333,7 +331,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class RoundResult:
-    """The proposals, largest difference on the inner fold first; `problems` counts unusable replies by reason."""
+    """The proposals, sorted by gain on the inner fold, largest first; `problems` counts unusable replies by reason."""
 
     proposals: tuple[Proposal, ...]
     calls: int

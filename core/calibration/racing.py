@@ -60,7 +60,7 @@ class Recorder:
 
 @dataclass(frozen=True)
 class BoundJudge:
-    """A judge bound to the golden set and task to score; `prepared` is the text that its model wrote beforehand."""
+    """A judge with the golden set and task to score; `prepared` is the text that its model wrote before scoring."""
 
     judge: Judge
     golden: GoldenSet
@@ -302,7 +302,7 @@ def step_items(n_items: int, n_criteria: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """Order of the items (n,) in a race, in chunks that stay together and end at `ends`.
+    """Order of the items (n,) in a race; items stay together in chunks, which end at the positions `ends`.
 
     `first` is the smallest number of items to rank candidates on. It is None if the race runs over whole sources.
     """

@@ -188,7 +188,7 @@ class Leaderboard:
         return replace(self, pairwise=replace(self.pairwise, p_holm=holm))
 
     def without_p(self, place: int, reason: str) -> Leaderboard:
-        """Return a copy without any p of the judge at index `place`, for `reason`; unchanged for ""."""
+        """Return a copy that gives no p for the judge at index `place`, because of `reason`; unchanged if ""."""
         if not reason:
             return self
         at, pairwise = self.row_of(place), self.pairwise

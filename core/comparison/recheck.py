@@ -51,8 +51,8 @@ class RecheckSettings:
 class Recheck:
     """Result of a recheck: `then` is the file's held-out alignment, `now` that on the newer labels.
 
-    `left_out` counts the labelled items that `now` excludes, by reason: "calibration" and "held_out" (texts in the
-    judge file), "repeated".
+    `left_out` counts the labelled items that `now` excludes, by reason: "calibration" and "held_out" (the text is in
+    the judge file), or "repeated" (repeats a text of the same system).
     """
 
     aspect: str

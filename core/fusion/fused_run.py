@@ -193,9 +193,9 @@ class _Parts:
         )
 
     def split_beside(self, seen: Sequence[int]) -> Split:
-        """Split by source; if a part has `seen` items, split the other sources into items to fit on and held-out items.
+        """Split by source; held-out items come only from sources of which no part has `seen` an item.
 
-        Otherwise a judge calibrated on the calibration set would leave nothing to fit on.
+        The usual split would leave nothing to fit on next to a judge calibrated on its calibration set.
         """
         codes, labelled = self.golden.source_codes, ~np.isnan(self.golden.labels(self.aspect))
         fresh = np.flatnonzero(labelled & ~np.isin(codes, codes[list(seen)]))

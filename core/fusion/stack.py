@@ -139,7 +139,10 @@ def _best_penalty(z: FloatArray, y: FloatArray, sources: IntArray) -> float:
 
 @dataclass(frozen=True)
 class FusionSplit:
-    """Positions to fit on (n_fit,) and to report on (n_report,), from different sources; `notes` explain omissions."""
+    """Positions to fit on (n_fit,) and to report on (n_report,), from different sources.
+
+    `notes` say which items were left out, and why.
+    """
 
     fit: IntArray
     report: IntArray

@@ -172,7 +172,7 @@ def fit_repeval(
 
     Raises:
         AspectError, GoldenError: Labels or sources cannot be used.
-        ModelNotFoundError, JudgeError: The model is missing or of another kind.
+        ModelNotFoundError, JudgeError: The model is missing, or RepEval can't read its states.
     """
     task_of(golden, aspect)
     if train_on is None and train_aspect:

@@ -258,7 +258,7 @@ def template_text(template: str) -> str:
 
 
 def render(template: str, fields: Mapping[str, str]) -> str:
-    """Fill in the fields of `template` once. Braces in the texts have no effect."""
+    """Fill in the fields of `template` in one pass, so that braces in the texts have no effect."""
     return _FIELD.sub(lambda field: fields.get(field[1], ""), template)
 
 

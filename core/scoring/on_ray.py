@@ -65,7 +65,7 @@ def score_on_ray(
     Raises:
         JobError: The cluster, a folder or existing parts can't be used, or two rows share an id.
         GoldenError: The columns of the items can't be used.
-        UsageError: A budget, a batch or a fused judge, which Ray doesn't support.
+        UsageError: The request has a budget, batch files or a fused judge, which Ray doesn't support.
         JudgeError: The judge failed on a node.
     """
     started = time.perf_counter()

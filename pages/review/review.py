@@ -38,7 +38,7 @@ def is_open() -> bool:
 
 
 def draw(page: Opened) -> None:
-    """Draw the open points of the golden set and aspect in the URL, else of the open criteria."""
+    """Draw the open points of the golden set and aspect in the URL, by default those of the open criteria."""
     if state.url_id("golden") is None and (criteria_id := state.url_id("criteria")):
         try:
             entry = page.store.criteria.get(page.project.project_id, criteria_id)

@@ -330,7 +330,7 @@ def may(page: Acting, role: Role) -> bool:
 
 
 def gate(page: Acting, role: Role, *, disabled: bool = False, help: str | None = None) -> dict[str, Any]:  # noqa: A002
-    """Return `disabled` and `help` for a widget: disabled, with the reason, if the role is too low."""
+    """Return `disabled` and `help` for a widget; if the role is too low, the widget is disabled and `help` says why."""
     if may(page, role):
         return {"disabled": disabled, "help": help}
     return {"disabled": True, "help": f"This requires the {role} role. Your role is {page.actor.role}."}

@@ -103,8 +103,8 @@ def take_wanted(screens: Collection[str]) -> tuple[str, dict[str, str]] | None:
 def draw(settings: Settings) -> None:
     """Write pending cookies; call it last on a screen, because its element disappears again.
 
-    Drawn for a few seconds, because a rerun could remove the element before the browser has run it. Not for longer,
-    because another tab may have changed the name since.
+    The element stays for a few seconds, because a rerun could remove it before the browser has run it. It stays no
+    longer, because another tab may have changed the name since.
     """
     left: tuple[str, bool, float] | None = st.session_state.get(state.COOKIE)
     if left is None:

@@ -103,7 +103,7 @@ def _kept_run(_page: Opened, run_id: str, version: int) -> RunDetail:
 
 
 def read_run(page: Opened, run_id: str) -> RunDetail:
-    """Return the run, read from the store only after a change, and shared between sessions."""
+    """Return the run from a cache shared by all sessions, which is read from the store again only after a change."""
     return _kept_run(page, run_id, page.store.runs.get(run_id).version)
 
 
