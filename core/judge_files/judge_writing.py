@@ -84,7 +84,7 @@ def judge_card(
         ceiling: Leave-one-rater-out alignment.
         held_out_opened: Number of looks at the held-out items.
         needs: Parts that every item had.
-        people: Counts of user actions.
+        people: Counts such as raters, edits and decisions: name → count.
         warnings: Additional warnings for users of the judge.
     """
     c, state, split = calibration, calibration.judge_state, calibration.split

@@ -477,7 +477,7 @@ def _known(value: float) -> float | None:
 class RepEvalJudge(RowJudge):
     """A RepEval score from a file. `metric` reads the texts, and its model is loaded with the first items.
 
-    `Scored.value` is the projection, for which the file states the alignment. It has no particular unit.
+    `Scored.value` is the projection, which the alignment in the file refers to. It has no particular unit.
     `Scored.calibrated` is the projection mapped to the human scale, None if the file has no map.
     """
 

@@ -204,7 +204,10 @@ def _examples_block(kind: ItemKind, scale: Scale, examples: tuple[RatedExample, 
 
 
 def item_block(kind: ItemKind, item: Item, limits: TextLimits, *, to_rate: bool = True) -> str:
-    """Format the parts of an item under their headings, with all lines quoted. Missing parts are left out."""
+    """Format the parts of an item under their headings, with all lines quoted. Missing parts are left out.
+
+    With `to_rate`, the heading of the target says that it is the text to rate.
+    """
     _, source, context, target = KINDS[kind]
     parts = [
         (source, item.source, limits.source),

@@ -226,7 +226,7 @@ def carried_split(store: Store, earlier_id: str, golden: GoldenSet) -> Split:
 def keeping_sides(store: Store, request: CalibrationRequest) -> CalibrationRequest:
     """Return the request, changed so that known sources stay in the same part of the split.
 
-    If the first version was measured on another golden set with the same settings of the split, `split_from` is set.
+    If the first version was measured on another golden set with the same split settings, `split_from` is set.
     """
     line = judge_line(store, request.project_id, request.aspect)
     measured = [entry for version in line.versions for entry in version.measured]

@@ -74,7 +74,8 @@ class LabelPlan:
             )
 
     def assigned(self, rater: int) -> tuple[int, ...]:
-        """Return the positions that a rater rates, in order. Raters are numbered from 0 in the order of joining.
+        """Return the positions of the items that a rater rates, in order. Raters are numbered from 0 in the order of
+        joining.
 
         Raters beyond `n_raters` get the items of an earlier rater.
         """

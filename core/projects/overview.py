@@ -39,8 +39,8 @@ class Waiting:
 class Overview:
     """The state of the judge of an aspect: open tasks (most urgent first) and judge versions.
 
-    `aspect` is "" without labels. `stages` map each step to whether it is done and a short text. `calibrating` is an
-    unfinished calibration.
+    `aspect` is "" if there are no labels. `stages` maps each step to (whether it is done, a short text). `calibrating`
+    is an unfinished calibration.
     """
 
     golden: GoldenSummary

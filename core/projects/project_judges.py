@@ -447,9 +447,10 @@ def unseen_and_asked(golden: GoldenSet, judge: JudgeScores) -> IntArray:
 
 
 def fusion_result(store: Store, run_id: str, settings: FusionSettings) -> Alignment | None:
-    """Measure a finished fusion by a language model, with the statistic and level of `settings`.
+    """Measure the scores of a finished run that fused judges with a language model.
 
-    It uses labelled items of sources that no part has seen. Returns None if the judge was deleted.
+    The statistic and level are those of `settings`. Only labelled items of sources that no part has seen are used.
+    Returns None if the judge was deleted.
     """
     from core.fusion.stack import Agreement, require_systems
 

@@ -57,7 +57,10 @@ class MeasuredJudge:
 
 
 def measured_judges(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[MeasuredJudge, ...]:
-    """List the judges measured on a golden set, each version once: the default version, then newest runs first."""
+    """List the judges measured on a golden set, each version once.
+
+    The default version comes first, then the others by run, newest first.
+    """
     line, judges = judge_line(store, project_id, aspect), []
     for run in judge_runs(store, project_id, golden_id, aspect):
         version = line.of_run(run.run_id)

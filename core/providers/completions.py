@@ -31,7 +31,7 @@ class Request:
         temperature: None uses the model's default.
         sample: Number of the sample, from 0, if a prompt is sampled several times.
         json_schema: JSON schema of the reply as text, "" for none.
-        logprobs: Number of top tokens to return for each token. An endpoint may leave them out.
+        logprobs: Number of most likely tokens to return for each position in the reply. An endpoint may leave them out.
         effort: Reasoning effort, such as "low"; "" uses the model's default.
         numbers: For a local model, return the probabilities of these answers instead of generating text.
         extra: Additional fields of the request body, as a JSON object.

@@ -102,7 +102,7 @@ class LocalProvider:
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """Return the replies in the order of `requests`.
 
-        Equal requests and samples at temperature 0 are answered once.
+        Equal requests are computed once, and so are all samples of a prompt at temperature 0.
         """
         if not requests:
             return []

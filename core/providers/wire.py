@@ -59,8 +59,8 @@ class UnansweredError(Exception):
 class Capabilities:
     """The features that an endpoint supports, learnt from its first answers.
 
-    A refused part is not sent again. `max_tokens` is replaced by `max_completion_tokens`, and a system message is
-    prepended to the first user message.
+    A refused part is not sent again. Two parts are changed instead: `max_tokens` is replaced by
+    `max_completion_tokens`, and a system message is prepended to the first user message.
 
     Attributes:
         refused: Names from `OPTIONAL`, and "system" for messages with that role.

@@ -7,13 +7,13 @@ towards the weight that the aspect's name suggests. Temperature adds seeded nois
 drafts differ where there is little evidence and agree where there is much.
 
 *Refining* (section 2.3): each misaligned item shows in which direction its score should move. Each request draws one
-operation: add, strengthen, weaken, flip or drop a clause, or switch the aspect as a whole on or off. It never
+operation: add, strengthen, weaken, flip or drop a clause, or switch the aspect as a whole on or off. Refining never
 paraphrases, because this judge reads concepts and other words would not change a score.
 
 *Fitting*: a ridge regression of all calibration labels on single features. Labels are ranked, within their source if
 sources have several texts. The penalty is chosen by cross-validation over sources. To keep criteria readable, only
 `MOST_CLAUSES` features are kept. The regression is then averaged with the baseline (no criteria), whose share is
-`PRIOR_LABELS` / (`PRIOR_LABELS` + n). It is written as clauses with strengths of two decimals. `PRIOR_LABELS`,
+`PRIOR_LABELS` / (`PRIOR_LABELS` + n). The average becomes clauses with strengths of two decimals. `PRIOR_LABELS`,
 `LEAST_SHARE` and `MOST_CLAUSES` were chosen by leaving out one public set at a time (`tests/bench/bench_offline.py`).
 """
 
