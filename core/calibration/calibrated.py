@@ -160,10 +160,10 @@ def _opened(judge: str | Judge, replies: ReplyStore | None, asking: Asking | Non
 
 
 def ablate(calibrated: CalibratedRun, *, progress: Progress = SILENT) -> ablation.Ablation:
-    """Measure on held-out items what each part of a calibrated judge adds (Tables 5 and 8), one row per variant.
+    """Measure on held-out items what each part of a calibrated judge adds (the paper's Tables 5 and 8).
 
-    The final judge is compared with variants without criteria, without refinement, and with its single best criteria.
-    Only missing scores are requested.
+    The rows of the result are the final judge and variants of it, such as without criteria, without refinement, or with
+    its single best criteria. Only missing scores are requested.
     """
     shown = [calibrated.golden.items[p] for p in calibrated.split.calibration]
     with calibrated.reopened() as judge:

@@ -297,7 +297,7 @@ def refine_requests(pool: CandidatePool, train: IntArray, parents: Sequence[str]
 
 
 def gate(pool: CandidatePool, fold: IntArray, children: Sequence[str]) -> None:
-    """Keep refinements that gain on their parent both overall and on the inner `fold`; reject the others.
+    """Keep refinements that align better than their parent, both overall and on the inner `fold`; reject the others.
 
     Without `refine_gate`, keep all with a defined alignment, as in the paper.
     """

@@ -76,8 +76,8 @@ def align_all(
 ) -> AgreementReport:
     """Compare `verdicts` with the raters in full: all statistics and levels, errors, kappa, classes.
 
-    Items, intervals and alignments are as in `align`.  Errors, kappa and classes use the scores mapped to the raters'
-    scale, if every score has one (`basis`).
+    Items, intervals and alignments are as in `align`. If every score has a value mapped to the raters' scale, errors,
+    kappa and classes use these values (`basis` says so).
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     how, scale = settings or MeasureSettings(), golden.aspects[aspect].scale
@@ -159,8 +159,8 @@ def annotator_test(
     """Test whether the judge could replace a rater (Alternative Annotator Test).
 
     The test is clustered by source if items share sources; `epsilon` is explained in `core.stats`. The judge's labels
-    are its scores mapped to the raters' scale, if every score has one. Calibration items are left out as in `align`.
-    Raises AspectError if there are no single ratings.
+    are its scores, mapped to the raters' scale if every score has a mapped value. Calibration items are left out as in
+    `align`. Raises AspectError if there are no single ratings.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     here = rater_table(golden, aspect).at(given.items.positions)
