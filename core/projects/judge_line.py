@@ -66,7 +66,7 @@ class VersionMade(VersionEntry):
     """
 
     kind = "judge version"
-    does = "made a version of the judge"
+    does = "created a new version of the judge"
     base_run: str
     criteria_ids: tuple[str, ...]
     origin: VersionOrigin

@@ -156,9 +156,9 @@ def test_a_judge_file_cannot_say_that_it_needs_no_check(
     concord: Concord, repository: Path, tmp_path: Path, judge: str
 ) -> None:
     present = next(line for line in judge.splitlines() if line.startswith("version: "))
-    edited = judge.replace(present, "version: 3").replace("A judge calibrated", "A fine judge calibrated")
+    edited = judge.replace(present, "version: 3").replace("This judge was", "This fine judge was")
     without = "\n".join(line for line in edited.splitlines() if not line.startswith("digest: "))
-    for text in (edited, without, judge.replace("A judge calibrated", "A fine judge calibrated")):
+    for text in (edited, without, judge.replace("This judge was", "This fine judge was")):
         path = tmp_path / "mine.yaml"
         path.write_text(text)
         items = repository / "sample_data" / "summaries.jsonl"

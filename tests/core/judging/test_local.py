@@ -74,7 +74,7 @@ def test_a_model_that_means_no_number_leaves_items_unscored_with_the_reason(tmp_
     unscored = scores.unscored[CRITERIA[0].criteria_id]
     assert len(unscored) == len(ITEMS)
     assert all(isinstance(each, Unscored) and each.reason == "no verdict" for each in unscored)
-    assert "The numbers 1 to 5 get only" in unscored[0].detail
+    assert "of the answer's probability is on the numbers 1 to 5" in unscored[0].detail
 
 
 def test_samples_differ_and_what_is_fixed_is_asked_once(folder: Path) -> None:
@@ -142,19 +142,19 @@ def test_models_that_cannot_judge_are_refused_in_words(tmp_path: Path, folder: P
     T5ForConditionalGeneration(t5).save_pretrained(tmp_path / "t5")
     for kind in ("bert", "t5"):
         tokenizer().save_pretrained(tmp_path / kind)
-        assert "isn't a causal language model" in str(_refused(tmp_path / kind))
+        assert "is not a causal language model" in str(_refused(tmp_path / kind))
     # the weights of the head that writes are tied, and so not missed
     rewards = save_model(tmp_path / "rewards", tie_word_embeddings=True)
     said = json.loads((rewards / "config.json").read_text("utf-8")) | {
         "architectures": ["LlamaForSequenceClassification"]
     }
     (rewards / "config.json").write_text(json.dumps(said), encoding="utf-8")
-    assert "(LlamaForSequenceClassification) isn't a causal language model" in str(_refused(rewards))
+    assert "(LlamaForSequenceClassification) is not a causal language model" in str(_refused(rewards))
     pickled = save_model(tmp_path / "pickled")
     (weights,) = pickled.glob("*.safetensors")
     weights.unlink()
     torch.save({}, pickled / "pytorch_model.bin")
-    assert "doesn't open" in str(_refused(pickled))
+    assert "doesn't read" in str(_refused(pickled))
 
 
 def test_threads_that_ask_at_once_load_the_model_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
