@@ -104,7 +104,7 @@ def test_triage_refine_and_accept(
     page.get_by_role("button", name="Start the round").click()
     settle("to decide")
     expect(page.get_by_text("Of the 3 picked items")).to_be_visible()
-    page.get_by_role("link", name="Decide in Review").click()
+    page.get_by_role("link", name="Open the review").click()
     settle("to review")
 
     page.get_by_role("link", name="Criteria", exact=True).click()
