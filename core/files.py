@@ -130,7 +130,7 @@ KEPT = ("concord*.sqlite*", "worker.*", "errors.log", "states", "scored", "assis
 
 @contextmanager
 def owner_only() -> Iterator[None]:
-    """Make files created by any thread of this process within the context readable by their owner only."""
+    """Within the context, make new files of all threads readable only by their owner."""
     before = os.umask(_OTHERS)
     try:
         yield

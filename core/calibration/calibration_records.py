@@ -235,7 +235,7 @@ class WorkDone:
     """Work requested and done; `left_out` lists the skipped steps with their reasons.
 
     Drafts and refinements are *asked* (requested by the settings), *made* (usable and new), and *ranked* or *accepted*
-    into the pool. A round is done when its refinements were made and scored on all items. A call is a draft, a
+    into the pool. A round is done when its refinements have been made and scored on all items. A call is a draft, a
     refinement, or one item scored with one set of criteria, cached or not. `calls_planned` is the upper limit.
     """
 

@@ -144,7 +144,7 @@ class ScoreTable:
         self.spend(error.usage.requests + error.usage.cached, error.usage)
 
     def enter(self, matrix: ScoreMatrix, *, stored: bool = False) -> None:
-        """Record scores. If they are `stored`, only items with a value or a reason count as requested."""
+        """Record scores. If they are `stored`, an item was requested only if it has a value or a reason."""
         places = np.array([self.places[item_id] for item_id in matrix.item_ids], dtype=np.intp)
         for k, (name, row) in enumerate(zip(matrix.criteria_ids, matrix.values, strict=True)):
             reasons = {verdict.item_id: verdict for verdict in matrix.unscored.get(name, ())}

@@ -294,7 +294,7 @@ def score_in(cell: Any, *, pairs: bool = False) -> Reading:
 
 
 def out_of_range(number: float, scale: Scale) -> Reading:
-    """Return a reading without a value for a number outside the scale."""
+    """Return the reading of a `number` outside the `scale`: it has no value."""
     return Reading(None, "out of range", detail=f"The score {number:g} is outside the scale {scale}.")
 
 

@@ -126,9 +126,9 @@ _THOUGHTS = re.compile(
 
 
 def without_thoughts(text: str) -> str:
-    """Replace reasoning (<think> …) in `text` by blanks, so that all positions stay the same.
+    """Replace reasoning (<think> …) in `text` with blanks, so that all positions stay the same.
 
-    A closing tag without an opening one ends reasoning that began with the reply (some servers put the opening tag into
+    A closing tag without an opening one ends reasoning that began with the reply (some servers put the opening tag in
     the prompt). Reasoning without a closing tag extends to the end.
     """
     return _THOUGHTS.sub(lambda match: " " * len(match[0]), text) if "think" in text.lower() else text

@@ -193,7 +193,7 @@ class RepEvalResult:
 
     @property
     def optimism(self) -> float | None:
-        """The validation minus the test alignment; None if one is undefined."""
+        """Validation alignment minus test alignment; None if either is undefined."""
         if self.validation.value is None or self.test.value is None:
             return None
         return self.validation.value - self.test.value

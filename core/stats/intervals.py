@@ -451,7 +451,7 @@ def leave_outs(n_sources: int, pieces: int, generator: np.random.Generator | Non
 def resampled_values(data: Paired, counts: FloatArray, measure: Measure) -> FloatArray:
     """Compute (resamples, n_candidates) values by `measure` for `counts` (resamples, n_sources).
 
-    For a rank coefficient at dataset level the counts must be leave-outs.
+    For a rank coefficient at dataset level, each row of `counts` must leave sources out (0 or 1), not repeat them.
     """
     if measure.level == "sample":
         return counted_means(coefficients_by_source(data, measure.statistic), counts)

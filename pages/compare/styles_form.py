@@ -65,8 +65,8 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
             words = {"persona": PERSONA_NAMES}
             style |= setting_form.draw(Style, labelled, prefix="styles_", words=words)
             meaning = (
-                "Adds a “score only” style weighted by the model's probabilities, if the endpoint returns log "
-                "probabilities."
+                "Adds a “score only” style whose score is an average weighted by the model's probabilities. The "
+                "endpoint must return log probabilities."
             )
             weighted = st.checkbox("Also use a probability-weighted score", key=widget("styles_weighted"), help=meaning)
         with right:

@@ -94,7 +94,7 @@ def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
         st.text(criteria.text or "This is the baseline, which has no criteria.")
     if linked not in by_id:
         st.warning(
-            "This run didn't score the linked criteria. Concord shows the run's best criteria instead.",
+            "This run didn't score the criteria in your link. Concord shows the run's best criteria instead.",
             icon=":material/link_off:",
         )
     calibration_id = run.run_id

@@ -1,6 +1,6 @@
 """Frame of every screen: page setup, store, project, and errors.
 
-`open_page` makes a screen complete on its own, whether opened from the menu, by a deep link or in a test.
+`open_page` sets up all that a screen needs, however it is opened: from the menu, by a deep link or in a test.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def test_triage_refine_and_accept(
     page.keyboard.press("Enter")
     settle("note saved.")
     page.keyboard.press("?")
-    settle("open the next item without a verdict")
+    settle("open the next item that has no verdict")
     page.keyboard.press("Escape")
 
     page.get_by_text("List", exact=True).click()

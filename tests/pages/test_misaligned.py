@@ -107,7 +107,7 @@ def test_a_link_opens_its_item_under_its_criteria(real: Any, opened: Open, liste
     ("ids", "words"),
     [
         ({"run": "r-none"}, "linked run wasn't found"),
-        ({"criteria": "c-none"}, "This run didn't score the linked criteria"),
+        ({"criteria": "c-none"}, "This run didn't score the criteria in your link"),
     ],
 )
 def test_a_link_to_what_is_not_there_is_told(opened: Open, ids: dict[str, str], words: str) -> None:
