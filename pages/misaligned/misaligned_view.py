@@ -38,7 +38,7 @@ MEANINGS: dict[TriageVerdict, str] = {
 SHEET = """
 | Key | Action |
 | --- | --- |
-| **1** **2** **3** | mark the item as *judge wrong* (1), *label wrong* (2) or *ambiguous* (3), and open the next item that has no verdict |
+| **1** **2** **3** | mark *judge wrong*, *label wrong*, *ambiguous*; open the next item that has no verdict |
 | **P** | pick the item for the next round, or remove the pick |
 | **→** or **J** | next item |
 | **←** or **K** | previous item |
