@@ -523,7 +523,7 @@ def _check_events(text: str) -> None:
         if isinstance(event, yaml.AliasEvent):
             line = "" if event.start_mark is None else f" in line {event.start_mark.line + 1}"
             raise ValueError(
-                f"the file contains an alias, *{event.anchor}{line}, but judge files can't contain aliases"
+                f"the file contains the alias *{event.anchor}{line}, but judge files can't contain aliases"
             )
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         values += isinstance(event, yaml.NodeEvent)

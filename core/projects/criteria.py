@@ -266,8 +266,8 @@ def _check_round(store: Store, settings: Settings, request: RoundRequest) -> tup
     strange = [item_id for item_id in request.item_ids if item_id not in allowed]
     if strange:
         raise UsageError(
-            f"{len(strange)} of the picked items have no label or aren't in the calibration set of that run "
-            f"({strange[0][:60]}). Pick only labelled calibration items: a round must not learn from held-out items."
+            f"{len(strange)} of the picked items have no label or aren't in the run's calibration set "
+            f"({strange[0][:60]}). Pick only labelled calibration items. A round must not learn from held-out items."
         )
     learnt = f"{len(request.item_ids)} picked items" if request.item_ids else "sampled items"
     spec = store.runs.get(request.run_id).judge_spec

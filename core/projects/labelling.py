@@ -69,8 +69,8 @@ class LabelPlan:
             raise UsageError("The lower end of a scale must be below its upper end.")
         if not 1 <= self.overlap <= self.n_raters <= MOST_RATERS or self.shared < 0:
             raise UsageError(
-                f"A pass can have 1 to {MOST_RATERS} raters. Assign each item to at least one rater and "
-                "no more raters than the pass has."
+                f"A pass can have 1 to {MOST_RATERS} raters. Assign each item to at least one rater, "
+                "and to no more raters than the pass has."
             )
 
     def assigned(self, rater: int) -> tuple[int, ...]:

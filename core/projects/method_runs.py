@@ -115,8 +115,8 @@ def styles_so_far(store: Store, run_id: str) -> StylesView | None:
 
 METHOD_NAMES: dict[Method, str] = {
     "ridge": "ridge",
-    "paper-pca": "PCA as the paper",
-    "paper-svm": "SVM as the paper",
+    "paper-pca": "PCA as in the paper",
+    "paper-svm": "SVM as in the paper",
 }
 
 
@@ -232,8 +232,8 @@ def judge_of(result: RepEvalResult, golden: GoldenSet, run_id: str) -> JudgeScor
         unscored=tuple(Unscored(golden.item_ids[k], "missing input", NO_TEXT) for k in blank_items(golden)),
         seen=tuple(sorted({*result.parts.train, *result.parts.validation})),
         on_scale=False,
-        note=f"Hidden states of {result.model} projected by {method}: {where}. No calls. The model reads each text "
-        "once.",
+        note=f"Hidden states of {result.model} projected by {method}: {where}. The model reads each text once "
+        "and generates nothing.",
         run_id=run_id,
         calls_per_item=0.0,
     )
@@ -420,8 +420,8 @@ def _check_repeat(store: Store, settings: Settings, request: RepeatRequest) -> t
     spec = str(calibration.judge_state.get("spec", ""))
     if spec.partition(":")[0] in ("offline", "recorded"):
         raise UsageError(
-            f"The judge {spec} gives the same scores each time, so a repeat measures nothing. Choose a judge with a "
-            "language model."
+            f"The judge {spec} gives the same scores each time, so repeating it measures nothing. Choose a judge "
+            "with a language model."
         )
     return request, f"steadiness{_of_version(store, run)} · {judge_words(spec)}", spec
 

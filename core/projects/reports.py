@@ -184,7 +184,7 @@ def repeval_file(store: Store, run_id: str) -> str:
     outcome = store.results.read(run_id, RESULT, RepEvalOutcome) if run.kind == "repeval" else None
     if outcome is None or outcome.result.scorer is None:
         raise NotFoundError(
-            f"Run {run_id} saved nothing that can score other items. Run RepEval again with ridge or paper-pca."
+            f"Run {run_id} can't score items from outside that run. Run RepEval again with ridge or paper-pca."
         )
     return yaml_text(repeval_card(store.goldens.load(run.golden_id), outcome.result, created=run.finished_at))
 

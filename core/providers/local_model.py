@@ -198,7 +198,7 @@ def weighed_reply(numbers: Sequence[str], shares: FloatArray, n_tokens: int) -> 
     """
     usage, total = _usage(n_tokens, 1), float(shares.sum())
     if not np.isfinite(total):
-        return Failure("The model returned invalid probabilities, because its weights or number format overflow.")
+        return Failure("The model returned invalid probabilities: its weights are damaged, or its numbers overflowed.")
     if total < LEAST_ON_SCALE:
         words = (
             f"Only {percent(total, digits=1)} of the answer's probability is on the numbers {numbers[0]} to "
@@ -264,8 +264,8 @@ def number_tokens(model: Ready, numbers: Sequence[str]) -> list[list[int]]:
     """Return the token ids of each number. Raises JudgeError if a number takes several tokens."""
     if several := [number for number in numbers if number not in model.spelt]:
         raise JudgeError(
-            f"The tokenizer of {model.loaded.facts.name} splits {several[0]} into several tokens, so one pass can't "
-            "give its probability. Ask for a written rating, such as --form rate_explain."
+            f"The tokenizer of {model.loaded.facts.name} splits {several[0]} into several tokens, so Concord can't "
+            "read its probability in one pass. Ask for a written rating, such as --form rate_explain."
         )
     return [sorted(model.spelt[number]) for number in numbers]
 

@@ -228,8 +228,8 @@ def fit_repeval(
         warnings.append(f"The score was fitted on {taught} but is applied to {aspect}.")
     if (scales[0].low, scales[0].high) != (scales[1].low, scales[1].high):
         warnings.append(
-            f"{teacher.name} is rated on {scales[1]}, {golden.name} on {scales[0]}, so only the order of scores can "
-            "be compared."
+            f"{teacher.name} is rated on {scales[1]}, but {golden.name} on {scales[0]}. Compare only the order of "
+            "the scores."
         )
     if n_known := len(labelled) - len(fresh):
         warnings.append(

@@ -82,7 +82,7 @@ def choose_pairs(
         good, bad = generator.permutation(good)[:count], generator.permutation(bad)[:count]
     if len(good) < 2:
         raise AspectError(
-            f"Fewer than 2 pairs of a good and a bad text can be formed from the {usable.size} training labels (good: "
+            f"The {usable.size} training labels give fewer than 2 pairs of a good and a bad text (good: "
             f"{good_from:g} or higher; bad: {bad_to:g} or lower). Label more items."
         )
     return good, bad

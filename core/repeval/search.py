@@ -309,8 +309,8 @@ def run(
         )
     if how.uses_pairs:
         warnings.append(
-            "The validation alignment is optimistic, because the cell was chosen for it among many cells. Report the "
-            "test alignment."
+            "The validation alignment is optimistic, because it was used to choose the best of many cells. Report "
+            "the test alignment."
         )
     scorer = None
     if fits:
@@ -461,8 +461,8 @@ def search(
     finite = finite_cells(values)
     if not finite.any():
         raise JudgeError(
-            f"The hidden states aren't finite numbers in any cell of {n_layers} layers x {n_tokens} tokens. Check that "
-            "the model's weights are intact, or use another model."
+            f"No cell of {n_layers} layers x {n_tokens} tokens has only finite hidden states. Check that the model's "
+            "weights are intact, or use another model."
         )
     layers, tokens = np.nonzero(finite & varying_cells(values))
     total, step = len(layers), max(1, BATCH_BYTES // max(1, 4 * n_items * dim))
@@ -498,7 +498,7 @@ def search(
     if np.isnan(scores).all():
         raise AspectError(
             f"No cell of {n_layers} layers x {n_tokens} tokens has an alignment on the {validation.labels.size} "
-            "validation items because their labels or all hidden states are the same. Label more items on which "
+            "validation items: their labels, or all their hidden states, are the same. Label more items on which "
             "raters differ."
         )
     return Searched(alignments, best_k, scores, fits)

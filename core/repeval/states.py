@@ -86,12 +86,12 @@ class Extraction:
 
     def __post_init__(self) -> None:
         if self.texts not in TEXT_MODES or self.max_tokens < 1:
-            raise UsageError(f"texts must be one of {', '.join(TEXT_MODES)}, and max_tokens at least 1.")
+            raise UsageError(f"texts must be one of {', '.join(TEXT_MODES)}; max_tokens must be at least 1.")
         compared = self.texts == "compared"
         if bad := [name for name in self.tokens if not _TOKEN.fullmatch(name) or (":" in name and not compared)]:
             raise UsageError(
-                f"Unknown token {bad[0]!r}: use -1, -2, … (from the end), first or mean. For compared texts, you "
-                "can put source: or context: in front."
+                f"Unknown token {bad[0]!r}: use -1, -2, … (from the end), first or mean. For compared texts, the "
+                "token can start with source: or context:, as in source:mean."
             )
         if compared and template_text(self.template) != HYPOTHESIS_ONLY:
             raise UsageError(
@@ -251,8 +251,8 @@ def template_text(template: str) -> str:
     if "{hypothesis}" not in text or unknown:
         fields, got = ", ".join(f"{{{name}}}" for name in FIELDS), f"{{{unknown[0]}}}" if unknown else repr(text[:80])
         raise UsageError(
-            f"The template must contain {{hypothesis}}, and its fields can be only {fields}; got {got}. Leave it empty "
-            f"to use only the hypothesis, or name a template: {', '.join(templates())}."
+            f"The template must contain {{hypothesis}}, with no fields other than {fields}; got {got}. Leave it "
+            f"empty to use only the hypothesis, or name a template: {', '.join(templates())}."
         )
     return text
 

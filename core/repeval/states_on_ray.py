@@ -38,7 +38,7 @@ def cluster_at(address: str, spec: ModelSpec) -> tuple[int, str, str, dict[str, 
         return gpus, "cuda", precision, {"num_gpus": 1, "num_cpus": 0}
     cpus = [node["CPU"] for node in nodes if node.get("CPU", 0) >= 1]
     if not cpus:
-        raise JobError(f"The Ray cluster at {address} has no GPUs or CPUs. Start nodes that have some.")
+        raise JobError(f"The Ray cluster at {address} has no GPUs or CPUs. Start nodes that have GPUs or CPUs.")
     # enough of a node that it gets no second copy of the model, with room for the task that distributes batches
     return len(cpus), "cpu", choose_precision(spec, "cpu"), {"num_cpus": max(0.5, min(cpus) - 0.2)}
 
@@ -87,9 +87,9 @@ class StateActor:
         loaded = load_model(self.spec)
         if loaded.facts.fingerprint != self.fingerprint:
             raise JudgeError(
-                f"The model {loaded.facts.name} on the node {gethostname()} differs from the one on the machine "
-                "that started the job. Copy the same files to every node, or name a commit of its repository as "
-                "the revision."
+                f"The model {loaded.facts.name} on the node {gethostname()} differs from the model on the machine "
+                "that started the job. Copy the same files to every node, or set the revision to a commit of the "
+                "model's repository."
             )
         return loaded
 
