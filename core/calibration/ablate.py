@@ -289,7 +289,8 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
         variants.append(Variant("without refinement", best, what))
     if len(chosen) > 1:
         what = (
-            f"Only the criteria that agree best on the calibration set, instead of the mean of the best {len(chosen)}."
+            "Only the set of criteria with the highest agreement on the calibration set, "
+            f"not the mean of the best {len(chosen)}."
         )
         variants.append(Variant("single best", chosen[:1], what))
     else:

@@ -81,7 +81,7 @@ class CalibrationSettings:
 
     preset: PresetName = setting(
         "summarisation",
-        "Number of sets of criteria to draft and refine, and of labelled items to show in each request.",
+        "How many sets of criteria to draft and refine, and how many labelled items to show in each request.",
     )
     revisit: RevisitMode = setting(
         "racing", "How to score drafts: full (every draft on every item) or racing (about a seventh of the calls)."
@@ -94,7 +94,10 @@ class CalibrationSettings:
     )
     keep: int = setting(4, "Number of sets of criteria to refine in each round (K).", low=1, high=50)
     ensemble: int = setting(
-        3, "Number of best sets of criteria to average in the final judge. 1 uses only the best set.", low=1, high=25
+        3,
+        "How many of the best sets of criteria to average in the final judge. 1 uses only the best set.",
+        low=1,
+        high=25,
     )
     budget: int | None = setting(None, "Maximum number of calls.", low=1)
     budget_usd: float | None = setting(None, "Maximum cost of the run in dollars.", low=0)

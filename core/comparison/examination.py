@@ -291,7 +291,7 @@ def _tested(part: Part, contrast: FloatArray, p: float, n_tests: int, width: flo
     looks = ALPHA / HALF_ALPHA * (n_tests if p_alone <= 0.0 else max(p / p_alone, 1.0))
     reach = t_quantile(int(freedom), looks) * error
     method = (
-        f"jackknife over {part.n_sources:,} sources, t({freedom:.0f}), corrected for {n_tests} tests like the p value"
+        f"jackknife over {part.n_sources:,} sources, t({freedom:.0f}), corrected for {n_tests} tests, like the p value"
     )
     interval = Interval(value - reach, value + reach, 1.0 - HALF_ALPHA, method, part.n_sources)
     return replace(part, difference=value, interval=interval.within(-width, width), p=p)

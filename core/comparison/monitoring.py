@@ -252,7 +252,7 @@ def look_again(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str],
         return replace(look, reason=TOO_FEW)
     level, freedom = share_of_level(alpha, n - 1), mean.n_sources - 1
     half = t_quantile(freedom, (1.0 - CONFIDENCE) / level) * mean.error
-    method = f"t({freedom}) over sources, evaluation {n - 1} after the first"
+    method = f"t({freedom}) over sources, corrected for repeated evaluations"
     return replace(look, interval=Interval(mean.value - half, mean.value + half, 1.0 - level, method, mean.n_sources))
 
 
@@ -576,7 +576,8 @@ def _look(judge: LoadedJudge, golden: GoldenSet, folder: Path) -> AnchorLook:
     looks = [{key: score for key, score in line["scores"].items() if key in places} for line in lines]
     if not looks[0]:
         raise JobError(
-            f"None of these anchors was scored in the first evaluation in {folder}. Use the same --anchors file."
+            f"None of these anchors was scored in the first evaluation in {folder}. "
+            "Use the --anchors file of that evaluation."
         )
     sources = {key: golden.items[k].source_id or key for key, k in places.items()}
     return look_again(looks, sources, ALPHA / 2)

@@ -90,7 +90,8 @@ def board_finding(
         "The interval includes 0, so the agreement may be due to chance."
         if ends is not None and ends.low <= 0.0 <= ends.high
         else "",
-        f"With {row.alignment.n} systems, only large differences can be detected. The interval applies only to them."
+        f"With {row.alignment.n} systems, only large differences can be detected. "
+        "The interval applies only to these systems."
         if board.measure.level == "system"
         else "",
         *undefined,
@@ -186,7 +187,7 @@ def annotator_finding(result: AnnotatorTest) -> Finding:
     if result.clustered:
         form = "clustered by source"
     elif result.n_sources < result.n_items:
-        form = "over items, so a judge passes too often if items share a source"
+        form = "not clustered by source, so a judge passes too easily if items share a source"
     return Finding(
         f"{name}: {verdict}; the judge could replace {outdone} of {_raters(result)}.",
         f"ω = {number(result.omega)} ({number(PASSES_AT)} or more passes), ρ = {number(result.rho)}, ε = "

@@ -37,7 +37,7 @@ def examination_finding(found: Examination) -> Finding:
     """Name the subgroups with significantly more errors, and the significant biases."""
     name = capital(found.name)
     if not found.n:
-        return Finding(f"None of the labelled items that {found.name} hasn't seen has a score.")
+        return Finding(f"No labelled item that is new to {found.name} has a score.")
     measure = f"{found.overall.statistic.capitalize()} on all items pooled, not per source: {estimate(found.overall)}"
     detail = (
         f"{measure}, {counted(found.n, 'unseen item')} from {counted(found.n_sources, 'source')}. "

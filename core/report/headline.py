@@ -136,7 +136,7 @@ def readiness(report: Report) -> Finding:
     elif gain != "higher":
         reasons.append("it has no significant gain over the baseline")
     elif report.steadiness is not None and is_within_noise(report.steadiness, report.gain):
-        reasons.append("its gain over the baseline is smaller than its own noise")
+        reasons.append("its gain over the baseline is within the noise of its scores")
     if shown == "below":
         reasons.insert(0, "raters agree better with each other than with it")
     elif shown == "alone" and (bar is None or bar.standing(report.ours) != "better"):
