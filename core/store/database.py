@@ -555,7 +555,8 @@ def _translated(error: sa.exc.DBAPIError | sqlite3.Error, folder: Path | None) -
             )
         if is_lost(error):
             return LostConnectionError(
-                "Concord can't reach the database. Check CONCORD_DATABASE_URL, and make sure that the server is running."
+                "Concord can't reach the database. Check CONCORD_DATABASE_URL, and make sure that the server is "
+                "running."
             )
     code = getattr(cause, "sqlite_errorname", "") or getattr(cause, "sqlstate", "") or ""
     # SQLite reports FULL only for its pages.  Without space for the small files next to the database it reports
