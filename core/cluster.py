@@ -1,4 +1,4 @@
-"""Connect to a Ray cluster, and translate its errors to plain messages.
+"""Connect to a Ray cluster, and turn its errors into plain messages.
 
 Ray is installed separately (`pip install "ray==2.60.0"`), and imported only when a cluster is used.  This host must be
 a node of the cluster (``ray start``), and nodes need the same Python and requirements.  Concord's own code is sent to

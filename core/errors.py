@@ -94,7 +94,7 @@ class ConcordError(Exception):
 
 
 class UsageError(ConcordError):
-    """The request itself is wrong, such as an unknown option value."""
+    """The request itself is wrong, for example because an option value is unknown."""
 
     exit_code = 2
 
@@ -106,7 +106,7 @@ class AccessError(ConcordError):
 class GoldenError(ConcordError):
     """A golden set cannot be read or used.
 
-    `row` is the number that a spreadsheet shows (the header is row 1), or the line number in JSON lines.  `message`
+    `row` is the row number in a spreadsheet (the header is row 1), or the line number in a JSON Lines file.  `message`
     omits the location.
     """
 
@@ -201,7 +201,7 @@ class ConflictError(StoreError):
 class LostConnectionError(StoreError):
     """The connection to the database was lost before the commit, so the transaction can run again.
 
-    `patience_ended` says whether retries have ended.
+    `patience_ended` is true once there are no more retries.
     """
 
     patience_ended = False

@@ -339,10 +339,10 @@ class Scored:
 
     `n_unweighted` of these replies came without probabilities.  `calibrated` is the score mapped to the raters' scale,
     and `expected_error` is the expected error of `calibrated`.  `low` and `high` are the ends of an interval on the
-    raters' scale.  `turned` is the score of a pair with text B first, inverted; the score with text A first is 2·value
-    − turned.  `calibration_item` is true if the item's label chose or fitted the judge, so that alignment on it is
-    optimistic.  `clauses` has a pair for each separately rated clause: its rating, and its rating with the texts in the
-    other order or None.
+    raters' scale.  `turned` is the inverted score of a pair with text B first; the score with text A first is 2·value −
+    turned.  `calibration_item` is true if the item's label chose or fitted the judge, so that alignment on it is
+    optimistic.  `clauses` has two values for each separately rated clause: its rating, and the rating with the texts in
+    the other order (or None).
     """
 
     item_id: str
@@ -450,12 +450,12 @@ class JudgeScores:
 
     @property
     def means_labels(self) -> bool:
-        """Whether `on_raters_scale` is in points of the labels' scale."""
+        """Whether the scores in `on_raters_scale` are on the labels' scale."""
         return self.mapped is not None or (self.on_scale and self.higher_is_better)
 
     @property
     def on_raters_scale(self) -> FloatArray:
-        """Scores (n_items,) to compare with labels in points: `mapped` if there is a map, otherwise `upward`."""
+        """Scores (n_items,) for direct comparison with labels: `mapped` if there is a map, otherwise `upward`."""
         return self.upward if self.mapped is None else self.mapped
 
 

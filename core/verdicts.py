@@ -1,6 +1,6 @@
 """Scores of a judge, or the reasons why items have none.
 
-A `Reading` is the rating in one reply. `mean_verdict` combines the replies for an item to `Scored` or `Unscored`.
+A `Reading` is the rating in one reply. `mean_verdict` combines the readings of an item into `Scored` or `Unscored`.
 `Verdicts` are the results of a judge with one text of criteria, `Scores` those with several.
 """
 

@@ -126,7 +126,7 @@ def difference_figures(
 def matching(ends: Iterable[float] | None, p: float | None, limit: float = _ALPHA) -> Iterable[float] | None:
     """Return the interval of a difference, or None if it excludes 0 although `p` is above `limit`.
 
-    A p is corrected for the number of comparisons, and an interval isn't, so the two could contradict each other.
+    A p value is corrected for the number of comparisons, but an interval isn't, so the two could disagree.
     """
     if ends is None or p is None or not p > limit:
         return ends
@@ -137,8 +137,8 @@ def matching(ends: Iterable[float] | None, p: float | None, limit: float = _ALPH
 def p_figure(p: float | None, missing: str = "no p", *, limit: float = _ALPHA) -> str:
     """Format a p value: ``"p = 0.012"``, ``"p < 0.001"``, or `missing` for None and NaN.
 
-    A p near `limit` gets enough digits to show which side it is on: 0.0496 and 0.0504, never 0.050 for both.  A `limit`
-    below 0.05 is named if p lies between the two: ``"p = 0.032, above 0.025"``.
+    A p value near `limit` gets enough digits to show which side it is on: 0.0496 and 0.0504, never 0.050 for both.  A
+    `limit` below 0.05 is named if p lies between the two: ``"p = 0.032, above 0.025"``.
     """
     if p is None or math.isnan(p):
         return missing

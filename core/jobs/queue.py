@@ -57,8 +57,8 @@ class RunProgress:
     """The `Progress` of a running run; use it as a context manager around the work.
 
     A thread writes the stage and the latest snapshot twice a second.  It also checks whether the run was cancelled, or
-    taken over by another worker.  A resumed run publishes its earlier snapshots again; they are hidden until it passes
-    the last snapshot shown before.  `remarks` returns texts that are added to each message.
+    taken over by another worker.  A resumed run repeats its earlier snapshots.  These stay hidden until the run gets
+    past the last snapshot shown.  `remarks` returns texts that are added to each message.
     """
 
     def __init__(self, store: Store, run: Run, worker_stops: threading.Event) -> None:

@@ -4,7 +4,7 @@
 when it is idle and the web process is gone.  Several hosts can each run a worker on the same Postgres, with different
 `CONCORD_WORKER_ID` (default: the host name).
 
-A worker can be killed at any moment: the next worker resumes its runs.  It does not listen on a port.
+A worker can be killed at any moment: the next worker resumes its runs.  Workers do not listen on any port.
 """
 
 from __future__ import annotations

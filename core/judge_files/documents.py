@@ -118,7 +118,7 @@ class FilePart:
 
 @dataclass(frozen=True)
 class TaskEntry(FilePart):
-    """The judging task in a file. `needs` has the parts that every calibration item had; it is absent if unknown."""
+    """The judging task in a file. `needs` lists the parts that every calibration item had; absent if unknown."""
 
     aspect: Aspect
     kind: ItemKind
@@ -136,9 +136,9 @@ class TaskEntry(FilePart):
 class GoldenEntry(FilePart):
     """The golden set of the calibration, with the content hash of its items, labels and ratings.
 
-    `columns` maps each role to its column in the file, if their names differ. Another file with this column is read the
-    same way, unless it has a column with the name of the role. The key "values" is not a role: it has the meanings of
-    values, as JSON text.
+    `columns` maps each role to its column in the file, if their names differ. Another file with such a column is read
+    in the same way, unless it also has a column named after the role. The key "values" is not a role: it holds the
+    meanings of values as JSON text.
     """
 
     name: str
@@ -151,8 +151,8 @@ class FileDocument(FilePart):
     """The common fields of all judge files.
 
     `created` is in ISO 8601 and UTC. `digest` is the SHA-256 of the canonical JSON of all other fields. Canonical means
-    sorted keys, no spaces, UTF-8, and equal numbers written alike (1.0 as 1). `warnings` are sentences for users of the
-    judge. `texts` lists digests of the texts of the calibration: calibration, held_out, and only_mapped. Texts in
+    sorted keys, no spaces, UTF-8, and one spelling for equal numbers (1.0 as 1). `warnings` are sentences for users of
+    the judge. `texts` lists digests of the texts of the calibration: calibration, held_out, and only_mapped. Texts in
     only_mapped were labelled after the criteria were chosen, and were used only to fit the map. A recheck compares
     digests, not ids, to find newer labels. Each digest is the first 12 hex digits of the SHA-256 of source, context and
     target.
@@ -299,7 +299,7 @@ class FusedPart(FilePart):
 
     @property
     def column(self) -> str:
-        """Name of the input column for the part's scores if they cannot be computed.
+        """Name of the input column that provides the part's scores if they cannot be computed.
 
         For example, ``metric_offline_calibrated``.
         """
@@ -448,7 +448,7 @@ def kept_columns(card: Mapping[str, Any]) -> dict[str, str]:
 def digest_of(card: Mapping[str, Any]) -> str:
     """Return ``"sha256:" + hex`` of the canonical JSON of `card` without its key `digest`.
 
-    Equal numbers are written alike (1.0 as 1), so that another tool may rewrite the file.
+    Equal numbers have one spelling (1.0 as 1), so the digest still matches if another tool rewrites the file.
     """
 
     def settled(value: Any, _: str) -> Any:
@@ -545,7 +545,7 @@ def _check_plain(value: Any, path: str) -> None:
 
 
 def with_leaves(value: Any, leaf: Callable[[Any, str], Any], path: str = "", depth: int = 0) -> Any:
-    """Copy nested mappings and sequences, and replace each leaf by `leaf(value, path)`.
+    """Copy nested mappings and sequences, and replace each leaf with `leaf(value, path)`.
 
     Raises ValueError for more than `MOST_DEPTH` levels.
     """

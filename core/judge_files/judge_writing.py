@@ -52,7 +52,7 @@ NUMBERS = ("direction", "support")
 def known_of(golden: GoldenSet, calibration: Calibration) -> dict[str, Any]:
     """Return those arguments of `judge_card` that depend on the golden set: ceiling, needs and warnings.
 
-    The ceiling has the statistic and level of the held-out alignment. It is left out if there are no individual
+    The ceiling uses the same statistic and level as the held-out alignment. It is left out if there are no individual
     ratings.
     """
     held_out, aspect, state = calibration.held_out, calibration.task.aspect, calibration.judge_state
@@ -130,7 +130,7 @@ def judge_card(
 
 
 def judge_yaml(calibration: Calibration, **known: Any) -> str:
-    """Return the text of `judge.yaml`; `known` are arguments of `judge_card`."""
+    """Return the text of `judge.yaml`; `known` holds arguments of `judge_card`."""
     return yaml_text(judge_card(calibration, **known))
 
 
@@ -158,7 +158,7 @@ def _alignments(calibration: Calibration) -> dict[str, Any]:
 
 
 def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
-    """Return warnings about skewed labels and single raters. (The calibration itself warns about few labels.)"""
+    """Return warnings about skewed labels and single raters. (The calibration itself warns if there are few labels.)"""
     labels = golden.labels(aspect)
     values, counts = np.unique(labels[~np.isnan(labels)], return_counts=True)
     if not values.size:
@@ -283,8 +283,8 @@ def write_run(
 ) -> dict[str, Any]:
     """Write the four files of a calibration to `folder`, which is created if missing; return the summary.
 
-    `verdicts` come from `final_verdicts`; verdicts.jsonl also says whether an item is held out. `told` is added to the
-    summary. `known` are arguments of `judge_card`.
+    `verdicts` come from `final_verdicts`; `verdicts.jsonl` also says whether an item is held out. `told` is added to
+    the summary. `known` holds arguments of `judge_card`.
     """
     n_calibration = len(calibration.split.calibration)
     rows = (
@@ -318,7 +318,7 @@ def write_run(
 def written(body: Mapping[str, Any], kind: Kind, note: str = "", created: dt.datetime | None = None) -> dict[str, Any]:
     """Build and validate the content of a judge file: the common fields, `body` and the digest.
 
-    `created` None means now. Raises JudgeError if the file could not be read again.
+    If `created` is None, the current time is used. Raises JudgeError if `read_card` would refuse the content.
     """
     card = sealed(
         {

@@ -249,7 +249,7 @@ class RowJudge(LoadedJudge):
     ) -> Verdicts:
         """Return one verdict per item, in order. `explain` adds the reasons by the best criteria.
 
-        `intervals` adds intervals that should contain 90 % of raters' labels, if the judge has them.
+        `intervals` adds intervals that should contain 90 % of raters' labels, if the judge can compute them.
 
         Raises:
             GoldenError: No item has a required part. This is allowed if the items are one batch `of_more`.
@@ -452,7 +452,7 @@ def with_reasons(verdicts: Sequence[Verdict], explained: Sequence[Verdict], memb
     """Copy the reasons and replies of `explained` into `verdicts`.
 
     `members` are the scores (n_criteria, n_items). The reasons come from the first criteria with a readable reply. If
-    several criteria are averaged, they say from which one they come.
+    several criteria are averaged, the reasons say which one they come from.
     """
     n, found = len(members), list[Verdict]()
     first_read = (~np.isnan(members)).argmax(axis=0).tolist()

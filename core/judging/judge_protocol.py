@@ -198,7 +198,7 @@ class Judge(Protocol):
         ...
 
     def within(self, dollars: float) -> Judge:
-        """Return this judge, which stops before its replies cost more than `dollars`. A free judge returns itself.
+        """Return a copy that stops before its replies cost more than `dollars`; a free judge returns itself.
 
         Raises UsageError if the price of the model is unknown.
         """

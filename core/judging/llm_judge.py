@@ -1,7 +1,7 @@
 """The LLM judge, which asks a language model for ratings and averages them.
 
 It sends one request per sample. The probability-weighted score (G-Eval, section 2) is the expected rating: the sum of
-p(s) · s over the ratings s of the scale. The probabilities are those of the top tokens in the position of the rating,
+p(s) · s over the ratings s of the scale. The probabilities are those of the top tokens at the position of the rating,
 renormalised. Only one-digit ratings are a single token with every tokenizer. So with an endpoint the scale must consist
 of whole numbers from 0 to 9.
 """
@@ -363,7 +363,7 @@ class LLMJudge(Judge):
         return other
 
     def within(self, dollars: float) -> LLMJudge:
-        """Return this judge with a budget in dollars. Raises UsageError if the price of its model is unknown."""
+        """Return a copy with a budget in dollars. Raises UsageError if the price of the model is unknown."""
         if self.cost_of(1, 1) is None:
             raise UsageError(
                 f"A budget in dollars requires the price of {self.model}, which is unknown. Set the price under "

@@ -64,7 +64,7 @@ def score_prompt(form: StyleForm, *, structured: bool = False) -> str:
 class TextLimits:
     """Maximum length of each part of an item in characters.
 
-    Longer texts lose their middle, and a mark says how much.
+    Longer texts are cut in the middle, and a mark says how much was cut.
     """
 
     source: int = 24_000
@@ -162,8 +162,7 @@ def examples_for(item: Item, examples: Sequence[RatedExample], nearest: int = 0)
     """Choose the examples to show with `item`, in order, without examples from its own source.
 
     An example from that source is replaced by the spare example with the closest label, or left out if no spare
-    remains. If `nearest` is not 0, the result is that number of examples with the most similar texts, most similar
-    last.
+    remains. If `nearest` is not 0, that many examples are chosen: those with the most similar texts, most similar last.
     """
     spares, shown = [each for each in examples if each.spare], list[RatedExample]()
     # if all items have the same source text, it does not identify a source
@@ -237,7 +236,7 @@ def shortened_parts(item: Item, limits: TextLimits = SCORING) -> tuple[str, ...]
 def shortened(text: str, limit: int) -> str:
     """Shorten a text to `limit` characters by cutting the middle.
 
-    Two thirds of the rest come from the start, and one third from the end. A mark says how much was cut.
+    Two thirds of the kept text come from the start, and one third from the end. A mark says how much was cut.
     """
     if len(text) <= limit:
         return text
@@ -417,14 +416,14 @@ class Style:
     Attributes:
         form: Form of the reply. "clauses" asks about each clause separately (see `core.judging.clauses`).
         temperature: None leaves it out of the request, so the model uses its default.
-        max_tokens: Token limit of a reply; 0 becomes the default for the form.
-        prompt: Name of the scoring prompt; "" becomes the current one.
+        max_tokens: Token limit of a reply; 0 means the default for the form.
+        prompt: Name of the scoring prompt; "" means the current one.
         steps: Evaluation steps in the prompt, after the criteria (see `LLMJudge.write_steps`).
         weighted: Use the probability-weighted score if the endpoint returns logprobs (only for score_only).
         structured: Ask for JSON if the endpoint accepts a schema.
         references: Show an item's references. Items without references are then unscored.
         examples: Labelled items to show in every prompt, followed by spares (`core.calibration.proposals`).
-        nearest: Number of examples to show, namely those most similar to the item. 0 shows the same ones for all items.
+        nearest: Show this many examples, those most similar to the item. 0 shows the same examples with every item.
 
     Raises:
         UsageError: A value is out of range, or settings conflict.

@@ -126,8 +126,8 @@ def scores_of(items: Sequence[Item], values: FloatArray, reasons: Mapping[int, s
 def item_by_item(needs: frozenset[Need], prepare: Callable[[], Callable[[Item], float | str]]) -> Scorer:
     """Make a scorer that scores one item at a time.
 
-    `prepare` is called once per call of `score`.  It returns a function from an item to its number, or to a sentence on
-    why the item has none.
+    `prepare` is called once per call of `score`.  It returns a function that maps an item to its number, or to a
+    sentence that says why it has none.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -210,7 +210,7 @@ def score_or_reason(
 
 
 def as_judge(metric: Metric, scores: MetricScores, aspect: str) -> JudgeScores:
-    """Convert a metric's scores to a judge of `aspect`; there is no run, so repeating this gives the same judge."""
+    """Convert a metric's scores to those of a judge of `aspect`; they come from no run."""
     return JudgeScores(
         name=metric.name,
         kind="metric",

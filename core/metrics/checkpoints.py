@@ -5,10 +5,10 @@ in SummaC (Laban et al. 2022).  Regression is the one output of a model trained 
 et al. 2020).  Likelihood is the mean log-probability of the target's tokens given the source, by an encoder-decoder
 (BARTScore; Yuan et al. 2021) or a causal model (GPTScore without instructions; Fu et al. 2023).
 
-BERTScore (Zhang et al. 2020) is computed here over the model's hidden states.  It equals the bert-score package where
-that works: special tokens can be matched but have no weight, no idf, no rescaling, best of several references. The
-package is not used: it loads pickled weights, and fails on a local tokenizer without a length limit. With transformers
-5 it also omits the space before the first word, which RoBERTa's tokens need.
+BERTScore (Zhang et al. 2020) is computed here over the model's hidden states.  Where the bert-score package works, the
+results are equal.  Special tokens can be matched but have no weight, and the best reference counts.  There is no idf
+weighting and no rescaling.  The package is not used: it loads pickled weights, and fails on a local tokenizer without a
+length limit.  With transformers 5 it also omits the space before the first word, which RoBERTa's tokens need.
 
 Checkpoints are any Hugging Face id or local folder, loaded when first used.  Weights are read as safetensors only,
 because pickled weights can run code.  Python code in a repository is never run.
@@ -127,8 +127,8 @@ def regression(name: str, model: str, *, against: Against = "source") -> Metric:
 def likelihood(name: str, model: str, *, against: Against = "source") -> Metric:
     """Make the metric that scores the mean log-probability of the target's tokens.
 
-    It is the probability given the source, or given the best reference.  As in BARTScore, the mean includes the special
-    tokens that an encoder-decoder's tokenizer adds to the target.
+    The probability is conditional on the source, or on the best reference.  As in BARTScore, the mean includes the
+    special tokens that an encoder-decoder's tokenizer adds to the target.
     """
     measures = f"Mean log-probability of the target's tokens, given the {against}."
     return _of_pairs(name, measures, (model, "likelihood"), against, _likelihoods)
@@ -411,7 +411,7 @@ def in_batches(
     """Apply `compute` in batches of inputs with similar length; return (n, k) results.
 
     `compute` takes positions of inputs and returns a (batch, k) tensor.  Longest inputs come first; `on_progress` is
-    called with (inputs done, total) after every batch.  Returns (0, 1) without inputs.
+    called with (inputs done, total) after every batch.  Without inputs, the shape of the results is (0, 1).
     """
     import torch
 

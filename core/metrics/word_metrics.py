@@ -169,7 +169,7 @@ def lcs_length(first: list[str], second: list[str]) -> int:
     """Return the length of the longest common subsequence of two lists of words.
 
     The computation is bit-parallel: it needs one addition of long integers for each word of the longer list.  Each bit
-    of `rows` is a word of the shorter list; a zero bit is an increase of the length in the usual table.
+    of `rows` is a word of the shorter list; a zero bit marks where the length increases in the usual table.
     """
     short, long = sorted((first, second), key=len)
     where: dict[str, int] = {}

@@ -85,7 +85,7 @@ OFF_SCALE = "off_scale"
 
 
 class TokenLogprobs(NamedTuple):
-    """A token of a reply, and the top tokens in its position with their log probabilities (natural logarithm)."""
+    """A token of a reply, and the top tokens at its position with their log probabilities (natural logarithm)."""
 
     token: str
     top: tuple[tuple[str, float], ...]

@@ -1,14 +1,14 @@
 """Endpoint settings: base URLs, the endpoint file, and which keys and headers go to which host.
 
-URLs are parsed once and strictly. A URL is refused if two parsers could read it as different hosts. Examples are user
+URLs are parsed once and strictly. A URL is refused if two parsers could read different hosts in it. Causes are user
 names, backslashes, blanks, non-ASCII letters, and ``%`` in the host.
 
 The endpoint file (`endpoints.yaml`) belongs to the owner of this installation. It names environment variables and never
 holds secrets. Errors never repeat text that may be a secret.
 
 Only `Installation` decides which key goes to which host; a judge file, a zip or an upload cannot. A base URL in the
-file gets only the key that the file names for it. Other URLs are treated as if there were no file, with one exception.
-If the file assigns OPENAI_API_KEY to an endpoint, the key goes only there and to the host in the environment.
+file gets only the key that the file names for it. Other URLs are treated as if there were no file. The exception is
+OPENAI_API_KEY: if the file assigns it to an endpoint, it goes only there and to the host in the environment.
 """
 
 from __future__ import annotations

@@ -447,9 +447,9 @@ _CALM = 4
 class Pace:
     """Adapt the number of requests in flight to the rate that the endpoint accepts.
 
-    A 429 lowers the number by one and makes all requests wait, longer after each consecutive 429. Answers raise the
-    number again one by one. So a strict endpoint slows down a run but does not end it. The run ends after `patience`
-    seconds with nothing but 429, or after `LONGEST_WAIT` if the endpoint sets the waits.
+    A 429 lowers the number by one and makes all requests wait, longer after each consecutive 429. Enough answers
+    without a 429 raise it again. So a strict endpoint slows down a run but does not end it. The run ends after
+    `patience` seconds with nothing but 429, or after `LONGEST_WAIT` if the endpoint sets the waits.
     """
 
     def __init__(self, limits: RequestLimits) -> None:

@@ -251,7 +251,7 @@ def comment(lines: Iterable[str]) -> str:
 
 
 def constants(values: Mapping[str, Any]) -> str:
-    """Return Python source that assigns each of `values` to its name, for `ast.literal_eval`. Names must be trusted."""
+    """Return Python source that assigns each of `values`, as a literal, to its name. Names must be trusted."""
     return "\n".join(f"{name} = {literal(value)}" for name, value in values.items())
 
 

@@ -156,7 +156,7 @@ class Dialogue:
 
 
 def measure_reply(text: Text, dialogue: Dialogue) -> Features:
-    """Return the features of a reply: how it uses the fact, the last turn and the history. Empty without words."""
+    """Return the features of a reply: how it uses the fact, the last turn and the history. Empty if it has no words."""
     if not text.words:
         return {}
     content, last, total = text.counts, dialogue.last, max(1, len(text.content_stems))
