@@ -57,7 +57,7 @@ def score(
         str,
         typer.Option(
             help="Score on a Ray cluster: HOST:PORT, or auto. ITEMS must be JSONL or Parquet: a file, a folder, or an "
-            "address such as s3://…. --out must be a folder, which receives JSONL parts."
+            "address such as s3://BUCKET/FOLDER. --out must be a folder for JSONL parts."
         ),
     ] = "",
     mapped: MapOption = None,
@@ -341,7 +341,7 @@ def _score_words(body: dict[str, Any]) -> list[str]:
         lines.append(f"Resumed an earlier run after {body['resumed_from']:,} items.")
     if batch := body.get("batch"):
         failed = f", {sum(batch['failed'].values()):,} failed" if batch["failed"] else ""
-        lines.append(f"The batch answered {batch['answered']:,} requests{failed}.")
+        lines.append(f"Batch: {batch['answered']:,} requests answered{failed}.")
     if "used" in body:
         lines.append(f"computed: {', '.join(body['used'])}")
         lines += [f"{name} is missing and counts as its mean: {reason}" for name, reason in body["missing"].items()]
@@ -362,8 +362,8 @@ def _sure_words(body: dict[str, Any]) -> list[str]:
     lines = [f"{made['n']:,} verdicts have a {percent(made['coverage'])} interval, {width}."]
     if gone is not None:
         marked = (
-            f"{gone['n_abstained']:,} verdicts are marked as unsure, and {percent(gone['share_kept'])} of verdicts "
-            f"are kept (on calibration items: {percent(gone['share'])})"
+            f"{gone['n_abstained']:,} verdicts are marked as unsure, and {percent(gone['share_kept'])} are "
+            f"kept (on calibration items: {percent(gone['share'])})"
         )
-        lines.append(f"To keep the error at {gone['wanted']:g}, {marked}.")
+        lines.append(f"To keep the mean error within {gone['wanted']:g}, {marked}.")
     return lines

@@ -108,7 +108,7 @@ def ablate(
     judge: Annotated[
         str,
         typer.Option(
-            "--judge", help="The SPEC that the judge file contains. Required only if it needs a key or a local model."
+            "--judge", help="SPEC of the judge in the file. Required only if that judge needs a key or a local model."
         ),
     ] = "",
     out: Annotated[Path | None, typer.Option(help="Folder for summary.json.")] = None,
@@ -197,11 +197,11 @@ class ReadingOptions:
         "one cell, as the paper does. paper-svm doesn't write repeval.yaml.",
     )
     pairs: int | None = setting(
-        None, "Number of training pairs, each a good and a bad text (default: 20; for paper-svm: 100)."
+        None, "Number of training pairs of a good and a bad text (default: 20; for paper-svm: 100)."
     )
     texts: Literal["compared", "prompt"] | None = setting(
         None,
-        "compared: read text, source and context separately, and use their distances (default for MiniLM). prompt: "
+        "compared: read the text, source and context separately and use their distances (default for MiniLM). prompt: "
         "read the text alone or in a template.",
     )
     template: str = setting(
@@ -221,7 +221,7 @@ def repeval(
         typer.Option("--train-on", help="Golden set to train on. GOLDEN is then used only to measure the result."),
     ] = None,
     train_aspect: Annotated[
-        str, typer.Option("--train-aspect", help="Aspect of the --train-on set, if its name there differs.")
+        str, typer.Option("--train-aspect", help="The aspect's name in the --train-on set, if it differs there.")
     ] = "",
     measured: MeasureSettings,
 ) -> None:
@@ -330,5 +330,5 @@ def _repeval_words(result: RepEvalResult) -> list[str]:
         f"validation  {alignment_words(result.validation)}",
     ]
     if result.optimism is not None:
-        lines.append(f"validation minus test: {signed(result.optimism)}. Report the test figure.")
+        lines.append(f"Validation alignment minus test alignment: {signed(result.optimism)}. Report the test value.")
     return lines

@@ -161,9 +161,7 @@ def storage(
             "--older-than", help="Count cached replies and hidden states that are older than this number of days."
         ),
     ] = None,
-    delete: Annotated[
-        bool, typer.Option("--delete", help="Delete the replies and hidden states that are counted.")
-    ] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete what --older-than counts.")] = False,
 ) -> None:
     """Show what is stored, and delete old cached replies and hidden states. Scores and reports stay."""
     from core.projects.project_list import prune

@@ -319,9 +319,9 @@ def read_ratings(
     *,
     scale: Annotated[str, typer.Option("--scale", help="Scale that the judge was given, as LO-HI.")],
     aspect: Annotated[
-        str, typer.Option("--aspect", help="Name of the aspect, in case replies state it before the rating.")
+        str, typer.Option("--aspect", help="Name of the aspect, if replies state it before the rating.")
     ] = "",
-    out: Annotated[Path | None, typer.Option(help="File to write. Each line is a JSON object with one rating.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write. Each line is a JSON object for one item.")] = None,
     force: ForceFlag = False,
 ) -> None:
     """Read ratings from a judge's replies, and count the unreadable replies."""

@@ -138,8 +138,8 @@ class SeenOptions:
 
     judge_file: tuple[Path, ...] = setting(
         (),
-        "Path of a judge file. The items that its judge was calibrated on are left out. Items that the verdicts mark "
-        "as calibration items are always left out. You can repeat this option.",
+        "Path of a judge file. The items that its judge was calibrated on are left out, as are the items that the "
+        "verdicts mark as calibration items. You can repeat this option.",
     )
     all_items: bool = setting(False, "Keep items that the judge was calibrated on. The result is then optimistic.")
 
@@ -179,7 +179,7 @@ class StyleOptions:
     steps: bool = setting(False, "Ask the model to write evaluation steps first.")
     with_references: bool = setting(
         False,
-        "Show the judge the references of each item. References cost prompt tokens, and items without references "
+        "Show the judge each item's references. References cost prompt tokens, and items without references "
         "stay unscored.",
     )
     persona: Literal["none", "helpful", "annotator"] | None = setting(None, "Persona that the prompt gives the judge.")

@@ -253,7 +253,7 @@ def rows_of(results: ResultFile, columns: Columns, aspect: str = "") -> Iterator
     if not first and of_aspect:
         names = ", ".join(sorted(others)[:10]) or "nothing"
         raise GoldenError(
-            f"No row is for the aspect {aspect!r}. The column {of_aspect!r} contains: {names}.", file=name
+            f"The file has no rows for the aspect {aspect!r}. The column {of_aspect!r} contains: {names}.", file=name
         )
 
 

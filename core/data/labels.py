@@ -209,9 +209,7 @@ def _wide_cells(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
             entries = read_list(cell)
             raters = [read_id(name) for name in read_list(row.get(raters_column))] if raters_column else []
             if raters_column and len(raters) != len(entries):
-                message = (
-                    f"The row has {len(entries)} ratings but {len(raters)} raters, so the raters are only numbered."
-                )
+                message = f"The row has {len(entries)} ratings but {len(raters)} rater names, so raters are numbered."
                 log.add("warning", message, row=number, column=raters_column, kind="raters")
                 raters = []
             texts = (read_list(row.get(name)) for name in mapping.reason_columns(aspect))

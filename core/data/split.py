@@ -103,7 +103,7 @@ def too_few_to_stack(n: int) -> str:
     """Return a warning if `n` labels are too few to learn weights; "" if they are enough."""
     if n >= TO_STACK:
         return ""
-    return f"Only {n} labels are left for fitting. Weights that are learnt from fewer than {TO_STACK} labels fit noise"
+    return f"Only {n} labels are left for fitting. Weights learnt from fewer than {TO_STACK} labels fit noise"
 
 
 # ── the split ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -63,7 +63,7 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
     if not 0 < alpha < 0.5:
         raise UsageError(f"alpha must be between 0 and 0.5; got {alpha:g}.")
     if not 0 < fall <= 1:
-        raise UsageError(f"fall must be between 0 and 1; got {fall:g}.")
+        raise UsageError(f"fall must be above 0 and at most 1; got {fall:g}.")
     undefined = Change(None, None, None, fall, alpha)
     if now.measure != then.measure:
         return replace(undefined, reason=f"the judge file contains {then.measure} instead of {now.measure}")

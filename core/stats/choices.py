@@ -214,7 +214,7 @@ def preference_agreement(
         n,
         int((~preferred).sum()),
         rate(agreed, codes, NO_PAIR),
-        rate((np.sign(lean) == said)[preferred], codes[preferred], "the raters rated every pair a tie"),
+        rate((np.sign(lean) == said)[preferred], codes[preferred], "the raters rated every pair as a tie"),
         float(max((said == side).mean() for side in (-1, 0, 1))),
     )
 

@@ -76,11 +76,11 @@ def plan_labels(
     n_sources = n_items if n_sources is None else n_sources
     if not (1 <= n_sources <= n_items <= MOST_ITEMS and n_raters >= 1):
         raise UsageError(
-            f"A plan needs at least 1 rater and 1 source, and no fewer items than sources (at most {MOST_ITEMS:,}). "
+            f"A plan needs at least 1 rater, 1 source, as many items as sources, and at most {MOST_ITEMS:,} items. "
             f"You gave {n_items:,} items, {n_sources:,} sources and {n_raters} raters."
         )
     value, worth = USUAL_ALIGNMENT, n_items / (1.0 + (n_items / n_sources - 1.0) * USUAL_ICC)
-    basis = f"assuming an alignment of {USUAL_ALIGNMENT:g} with {USUAL_RATERS:.0f} raters"
+    basis = f"assuming an alignment of {USUAL_ALIGNMENT:g} with {USUAL_RATERS:.0f} raters per item"
     ends = None if measured is None else measured.interval
     if measured is not None and measured.value is not None and ends is not None and ends.high > ends.low:
         value, half = measured.value, (fisher_z(ends.high, _SURELY) - fisher_z(ends.low, _SURELY)) / 2.0

@@ -531,9 +531,7 @@ def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, sca
         return VerdictIntervals(n, n_sources, reason)
     calibrated = cross_mapped(scores, labels, sources, scale, n_folds=2 * FOLDS)
     if np.isnan(calibrated).any() or n_sources < 2:
-        few = (
-            f"too few labels to test the map of scores to labels on other sources ({n} labels from {n_sources} sources)"
-        )
+        few = f"too few labels to test the score map on other sources ({n} labels from {n_sources} sources)"
         return VerdictIntervals(n, n_sources, few)
     residuals, on_points = np.abs(labels - calibrated), labels_on_points(labels, scale)
     crossed, folds = np.empty(n), source_folds(sources, 2 * FOLDS, seed=2)

@@ -103,7 +103,7 @@ SINGLE_SOURCES = "no interval: the value depends on a single source"
 ONE_RATER = "there is only one rater, so no comparison is possible"
 NOT_RATED_TWICE = "no item has ratings from two raters"
 NOT_SCORED_BY_BOTH = "the judge scored none of the items that two raters rated"
-NO_RATER_RANKED = "no rater can be compared with the mean of the others: the values are too few or all equal"
+NO_RATER_RANKED = "no rater can be compared with the mean of the others: there are too few values, or all are equal"
 NO_SINGLE_RATINGS = "so the judge can't be compared with raters"
 
 
@@ -151,7 +151,7 @@ def rater_table(golden: GoldenSet, aspect: str) -> RaterTable:
     single = [(one.rater_id, one.item_id, one.value) for one in golden.ratings if one.aspect == aspect]
     if not single:
         others = ", ".join(sorted({rating.aspect for rating in golden.ratings}))
-        there = f" The golden set has single ratings only for {others}." if others else ""
+        there = f" In the golden set, only these aspects have single ratings: {others}." if others else ""
         raise AspectError(
             f"{aspect!r} has only one label per item, so the agreement between raters is unknown. Add the single "
             f"ratings as lists in a column ann_{aspect}, or use one row per rating with the rater in "
@@ -602,7 +602,7 @@ def annotator_test(
 
     if not 0 <= epsilon < 1:
         raise UsageError(
-            f"Epsilon (how much worse the judge can be) must be at least 0 and less than 1; got {epsilon:g}."
+            f"Epsilon (how much worse than a rater the judge may be) must be 0 or more and below 1; got {epsilon:g}."
         )
     judge = np.asarray(scores, dtype=np.float64)
     usable = (table.n_ratings >= 2) & ~np.isnan(judge)
@@ -631,7 +631,7 @@ def annotator_test(
     few, reason, cautions = sum(0 < own.n_items < LEAST_DUELS for own in tested), "", list[str]()
     if len(known) < 2:
         at_least = f"{LEAST_DUELS} items" + (f" from {LEAST_SOURCES} sources" if clustered else "")
-        shared = f"fewer than two raters share at least {at_least} with the judge and another rater"
+        shared = f"fewer than two raters rated at least {at_least} that the judge and another rater also rated"
         reason = ONE_RATER if len(tested) < 2 else shared
     elif few:
         of_all = f"{few} of {len(tested)} raters share fewer than {LEAST_DUELS} items with the judge and others"

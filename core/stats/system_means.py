@@ -166,8 +166,8 @@ ALL_EQUAL = "no interval: all labels are equal or come from one source, so the u
 REPEATED = "items whose text also appears under another id (they count as one source)"
 ALL_LABELLED = "every judged item has a label, so the labels alone are enough"
 CONSTANT = "the judge gives all of its items the same score, so its verdicts add nothing to the labels"
-LOPSIDED = "most of its labels are identical, so its intervals are widened by half a label at the far end of the scale"
-LABELS_ALONE = "here the verdicts would widen the interval, so only the labels count"
+LOPSIDED = "most of its labels are identical, so its intervals allow for another half label at the far end of the scale"
+LABELS_ALONE = "the verdicts would widen the interval, so only the labels count"
 
 
 @dataclass(frozen=True, eq=False)
