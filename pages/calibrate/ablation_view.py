@@ -52,8 +52,8 @@ def draw(page: Opened, run: Run) -> None:
         st.warning(plain(str(error)), title="You can't run an ablation now", icon=":material/warning:")
         return
     st.caption(
-        "Measure variants of the judge: one without criteria, one without refinement, one with only its best set of "
-        "criteria, and one without each optional part of its prompt. This uses the held-out items once more."
+        "Measure variants of the judge: without criteria, without refinement, with only the best set of criteria, and "
+        "without each optional part of the prompt. This uses the held-out items once more."
     )
     forms.show_estimate(estimate)
     run_panel.draw_start(

@@ -151,7 +151,7 @@ def _choose_judges(
             key=key,
             persist_state="session",
             max_selections=len(judges) - 1,
-            help="If a judge has seen many labels or scored few items, fewer items remain for comparing the others.",
+            help="Fewer items remain for the comparison if a judge has seen many labels or scored few items.",
         )
     hidden = tuple(names[judge_id] for judge_id in few if judge_id in out)
     return tuple(entry for entry in judges if entry.judge_id not in out), hidden

@@ -126,8 +126,7 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
             said = bias_finding(bias)
             st.markdown(f"- {plain(said.headline)} {plain(said.detail)}")
         st.caption(
-            "The correlations are Spearman's. The excess is the part that noise in the scores and labels doesn't "
-            "explain."
+            "The correlations are Spearman's. The excess is the part that noise in scores and labels can't explain."
         )
 
 
@@ -176,8 +175,8 @@ def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -
         pick = grid.Pick([str(at) for at in listed.index], None if picked is None else str(picked), pick_row)
         grid.draw(listed, columns, alt="Items, largest gap first", rows=11, key=state.COMPARE_LIST, pick=pick)
         st.caption(
-            f"Up to {MOST_LISTED} items, largest gap first. The list shows ids, because an item that you have read no "
-            "longer counts as unseen. To read an item, select its row."
+            f"Up to {MOST_LISTED} items, largest gap first. To read an item, select its row. It then no longer counts "
+            "as unseen, so the list shows ids instead of texts."
         )
     if picked is not None:
         _draw_item(page, compared, row, picked)
@@ -278,4 +277,4 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
         return
     said = sureness_finding(sure)
     st.markdown(f"**{plain(said.headline)}** {plain(said.detail)}")
-    st.caption("This share covers all verdicts. Among only high or only low scores, the share may be different.")
+    st.caption("This is the share among all verdicts. It may differ among high scores or among low scores.")

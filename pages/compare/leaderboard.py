@@ -50,7 +50,7 @@ def draw(compared: Compared) -> None:
             help=f"Paired test by source, Holm-corrected. Requires at least {LEAST_SOURCES} sources."
         ),
         "compared with a rater": Column(
-            help="Agreement of the judge minus that of one rater, each compared with the mean of the other raters"
+            help="Agreement with the mean of the other raters: the judge's minus one rater's"
         ),
         "n": Column(help="Number of items, or number of systems at the system level"),
         "no score": Column(help="Labelled items without a score, which never count as 0"),

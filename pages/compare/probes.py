@@ -133,7 +133,7 @@ def _draw_models(page: Opened, run: Run) -> None:
         columns = {
             "held-out": Column(digits=2, help="Agreement with raters on held-out items. Report this figure."),
             "difference": Column(
-                help="Held-out agreement minus that of the judge's own model, on items that both scored."
+                help="Held-out agreement of this model minus that of the judge's own model, on items scored by both."
             ),
             "calibration": Column(digits=2, help="Agreement on the items used to choose the criteria (optimistic)."),
             "per 1,000": Column(help="Price of scoring 1,000 items without cached replies."),

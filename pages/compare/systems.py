@@ -59,7 +59,7 @@ def draw(page: Opened, compared: Compared) -> None:
         drawn = cached(("systems", *key_of_means), lambda: system_means_figure(means, aspect, most=MOST_DRAWN))
         charts.place(drawn, key="compare_systems", alt="Corrected mean for each system")
     _draw_means(means)
-    st.caption("To use as many verdicts as you like, run `python -m core estimate-means`.")
+    st.caption("To include verdicts on items outside this golden set, run `python -m core estimate-means`.")
 
 
 def _draw_means(means: SystemMeans) -> None:

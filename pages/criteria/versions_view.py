@@ -110,8 +110,8 @@ def _draw_table(page: Opened, family: list[CriteriaEntry], names: Mapping[str, s
         shown = family
     shown = tables.best_first(shown)
     st.caption(
-        "Agreement on the calibration set, from the newest run that scored each version. Figures aren't strictly "
-        "comparable if they were measured on different or fewer items (see n)."
+        "Agreement on the calibration set, from the newest run that scored each version. Figures "
+        "measured on different items aren't strictly comparable (see n)."
     )
     newest = [tables.newest_calibration(entry) for entry in shown]
     alignments = [None if each is None else each.alignment for each in newest]

@@ -134,7 +134,7 @@ def draw_kinds(choice: Choice) -> None:
         "judge": Column(width=250),
         "calls per item": Column(help="Calls needed for one score. A dash means that the number is unknown."),
         "labels seen": Column(
-            help="Labels used to choose or fit the judge. The sources of these labels are left out for all parts."
+            help="Labels used to choose or fit the judge. Items from their sources are left out for all parts."
         ),
     }
     grid.draw(frame, columns, alt="Judges that can be fused", rows=12)

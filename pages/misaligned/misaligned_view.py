@@ -173,7 +173,7 @@ def _opened(selection: Selection, listed: tuple[ItemScore, ...]) -> ItemScore | 
         return item
     if wanted:
         st.warning(
-            "The linked item isn't a calibration item in this run. It is held out, unlabelled or unknown.",
+            "The item in your link isn't a calibration item in this run. It is held out, unlabelled or unknown.",
             icon=":material/link_off:",
         )
     first = next((item for item in listed if _waits(selection, item.item_id)), next(iter(listed), None))

@@ -30,8 +30,8 @@ OWN = "own"
 HYPOTHESIS, TEMPLATE = "the text alone", "in a prompt"
 COMPARED = "the text and its distance from the source"
 METHOD_HELP = (
-    "A cell is one token at one layer of the model. Ridge learns from all labels outside the test set, and averages "
-    "the 20 cells that do best in cross-validation. It agrees best with raters on most data. The other two methods "
+    "A cell is one token at one layer of the model. Ridge agrees best with raters on most data. It learns from all "
+    "labels outside the test set, and averages the 20 cells that do best in cross-validation. The other two methods "
     "follow the paper: they use one cell, and a few pairs of good and bad texts."
 )
 TEXT_HELP = (
@@ -103,7 +103,7 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
     labels = {"statistic": "Measure", "level": "Level", "seed": "Seed"}
     words = {"level": LEVEL_NAMES}
     measure = setting_form.draw(RepEvalSettings, labels, prefix=prefix, usual=usual, words=words)
-    st.caption("Level at which Concord chooses cells and reports the result. The default is the current judge's level.")
+    st.caption("The level applies to choosing cells and to the result. The default is the current judge's level.")
     return replace(request, settings=replace(settings, **measure), split_of=_split(page, request))
 
 
@@ -129,7 +129,7 @@ def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
     """Draw the number of texts and labels, and the time they take. Raises ConcordError if the run can't start."""
     estimate, settings = _estimate(repr(request), page, request), request.settings
     pairs = f", {estimate.n_pairs} pairs" if settings.uses_pairs else ""
-    choosing = f", {estimate.n_validation} to choose layer and token"
+    choosing = f", {estimate.n_validation} to choose the layer and token"
     if not settings.uses_pairs:
         choosing = " and to choose cells by cross-validation"
     took = "The time depends on the model and the worker's device. The run shows tokens per second and the time left."

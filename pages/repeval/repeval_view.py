@@ -144,8 +144,8 @@ def _draw_random(result: RepEvalResult, measure: str) -> None:
     """Draw how the projection compares with random directions and with its validation."""
     st.subheader("Compared with random directions", anchor=False)
     if result.optimism is not None:
-        folds = "" if result.settings.uses_pairs else " separately in each fold"
-        chose = f"Agreement on the validation set, with layer and token chosen{folds}: {describe(result.validation)}."
+        where = "on the same items" if result.settings.uses_pairs else "separately in each fold"
+        chose = f"Agreement on the validation set, with layer and token chosen {where}: {describe(result.validation)}."
         st.caption(plain(chose))
     random = result.random
     if random is None:

@@ -35,7 +35,7 @@ JUDGES = {
 WORDS: Mapping[str, Mapping[Any, str]] = {
     "preset": {name: f"{name} ({preset.n_drafts} drafts)" for name, preset in PRESETS.items()},
     "revisit": {
-        "racing": "racing: makes about a seventh of the calls (a larger share with few items)",
+        "racing": "racing: makes about a seventh of the calls (more with few items)",
         "full": "full: scores every draft on every item",
     },
     "examples_by": {"scale": "label (the same examples for all items)", "similarity": "similarity to the item"},
