@@ -372,7 +372,7 @@ def refinement_round(
     if strange := set(picks) - set(places):
         raise UsageError(
             f"{len(strange)} of the selected items aren't labelled calibration items. A refinement round uses only "
-            "calibration items, so that held-out items stay held out. Remove these items from the selection."
+            "calibration items and never held-out items. Remove these items from the selection."
         )
     picked = np.array([places[position] for position in picks], dtype=np.intp)
     train, inner = folds_of(items, chosen.seed)
