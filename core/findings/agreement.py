@@ -218,7 +218,7 @@ def regression_words(bar: RegressionBar, judge: int) -> str:
 
 
 def yes_no_finding(found: YesNo) -> Finding:
-    """Name the score from which to say yes, with precision, recall and cost on new items."""
+    """Name the lowest score that counts as yes, with precision, recall and cost on new items."""
     if found.cost is None or found.cost_of_none is None:
         return Finding(f"Concord can't choose a threshold: {found.reason}.")
     sources = counted(found.n_sources, "source")

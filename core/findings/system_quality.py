@@ -45,7 +45,7 @@ def difference_words(pair: SystemDifference) -> str:
 def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Finding:
     """Say whether system `first` is better than `second` in `aspect`; both need a corrected mean.
 
-    The p value is corrected over all pairs of the table, because any pair can be asked for.
+    The p value is corrected over all pairs of the table, because a user can ask for any of them.
     """
     pair = next(pair for pair in means.differences if {pair.a, pair.b} == {first, second})
     if (figures := difference_words(pair)) == ALIKE:
@@ -126,7 +126,7 @@ def worth_words(means: SystemMeans) -> str:
 
 
 def notes_of_systems(means: SystemMeans) -> list[str]:
-    """List notes on single systems that `means_finding` doesn't contain, each once: ``"A and B: constant …"``."""
+    """List notes on systems, each once, except those in `means_finding`: ``"A and B: constant …"``."""
     whose: dict[str, list[str]] = {}
     for system in means.systems:
         reasons = [system.corrected.reason] if system.corrected.value is None else system.note.split("; ")

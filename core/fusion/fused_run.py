@@ -193,9 +193,9 @@ class _Parts:
         )
 
     def split_beside(self, seen: Sequence[int]) -> Split:
-        """Split by source; held-out items come only from sources of which no part has `seen` an item.
+        """Split by source; no part has `seen` an item of a held-out source.
 
-        The usual split would leave nothing to fit on next to a judge calibrated on its calibration set.
+        With the usual split, a judge calibrated on its calibration set would leave no unseen items to fit on.
         """
         codes, labelled = self.golden.source_codes, ~np.isnan(self.golden.labels(self.aspect))
         fresh = np.flatnonzero(labelled & ~np.isin(codes, codes[list(seen)]))

@@ -127,7 +127,7 @@ def measured_plan(
     """Write a plan without calls: trust the assistants with agreement beyond chance, best first.
 
     Agreement is measured on the items at `positions`, whose labels no assistant has seen. System level is measured over
-    items, because a dozen systems are too few to choose by.
+    items too, because a dozen systems are too few for a choice.
     """
     level = "dataset" if settings.level == "system" else settings.level
     agreement = Agreement(golden, aspect, replace(settings, level=level))

@@ -1,8 +1,8 @@
 """Combine several judges and metrics of a golden set into one judge, without calls.
 
 Weights are fitted on one half of the sources that no part has seen, and measured on the other half. Other sources are
-left out, because scores of parts are optimistic there. Some parts are themselves trained on the items to fit on. Such a
-part scores each of these items with a model that has not seen the item's source (`cross_fitted`).
+left out, because scores of parts are optimistic there. Some parts are trained on the items that weights are fitted to.
+They score each of these items with a model that has not seen its source (`cross_fitted`).
 
 Scores (n_assistants, n_items) are turned so that higher is better, NaN = missing. An estimator learns mean and spread
 of each assistant; a missing score counts as the mean. An item without any score stays NaN.
@@ -48,7 +48,7 @@ class Estimator:
     """Fitted weights of a fusion: standardise scores by `mean` and `spread`, weigh them, and add `intercept`.
 
     "average" is the mean of the available standardised scores, and uses no labels. "ridge" and "nnls" learn an
-    intercept and weights on the scale of the labels. Ridge shrinks the weights, with the penalty of the smallest
+    intercept and weights on the scale of the labels. Ridge shrinks the weights, with the penalty that has the smallest
     squared error in 5-fold cross-validation by source. NNLS keeps weights non-negative. Scoring doesn't need `penalty`.
     """
 
@@ -223,10 +223,10 @@ class Fusion:
     """A fused judge and its parts, all measured on the same `report` items.
 
     `weights` are points of the label per standard deviation of a part, or shares for the average. `left_out` has the
-    reason for each unused part. For each part, `without` has the alignment of a fusion of the other parts, and the full
-    fusion minus that fusion. The p values of these differences are Holm-corrected. `against_best` is the fusion minus
-    its best part. The best part is chosen on the items to *fit* on, so the report items choose nothing. `state` is the
-    data for scoring new items.
+    reason for each unused part. For each part, `without` has two results: the alignment of a fusion of the other parts,
+    and the full fusion minus that one. The p values of these differences are Holm-corrected. `against_best` is the
+    fusion minus its best part. The best part is chosen on the items to *fit* on, so the choice uses no report item.
+    `state` is the data for scoring new items.
     """
 
     method: FusionMethod
@@ -281,7 +281,7 @@ class Agreement:
         return align_each(matrix[:, at], items, how.measure, seed=[how.seed, stream])
 
     def difference(self, a: FloatArray, b: FloatArray, at: IntArray) -> Difference:
-        """Return the alignment of `a` minus that of `b`, both (n_items,), on the items in `at` that both scored."""
+        """Return the alignment of `a` minus that of `b`, both (n_items,), on the items in `at` with both scores."""
         how, items = self.settings, self.items.take(at)
         return paired_difference(a[at], b[at], items, how.measure, seed=[how.seed, 2])
 

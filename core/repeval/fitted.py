@@ -51,8 +51,8 @@ TEST_SHARE = 0.2
 class Transferred:
     """A RepEval score that was fitted on another golden set and applied to `golden`.
 
-    `scores` (n_items,) belong to `golden`. `alignment` covers its labelled items, without the `n_known` items whose
-    texts were trained on.
+    `scores` (n_items,) belong to `golden`. `alignment` covers its labelled items, except the `n_known` items whose
+    texts were used for training.
     """
 
     golden: GoldenSet
@@ -84,8 +84,7 @@ class FittedRepEval:
         """Return one verdict per item, in order. Higher is better; `calibrated` is on the raters' scale.
 
         For items that it was not fitted on, the values equal `result.scores` up to rounding. The model is loaded with
-        the first items and stays in memory. Raises GoldenError if no item has the other texts that are read besides the
-        target.
+        the first items and stays in memory. Raises GoldenError if no item has the other texts that the score reads.
         """
         return self.judge.score(items)
 

@@ -210,7 +210,7 @@ def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
 
 
 def is_out_of_memory(problem: BaseException) -> bool:
-    """Whether an error means out of memory. torch has a class for CUDA, but only messages for CPU and MPS."""
+    """Whether an error means out of memory. torch has a class for CUDA; CPU and MPS say it only in the message."""
     import torch
 
     message = str(problem).lower()
@@ -383,7 +383,7 @@ def called(config: Any) -> str:
 
 
 def other_head(config: Any, head: str = "") -> bool:
-    """Whether the architectures of a configuration all classify text, and none ends in `head`.
+    """Whether a configuration names an architecture that classifies text, and none that ends in `head`.
 
     Such a checkpoint may have all weights for another use (tied weights, equal names) and still return nonsense.
     """

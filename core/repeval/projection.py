@@ -52,9 +52,10 @@ def choose_pairs(
 ) -> tuple[IntArray, IntArray]:
     """Choose `n` pairs of a good and a bad text; return the positions (n,) of each.
 
-    They come from items at `positions` with the top and bottom `QUANTILE` of the labels. `labels` and `texts` are
-    (n_items,) for the whole golden set. Items with equal texts count as one. `reuse` allows a text in several pairs.
-    There may be fewer pairs than `n`. Raises AspectError if all labels are equal or fewer than 2 pairs are possible.
+    Good texts come from the top `QUANTILE` of the labels at `positions`, bad texts from the bottom one. `labels` and
+    `texts` are (n_items,) for the whole golden set. Items with equal texts count as one. `reuse` allows a text in
+    several pairs. There may be fewer pairs than `n`. Raises AspectError if all labels are equal or fewer than 2 pairs
+    are possible.
     """
     shuffled = generator.permutation(positions[~np.isnan(labels[positions])])
     one_each = {texts[position]: position for position in shuffled.tolist()}  # a random one of equal texts
@@ -303,7 +304,7 @@ class ScorerCell:
         return int(self.direction.size)
 
     def score(self, states: FloatArray) -> FloatArray:
-        """Score `states` (n, dim). Equal states get equal scores, unlike in a library's matrix product."""
+        """Score `states` (n, dim). Equal states get equal scores, unlike with a library's matrix product."""
         return np.asarray(((states * self.direction).sum(axis=1) - self.centre) / self.spread)
 
 

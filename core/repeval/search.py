@@ -92,7 +92,7 @@ class RepEvalSettings:
         return self.reading or Extraction(criterion=aspect, texts=usual_texts(self.model.name))
 
     def on(self, golden: GoldenSet, aspect: str) -> RepEvalSettings:
-        """Return these settings with the level of `aspect` filled in."""
+        """Return these settings; a missing level becomes the default level of `aspect`."""
         return self if self.level else replace(self, level=LabelledItems.of(golden, aspect).usual_level)
 
     @property
@@ -232,7 +232,7 @@ def evaluate(scores: FloatArray, items: LabelledItems, settings: RepEvalSettings
 
 
 def token_json(name: str) -> int | str:
-    """Return the number -1 for "-1". Names of pooled tokens stay text."""
+    """Return a token for JSON: "-1" as the number -1, names of pooled tokens as text."""
     return int(name) if name.startswith("-") else name
 
 

@@ -115,7 +115,10 @@ class Extraction:
 
 
 def usual_texts(model: str, template: str = "") -> TextMode:
-    """Return the default text mode: "compared" for the embedded encoder, where it agrees best with raters."""
+    """Return the default text mode: "compared" for the embedded encoder without a template, else "prompt".
+
+    With this encoder, compared texts agree best with raters.
+    """
     return "compared" if model == EMBEDDED and not template.strip() else "prompt"
 
 
@@ -130,7 +133,7 @@ def present_parts(*sets: Sequence[Item]) -> tuple[Part, ...]:
 
 
 def n_lacking(items: Sequence[Item], *parts: Part) -> int:
-    """Return the number of items that lack one of `parts`."""
+    """Return the number of items that lack at least one of `parts`."""
     return sum(any(is_blank(getattr(item, part)) for part in parts) for item in items)
 
 

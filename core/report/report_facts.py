@@ -96,7 +96,7 @@ class ReportedJudge:
         )
 
     def board(self, registry: Sequence[JudgeScores]) -> tuple[Leaderboard, tuple[str, ...]]:
-        """Compare this judge, in row 0, with those in `registry`, on items that all scored and none has seen.
+        """Compare this judge, in row 0, with those in `registry`, on items that all have scored and none has seen.
 
         Also returns the names of judges left out because they share too few items with this one.
         """
@@ -130,7 +130,7 @@ class ReportedJudge:
             return None
 
     def means(self, seen: Collection[int]) -> SystemMeans:
-        """Correct the mean of every system with labels at positions other than `seen`; no means for pairs."""
+        """Correct each system's mean with the labels at all positions except `seen`; no means for pairs."""
         if self.golden.kind == "pair":
             scale = self.golden.aspects[self.aspect].scale
             return SystemMeans((), (), None, None, 0, 0, mapped=False, scale=scale)
@@ -161,9 +161,9 @@ class Raters:
     """The raters' agreement with each other, and the judge compared with them.
 
     `n_rated` maps rater → number of rated items, empty without single ratings. `alpha` is Krippendorff's alpha.
-    `ceiling` is one rater against the mean of the others, on the held-out items of the judge. `beside` compares the
-    judge with a rater on these items, each against the mean of the other raters. `test` is the Alternative Annotator
-    Test, clustered by source if items share sources.
+    `ceiling` is the agreement of one rater with the mean of the others, on the judge's held-out items. `beside`
+    compares the judge with a rater on these items, each against the mean of the other raters. `test` is the Alternative
+    Annotator Test, clustered by source if items share sources.
     """
 
     n_rated: Mapping[str, int]
@@ -176,7 +176,7 @@ class Raters:
 def raters_of(judged: ReportedJudge, withheld: str = "") -> Raters:
     """Measure the agreement among raters, and between judge and raters.
 
-    Without single ratings, `alpha` has the reason. `withheld` is the reason why nothing may be claimed, else "".
+    Without single ratings, `alpha` says why it is undefined. `withheld` is the reason to claim nothing, else "".
     """
     golden, aspect, at, measure = judged.golden, judged.aspect, judged.held_out, judged.calibration.held_out.measure
     scale = golden.aspects[aspect].scale

@@ -1,7 +1,7 @@
 """Check a whole file of items before scoring: readable rows and unique ids.
 
 Scoring can take hours and cost money, so errors in the file are reported first. The check takes a few per cent of the
-offline judge's time, and one hash per row in memory.
+offline judge's time, and keeps one hash per row in memory.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ def verdict_rows(
 
 
 def tally(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """Count the lines of an output that are `SCORED`, and the others by reason."""
+    """Count the lines of an output: scored ones as `SCORED`, the others by reason."""
     return Counter(SCORED if row["score"] is not None else str(row["reason"]) for row in rows)
 
 

@@ -278,7 +278,7 @@ def identity_of(request: ScoreRequest, the_input: Sequence[Any], judge: LoadedJu
 
 
 def check_unread(judge: LoadedJudge, counts: Counter[str]) -> None:
-    """Raise JudgeError if too many replies, counted by `tally`, could not be read."""
+    """Raise JudgeError if too many replies couldn't be read; `counts` is the result of `tally`."""
     n, reasons = counts.total(), [(reason, count) for reason, count in counts.most_common() if reason in UNREAD]
     unread = sum(count for _, count in reasons)
     if not judge.models or n < ENOUGH_ITEMS or unread <= MOST_UNREAD * n:

@@ -70,7 +70,7 @@ def sentence(result: Calibration) -> str:
 
 
 def kept_words(page: Opened, split_from: str) -> str:
-    """Say in a sentence that the sources of an earlier golden set stay calibration or held-out sources."""
+    """Say that sources from an earlier golden set stay in the same set, calibration or held-out."""
     earlier = run_panel.read_run(page, split_from)
     old = page.store.goldens.get(earlier.golden_id).name
     return (

@@ -113,7 +113,7 @@ def place_words(entry: CriteriaEntry, entries: Sequence[CriteriaEntry]) -> str:
 def measured_on(
     entry: CriteriaEntry, entries: Sequence[CriteriaEntry], edit: RescoreResult | None, *, scoring: bool
 ) -> str:
-    """Return statistic, level, n and interval of the headline's figure or difference, or how to measure it."""
+    """Return statistic, level, n and interval of the figure in the headline; without a figure, how to measure it."""
     newest = tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
         words = "To measure these criteria, use “Make this the judge”."

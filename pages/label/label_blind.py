@@ -14,7 +14,7 @@ from pages.ui.screens import plain
 
 
 def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None, *, decides: bool = False) -> bool:
-    """Check whether to draw the labels of a golden set; to a rater who hasn't finished, explain why not.
+    """Check whether to show the labels of a golden set; tell a rater who hasn't finished why not.
 
     Raters can choose to look anyway. To decide on labels (`decides`), they must stop rating first.
     """

@@ -65,7 +65,7 @@ def keys_words(aspect: LabelAspect) -> str:
 
 
 def levels_of(aspect: LabelAspect, kind: ItemKind) -> Mapping[float, str]:
-    """Return the meaning of the labels of a pair; empty for other items, whose scales need none."""
+    """Return the meaning of the labels of a pair; empty for other items, whose scales need no explanation."""
     return LEVELS if kind == "pair" and aspect.scale == PREFERENCES else {}
 
 

@@ -54,7 +54,7 @@ class ShownItem:
         comment: The comment when the item was shown.
         known: The saved labels.
         redo: Index of the aspect to answer again.
-        wish: Requested next item. A press only records it, so a quick label and Enter work in either order.
+        wish: Requested next item. A press only records it, so a label and a quick Enter work in either order.
         note: What to do first, or the result of the last press.
         spans: The marked words.
     """

@@ -1,4 +1,4 @@
-"""Table of misaligned items, which can give one verdict to several rows."""
+"""Table of misaligned items; several selected rows can get one verdict at once."""
 
 from __future__ import annotations
 

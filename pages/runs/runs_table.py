@@ -25,7 +25,7 @@ COLUMNS = {
 
 
 def columns(runs: Sequence[Run], starters: Mapping[str, str], goldens: Mapping[str, str]) -> dict[str, list[Any]]:
-    """Return the columns of the table without empty ones.
+    """Return the columns of the table, except empty ones.
 
     `starters` maps run id → user who started it, `goldens` golden set id → name.
     """

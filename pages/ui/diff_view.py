@@ -15,8 +15,8 @@ APART = "⋯"
 def draw(pieces: Sequence[Piece], *, large: bool = False, changed_only: bool = False) -> None:
     """Draw a difference: removed words struck out on red, added ones bold on green, all words escaped.
 
-    With `changed_only`, unchanged lines are left out. `large` type has no backgrounds, which would cover the line
-    above. There colour and a sign mark the change.
+    With `changed_only`, unchanged lines are left out. In `large` type, colour and a sign mark a change, because a
+    background would cover the line above.
     """
     marks = {"same": "{}", "removed": ":red-background[~~{}~~]", "added": ":green-background[**{}**]"}
     if large:

@@ -175,8 +175,8 @@ def clean_name(name: str, longest: int = LONGEST) -> str:
 class Asked:
     """A button press that waits for the user's name: its action and its store.
 
-    `press` is the button's key or label; a screen that reads the button's value sees it pressed in the next run.
-    `project` also asks for the name of a new project, and for the user's name only if `needs_name`.
+    `press` is the button's key or label; a screen that reads the button's value sees it pressed in the next run. If
+    `project`, the dialog asks for the name of a new project, and for the user's name only if `needs_name`.
     """
 
     store: Store

@@ -101,10 +101,10 @@ def take_wanted(screens: Collection[str]) -> tuple[str, dict[str, str]] | None:
 
 
 def draw(settings: Settings) -> None:
-    """Write pending cookies; call it last on a screen, because its element disappears again.
+    """Write pending cookies; call it last on a screen, because its element is temporary.
 
-    The element stays for a few seconds, because a rerun could remove it before the browser has run it. It stays no
-    longer, because another tab may have changed the name since.
+    The element stays for a few seconds, so that a rerun can't remove it before its script has run. It stays no longer,
+    because another tab may change the name.
     """
     left: tuple[str, bool, float] | None = st.session_state.get(state.COOKIE)
     if left is None:

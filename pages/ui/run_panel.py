@@ -209,7 +209,7 @@ def draw_unread(page: Opened, run: Run) -> None:
 
 
 def run_words(run: Run) -> str:
-    """Return a label for a run that never changes, because a choice is identified by its label."""
+    """Return a label of a run. It never changes, because a select box identifies a choice by its label."""
     return f"{run.title}, {run.created_at.astimezone():%d %b %H:%M:%S}"
 
 

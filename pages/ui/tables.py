@@ -172,7 +172,7 @@ def best_first(entries: Sequence[CriteriaEntry]) -> list[CriteriaEntry]:
 
 
 def standing_words(entry: CriteriaEntry) -> str:
-    """Return the calibration's or round's status of criteria, which determines their place in the list."""
+    """Describe the status of criteria after a calibration or round; it determines their place in the list."""
     newest, status, group = newest_calibration(entry), status_of(entry), group_of(entry)
     if newest is None or group == UNMEASURED:
         return "not measured"

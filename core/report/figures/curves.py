@@ -86,9 +86,9 @@ _LEFT = 8.0
 def label_bars(labels: FloatArray, scale: Scale) -> dict[str, int]:
     """Count labels (n,) per bar, by the name of the bar: one bar per step of the scale, else ten bars of equal width.
 
-    A label between two steps, such as a mean of raters, counts for the nearest step, or the upper one if both are as
-    near. A scale without a step has bars at whole numbers. Two steps are too coarse for means, so means get ten bars,
-    left-closed, the last closed on both sides. Labels outside the scale have bars too.
+    A label between two steps, such as a mean of raters, counts for the nearest step, or the upper one if both are
+    equally near. A scale without a step has bars at whole numbers. Two steps are too coarse for means, so means get ten
+    bars. These include their lower ends, and the last one also its upper end. Labels outside the scale have bars too.
     """
     low, high = float(labels.min(initial=scale.low)), float(labels.max(initial=scale.high))
     step = scale.step or 1.0
