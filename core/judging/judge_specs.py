@@ -184,7 +184,7 @@ class Gate(Enum):
     NAMED = "the user named this judge in a command, a form or a call"
     CAREFUL = "the spec comes from a file"
     SILENT = "the user views stored results: nothing is sent"
-    IMPORTED = "like SILENT, for an imported project: Concord reads only the project's own files"
+    IMPORTED = "like SILENT, for an imported project: Concord reads only files that ship with Concord"
 
     def key_goes(self, base_url: str, settings: Settings) -> bool:
         """Return whether requests to `base_url` include the key. Raises ConsentError if no request may be sent."""

@@ -265,8 +265,8 @@ class Archive:
         unpacked, most = sum(info.file_size for info in members), max_mb * 20 * _MB
         if unpacked > most or (unpacked > _RATIO_FROM and unpacked > _RATIO * self.size):
             raise ArchiveError(
-                f"The zip file has {self.size / _MB:,.1f} MB but unpacks to {unpacked / _MB:,.0f} MB. The limit is "
-                f"{most / _MB:,.0f} MB and {_RATIO} times the size of the zip file."
+                f"The zip file has {self.size / _MB:,.1f} MB but unpacks to {unpacked / _MB:,.0f} MB. The limits "
+                f"are {most / _MB:,.0f} MB and {_RATIO} times the size of the zip file."
             )
         if MANIFEST not in self._zip.namelist():
             raise ArchiveError(

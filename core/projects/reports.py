@@ -230,8 +230,8 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
     outcome = store.results.read(run.run_id, RESULT, FusionRunView)
     if outcome is None or not outcome.judge_state or outcome.judges != {judge.aspect: judge_id}:
         raise NotFoundError(
-            f"The run of {judge.name} saved no fusion of {judge.aspect} that can rate other items. Start the fusion "
-            "again."
+            f"The run of {judge.name} didn't save its fusion of {judge.aspect}, so it can't rate other items. Start "
+            "the fusion again."
         )
     request = unpack(FusionRequest, run.request_json)
     said = replace(request.settings, plan=outcome.plan, criteria=outcome.criteria)
