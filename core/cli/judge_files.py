@@ -272,7 +272,7 @@ def monitor(
         rows.append(f"{name:<16} {counts} {judged:>8}  {estimate(period.corrected):<18} {moved}")
     rows.append(
         f"{counted(monitored.n_new, 'text')} scored in this run, {monitored.n_known:,} in earlier runs; "
-        f"{monitored.n_labelled:,} have raters' labels. Judge: {monitored.judge}."
+        f"{monitored.n_labelled:,} are labelled by raters. Judge: {monitored.judge}."
     )
     rows += [f"left out: {n:,} {why}" for why, n in monitored.left_out.items()]
     tell(monitored.as_json() | {"out": str(out)}, finding_lines(monitor_finding(monitored), rows, monitored.notes))

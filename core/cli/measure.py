@@ -353,7 +353,7 @@ def _comparison_words(comparison: Comparison, bars: list[str]) -> list[str]:
         "higher": "Judge a agrees with the raters better than judge b does.",
         "lower": "Judge b agrees with the raters better than judge a does.",
         "open": "Judges a and b don't differ significantly in agreement with the raters.",
-        "untested": "Concord can't test whether judge a or judge b agrees with the raters better.",
+        "untested": "Concord can't test which judge agrees with the raters better, a or b.",
         "undefined": "The difference between judges a and b in agreement with the raters is undefined.",
     }
     return [

@@ -211,7 +211,7 @@ def _known_sides(split: Split, old: GoldenSet, new: GoldenSet) -> dict[str, bool
     both = [name for name, sides in found.items() if len(sides) > 1]
     if both:
         raise GoldenError(
-            f"The text of source {both[0][:80]!r} is in both sets of the earlier split, calibration and held-out "
+            f"The text of source {both[0][:80]!r} is in both the calibration and the held-out set of the earlier split "
             f"({counted(len(both), 'such source')}). Remove the source, or restore its earlier source_id.",
             file=new.name,
         )
