@@ -8,8 +8,8 @@ The final judge is compared with variants of itself:
 - without level descriptions, or without examples, if its prompt shows them
 - with the name of the aspect alone: without criteria, level descriptions and examples
 
-Calibration items choose every variant. The held-out items of the calibration evaluate it. Only missing scores are
-requested.
+Every variant is chosen on calibration items and measured on the held-out items of the calibration. Only missing scores
+are requested.
 """
 
 from __future__ import annotations

@@ -285,8 +285,8 @@ class WorkDone:
 class Estimate:
     """Cost of a calibration before it starts; tokens and cost are None if unknown.
 
-    `calls` is the maximum for these settings, within the budget. Tokens and cost treat every call as a scoring call,
-    because most are. `rounds` counts rounds of refining. `notes` are sentences to show with the estimate. `few_labels`
+    `calls` is the maximum for these settings, within the budget. Tokens and cost assume that every call scores an item,
+    because most do. `rounds` counts rounds of refining. `notes` are sentences to show with the estimate. `few_labels`
     warns about too few calibration labels, "" if there are enough.
     """
 

@@ -42,8 +42,8 @@ def weigh_clauses(pool: CandidatePool, ids: Sequence[str]) -> FloatArray:
     Criteria without ratings per clause keep their scores.
 
     Returns:
-        Cross-fitted mean scores (n_items,): weights learnt on the other folds score each fold of sources. The map to
-        the human scale and the intervals use them.
+        Cross-fitted mean scores (n_items,): each fold of sources is scored with weights learnt on the other folds. They
+        serve the map to the human scale and the intervals.
     """
     items, table, golden, crossed = pool.items, pool.table, pool.judge.golden, list[FloatArray]()
     folds = source_folds(items.sources, seed=pool.settings.seed)

@@ -543,7 +543,7 @@ def fitting_calls(judge: Judge, settings: CalibrationSettings, items: LabelledIt
 
 
 def fit_strengths(pool: CandidatePool) -> tuple[Criteria, FloatArray] | None:
-    """Return criteria with fitted strengths and their cross-fitted scores (n_items,); None if they are in the pool."""
+    """Return criteria with fitted strengths and their cross-fitted scores (n_items,); None if already in the pool."""
     found = _fitted_to(pool, pool.items)
     if found is None or found.criteria_id in pool.entries:
         return None

@@ -147,9 +147,9 @@ def with_examples(
 ) -> Judge:
     """Add `settings.examples` calibration items with their labels to the judge's prompt.
 
-    Takes the labels nearest to evenly spaced points of the scale, from different sources if possible. Ties go to the
-    item of the most typical length, so the choice needs no seed. As many spare examples are added. With `examples_by`
-    "similarity", the prompt shows the nearest of `MOST_EXAMPLES` such items to each item.
+    Takes the items whose labels are nearest to evenly spaced points of the scale, from different sources if possible.
+    Ties go to the item of the most typical length, so the choice needs no seed. The same number of spare examples is
+    added. With `examples_by` "similarity", the prompt shows the nearest of `MOST_EXAMPLES` such items to each item.
 
     Raises:
         UsageError: The judge is not a language model.
@@ -231,7 +231,7 @@ def most_misaligned(scores: FloatArray, labels: FloatArray) -> IntArray:
 def misaligned_items(
     judge: BoundJudge, items: LabelledItems, table: ScoreTable, parent: Criteria, places: IntArray, *, reasons: bool
 ) -> tuple[Exemplar, ...]:
-    """Return the items at `places` (indices into `items`) as exemplars to refine `parent`; `reasons` adds reasons."""
+    """Return the items at `places` (indices into `items`) as exemplars to refine `parent`, with `reasons` if true."""
     why = judge.golden.reasons(judge.task.aspect) if reasons else {}
     scores, said = table.values[parent.criteria_id], table.said[parent.criteria_id] if reasons else {}
     shown = [(judge.golden.items[items.positions[k]], k) for k in places.tolist()]
@@ -255,10 +255,10 @@ def refinements(
     samples: int,
     seeds: tuple[int, int, int, int, int],
 ) -> Iterator[DraftRequest]:
-    """Yield requests to refine `parent`: each of `sizes` shows that many `misaligned` items, in `samples` requests.
+    """Yield requests to refine `parent`: `samples` requests for each size in `sizes`.
 
-    `seeds` are the run's seed, the kind of round, the round, the parent's rank, and the trial.  The kind is 3 in a
-    calibration and 5 in a round started by a user.
+    A request shows as many `misaligned` items as its size. `seeds` are the run's seed, the kind of round, the round,
+    the parent's rank, and the trial.  The kind is 3 in a calibration and 5 in a round started by a user.
     """
     *before, round_, rank, trial = seeds
     for size in sizes if misaligned else ():
@@ -349,7 +349,7 @@ def refinement_round(
     picks: Sequence[int] = (),
     number: int = 1,
 ) -> RoundResult:
-    """Refine `parents` and measure the proposals; decides nothing and doesn't use held-out items.
+    """Refine `parents` and measure the proposals, without any decision or use of held-out items.
 
     Each proposal is compared with its parent on the calibration set and on the inner fold. The inner fold excludes the
     sources of the `picks`, so no proposal is tested on a source that it saw.
@@ -360,7 +360,7 @@ def refinement_round(
         chosen: The settings of that calibration (statistic, level, seed).
         parents: Criteria to refine, at least one.
         settings: How many proposals to request.
-        picks: Positions of calibration items to learn from; empty samples each parent's most misaligned items.
+        picks: Positions of calibration items to learn from; if empty, each parent's most misaligned items are sampled.
         number: Number of the round, for provenance.
 
     Raises:

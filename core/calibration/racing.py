@@ -1,8 +1,8 @@
 """Race the candidates of a calibration (successive halving), and record their scores and cost.
 
-All candidates are scored on a few items. Each following rung scores about two thirds of them on half as many items
-again, and the finalists on all items. Candidates of a rung are compared on the same items, and keep their scores when
-they stop. Small sets race over whole sources in larger steps.
+All candidates are scored on a few items. Each following rung scores about two thirds of them on 1.5 times as many
+items. The last rung scores the finalists on all items. Candidates of a rung are compared on the same items, and keep
+their scores when they stop. Small sets race over whole sources in larger steps.
 
 Alignments on items picked by their labels are optimistic. They only rank the candidates. The report on the winner uses
 all calibration items and the held-out items. If the budget may end the race early, its items are whole sources in
@@ -318,7 +318,7 @@ class Order:
     def up_to(self, share: float) -> int:
         """Return the number of items in the first `share` of the sources.
 
-        At least LEAST_WHOLE items and LEAST_SOURCES sources are included, if there are as many.
+        At least LEAST_WHOLE items and LEAST_SOURCES sources are included, if there are that many.
         """
         n_chunks = max(math.ceil(share * self.ends.size), min(LEAST_SOURCES, self.ends.size))
         least = max(int(self.ends[n_chunks - 1]), LEAST_WHOLE)

@@ -42,7 +42,10 @@ class Control:
 
 
 def spoiled(kind: ControlKind, item: Item, others: Sequence[Item], generator: np.random.Generator) -> Item | None:
-    """Spoil the text of `item` in the way `kind`; None if impossible. `others` are items of other sources."""
+    """Spoil the text of `item` in the way that `kind` names; None if impossible.
+
+    `others` are items of other sources.
+    """
     text = item.target
     if kind == "another source's text":
         if not others:
@@ -65,7 +68,7 @@ def spoiled(kind: ControlKind, item: Item, others: Sequence[Item], generator: np
 def spoiled_pairs(
     golden: GoldenSet, aspect: str, positions: Sequence[int], *, n: int = 30, seed: int = 0
 ) -> list[tuple[ControlKind, Item, Item]]:
-    """Draw up to `n` items, and spoil each in every possible way: kind, original, spoiled.
+    """Draw up to `n` items, and spoil each in every possible way; return (kind, original, spoiled).
 
     Args:
         golden: Items of single texts, with labels of `aspect`.

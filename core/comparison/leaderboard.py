@@ -1,7 +1,7 @@
 """Rank judges on a leaderboard: compare them with raters and each other on the same items.
 
-The items are labelled, scored by all judges, and seen by none. All figures are at one statistic and level, intervals
-and tests are over sources, and p values of differences are Holm-corrected for all pairs in the table.
+The items are labelled, scored by all judges, and seen by none. All figures use one statistic and level. Intervals and
+tests are over sources. The p values of differences are Holm-corrected for all pairs in the table.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class Leaderboard:
         return replace(self, pairwise=replace(self.pairwise, p_holm=holm))
 
     def without_p(self, place: int, reason: str) -> Leaderboard:
-        """Return a copy that gives no p for the judge at index `place`, because of `reason`; unchanged if ""."""
+        """Return a copy without p for the judge at index `place`; it states the `reason`. With "" nothing changes."""
         if not reason:
             return self
         at, pairwise = self.row_of(place), self.pairwise

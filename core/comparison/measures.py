@@ -176,8 +176,8 @@ NO_SYSTEMS = "no pair names both of its systems (columns model_a and model_b)"
 class Preferences(JsonRecord):
     """Strengths of systems according to raters and, if there are verdicts, the judge; how often the two agree.
 
-    `n_unknown` pairs do not name two systems, and `n_itself` pairs compare a system with itself; these count for the
-    agreement only.
+    `n_unknown` pairs do not name two systems, and `n_itself` pairs compare a system with itself. Both kinds count for
+    the agreement only.
     """
 
     by_people: Strengths

@@ -3,7 +3,7 @@
 You may look at the alarm every day: the chance of any false alarm, ever, is at most `ALPHA`.  Each later period is
 compared with the baseline, by intervals whose levels add up (`core.stats.stream_means`).  Half of the chance goes to
 the baseline, which ends before the first comparison if periods are days or weeks.  A quarter is shared among the later
-periods.  The rest is reserve.
+periods.  The rest is kept in reserve.
 
 Anchors are fixed texts that are scored again at every look.  If their scores change, the judge has changed: another
 model behind the same name, another server, another temperature.  Every look is compared with the first, item by item,
@@ -87,7 +87,7 @@ Who = Literal["nobody", "systems", "judge", "inconclusive", "too few texts"]
 class Movement:
     """A difference `value`, on the human scale: the mean verdict of a period minus that of the baseline.
 
-    `reach` is half the width of its interval. Both are None if undefined; `reason` says why.
+    `reach` is half the width of its interval. `value` and `reach` are None if undefined; `reason` says why.
     """
 
     value: float | None

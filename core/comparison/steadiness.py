@@ -225,8 +225,8 @@ def reliability_interval(scores: FloatArray) -> Interval | None:
 def gain_noise(found: Steadiness, gain: Difference) -> float | None:
     """Estimate how much the `gain` of one judge over another varies when both are asked again; None if unknown.
 
-    To first order, asking again changes an alignment r over n items with a standard deviation of sqrt((1 −
-    reliability)·(1 − r²)/n): the covariance with n independent errors of the scores.  Both judges are assumed to be as
+    If a judge is asked again, its alignment r over n items varies. To first order, the standard deviation is sqrt((1 −
+    reliability)·(1 − r²)/n), that of the covariance with n independent score errors.  Both judges are assumed to be as
     reliable as this one.  The noise is 1.96 standard deviations of the difference.
     """
     if found.reliability is None or gain.a.value is None or gain.b.value is None or not gain.n:
@@ -236,7 +236,7 @@ def gain_noise(found: Steadiness, gain: Difference) -> float | None:
 
 
 def is_within_noise(found: Steadiness, gain: Difference) -> bool:
-    """Return whether the `gain` is smaller than the judge's own noise, so that it is inconclusive."""
+    """Return whether the `gain` is smaller than the judge's own noise, and so inconclusive."""
     noise = gain_noise(found, gain)
     return noise is not None and gain.value is not None and abs(gain.value) < noise
 

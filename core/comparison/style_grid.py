@@ -97,7 +97,7 @@ class AskedItems:
     level: Level
 
     def calls(self, style: Style) -> int:
-        """Count the calls of a style: one per sample of each item, for pairs in both orders."""
+        """Count the calls of a style: one per sample of each item, or two for pairs, one in each order."""
         return len(self.items) * style.samples * (2 if self.task.kind == "pair" else 1)
 
 
@@ -134,7 +134,7 @@ class StylesEstimate(CallEstimate):
 def estimate_of_styles(
     golden: GoldenSet, aspect: str, judge: LLMJudge | str, settings: StylesSettings
 ) -> StylesEstimate:
-    """Estimate the calls, tokens and price of every style without any request; arguments and errors of `styles`."""
+    """Estimate calls, tokens and price of `styles`, in total and by style; raises the same errors, sends no request."""
     asked, styles = asked_items(golden, aspect, settings), dict[str, CallEstimate]()
     n = len(asked.items)
     some = [asked.items[k] for k in np.random.default_rng(0).permutation(n)[:RENDERED]]

@@ -1,4 +1,4 @@
-"""Cross-fitted ridge regression on text features: the agreement that labels give without criteria.
+"""Cross-fitted ridge regression on text features: the agreement that labels alone reach, without criteria.
 
 The features are those of the offline judge, and the penalty is chosen by cross-validation over sources. The prediction
 for an item uses only labels of other folds of sources, so it can be compared with judges on any labelled item.

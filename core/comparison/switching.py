@@ -26,12 +26,12 @@ MOST = 5
 class TriedModel:
     """Result of one model with the criteria of a judge.
 
-    `calibration` is the model's alignment on the items that chose the criteria: use it to choose a model. `held_out` is
-    the alignment on all other labelled items: use it in reports. `difference` is `held_out` minus that of the judge's
-    own model, paired on the items that both scored. `p_holm` is the p of `difference`, corrected for the number of
-    models. Both are None for the judge's own model. `unread_share` is in 0 to 1; it is 1 if the model's first replies
-    could not be read. `cost` is in dollars per 1,000 items, measured, or estimated if all replies were cached; None if
-    a price is unknown.
+    `calibration` is the model's alignment on the items on which the criteria were chosen: use it to choose a model.
+    `held_out` is the alignment on all other labelled items: use it in reports. `difference` is `held_out` minus that of
+    the judge's own model, paired on the items that both scored. `p_holm` is the p of `difference`, corrected for the
+    number of models. Both are None for the judge's own model. `unread_share` is from 0 to 1, and 1 if the model's first
+    replies could not be read. `cost` is in dollars per 1,000 items, measured, or estimated if all replies were cached;
+    None if a price is unknown.
     """
 
     judge: str
@@ -70,7 +70,7 @@ def switch(
 
     Raises:
         UsageError: No model is named, more than `MOST` are named, or the judge is not a judge.yaml.
-        GoldenError: All labelled items chose the criteria, so none is held out.
+        GoldenError: The criteria were chosen on all labelled items, so none is held out.
         JudgeError, ProviderError: From the judges.
     """
     if not 1 <= len(judges) <= MOST:
