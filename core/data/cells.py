@@ -211,7 +211,7 @@ def source_text(cell: Any) -> str:
 
 
 def target_text(cell: Any) -> str:
-    """Return the text of a target like `source_text`, but keep an object as JSON."""
+    """Return the text of a target as `source_text` does, but keep an object as JSON."""
     value = parse_json(cell) if isinstance(cell, str) and _MESSAGES.match(cell) else cell
     if read_turns(value) or not isinstance(cell, (str, abc.Mapping, list, tuple)):
         return source_text(value)

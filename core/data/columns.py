@@ -182,7 +182,7 @@ class ColumnRoles:
         return tuple(column for column in self.columns if column not in used)
 
     def found_by(self, how: How) -> tuple[str, ...]:
-        """List the roles whose column was found in the way `how`: by "exact" name, by "alias", and so on."""
+        """List the roles whose column was found by `how`, such as "exact" (its own name) or "alias"."""
         return tuple(role for role, way in self.found.items() if way == how and role in self.roles)
 
     def with_role(self, role: str, column: str | None) -> Self:
@@ -385,8 +385,8 @@ def chosen_roles(
 ) -> dict[str, str]:
     """Merge the roles that the user has `given` with roles `kept` from the mapping of an earlier file.
 
-    A kept role applies if the file has its column, no column is named after the role, and the user gave the column no
-    other role.
+    A kept role applies if the file has its column, no column is named after the role, and the user did not give that
+    column another role.
     """
     own = {folded(column) for column in columns}
     own |= {"references"} if "reference" in own else set()
@@ -426,7 +426,7 @@ def values_to_keep(values: Values) -> dict[str, str]:
 
 
 def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> dict[str, str]:
-    """Read ``"target=agent_answer,source=question"``, or several such texts, as role → column.
+    """Read ``"target=agent_answer,source=question"``, or several such texts; return role → column.
 
     A comma is part of a column's name unless ROLE= follows it.  Raises UsageError for any other form.
     """
@@ -550,7 +550,9 @@ def mapping_of(
 
 
 def holds_texts(rows: Rows, column: str, n_words: int = 1) -> bool:
-    """Return whether a column contains texts, not numbers, flags or lists, of at least `n_words` words on average.
+    """Return whether a column contains texts of at least `n_words` words on average.
+
+    Numbers, flags and lists are not texts.
 
     Only the first 200 cells are read.
     """

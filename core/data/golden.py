@@ -569,7 +569,7 @@ SHORTEST_TEXT = 20
 
 
 def repeated_texts(items: abc.Iterable[tuple[int, Item | None]]) -> list[tuple[int, int]]:
-    """Find items with repeated texts; return pairs of the item's place and the place of the first such item.
+    """Find items that repeat the texts of an earlier item; return pairs of places: the item, then the first such item.
 
     Target, source and context are compared together, ignoring white space and case, by 128-bit digests.
     """

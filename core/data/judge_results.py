@@ -159,7 +159,7 @@ class Columns(ColumnRoles):
     def replies_first(self) -> bool:
         """Whether the replies in a row take precedence over its score.
 
-        They do if there is no score column, if their column has its usual name (`responses`), or if the user chose it.
+        They do if there is no score column, or if their own column is called `responses` or was chosen by the user.
         """
         return "score" not in self.roles or self.found.get("replies") in ("exact", "corrected")
 
@@ -279,8 +279,8 @@ def text_of(value: Any) -> str:
 def score_in(cell: Any, *, pairs: bool = False) -> Reading:
     """Read the score in a cell: a number, or for `pairs` also "A", "B" or "tie".
 
-    Empty cells, NaN and N/A give a reading without a value.  The reading of any other cell that is not a score also has
-    a `detail`.
+    Empty cells, NaN and N/A give a reading without a value.  So does any other cell that is not a score, and its
+    reading also has a `detail`.
     """
     if pairs and isinstance(cell, str) and (side := side_named(cell)) is not None:
         return Reading(side)
@@ -332,7 +332,7 @@ def read_rows(results: ResultFile, rows: Iterable[ResultRow], task: Task) -> tup
     """Read the score or replies of each row; codes for "unread" and typing errors become "out of range".
 
     Returns the rows with their readings, and whether the scores have their own scale (`off_scale`).  Raises GoldenError
-    if it is unclear which text the scores of pairs prefer.
+    if it is unclear which text of a pair each score prefers.
     """
     read = [(row, readings_of(row, task)) for row in rows]
     codes = {
@@ -463,7 +463,7 @@ class ScoredRows:
 def read_groups(path: Path) -> dict[str, tuple[str, str]]:
     """Map each item id of a file to its system and source ("" if not named).
 
-    The map is empty if the file has no column for either.
+    The map is empty if the file has neither column.
     """
     results = open_results(path)
     item = propose_columns(results).roles.get("item_id")

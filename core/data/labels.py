@@ -89,7 +89,7 @@ class AspectCells:
 
     @property
     def values(self) -> tuple[float | None, ...]:
-        """The gold label of each item, else the mean of its ratings if the file has no gold labels; None if missing."""
+        """The gold label of each item, or the mean of its ratings if the file has no gold labels; None if missing."""
         gold = self.given
         if not gold:
             by_item: dict[int, list[float]] = {}
@@ -104,7 +104,7 @@ class AspectCells:
         return self.labels[0].column if self.labels else None
 
     def change(self, new: abc.Callable[[LabelCell], float | None]) -> None:
-        """Replace the value of each label by `new(label)`; remove the label if that is None."""
+        """Replace the value of each label with `new(label)`; remove the label if that is None."""
         changed = ((label, new(label)) for label in self.labels)
         self.labels = [label._replace(value=value) for label, value in changed if value is not None]
 
@@ -494,7 +494,7 @@ def is_usual(scale: Scale) -> bool:
 
 
 def strays(values: FloatArray) -> tuple[float, ...]:
-    """Find the distinct values off the scale of the others: codes for "no answer", and typing errors.
+    """Find the distinct values outside the scale of the others: codes for "no answer", and typing errors.
 
     A code such as 99 or -1 can occur any number of times.  A typing error is rare and far from all other labels.  A 0
     is doubtful if the others use a scale from 1 to 5, 6 or 7.

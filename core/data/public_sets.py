@@ -196,7 +196,7 @@ def newsroom(parts: Parts, aspects: Aspects) -> list[Row]:
 
 
 def topical_chat(parts: Parts, aspects: Aspects) -> list[Row]:
-    """Convert USR Topical-Chat (``dialogues``, JSON): three raters of each response, six aspects on three scales."""
+    """Convert USR Topical-Chat (``dialogues``, JSON): three raters for each response, six aspects on three scales."""
     ids, rows = _Ids("tc", "A"), []
     for position, dialogue in enumerate(parts["dialogues"]):
         fact, annotators = _text(dialogue["fact"]), ids.raters(dialogue["annotators"])

@@ -57,7 +57,7 @@ _OTHERS, _SAMPLE, _MOST = 0.2, 2_000, 10
 
 
 def with_joined_raters(table: Table, kept: abc.Collection[str] = ()) -> Table:
-    """Join the columns of each aspect that belong to raters, as their names show (`joined`).
+    """Join the columns of each aspect that belong to raters, recognised by their names (`joined`).
 
     Columns in `kept`, which already have a role, stay unchanged.
     """
@@ -67,7 +67,7 @@ def with_joined_raters(table: Table, kept: abc.Collection[str] = ()) -> Table:
 
 
 def joined(table: Table, aspect: str, columns: abc.Mapping[str, str]) -> Table:
-    """Replace `columns` (column → rater) by ``ann_<aspect>`` and ``annotators_<aspect>``, and add a finding."""
+    """Replace `columns` (column → rater) with ``ann_<aspect>`` and ``annotators_<aspect>``, and add a finding."""
     ratings, names, raters = ANN + aspect, f"{ANNOTATORS}_{aspect}", list(columns.values())
     rows = tuple({**row, ratings: [row.get(name) for name in columns], names: raters} for row in table.rows)
     place = table.columns.index(next(iter(columns)))
@@ -89,8 +89,8 @@ def joined(table: Table, aspect: str, columns: abc.Mapping[str, str]) -> Table:
 def unnamed_labels(table: Table, mapping: Mapping) -> tuple[str, ...]:
     """List the columns without a role that contain whole numbers up to 10.
 
-    They can be raters, aspects or no labels, so the user has to decide.  Empty if the file has other labels, or only
-    one such column.
+    They can be the labels of different raters, of different aspects, or no labels at all, so the user has to decide.
+    Empty if the file has other labels, or only one such column.
     """
     if mapping.aspects or "value" in mapping.roles:
         return ()
@@ -104,7 +104,7 @@ def unnamed_labels(table: Table, mapping: Mapping) -> tuple[str, ...]:
 
 
 def with_named_raters(table: Table, given: abc.Mapping[str, str]) -> tuple[Table, dict[str, str]]:
-    """Rename the columns that the user assigned to raters, such as ``rater_1_quality``.
+    """Rename each column that the user assigned to a rater after that role, such as ``rater_1_quality``.
 
     Returns the table, and the roles in `given` that are not raters.
     """

@@ -5,7 +5,8 @@ reporting on the same items is optimistic, so the split is made before anything 
 
 Recommended numbers of labels count *calibration* labels, which choose the criteria.  If half of the sources are held
 out, these are about half of all labels.  The recommendations come from 34 runs of the offline judge on public sets,
-with drafts and refinements alone (`fit_strengths=False`), by mean alignment with raters on held-out items.
+with drafts and refinements only (`fit_strengths=False`).  The runs are compared by their mean alignment with raters on
+held-out items.
 
 Short digests identify a text by its target, source and context, not by ids, labels or ratings.  A file can hold them
 without holding the texts.  Only line ends (CR LF, CR) and Unicode forms (NFC) are normalised first.  A digest is 12 hex
@@ -140,7 +141,8 @@ def grown_split(
     A source is recognised by its text (`source_digest`), whatever its id.  All its items labelled in `new` go to the
     same set.  A `fraction` of the new sources goes to calibration, drawn as in `split_sources`; a single new source
     goes there with that probability.  If `seed` is None, the seed of `split` is used.  With "sources+systems", known
-    systems stay in their set too.  Raises GoldenError if a source's text is in both sets and its id does not decide.
+    systems stay in their set too.  Raises GoldenError if a source's text is in both sets and its id does not show which
+    set it belongs to.
     """
     systems = {old.items[k].system_id: True for k in split.calibration}
     systems |= {old.items[k].system_id: False for k in split.held_out}
@@ -322,8 +324,8 @@ def has_sources(golden: GoldenSet) -> bool:
 def source_digest(item: Item, *, by_source: bool = True) -> str:
     """Return 12 hex digits that identify an item's source in any golden set.
 
-    They are a digest of the source text.  They are a digest of context and target if there is no source text, or if
-    `by_source` is False because the other golden set has no sources.
+    They are a digest of the source text.  Context and target are used instead if there is no source text.  They are
+    also used if `by_source` is False, because the other golden set has no sources.
     """
     texts = [item.source] if by_source and item.source else [item.context, item.target]
     return content_digest("source", [_alike(text) for text in texts]).partition(":")[2][:DIGITS]
@@ -378,7 +380,7 @@ class KnownTexts:
 
 
 def texts_behind(card: Mapping[str, Any]) -> list[KnownTexts]:
-    """List the texts that the judge of a judge file has seen, including those of the judges in a fused judge."""
+    """List the texts that the judge of a judge file has seen, including those seen by the parts of a fused judge."""
     inner = (part["judge"]["texts"] for part in card.get("parts", ()) if part.get("judge"))
     return [KnownTexts.from_json(body) for body in (card["texts"], *inner)]
 

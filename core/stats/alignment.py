@@ -212,9 +212,9 @@ def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
     """Test whether two judges differ in their Pearson correlation with the labels.
 
     `a` and `b` are their scores (n_items,), NaN = missing.  The test is at dataset level, on the items that have both
-    scores and a label.  With fewer than 8 sources there is no p.  The test is undefined with up to 3 items, constant
-    scores or labels, or judges that are equal up to a linear map.  Williams (1959), recommended for metrics by Graham
-    and Baldwin (2014).  Raises ValueError if lengths differ, and UsageError for ±inf.
+    scores and a label.  With fewer than 8 sources there is no p.  The test is undefined with 3 items or fewer, constant
+    scores or labels, or judges that are equal up to a linear map.  It is due to Williams (1959), and recommended for
+    metrics by Graham and Baldwin (2014).  Raises ValueError if lengths differ, and UsageError for ±inf.
     """
     data = _on_common_items([a, b], items)
     labels, n, n_sources = data.items.labels, data.items.n, data.items.n_sources
@@ -367,9 +367,9 @@ class RegressionBar:
     def standing(self, judge: int) -> BarStanding:
         """Classify judge number `judge` against the regression, as far as intervals and p allow.
 
-        "better" and "worse" need a significant difference.  The better of the two also needs an alignment whose
-        interval lies above `MARGIN`.  "as well" needs an interval of the difference that ends below `MARGIN`, and a
-        regression with such an alignment.
+        "better" and "worse" need a significant difference.  The interval of the better one's own alignment must also
+        lie above `MARGIN`.  "as well" needs a difference whose interval ends below `MARGIN`, and a regression whose
+        interval lies above it.
         """
         gap = self.minus[judge]
         shown = claim(gap.value, gap.interval, gap.p)

@@ -7,9 +7,9 @@ Psychological Methods 12, equation 15)::
     lower = (now − then) − √((now − low_now)² + (high_then − then)²)
     upper = (now − then) + √((high_now − now)² + (then − low_then)²)
 
-Limits at other confidence levels than 95 % are computed on Fisher's scale z = atanh(r), where each side of an interval
-grows with the normal quantile.  A (1 − 2α) interval below 0 is a one-sided test, at α, of "has fallen".  Both intervals
-are over sources, so items of one source do not count as independent.
+Limits at confidence levels other than 95 % are computed on Fisher's scale z = atanh(r), where each side of an interval
+grows with the normal quantile.  If the (1 − 2α) interval lies below 0, the alignment has fallen, by a one-sided test at
+α. Both intervals are over sources, so items of one source do not count as independent.
 
 Required number of items: let s_now and s_then be the standard errors on that scale (half an interval's width over
 1.96).  A fall is detected with probability `POWER` if it is at least (q(1−α) + q(POWER)) · √(s_now² + s_then²). s_now²
@@ -36,8 +36,8 @@ class Change:
     """Change in alignment, now minus then; a fall is negative.
 
     `interval` has confidence 1 − 2α. `n_needed` is the number of items, as many per source as now, that would detect a
-    fall of `fall`.  It is None if no number suffices or it is unknown.  If the change is undefined, all three values
-    are None, and `reason` says why.
+    fall of `fall`.  It is None if no number suffices, or if the number is unknown.  If the change is undefined, all
+    three values are None, and `reason` says why.
     """
 
     value: float | None

@@ -2,9 +2,9 @@
 
 *Yes or no from a score*: how well scores separate yes from no (AUC), and the threshold for yes.
 
-The threshold has the least cost on the labels.  A miss (raters say yes, the judge no) and a false alarm can have
-different costs.  Cost, precision and recall are *cross-fitted*: each label is judged by a threshold chosen on other
-sources, so the figures hold for new items.
+The threshold is the one with the least cost on the labels.  A miss (raters say yes, the judge no) and a false alarm can
+have different costs.  Cost, precision and recall are *cross-fitted*: each label is judged by a threshold chosen on
+other sources, so the figures hold for new items.
 
 AUC is the chance that a yes scores above a no, ties counting half (Mann and Whitney 1947).  Its interval uses placement
 values summed by source (Obuchowski 1997, "Nonparametric analysis of clustered ROC curve data"), on the logit scale.
@@ -178,8 +178,8 @@ class PreferenceAgreement(JsonRecord):
     """Agreement of a judge with raters on preferences between two texts.
 
     `accuracy` counts ties, and is cross-fitted.  `without_ties` is the accuracy on pairs for which raters had a
-    preference, without ties of the judge.  `always_one` is the accuracy of giving the most common answer for every
-    pair.
+    preference.  There, a score just off the middle already prefers a text.  `always_one` is the accuracy of giving the
+    most common answer for every pair.
     """
 
     n: int

@@ -87,7 +87,7 @@ def kendall(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
     """Compute Kendall's tau-b of every row: (C − D) / √(P_x · P_y).
 
     C and D count concordant and discordant pairs; P_x and P_y count the pairs not tied in x or y.  Rows up to
-    `PAIRWISE_LIMIT` long are compared pair by pair in blocks; longer ones are counted in O(n log n) one by one.
+    `PAIRWISE_LIMIT` long are compared pair by pair in blocks; longer rows are counted one at a time, in O(n log n).
     """
     x, y = np.broadcast_arrays(*pair(scores, labels))
     values, n = np.full(x.shape[:-1], np.nan), x.shape[-1]
