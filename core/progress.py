@@ -26,7 +26,7 @@ class Snapshot(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Progress of a computation that has no leaderboard: `calls` of the `calls_expected` calls are done."""
+    """Progress of a computation that has no leaderboard: `calls` out of `calls_expected` calls are done."""
 
     phase: str
     message: str

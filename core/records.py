@@ -365,7 +365,7 @@ class Scored:
 class Unscored:
     """An item without a readable score, never 0.  `detail` is a message, `raw` has the original replies.
 
-    `calibration_item` is as in `Scored`.
+    `calibration_item` has the meaning given in `Scored`.
     """
 
     item_id: str
@@ -401,8 +401,8 @@ class ScoreMatrix:
     """Scores of several criteria on several items: (n_criteria, n_items) float64, NaN = unscored.
 
     `unscored` has the Unscored verdicts per criteria id, in item order.  `calls` counts each pair of criteria and item,
-    whether computed, requested or cached; budgets limit this number.  `turned` has the same shape as `values`, and is
-    as in `Scored`; None if pairs were judged in only one order.
+    whether computed, requested or cached; budgets limit this number.  `turned` has the shape of `values` and the
+    meaning given in `Scored`; it is None if pairs were judged in only one order.
     """
 
     criteria_ids: tuple[str, ...]
@@ -421,8 +421,9 @@ class JudgeScores:
     `values` is (n_items,) float64 in the golden set's order, NaN = unscored, on the aspect's scale if `on_scale`.
     `unscored` gives the reasons.  `seen` are the positions whose labels chose or fitted the judge.  Alignment on these
     items is optimistic, so nothing is reported on them.  `note` describes the judge, `run_id` is the run that made it,
-    and `calls_per_item` the number of calls for one score (None = unknown).  `turned` (n_items,) is as in `Scored`.
-    `mapped` (n_items,) are the scores mapped to the raters' scale (`Scored.calibrated`), None without a map.
+    and `calls_per_item` the number of calls for one score (None = unknown).  `turned` (n_items,) has the meaning given
+    in `Scored`.  `mapped` (n_items,) are the scores mapped to the raters' scale (`Scored.calibrated`), None without a
+    map.
     """
 
     name: str

@@ -271,10 +271,10 @@ def plain_cell(cell: Any) -> Any:
 
 
 def xlsx_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[Any]]:
-    """Yield notes on the sheets of a workbook, then the number and cells of each filled row in the first visible sheet.
+    """Yield notes on a workbook's sheets, then the row number and cells of each filled row in the first visible sheet.
 
-    Formulas stay text.  `options` has the maximum numbers of ``rows`` and ``cells``, and of ``unpacked`` bytes of all
-    parts together.
+    Formulas stay text.  `options` sets the maximum numbers of ``rows``, ``cells``, and ``unpacked`` bytes of all parts
+    together.
     """
     _bound_workbook(file, options["unpacked"])
     file.seek(0)

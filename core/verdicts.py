@@ -44,7 +44,7 @@ class Reading:
 def mean_verdict(
     item_id: str, readings: Sequence[Reading], *, explanation: str = "", raw: tuple[str, ...] = ()
 ) -> Verdict:
-    """Average the readings, or return Unscored with the reason of the first; without readings the reason is "empty"."""
+    """Average the readings. If none has a rating, return Unscored with the first reason ("empty" without readings)."""
     values = [reading.value for reading in readings if reading.value is not None]
     if not values:
         first = readings[0] if readings else Reading(None, "empty")

@@ -1,8 +1,8 @@
 """Queue runs, track the progress of a running run, and start a worker process.
 
 This module contains no SQL and does not depend on what runs compute.  The queue is the table of runs.  A worker claims
-a queued run by an atomic update, calls the function for its kind, and stores the result or the error.  A resumed run
-calls the function again and finds its stored replies (`core.projects.start_and_resume`).
+a queued run by an atomic update, calls the function for this kind of run, and stores the result or the error.  A
+resumed run calls the function again and finds its stored replies (`core.projects.start_and_resume`).
 
 ::
 

@@ -2,7 +2,7 @@
 
 A judge file may come from anybody, so reading it must be cheap whatever it contains. Size, depth and number of values
 are limited before anything is built. Aliases (which can expand a few lines to gigabytes), tags and repeated keys are
-refused. The result, the card, has only texts, finite numbers, true, false, null, lists and objects. The digest is
+refused. The result, the card, contains only texts, finite numbers, true, false, null, lists and objects. The digest is
 computed from the card. Pydantic validates it with one frozen dataclass per kind of file, on reading and on writing.
 Fields that are only for people (`note`, `split`, `work`, …) are not validated. Fields with a default are optional.
 """

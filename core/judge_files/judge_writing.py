@@ -1,8 +1,8 @@
 """Write the files of a calibration: `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl`, `summary.json`.
 
-For scoring, `judge.yaml` has the criteria, the state of the judge, the parser version, and the map to the human scale.
-As evidence, it has alignments, the ceiling, the hash of the golden set, approvals and warnings. Digests of the texts
-help find newer labels. It never has a key: text that looks like one is removed.
+For scoring, `judge.yaml` contains the criteria, the state of the judge, the parser version, and the map to the human
+scale. As evidence, it contains alignments, the ceiling, the hash of the golden set, approvals and warnings. Digests of
+the texts help find newer labels. The file never contains a key: text that looks like one is removed.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def judge_card(
         calibration: The result to write.
         version: Version of a project's judge with its approval; None means that nobody approved the judge.
         ceiling: Leave-one-rater-out alignment.
-        held_out_opened: Number of looks at the held-out items.
+        held_out_opened: How many times the held-out items were opened.
         needs: Parts that every item had.
         people: Counts such as raters, edits and decisions: name → count.
         warnings: Additional warnings for users of the judge.

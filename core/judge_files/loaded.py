@@ -322,8 +322,8 @@ class CalibratedJudge(RowJudge):
     ) -> CalibratedJudge:
         """Create the calibrated judge of a card; `judge` asks for the scores. Raises JudgeError for a damaged card.
 
-        Each difference between `judge` and the card adds a mark. Intervals are kept only if `judge` is the one that
-        they were fitted to, because errors of another model don't apply.
+        Each difference between `judge` and the card adds a mark. Intervals are kept only if `judge` is the judge that
+        they were fitted to, because another judge has other errors.
         """
         document = document_of(card, "judge", where)
         task, then = document.task.as_task(), card["judge"]

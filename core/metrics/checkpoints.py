@@ -1,9 +1,9 @@
 """Compute metrics with a model: entailment, learned regression, likelihood, BERTScore, and MiniLM similarity.
 
 Entailment splits a source that exceeds the model's window into chunks of whole sentences, and takes the best chunk, as
-in SummaC (Laban et al. 2022).  Regression is the one output of a model trained on human ratings, such as BLEURT (Sellam
-et al. 2020).  Likelihood is the mean log-probability of the target's tokens given the source, by an encoder-decoder
-(BARTScore; Yuan et al. 2021) or a causal model (GPTScore without instructions; Fu et al. 2023).
+in SummaC (Laban et al. 2022).  Regression is the single output of a model trained on human ratings, such as BLEURT
+(Sellam et al. 2020).  Likelihood is the mean log-probability of the target's tokens given the source, by an
+encoder-decoder (BARTScore; Yuan et al. 2021) or a causal model (GPTScore without instructions; Fu et al. 2023).
 
 BERTScore (Zhang et al. 2020) is computed here over the model's hidden states.  Where the bert-score package works, the
 results are equal.  Special tokens can be matched but have no weight, and the best reference counts.  There is no idf

@@ -4,9 +4,9 @@
 reply is committed. A writer thread commits replies in groups, so a killed process loses only a few milliseconds of
 replies.
 
-A run stores its own answers (`RunAnswers`). They are looked up first, then the cache, then the endpoint. A resumed run
-reads each answer exactly as it was first counted, including its cost or its failure. So it reaches the same result at
-the same cost. A new run requests failed replies again.
+A run stores its own answers (`RunAnswers`). Each request is answered from these if possible, else from the cache, else
+by the endpoint. A resumed run reads each answer exactly as it was first counted, including its cost or its failure. So
+it reaches the same result at the same cost. A new run requests failed replies again.
 """
 
 from __future__ import annotations

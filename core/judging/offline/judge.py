@@ -419,7 +419,7 @@ def ridge(x: FloatArray, y: FloatArray, sources: IntArray, *, within: bool) -> F
     """Fit a ridge regression of `y` (n,) on `x` (n, n_features); return weights (n_features,).
 
     At most `MOST_CLAUSES` weights are nonzero. The penalty is chosen by cross-validation over sources. With `within`,
-    `x` and `y` are centred within each source, else over all items.
+    `x` and `y` are centred within each source, otherwise over all items.
     """
     group = np.unique(sources, return_inverse=True)[1] if within else np.zeros(len(y), dtype=np.intp)
     x, y = _centred(x, group), _centred(y[:, None], group)[:, 0]
