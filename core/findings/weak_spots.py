@@ -142,7 +142,7 @@ def sureness_finding(sure: Sureness) -> Finding:
         )
     size = f"intervals {number(sure.width)} points wide on average"
     if sure.two_answers:
-        size = f"{percent(sure.width)} of the intervals contain both answers"
+        size = f"{percent(sure.width)} of the intervals contain both yes and no"
     details = [f"{counted(sure.n, 'unseen item')} from {counted(sure.n_sources, 'source')}"]
     details += [] if sure.width is None else [size]
     return Finding(headline, "; ".join(details) + ".")

@@ -178,8 +178,8 @@ def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
     if level == "system" and n_systems < MIN_SYSTEMS:
         raise AspectError(
             f"system level requires at least {MIN_SYSTEMS} systems (system_id) among the held-out items, but there "
-            f"are only {n_systems}. With fewer systems, a coefficient is undefined, 1 or −1. Use the dataset or "
-            "sample level.",
+            f"are only {n_systems}. With fewer systems, a coefficient can only be undefined, 1 or −1. Use the "
+            "dataset or sample level.",
             file=golden.name,
         )
 

@@ -115,7 +115,7 @@ def _read_rows(table: TableFile, mapping: Mapping, repeats: abc.Set[int], start:
 _REPEATS = {
     None: "Give each item a unique id.",
     "number": "The later row gets a number added to its id, as in the golden set.",
-    "first": "The later row isn't scored, as in the golden set.",
+    "first": "Only the first row is used, as in the golden set.",
 }
 
 
