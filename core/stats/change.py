@@ -9,7 +9,7 @@ Psychological Methods 12, equation 15)::
 
 Limits at confidence levels other than 95 % are computed on Fisher's scale z = atanh(r), where each side of an interval
 grows with the normal quantile.  If the (1 − 2α) interval lies below 0, the alignment has fallen, by a one-sided test at
-α. Both intervals are over sources, so items of one source do not count as independent.
+α.  Both intervals are over sources, so items of one source do not count as independent.
 
 Required number of items: let s_now and s_then be the standard errors on that scale (half an interval's width over
 1.96).  A fall is detected with probability `POWER` if it is at least (q(1−α) + q(POWER)) · √(s_now² + s_then²). s_now²

@@ -4,24 +4,25 @@ Items of one source share a text and the raters' view of it, so the *source* is 
 sources, percentile bootstrap intervals are too short; the following methods keep their level in simulation
 (`tests/bench/bench_coverage.py`):
 
-- **sample** level: Student's t over the paired differences of the per-source coefficients c_g, s² / G with G − 1
-  degrees of freedom, for two judges.  For one judge the coefficients are skewed, because many lie just below 1, and
-  plain t covers 85 to 91 % at 8 sources.  Deviations of the delete-one means on Fisher's scale cover 92 to 97 %; their
-  squares are summed without the jackknife's factor (G − 1) / G (MacKinnon and White 1985, HC3, for regressions).
+- **sample** level: for two judges, Student's t over the paired differences of the per-source coefficients c_g, with
+  variance s² / G and G − 1 degrees of freedom.  For one judge the coefficients are skewed, because many lie just below
+  1, and plain t covers 85 to 91 % at 8 sources.  Deviations of the delete-one means on Fisher's scale cover 92 to 97 %;
+  their squares are summed without the jackknife's factor (G − 1) / G (MacKinnon and White 1985, HC3, for regressions).
 - **dataset** level: the delete-one-source jackknife (Tukey 1958; Efron and Tibshirani 1993, chapter 11), (G − 1) / G ·
-  Σ (θ_(g) − mean θ_(·))², with t quantiles of G − 1 degrees of freedom, on Fisher's scale z = atanh θ (Fisher 1921). If
-  leaving out a source makes θ exactly ±1, and z infinite, the plain scale is used.  More than `MOST_PIECES` sources are
-  left out in that many random groups of nearly equal size, so the work grows with the items, not their square.
+  Σ (θ_(g) − mean θ_(·))², with t quantiles of G − 1 degrees of freedom, on Fisher's scale z = atanh θ (Fisher 1921).
+  If leaving out a source makes θ exactly ±1, and z infinite, the plain scale is used.  If there are more than
+  `MOST_PIECES` sources, that many random groups of nearly equal size are left out instead.  So the work grows with the
+  items, not their square.
 - **system** level: leaving out a source changes the ranks of a few system means abruptly or not at all, so the
   jackknife fails.  The standard error comes from a cluster bootstrap (Davison and Hinkley 1997, section 3.8).  For one
   judge it is the root mean square around the value itself, which includes the bias: noise in the means draws the
   coefficient towards 0, twice in a resample.  t quantiles have G − 1 degrees of freedom.  The systems are fixed.
 
 Both ends lie in [-1, 1].  There is no interval with fewer than 2 sources, for a rank coefficient over fewer than
-`LEAST_RANKED` items, or for a mean of rank coefficients with fewer than `LEAST_DISTINCT` values.  There is none either
-if leaving out a source makes the value undefined, or always gives the same value (a perfect judge).  A difference of
-two means has no p if it differs from 0 in fewer than `LEAST_DIFFERING` sources: judges near 0.9 agree completely on
-most sources of 5 items, and the others are too few for a test.
+`LEAST_RANKED` items, or for a mean of rank coefficients with fewer than `LEAST_DISTINCT` values.  There is also none if
+leaving out a source makes the value undefined, or always gives the same value (a perfect judge).  A difference of two
+means has no p if it differs from 0 in fewer than `LEAST_DIFFERING` sources: judges near 0.9 agree completely on most
+sources of 5 items, and the others are too few for a test.
 
 Resampling is described by *counts*: a row says how often each source was drawn.  A *leave-out* has 0 for the source (or
 group of sources) left out, and 1 elsewhere.  A *draw* has n_sources sources drawn with replacement, at sample and
@@ -141,10 +142,10 @@ class StandardErrors:
 
     `plain` and `fisher` are deviations (n_pieces, n_candidates) on the plain scale and on Fisher's, not finite if
     unknown.  The squares of a candidate's column add up to its squared standard error.  The squares of the difference
-    of two columns add up to the squared standard error of the difference.  `bias` (n_candidates,) is added in squares
-    for a single value.  `sources` (n_candidates,) counts the sources of each candidate; they were grouped into at most
-    `most_pieces` pieces.  Differences of means use the plain scale.  `reasons` maps a candidate to the reason why it
-    has no interval, if known beforehand.
+    of two columns add up to the squared standard error of the difference.  For the interval of a single value on the
+    plain scale, the squared `bias` (n_candidates,) is added.  `sources` (n_candidates,) counts the sources of each
+    candidate; they were grouped into at most `most_pieces` pieces.  Differences of means use the plain scale.
+    `reasons` maps a candidate to the reason why it has no interval, if known beforehand.
     """
 
     kind: str
@@ -176,7 +177,9 @@ class StandardErrors:
         return Interval(float(low), float(high), CONFIDENCE, self._method(n_sources, on_fisher), n_sources), ""
 
     def difference(self, i: int, j: int) -> tuple[Interval | None, float | None, str]:
-        """Compare candidates `i` and `j`, paired; return the interval, the two-sided p, and the reason if p is None.
+        """Compare candidates `i` and `j`, paired by source.
+
+        Returns the interval, the two-sided p, and the reason if p is None.
 
         On Fisher's scale, p tests z_i − z_j = 0.  The limits are those of a profile interval: the least and largest
         tanh a − tanh b over pairs (a, b) near (z_i, z_j).  Near means a squared Mahalanobis distance of at most t². So

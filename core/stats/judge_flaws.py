@@ -4,9 +4,9 @@
 
 Alignment inside a part is a description, not a test.  A narrow range of scores or labels alone lowers the coefficient
 (restriction of range; Thorndike 1949), even if the judge is good there.  So the test compares errors in points of the
-labels' scale.  Each is compared with the expected error at that score of an equally good judge, one with the same
-agreement everywhere.  Without this comparison, the ends of a scale look good and the middle bad, because labels cannot
-lie beyond an end.
+labels' scale.  Each error is compared with the error expected at that score of an equally good judge, which agrees
+equally well everywhere.  Without this comparison, the ends of a scale look good and the middle bad, because labels
+cannot lie beyond an end.
 
 The model of an *equally good* judge is a Gaussian copula: two correlated normal variables, cut into the scores and
 labels that occur.  For scores and labels on steps this is the polychoric model (Olsson 1979, "Maximum likelihood
@@ -15,7 +15,7 @@ scale, and its only parameter is fitted by maximum likelihood.
 
 # Length, position, family
 
-The scores of an unbiased judge correlate with length as quality does, less so with noise in the scores.  Noise in the
+The scores of an unbiased judge correlate with length as quality does, but less if the scores are noisy.  Noise in the
 labels lowers *their* correlation with length.  So the two correlations with length differ if scores and labels differ
 in reliability, and their difference is not a bias.  Neither is the partial correlation given the labels: noisy labels
 miss some quality, which length then explains (Westfall and Yarkoni 2016, "Statistically controlling for confounding
@@ -26,11 +26,11 @@ corr(J, x) = corr(J, T) · corr(T, x).  The estimate depends on the labels:
 
 - *Several ratings per item*: split the ratings of each item at random into two halves A and B.  Their errors are
   independent, so corr(J, x) = corr(J, A) · corr(B, x) / corr(A, B), whatever the reliability of anything (a vanishing
-  tetrad; Spearman 1904, Bollen and Ting 1993).  Averaged over both orders and `SPLITS` splits.  The p is that of
-  corr(J, x) · corr(A, B) − corr(J, A) · corr(B, x) = 0, a form without division.
-- *One label Y per item*: corr(J, x) = corr(J, Y) · corr(Y, x) / reliability of Y, and that reliability is not known. It
-  lies between 1 and the largest of corr(J, Y)², corr(Y, x)² and `LEAST_RELIABILITY`.  A bias must exceed the expected
-  correlation at both ends: both tests have to reject (Berger 1982, intersection-union).
+  tetrad; Spearman 1904, Bollen and Ting 1993).  The result is averaged over both orders and `SPLITS` splits.  The p is
+  that of corr(J, x) · corr(A, B) − corr(J, A) · corr(B, x) = 0, a form without division.
+- *One label Y per item*: corr(J, x) = corr(J, Y) · corr(Y, x) / reliability of Y, and that reliability is not known.
+  It lies between 1 and the largest of corr(J, Y)², corr(Y, x)² and `LEAST_RELIABILITY`.  A bias must exceed the
+  expected correlation at both ends: both tests have to reject (Berger 1982, intersection-union).
 
 Correlations use average ranks (Spearman).  Standard errors come from leaving out one source at a time (jackknife), with
 t on sources − 1 degrees of freedom.  An excess up to `LEAST_EXCESS` is not called a bias, because ranks of scores on

@@ -10,7 +10,7 @@ Departures from the paper: outside the outermost points, where the paper's map i
 ends of the human scale along a hyperbola.  The hyperbola starts with the slope of the nearest segment and never reaches
 the end.  To leave room for it, the fitted values are kept `END_MARGIN` of the scale's width away from each end.
 
-Undefined is None with a reason, never 0 or 1.  Scores and labels are (n_items,), NaN = missing.
+An undefined result is None with a reason, never 0 or 1.  Scores and labels are (n_items,), NaN = missing.
 
 # Intervals around verdicts
 
@@ -162,7 +162,10 @@ class BinaryAgreement(JsonRecord):
 
 
 def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.5) -> BinaryAgreement:
-    """Compute precision, recall, F1 and kappa; values from `threshold` (the middle of the scale) on are positive."""
+    """Compute precision, recall, F1 and kappa.
+
+    Values of at least `threshold` (the middle of the scale) are positive.
+    """
     x, y = present(scores, labels)
     up, true = x >= threshold, y >= threshold
     n, hits, n_up, n_true = x.size, int((up & true).sum()), int(up.sum()), int(true.sum())
@@ -499,7 +502,7 @@ def verdict_errors(calibrated: FloatArray, labels: FloatArray, scale: Scale, *, 
 
 
 def labels_on_points(labels: FloatArray, scale: Scale) -> bool:
-    """Return whether all `labels` (n,) lie on steps of the scale (means of raters lie between)."""
+    """Return whether all `labels` (n,) lie on steps of the scale (means of raters can lie between them)."""
     steps = (labels - scale.low) / (scale.step or 1.0)
     return scale.step is not None and bool(np.allclose(steps, np.rint(steps), atol=1e-6))
 

@@ -1,6 +1,6 @@
 """Measure agreement of raters: Krippendorff's alpha, one rater against the others, and a judge against a rater.
 
-Undefined is None with a reason, never 0 or 1.  Missing ratings are NaN.
+An undefined result is None with a reason, never 0 or 1.  Missing ratings are NaN.
 
 *The ceiling* (`leave_one_out`) is the alignment of one rater with the mean of the others, at the statistic and level
 used for judges, so both fit on one axis.  It is slightly low: judges are measured against the mean of all raters, which
@@ -34,9 +34,9 @@ does at least as well as the rater.  It compares judges with each other, and doe
 
 There are two departures from the paper.  The paper's t test treats items as independent.  If items share sources, it
 rejects in 14 to 17 % of runs at a nominal 5 %, so a version clustered by source is used, which rejects in 3 to 5 %.
-Under 30 items the paper uses Wilcoxon's test, which is about the median of d.  If the mean of d is epsilon, it rejects
-in 13 to 68 % of runs of 15 or 25 items.  (The t test from 30 items on rejects in 5 to 6 %, or 15 % with only ties and
-losses.) So raters with fewer than `LEAST_DUELS` items are not tested.
+With fewer than 30 items the paper uses Wilcoxon's test, which is about the median of d.  If the mean of d is epsilon,
+it rejects in 13 to 68 % of runs of 15 or 25 items.  (The t test from 30 items on rejects in 5 to 6 %, or 15 % with only
+ties and losses.) So raters with fewer than `LEAST_DUELS` items are not tested.
 """
 
 from __future__ import annotations
@@ -330,9 +330,9 @@ def leave_one_out(
 
     Returns the average over the raters, and the result of each rater.  The average weights each rater by its items
     (sources at sample level).  `n` counts the items with at least two ratings that count for some rater (systems at
-    system level).  `n_unscored` counts the items with fewer ratings, and `n_groups` the sources defined for at least
-    one rater.  The labels of `items` are ignored.  The interval leaves out one source at a time, for all raters at once
-    (at system level it draws sources).
+    system level).  `n_unscored` counts the items with fewer ratings, and `n_groups` the sources with a coefficient for
+    at least one rater.  The labels of `items` are ignored.  The interval leaves out one source at a time, for all
+    raters at once (at system level it draws sources).
     """
     left, level = _LeftOuts(table, items, measure), measure.level
     sides = zip(table.raters, left.values[:, 0], left.places, strict=True)
@@ -391,7 +391,7 @@ class BesidePeople:
     `judge`, `person` (a rater) and `difference` (judge minus rater) are averages over `by_rater`, weighted by the items
     of each rater, or its sources at sample level.  Only the difference has an `interval` and a two-sided `p`, which is
     None with fewer than `LEAST_SOURCES` sources.  `reason` says why a field is None.  `n_sources` counts the sources of
-    the difference.  `n_judges` is the number of judges in one table; `interval` and `p` are corrected for it
+    the difference.  `n_judges` is the number of judges compared together; `interval` and `p` are corrected for it
     (`among_judges`).  `withheld` says why no claim is made, although a test is possible.
     """
 
@@ -441,9 +441,10 @@ class BesidePeople:
 
 
 def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, measure: Measure) -> BesidePeople:
-    """Compare `scores` (n_items,), more is better, NaN = missing, with the raters of `table` on the same `items`.
+    """Compare a judge's `scores` (n_items,) with the raters of `table` on the same `items`.
 
-    Only items that the judge scored and two raters rated count; the labels of `items` are ignored.
+    High scores are better, and NaN is a missing score.  Only items that the judge scored and two raters rated count;
+    the labels of `items` are ignored.
     """
     judge = np.asarray(scores, dtype=np.float64)
     left = _LeftOuts(table, items, measure, judge)
@@ -653,7 +654,7 @@ def annotator_test(
 
 
 def mean_below(d: FloatArray, epsilon: float, sources: IntArray) -> float | None:
-    """Compute the one-sided p that the mean of `d` (n,) is below `epsilon`: Student's t, clustered by `sources` (n,).
+    """Test whether the mean of `d` (n,) is below `epsilon`: one-sided p of Student's t, clustered by `sources` (n,).
 
     With one item per source this is the t test over items.  Returns None with fewer than `LEAST_DUELS` items or
     `LEAST_SOURCES` sources.  If all differences are equal, p is 0 or 1.

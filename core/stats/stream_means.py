@@ -2,15 +2,17 @@
 
 *Confidence sequences* let you look at a mean after every item.  An interval for a fixed n, recomputed each day, misses
 the true mean sooner or later: a rolling z test raises an alarm on most streams without a change.  A confidence sequence
-covers the true mean at all n at once with its confidence (Robbins 1970).  This one is asymptotic (Waudby-Smith, Arbour,
-Sinha, Kennedy and Ramdas 2024, "Time-uniform central limit theory and asymptotic confidence sequences", Theorem 2.2)::
+covers the true mean at all n at once, with the stated confidence (Robbins 1970).  This one is asymptotic (Waudby-Smith,
+Arbour, Sinha, Kennedy and Ramdas 2024, "Time-uniform central limit theory and asymptotic confidence sequences", Theorem
+2.2)::
 
     mean ± s·√( 2·(nρ² + 1) / (n²ρ²) · log(√(nρ² + 1) / α) )
 
 ρ makes the interval narrowest near one n, chosen beforehand.  n counts *sources*, and s is the standard deviation of
 their contributions to the mean, so items of one source do not count as independent.
 
-Several streams (successive periods) share a level α as α/(k·(k + 1)), k = 1, 2, …, which add up to at most α.
+Several streams (successive periods) share a level α: stream k = 1, 2, … gets α/(k·(k + 1)), and these parts add up to
+at most α.
 """
 
 from __future__ import annotations

@@ -10,16 +10,16 @@ Inference", section 4).  Over n labelled and N unlabelled items of a system, wit
 
 Departures from the paper, each with better coverage in simulation:
 
-- **by source**: var and cov are those of sums by source, and var f is over all judged items.  Quantiles are Student's
-  with the smaller number of sources − 1 degrees of freedom, and one less for λ.  A source may have labelled and
-  unlabelled items, of one system or several; their covariance counts.
+- **by source**: var and cov are those of sums by source, and var f is over all judged items.  Quantiles are those of
+  Student's t.  Its degrees of freedom are the smaller number of sources − 1, less another one for λ.  A source may have
+  labelled and unlabelled items, of one system or several; their covariance counts.
 - **λ leave-one-source-out**: each label is corrected with a λ estimated on the other sources, so θ is unbiased at any
   n.
 - **another scale**: verdicts off the human scale are mapped to it by increasing maps, each fitted on other folds of
   sources (cross-prediction: Zrnic and Candès 2024), and centred on the unlabelled mean of their own map.
 
-Labels must be a random sample of the judged items.  Leave out items whose labels chose or fitted the judge beforehand,
-labels and verdicts alike.
+Labels must be a random sample of the judged items.  Beforehand, leave out the items whose labels chose or fitted the
+judge, with their labels and verdicts.
 """
 
 from __future__ import annotations

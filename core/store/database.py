@@ -3,9 +3,9 @@
 Every change of the tables needs a new `HEAD`; a database with a different `HEAD` is refused.  Text from users, files or
 models is `SafeText`.  Times are seconds since 1970 (UTC) by the clock of the database's machine.
 
-SQLite runs in WAL mode, so readers never wait for the writer.  It waits up to 15 s for another writer, and survives a
-killed process.  With `synchronous=NORMAL` a power cut can lose the last transactions, but never damages the file.  A
-write transaction takes SQLite's write lock at its start, so two processes never deadlock.
+SQLite runs in WAL mode, so readers never wait for the writer.  A writer waits up to 15 s for another one.  The file
+survives a killed process.  With `synchronous=NORMAL` a power cut can lose the last transactions, but never damages the
+file.  A write transaction takes SQLite's write lock at its start, so two processes never deadlock.
 
 If the connection is lost before the commit, the server rolls the transaction back, and the store retries it for up to
 `PATIENCE` seconds.  If the connection is lost during the commit, the store asks the server for the status
@@ -244,7 +244,7 @@ def given(**columns: Any) -> dict[str, Any]:
 
 
 def in_chunks(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yield `items` in chunks of 500, each for one IN (…).
+    """Yield `items` in chunks of 500, one chunk for each ``IN (…)`` of a query.
 
     SQLite takes up to 32,766 parameters, and older builds 999.
     """

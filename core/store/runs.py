@@ -1,8 +1,8 @@
 """Store runs, their workers, their results (documents and scores), and paid replies.
 
-Every change of a run increases `version`, so that a screen polls one number.  Each start or resumption of a run by a
-worker is an *attempt*.  A worker can write only while its attempt is running; one that lost its run gets `False`.
-Workers send heartbeats, timed by the clock of the database.
+Every change of a run increases `version`, so that a screen needs to poll only one number.  Each start or resumption of
+a run by a worker is an *attempt*.  A worker can write only while its attempt is running; one that lost its run gets
+`False`.  Workers send heartbeats, timed by the clock of the database.
 
 Scores are stored for each run and criteria as one float64 BLOB over all items of the golden set, in its order (NaN =
 unscored).

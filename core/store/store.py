@@ -3,7 +3,7 @@
 =============  ======================================================  =====================
 part           content                                                 module
 =============  ======================================================  =====================
-``projects``   names over golden sets, criteria and runs               `core.store.projects`
+``projects``   names that group golden sets, criteria and runs         `core.store.projects`
 ``goldens``    golden sets by content digest                           `core.store.projects`
 ``criteria``   criteria, edits, their alignment in each run            `core.store.projects`
 ``judges``     scores of the judges of a project, with replies         `core.store.projects`
@@ -12,7 +12,7 @@ part           content                                                 module
 ``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.runs`
 ``blocks``     numbers of metrics by the content of their items        `core.store.runs`
 ``workers``    which workers are alive                                 `core.store.runs`
-``upkeep``     storage use, and pruning of replies                        `core.store.runs`
+``upkeep``     storage use, and pruning of replies                     `core.store.runs`
 ``labels``     labels that raters save in the app                      `core.store.labels`
 ``drafts``     texts that users typed and have not saved               `core.store.labels`
 ``events``     the log of actions                                      `core.store.log`
