@@ -74,8 +74,7 @@ def kept_words(page: Opened, split_from: str) -> str:
     earlier = run_panel.read_run(page, split_from)
     old = page.store.goldens.get(earlier.golden_id).name
     return (
-        f"Sources from {old} stay in the same set, so held-out sources stay held out. Concord assigns only new "
-        "sources to a set."
+        f"Sources from {old} stay in the same set, so held-out sources stay held out. Concord splits only new sources."
     )
 
 

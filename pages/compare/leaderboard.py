@@ -53,7 +53,7 @@ def draw(compared: Compared) -> None:
             help="Agreement with the mean of the other raters: the judge's minus one rater's"
         ),
         "n": Column(help="Number of items, or number of systems at the system level"),
-        "no score": Column(help="Labelled items without a score, which never count as 0"),
+        "no score": Column(help="Number of labelled items without a score. They don't count as 0."),
     }
     frame = judges_frame(compared, heading, f"compared with {against}")
     grid.draw(frame, columns, alt=f"Judges by {compared.measure}", rows=MOST_ROWS)

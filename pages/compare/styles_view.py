@@ -76,7 +76,10 @@ def _draw_cells(cells: Sequence[StyleCell]) -> None:
     measure = measure_name(first.alignment.statistic, first.alignment.level)
     st.subheader(plain(highest_words(cells)), anchor=False)
     method = f" by {first.alignment.interval.method}" if first.alignment.interval else ""
-    picked = "The highest of several figures is slightly optimistic. To test whether the styles differ, open Ranking."
+    picked = (
+        "The highest figure is slightly optimistic, because it is the best of several. To test whether the styles "
+        "differ, open Ranking."
+    )
     st.caption(plain(f"{measure}; 95 % intervals{method}. {picked}"))
     frame = cells_frame(cells, measure)
     grid.draw(frame, {measure: Column(digits=2)}, alt="Judging styles")

@@ -36,8 +36,10 @@ TABLE_COLUMNS = {
         help="Computed over sources: t interval (sample level), jackknife (dataset level) or bootstrap (system level)",
     ),
     "loss if removed": Column(help="Agreement of the whole fusion minus that of a fusion without this part"),
-    "weight": Column(digits=2, help="Change in the label, in points, for each standard deviation of this part's score"),
-    "no score": Column(help="Labelled items without a score, which never count as 0"),
+    "weight": Column(
+        digits=2, help="Change in the label, in points, if this part's score rises by one standard deviation"
+    ),
+    "no score": Column(help="Number of labelled items without a score. They don't count as 0."),
 }
 
 

@@ -36,7 +36,7 @@ METHOD_HELP = (
 )
 TEXT_HELP = (
     "MiniLM agrees best with raters if it also reads the source and context separately. RepEval then also learns "
-    "from their distances to the text."
+    "from the distances between them and the text."
 )
 SLOW, FAST = 1_000, 6_000  # tokens per second with MiniLM on two CPU cores, busy and idle
 TOKENS_A_WORD = 1.4

@@ -229,7 +229,7 @@ def alignment_columns(heading: str) -> dict[str, Column]:
         heading: Column(digits=2),
         "interval": Column("95 % interval"),
         "n": Column(help="Number of items, or number of systems at the system level"),
-        "unread": Column(help="Number of items whose replies contained no rating. They never count as a score."),
+        "unread": Column(help="Number of items whose replies contained no rating. Concord never guesses a score."),
     }
 
 
