@@ -101,8 +101,8 @@ class FusionEstimate(CallEstimate):
 class FusionRunView:
     """The result of a fusion by a model, with the plan and criteria that were used.
 
-    `judges` maps aspect → judge id, and `unscored` aspect → number of missing scores by reason; earlier versions stored
-    several aspects. `judge_state` restores the rating model.
+    `judges` maps aspect → judge id. `unscored` maps aspect → number of missing scores by reason. Only earlier versions
+    stored several aspects. `judge_state` restores the rating model.
     """
 
     judges: Mapping[str, str]

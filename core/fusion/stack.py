@@ -185,7 +185,7 @@ def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
 
 
 def seen_sources(golden: GoldenSet, parts: Sequence[JudgeScores]) -> NDArray[np.bool_]:
-    """Return whether a part has seen a label of each item's source, (n_items,)."""
+    """Return for each item (n_items,) whether a part has seen a label of its source."""
     seen = sorted({k for part in parts for k in part.seen})
     return np.isin(golden.source_codes, golden.source_codes[seen]) if seen else np.zeros(len(golden.items), dtype=bool)
 

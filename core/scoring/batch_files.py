@@ -1,6 +1,6 @@
 """Write requests for batch endpoints, and read their results.
 
-The files have OpenAI's format, which `vllm run-batch` also reads. A line holds the body of a direct request. Its
+The files have OpenAI's format, which `vllm run-batch` also reads. Each line has the same body as a direct request. Its
 `custom_id` is the request's key in the reply cache, so results may come in any order and in any number of files.
 """
 

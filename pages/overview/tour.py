@@ -33,7 +33,7 @@ class Finished:
     runs: tuple[Run, ...]
 
     def run(self, kind: str, spec: str = "") -> str:
-        """Return the oldest finished run of a kind (and judge), which came with the demo; "" if there is none."""
+        """Return the demo's own run of a kind (and judge), the oldest finished one; "" if there is none."""
         return next((run.run_id for run in self.runs if run.kind == kind and run.judge_spec.startswith(spec)), "")
 
     @property

@@ -186,7 +186,7 @@ def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSumma
 
 
 def stop_with(what: str, message: str) -> NoReturn:
-    """Show an error and stop the screen: `what` failed, then the message as plain text."""
+    """Show an error and stop the screen; `what` says what failed, and `message` why, as plain text."""
     st.error(f"{what}  \n{plain(message)}", icon=":material/error:")
     st.stop()
 

@@ -65,7 +65,7 @@ def draw_label_auto(on: bool) -> None:
 
 
 def draw_wanted(screen: str, usual: str) -> None:
-    """Remember the address of the sign-in page, because the provider returns the user to the root.
+    """Remember the address that sign-in interrupted, because the provider returns the user to the root.
 
     `usual` is the screen at the root; its bare address isn't stored.
     """

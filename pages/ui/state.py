@@ -86,8 +86,8 @@ def put_in_url(**ids: str | None) -> None:
 def when_changed(key: str, act: Callable[..., None], *args: object) -> Callable[[], None]:
     """Return an `on_change` callback that calls `act` only if the value really changed.
 
-    A browser can send a widget's old value again after the app has removed the widget. Without this check, that would
-    undo the removal.
+    A browser can send a widget's old value again after the app has removed the widget. Without this check, `act` would
+    then run although the user changed nothing.
     """
     drawn = st.session_state.get(key)
 
