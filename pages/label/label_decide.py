@@ -29,8 +29,8 @@ def draw(store: Store, passed: LabelPass) -> None:
     if seen.queue:
         finding(f"{counted(len(seen.queue), 'item')} to decide")
         st.caption(
-            "Raters differ on these items by more than one step (a tenth of the range if the scale has no steps), or "
-            "someone marked the label as wrong in triage."
+            "Raters differ on these items by more than one step, or someone marked the label as wrong in triage. If "
+            "the scale has no steps, a tenth of its range counts as one."
         )
         _draw_one(store, passed, seen)
     elif seen.decided:
