@@ -55,7 +55,7 @@ Part = Literal["levels", "examples"]
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A judge with a part removed: the mean over `criteria`, with the parts in `without` left out of the prompt."""
+    """A judge with a part removed: it averages over `criteria`, and its prompt lacks the parts in `without`."""
 
     key: VariantKey
     criteria: tuple[Criteria, ...]

@@ -140,7 +140,7 @@ def estimate(
     replies: ReplyStore | None = None,
     **choices: Any,
 ) -> Estimate:
-    """Estimate calls, tokens and price of `calibrate` with the same arguments; sends no request."""
+    """Estimate calls, tokens and price of `calibrate` with the same arguments, without any request."""
     chosen = replace(settings or CalibrationSettings(), **choices)
     task = task_of(golden, aspect, definition) if isinstance(aspect, str) else aspect
     with _opened(judge, replies, asking) as opened:

@@ -465,11 +465,11 @@ def _best_first(pool: CandidatePool, ids: Sequence[str], order: Order, items: in
 def race_keys(scores: FloatArray, items: LabelledItems, measure: Measure) -> FloatArray:
     """Return the ranking key (k,) of `scores` (k, n) in a race, NaN = unscored; undefined alignments give −infinity.
 
-    At sample level, early rungs have only a few sources of four items, so the alignment alone is noisy. The key is its
-    mean with two correlations over all items, which finds the later winner more often. Both use scores minus the mean
-    of their source and the standardised ranks of the labels within their source. One takes the ranks of the scores over
-    all items, the other the scores themselves. At dataset level the two are Spearman's and Pearson's. At system level
-    the key is the alignment.
+    At sample level, early rungs have only a few sources of four items, so the alignment alone is noisy. The key is the
+    mean of the alignment and two correlations over all items, which finds the later winner more often. Both use scores
+    minus the mean of their source and the standardised ranks of the labels within their source. One takes the ranks of
+    the scores over all items, the other the scores themselves. At dataset level the two are Spearman's and Pearson's.
+    At system level the key is the alignment.
     """
     values = np.nan_to_num(alignment_values(scores, items, measure), nan=-np.inf)
     if measure.level == "system":

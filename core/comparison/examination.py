@@ -4,9 +4,9 @@ Every claim rests on a test.  All tests of an examination are corrected together
 to the comparison with the regression (`core.stats.alignment`).  If there is nothing to find, the chance of any claim is
 at most 5 % (`tests/core/comparison/test_false_claims.py`).
 
-*Where it fails.* Items are divided by the judge's score, by system and by length.  Only errors are tested: alignment
-inside a part falls with the range of the part (`core.stats.judge_flaws`).  A part is worse if its excess error over an
-equally good judge is larger than in the other parts of its division.
+*Where it fails.* Items are divided by the judge's score, by system and by length.  Only errors are tested: a part with
+a narrower range has a lower alignment (`core.stats.judge_flaws`).  Excess error is the error beyond that of an equally
+good judge. A part is worse if its excess error is larger than that of the other parts of its division.
 
 *Biases.* Raters may prefer longer texts too, so only the excess over the labels is a bias.  `core.stats.judge_flaws`
 separates it from noise in scores and labels.

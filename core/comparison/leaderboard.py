@@ -52,8 +52,8 @@ MOST_TAKEN = 1 / 3
 class ItemPool:
     """Items that all judges are compared on: `positions` (n_common,) in `GoldenSet.items`, ascending.
 
-    Of `n_labelled` items, `n_seen` are left out because a judge has seen the label, and `n_unscored` more because a
-    judge has no score.  `unscored` counts for each judge the labelled, unseen items without a score, by reason.
+    Of `n_labelled` items, `n_seen` are left out because a judge has seen the label, and `n_unscored` more because some
+    judge gave no score.  `unscored` counts for each judge the labelled, unseen items without a score, by reason.
     """
 
     positions: IntArray
@@ -91,7 +91,7 @@ def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> 
 
 
 def costly(judges: Sequence[JudgeScores], about: int | None = None) -> tuple[int, ...]:
-    """Return the indices of judges that would leave too few items, because they saw or didn't score too many.
+    """Return the indices of judges that leave too few items, because they have seen or not scored too many.
 
     Only items that the judge at index `about` scored and has not seen are counted. If `about` is None, it is the judge
     with the most such items.

@@ -1,9 +1,9 @@
 """Monitor newer texts: read them, score the new ones, score the anchors again, and report what changed.
 
 You may look at the alarm every day: the chance of any false alarm, ever, is at most `ALPHA`.  Each later period is
-compared with the baseline, by intervals whose levels add up (`core.stats.stream_means`).  Half of the chance goes to
-the baseline, which ends before the first comparison if periods are days or weeks.  A quarter is shared among the later
-periods.  The rest is kept in reserve.
+compared with the baseline, with intervals whose levels add up to at most `ALPHA` (`core.stats.stream_means`).  Half of
+the chance goes to the baseline, which ends before the first comparison if periods are days or weeks.  A quarter is
+shared among the later periods.  The rest is kept in reserve.
 
 Anchors are fixed texts that are scored again at every look.  If their scores change, the judge has changed: another
 model behind the same name, another server, another temperature.  Every look is compared with the first, item by item,
@@ -163,7 +163,7 @@ def watch(
 
 
 def periods_of(items: Sequence[Item], times: Sequence[datetime | None], by: By) -> tuple[IntArray, list[str]]:
-    """Return the period of each text (n,), as an index into the names of all periods, in order.
+    """Return the period of each text (n,), as an index into the ordered names of all periods; return both.
 
     Raises UsageError if periods are days or weeks and a text has no time.
     """

@@ -81,9 +81,9 @@ class VersionRequest:
     """A request to measure a version of the judge of an aspect.
 
     `version` is the number; 0 means the next one. The version follows `criteria_ids`, best first. It has the prompt and
-    sampling of calibration `run_id`, with that model or with `judge_spec`. If `run_id`, `judge_spec` or `golden_id` is
-    "", the value of the default version is used. Without `held_out` only calibration items are scored. `split_from` is
-    the id of a run whose split is used; "" uses that of `run_id`.
+    sampling of calibration `run_id`, and its model unless `judge_spec` names another. If `run_id`, `judge_spec` or
+    `golden_id` is "", the value of the default version is used. Without `held_out` only calibration items are scored.
+    `split_from` is the id of a run whose split is used; "" uses that of `run_id`.
     """
 
     project_id: str
@@ -178,7 +178,7 @@ def version_asked(run: Run) -> VersionRequest:
 
 
 def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
-    """Return the calibration request behind a judge run, a re-scoring or a refinement round.
+    """Return the request of the calibration behind a judge run, a re-scoring or a refinement round.
 
     The request names the golden set of the run. It includes the definition, even if a model wrote it. Raises JobError
     for another kind of run.

@@ -128,7 +128,7 @@ def save_edit(
 
 @requires("reviewer")
 def save_draft(store: Store, project_id: str, subject: str, text: str, *, base: str = "") -> Draft:
-    """Save the user's unfinished text about `subject`, and replace the earlier draft."""
+    """Save the user's unfinished text about `subject`, replacing the earlier draft."""
     return store.drafts.keep(project_id, subject, store.actor.name, _storable(text), base)
 
 

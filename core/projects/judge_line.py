@@ -264,7 +264,7 @@ def judge_lines(store: Store, project_id: str) -> dict[str, JudgeLine]:
 
 
 def default_measure(store: Store, project_id: str, golden: GoldenSet, aspect: str) -> Measure:
-    """Return the statistic and level of the default version for an aspect; else Spearman and the usual level."""
+    """Return the statistic and level of an aspect's default version; without one, Spearman and the usual level."""
     from core.comparison import usual_level
 
     version = judge_line(store, project_id, aspect).default

@@ -136,7 +136,7 @@ def _by_item(labels: Sequence[Label]) -> dict[Which, list[Label]]:
 def disagreements(
     golden: GoldenSet, labels: Sequence[Label], aspects: Sequence[LabelAspect]
 ) -> dict[Which, list[Label]]:
-    """Find the items on which raters disagree by more than a step, or a tenth of the range if there are no steps.
+    """Find the items on which raters disagree by more than a step (without steps, a tenth of the range).
 
     Returns the labels of these items, largest disagreement first (relative to the scale). On a scale with two steps any
     difference counts.

@@ -74,10 +74,9 @@ class LabelPlan:
             )
 
     def assigned(self, rater: int) -> tuple[int, ...]:
-        """Return the positions of the items that a rater rates, in order. Raters are numbered from 0 in the order of
-        joining.
+        """Return the positions of the items that a rater rates, in order.
 
-        Raters beyond `n_raters` get the items of an earlier rater.
+        Raters are numbered from 0 in the order of joining. Raters beyond `n_raters` get the items of an earlier rater.
         """
         head, tail = self.positions[: self.shared], self.positions[self.shared :]
         turn = (rater - k * self.overlap for k in range(len(tail)))
@@ -230,7 +229,7 @@ def frozen_from(store: Store, project_id: str, golden_id: str) -> Iterator[tuple
 
 @requires("annotator")
 def join_pass(store: Store, project_id: str, pass_id: str) -> AnnotationSession:
-    """Return the user's items and labels in a pass, and join it at the first call.
+    """Return the user's items and labels in a pass, and join it on the first call.
 
     Raises UsageError if the user has no name.
     """
@@ -536,7 +535,7 @@ class Triage(Entry):
 
     @property
     def is_blank(self) -> bool:
-        """Whether the entry undoes the triage and holds nothing."""
+        """Whether the entry holds nothing, because it undoes the triage."""
         return not (self.verdict or self.picked or self.note)
 
     @property

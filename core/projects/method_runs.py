@@ -124,7 +124,8 @@ METHOD_NAMES: dict[Method, str] = {
 class RepEvalRequest:
     """A request to fit RepEval: read hidden states of the texts, and project them on an aspect.
 
-    `split_of` is the id of a calibration of the same golden set and aspect, whose split is used. "" draws a new split.
+    `split_of` is the id of the calibration whose split is used; it has the same golden set and aspect. "" draws a new
+    split.
     """
 
     project_id: str
@@ -253,7 +254,7 @@ class AblationRequest:
 
 
 def estimate_ablation(store: Store, settings: Settings, request: AblationRequest) -> Estimate:
-    """Estimate calls, tokens and price of an ablation, for the scores that the calibration has not stored.
+    """Estimate calls, tokens and price of the scores that an ablation needs and the calibration has not stored.
 
     Raises JobError if the calibration has not finished.
     """
@@ -369,7 +370,7 @@ def _check_recheck(store: Store, settings: Settings, request: RecheckRequest) ->
 
 
 def run_recheck(work: RunWork) -> Recheck:
-    """Score newer items as the judge file would, and compare with the labels. No judge is added."""
+    """Score newer items as the judge file would, and compare the scores with the labels. No judge is added."""
     request = work.request(RecheckRequest)
     with _restored(work.store, request.run_id, work.settings, work.replies) as judge:
         return recheck(judge, work.golden, request.aspect, progress=work.progress)
@@ -427,7 +428,7 @@ def _check_repeat(store: Store, settings: Settings, request: RepeatRequest) -> t
 
 
 def run_repeat(work: RunWork) -> Steadiness:
-    """Ask the judge again, and reuse no cached replies of other runs."""
+    """Ask the judge again, without the cached replies of other runs."""
     request, own = work.request(RepeatRequest), work.store.replies.of_run(work.run.run_id, alone=True)
     with _restored(work.store, request.run_id, work.settings, own) as judge:
         return repeat(judge, work.golden, request.settings, progress=work.progress)

@@ -130,8 +130,8 @@ def explain_item(
 ) -> tuple[str, tuple[str, ...]]:
     """Explain the score of an item; return the judge's reasons (or the effect of each clause) and its replies.
 
-    An embedded judge is asked again, which is free. The reply of a remote judge comes from the store. Nothing is sent,
-    and the explanation says if the reply is missing. Raises JobError for an item that the run did not score.
+    An embedded judge is asked again, which is free. The reply of a remote judge comes from the store. If it is missing,
+    the explanation says so, and nothing is sent. Raises JobError for an item that the run did not score.
     """
     from core.judging.judge_specs import IMPORTED, SILENT, restore_judge
 

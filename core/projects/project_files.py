@@ -5,7 +5,7 @@ A ``concord-project`` file (version 1) is a zip of ``manifest.json`` and one ``t
 unknown origin never reach a native decoder.
 
 A file may be hostile. Nothing is unpacked to disk. Sizes are checked before anything is read, and content is counted
-and hashed. Rows are stored in one transaction and read back with the code of the screens. An error rolls the
+and hashed. Rows are stored in one transaction and read back with the code that the screens use. An error rolls the
 transaction back. A release that changes a column increases `VERSION` and converts older rows.
 
 An import changes no existing data. The project gets a new id and a free name. Golden sets are shared by hash. Golden

@@ -68,7 +68,7 @@ class JudgesShown:
 
     `version` is the version in `entries`; None if none was measured on this golden set. `own` is the id of its judge.
     `baseline` is the id of the same judge without criteria, or "". `no_p` maps judge id → reason why its comparisons
-    have no p value, or "". Its judges are `own` and the newer versions in `aside` that aren't retired.
+    have no p value, or "". Its keys are `own` and the newer versions in `aside` that aren't retired.
     """
 
     line: JudgeLine
@@ -170,7 +170,8 @@ def import_judge(store: Store, project_id: str, preview: ImportPreview, name: st
     """Add a previewed file as a judge called `name`, with its replies; return the id of the judge.
 
     The same file always becomes the same judge, whatever the name. If the verdicts equal those of a judge of this
-    project, they count as having seen the same labels. Raises UsageError for a preview with problems or an empty name.
+    project, the new judge counts as having seen the same labels. Raises UsageError for a preview with problems or an
+    empty name.
     """
     judge = preview.as_judge(name)
     digests = [text_digest(item) for item in store.goldens.load(preview.golden_id).items]

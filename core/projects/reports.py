@@ -59,7 +59,7 @@ class MeasuredJudge:
 def measured_judges(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[MeasuredJudge, ...]:
     """List the judges measured on a golden set, each version once.
 
-    The default version comes first, then the others by run, newest first.
+    The default version comes first, then the others, newest run first.
     """
     line, judges = judge_line(store, project_id, aspect), []
     for run in judge_runs(store, project_id, golden_id, aspect):
@@ -138,9 +138,10 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
 
 
 def judge_file(store: Store, run_id: str) -> str:
-    """Return `judge.yaml` of a judge run, including version, approvals, ceiling, held-out looks and counts of users.
+    """Return `judge.yaml` of a judge run.
 
-    If nobody approved the judge, a warning in the file says so. Raises the same errors as `load_calibration`.
+    It includes version, approvals, ceiling, and the numbers of held-out looks, raters, edits and decisions. If nobody
+    approved the judge, a warning in the file says so. Raises the same errors as `load_calibration`.
     """
     from core.judge_files.judge_writing import judge_yaml, known_of
 
@@ -192,9 +193,9 @@ def repeval_file(store: Store, run_id: str) -> str:
 def fused_file(store: Store, project_id: str, judge_id: str) -> str:
     """Return `fused.yaml` of a saved fusion, for `score --judge-file`.
 
-    The file holds the metrics, calibrated judges and RepEval directions of its parts, and a language model's plan.
-    Scores of other parts are read from a column that the file names. Raises NotFoundError for any other judge, or if a
-    part was deleted.
+    The file holds the parts (metrics, calibrated judges, RepEval directions) and, for a fusion by a language model, its
+    plan. Scores of other parts are read from a column that the file names. Raises NotFoundError for any other judge, or
+    if a part was deleted.
     """
     from core.data.split import KnownTexts
     from core.fusion.fused_run import fused_card

@@ -58,7 +58,7 @@ class HeldOutAccess(Entry):
 class JudgeState:
     """The state of a prepared judge for `restore_judge`.
 
-    `prepared` has the calls and cost of preparing it.
+    `prepared` holds the calls and cost of the preparation.
     """
 
     state: Mapping[str, Any]
@@ -74,8 +74,8 @@ class Kind:
 
     `does` describes the action in the log. `check` validates and completes a request, and returns it with the title and
     the SPEC of the judge. `opens` returns the reason why held-out items are opened, "" if they stay closed. `documents`
-    maps the names of intermediate records to their types. `enter` adds the results to the project, after the result is
-    stored: screens can then open it.
+    maps the names of intermediate records to their types. `enter` adds the results to the project once the result is
+    stored, so that screens can open it.
     """
 
     request: type[RunRequest]
@@ -100,7 +100,7 @@ def start_run(store: Store, settings: Settings, request: RunRequest) -> str:
 
     Raises:
         NotFoundError: The project, golden set, aspect, run, judge or criteria is unknown.
-        UsageError: The request is invalid, or the URL of the judge holds a password (specs are stored and shown).
+        UsageError: The request is invalid, or the URL of the judge contains a password (specs are stored and shown).
         JobError: The request needs a run that is imported or has no result.
     """
     name, kind = next((name, kind) for name, kind in KINDS.items() if kind.request is type(request))
