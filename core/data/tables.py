@@ -368,8 +368,8 @@ def open_table(
         name: The name for messages.
         suffix: The format, overriding the name; gzip is then detected from the content.
         max_mb: Maximum size of the file, packed and unpacked.  If None, files of any length are read row by row,
-            except JSON documents and workbooks.  Unpacked, a file may have at most 32 MB plus 100 times its packed
-            size in any case.
+            except JSON documents and workbooks.  In any case, a file may unpack to at most 32 MB plus 100 times its
+            packed size.
         max_rows: Maximum number of rows to read.
         paths: Columns within nested JSON, as in `TableFile`.
 

@@ -255,8 +255,8 @@ def holm(p: ArrayLike) -> FloatArray:
     """Correct p values for multiple testing (Holm), in the same shape; NaN (undefined) stays NaN and is not counted.
 
     The smallest of m p values is multiplied by m, the next by m − 1, …; results never decrease and are at most 1 (Holm
-    1979). Rejecting all p up to α keeps the chance of any false rejection in the table at α, however the tests depend
-    on each other.
+    1979).  If every p up to α is rejected, the chance of any false rejection in the table is at most α, however the
+    tests depend on each other.
     """
     values = np.asarray(p, dtype=np.float64)
     corrected = np.full(values.shape, np.nan)

@@ -16,8 +16,8 @@ middle count as ties of the judge.  The ε with the best agreement is chosen on 
 new pairs.
 
 *Strengths* (Bradley and Terry 1952): log-odds that a system is preferred to the average system, ties counting half for
-each side.  A little shrinkage (one tie against an average system) keeps the strength of a system that never lost
-finite.  Intervals cluster pairs by source (sandwich), with t over sources.
+each side.  A little shrinkage (one tie against an average system) keeps the strength finite even if a system never
+lost.  Intervals cluster pairs by source (sandwich), with t over sources.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class YesNo(JsonRecord):
 
     Scores of at least `threshold` count as yes.  The threshold is chosen on all labels; it is None if never saying yes
     costs least.  `precision`, `recall` and `cost` (per item, in units of `miss_cost` and `alarm_cost`) are
-    cross-fitted.  `cost_of_none` is the cost of giving all items the same answer, the cheaper one.
+    cross-fitted.  `cost_of_none` is the cost of giving all items the same answer, whichever is cheaper.
     `n_calibration_left_out` and `n_calibration_kept` are as in `core.records.Alignment`.
     """
 

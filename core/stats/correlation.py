@@ -71,8 +71,8 @@ def correlate(scores: ArrayLike, labels: ArrayLike, statistic: Statistic) -> Flo
 def pearson(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
     """Compute the Pearson correlation r = Σ(x−x̄)(y−ȳ) / √(Σ(x−x̄)² · Σ(y−ȳ)²) of every row.
 
-    Deviations are divided by their largest magnitude first, so very large and very small scores neither overflow
-    nor vanish.  Invariant under positive linear maps of either side.
+    Deviations are divided by their largest magnitude first, so very large and very small scores neither overflow nor
+    vanish.  An increasing linear map of either side does not change r.
     """
     return _product_moment(*pair(scores, labels))
 
@@ -278,7 +278,7 @@ class LabelledItems:
 
     @cached_property
     def n_sources(self) -> int:
-        """Number of sources; like the members below, only for items sorted by source."""
+        """Number of sources.  This and the members below need items sorted by source."""
         return int(self.sources.max(initial=-1)) + 1
 
     @cached_property

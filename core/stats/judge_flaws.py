@@ -25,9 +25,9 @@ Let J be the score, x the property, and T the quality that the labels measure.  
 corr(J, x) = corr(J, T) · corr(T, x).  The estimate depends on the labels:
 
 - *Several ratings per item*: split the ratings of each item at random into two halves A and B.  Their errors are
-  independent, so corr(J, x) = corr(J, A) · corr(B, x) / corr(A, B), whatever the reliability of anything (a vanishing
-  tetrad; Spearman 1904, Bollen and Ting 1993).  The result is averaged over both orders and `SPLITS` splits.  The p is
-  that of corr(J, x) · corr(A, B) − corr(J, A) · corr(B, x) = 0, a form without division.
+  independent, so corr(J, x) = corr(J, A) · corr(B, x) / corr(A, B), however reliable J, A, B and x are (a vanishing
+  tetrad; Spearman 1904, Bollen and Ting 1993).  The result is averaged over both orders and `SPLITS` splits.  The p
+  tests corr(J, x) · corr(A, B) − corr(J, A) · corr(B, x) = 0, a form without division.
 - *One label Y per item*: corr(J, x) = corr(J, Y) · corr(Y, x) / reliability of Y, and that reliability is not known.
   It lies between 1 and the largest of corr(J, Y)², corr(Y, x)² and `LEAST_RELIABILITY`.  A bias must exceed the
   expected correlation at both ends: both tests have to reject (Berger 1982, intersection-union).
@@ -198,7 +198,7 @@ RATERS_DISAGREE = "agreement between the raters is too low"
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """Correlations with a property: of the scores (`judge`), of the `labels`, and the one `expected` of the scores.
+    """Correlations of the scores (`judge`) and of the `labels` with a property, and the one `expected` of the scores.
 
     `expected` is the correlation of the scores without bias, a range if the reliability of the labels is unknown.
     `value` is the excess over it, 0 inside the range.  `interval` is that of the excess; `p` is two-sided.  `reason`

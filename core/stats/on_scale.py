@@ -14,7 +14,7 @@ An undefined result is None with a reason, never 0 or 1.  Scores and labels are 
 
 # Intervals around verdicts
 
-Intervals are by split conformal prediction (Vovk, Gammerman, Shafer 2005; Lei et al. 2018) with the errors of the
+Intervals come from split conformal prediction (Vovk, Gammerman, Shafer 2005; Lei et al. 2018) with the errors of the
 monotone map, cross-fitted over the calibration sources.  The interval extends by a quantile of these errors to each
 side.
 
@@ -191,7 +191,7 @@ def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.
 class AgreementReport(JsonRecord):
     """Errors of one judge, and its agreement on steps and classes; None if not applicable, and `note` says why.
 
-    `errors` and `steps` are None if scores leave the scale, `binary` also if the scale has more than two steps.
+    `errors` and `steps` are None if scores lie outside the scale, `binary` also if the scale has more than two steps.
     `basis` says which scores were used: the original ones, or those mapped to the raters' scale.  `alignments` are
     three statistics at each of three levels, from `agreement_report` only.
     """

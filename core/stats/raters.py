@@ -286,8 +286,8 @@ class _LeftOuts:
     def averages(self, counts: FloatArray) -> FloatArray:
         """Average over the raters, weighted by their items or sources: (resamples, n_rows).
 
-        Only raters defined on all rows count; the average is NaN if there are none.  `counts` (resamples, n_sources)
-        says how often each source was drawn.
+        Only raters with a value in every row count; the average is NaN if there are none.  `counts` (resamples,
+        n_sources) says how often each source was drawn.
         """
         values, weights = self._values(counts), (counts @ self.weights.T)[:, :, None]
         undefined = np.isnan(values).any(axis=-1, keepdims=True)
@@ -308,7 +308,7 @@ Rated = tuple[dict[str, Any], ...]
 class Ceiling(JsonRecord):
     """Agreement of the raters on one aspect, as in the JSON of `ceiling`.
 
-    `leave_one_out` and `by_rater` come from the function `leave_one_out`; alpha as in `core.stats.raters.Alpha`.
+    `leave_one_out` and `by_rater` come from the function `leave_one_out`; alpha is as in `core.stats.raters.Alpha`.
     `panel` names the panel used if there are several.
     """
 

@@ -101,8 +101,8 @@ class SystemMeans:
     """Means of all systems, and the differences of all pairs with a corrected mean.
 
     `correlation` is Pearson's r of verdicts with labels within systems, over `n_both` items of `n_sources` sources,
-    None if undefined.  `p_correlation` is its one-sided p against no or a negative correlation.  `mapped` is true if
-    verdicts were mapped to the human `scale`.
+    None if undefined.  `p_correlation` is the one-sided p of the test that it is above 0.  `mapped` is true if verdicts
+    were mapped to the human `scale`.
     """
 
     systems: tuple[SystemMean, ...]

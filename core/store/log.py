@@ -119,7 +119,8 @@ class Events(StorePart):
 
         `form` is the id of the sent form.  If an entry from this form exists, nothing is written, and the number of
         that entry is returned.  `expected` is the number of the newest entry of this kind and subject that the user
-        saw, or 0 if there was none.  Raises ConflictError if there is a newer entry; None skips this check.
+        saw, or 0 if there was none.  Raises ConflictError if there is a newer entry; with `expected` None, this is not
+        checked.
         """
         form = form or uuid.uuid4().hex
         newest = sa.select(events).filter_by(project_id=project_id).order_by(events.c.number.desc()).limit(1)

@@ -282,7 +282,7 @@ class KeptCriteria(StorePart):
             _insert(transaction, project_id, golden_id, new)
 
     def record(self, project_id: str, new: Sequence[CriteriaAlignment]) -> None:
-        """Store alignments of stored criteria in runs; storing them again overwrites the same rows."""
+        """Store the alignments of stored criteria in runs; storing them again overwrites the same rows."""
         rows = [row_of(alignments, each, project_id=project_id, body=pack(each.alignment).body) for each in new]
         with self._db.write() as transaction:
             transaction.upsert(alignments, rows, keep="created_at")
@@ -307,7 +307,7 @@ class KeptCriteria(StorePart):
     def save_edit(self, project_id: str, parent_id: str, edit: Criteria, expected_head: str | None) -> str:
         """Store `edit` as the newest edit of the parent, even if it existed before, and return its id.
 
-        `expected_head` is the newest edit that the author saw, or the parent; None skips the check.  Raises
+        `expected_head` is the newest edit that the author saw, or the parent; None saves without this check.  Raises
         ConflictError and stores nothing if somebody else has saved an edit since.  Raises NotFoundError for an unknown
         parent.
         """

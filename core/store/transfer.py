@@ -107,7 +107,7 @@ def json_text(value: Any) -> str:
 
 class Transfers(StorePart):
     def dump(self, project_id: str) -> Generator[tuple[str, Iterator[dict[str, Any]]], None, None]:
-        """Yield each table of `LAYOUT` with its rows, from one snapshot; read them in this order.
+        """Yield each table of `LAYOUT` with its rows, from one snapshot; callers must read them in this order.
 
         Runs that are not over are exported as cancelled.
         """
