@@ -74,7 +74,7 @@ class AblationRow:
     """One variant of the judge.
 
     `difference` is the alignment of the variant minus that of the final judge, on the `n` held-out items that both
-    scored. Below 0 the final judge aligns better. `p_holm` is its p, corrected for all variants in the table. Both are
+    scored. Below 0, the final judge aligns better. `p_holm` is its p, corrected for all variants in the table. Both are
     None for the final judge itself, and if undefined (`reason` says why). `first_look` marks a variant that was never
     measured on held-out items before.
     """

@@ -73,10 +73,11 @@ AS_IN_PAPER: Mapping[str, Any] = {"revisit": "full", "rounds": 1, "refine_gate":
 class CalibrationSettings:
     """Settings of a calibration: the options of the command and the fields of the form, stored in judge.yaml.
 
-    If `level` is None, the level is sample if the groups allow it, else dataset. A call is one draft, one refinement,
-    or one item scored with one set of criteria. `budget` limits calls and `budget_usd` dollars; None means no limit. A
-    search that reaches a limit stops and is still reported. `budget_usd` includes retries, reasoning tokens and cached
-    prompt tokens. `fit_strengths` lets the offline judge fit the strengths of its clauses to all calibration labels.
+    A `level` of None means sample level if the groups allow it, else dataset level. A call is one draft, one
+    refinement, or one item scored with one set of criteria. `budget` limits calls and `budget_usd` dollars; None means
+    no limit. A search that reaches a limit stops and is still reported. `budget_usd` includes retries, reasoning tokens
+    and cached prompt tokens. `fit_strengths` lets the offline judge fit the strengths of its clauses to all calibration
+    labels.
     """
 
     preset: PresetName = setting(
@@ -183,7 +184,7 @@ class CalibrationSettings:
 class RoundSettings:
     """How many proposals a refinement round requests: each parent × `sizes` × `trials`.
 
-    Each size is a number of items to show, sampled from the picked or the most misaligned items. If there are no more
+    Each size is a number of items to show, sampled from the picked or the most misaligned items. If there are fewer
     picks than that, all are shown.
     """
 

@@ -116,7 +116,7 @@ class ScoreTable:
 
     @property
     def left(self) -> float:
-        """Number of calls left in both budgets, at the price of the last scores; infinity if there is no budget."""
+        """Number of calls that both budgets still allow, at the price of the last scores; infinity without a budget."""
         if self.ended is not None:
             return 0
         left = self.limit - self.calls - self.reserve

@@ -117,7 +117,7 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
 def key_named(settings: Settings, base_url: str) -> str:
     """Return the name of the environment variable whose key is sent to `base_url`, or "" for none.
 
-    If `base_url` is "", it means the default endpoint. Raises UsageError for a bad URL or an invalid endpoint file.
+    A `base_url` of "" means the default endpoint. Raises UsageError for a bad URL or an invalid endpoint file.
     """
     from core.judging.judge_specs import JudgeSpec, endpoint_of
     from core.providers.endpoints import Installation
@@ -242,7 +242,7 @@ def keeping_sides(store: Store, request: CalibrationRequest) -> CalibrationReque
 
 
 def judge_runs(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Run]:
-    """List the finished judge runs of an aspect: the run of the default version first, then the newest first."""
+    """List the finished judge runs of an aspect: the run of the default version, then the others, newest first."""
     about = (golden_id, aspect)
     runs = [run for run in store.runs.all(project_id) if run.kind in JUDGES and (run.golden_id, run.aspect) == about]
     version = judge_line(store, project_id, aspect).default

@@ -64,7 +64,7 @@ def remove_judge(store: Store, project_id: str, judge_id: str) -> None:
 
 @dataclass(frozen=True)
 class JudgesShown:
-    """The judges of an aspect for comparison. `entries` have one version of the judge; `aside` has the other versions.
+    """The judges of an aspect for comparison. `entries` contain one version of the judge, `aside` the others.
 
     `version` is the version in `entries`; None if none was measured on this golden set. `own` is the id of its judge.
     `baseline` is the id of the same judge without criteria, or "". `no_p` maps judge id → reason why its comparisons

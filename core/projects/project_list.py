@@ -76,7 +76,7 @@ def find_project(store: Store, name_or_id: str) -> ProjectSummary:
 
 
 def named(name_or_id: str, known: Sequence[tuple[str, str]], what: str, where: str) -> str:
-    """Return the id that matches an id or a unique name among `known` (id, name) pairs.
+    """Return the id of the one pair (id, name) in `known` whose id or name is `name_or_id`.
 
     Raises NotFoundError, which lists the names, for an unknown one. Raises UsageError, which lists the ids, if several
     have the name.
