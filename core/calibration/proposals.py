@@ -104,7 +104,10 @@ def stratified_sample(labels: FloatArray, size: int, rng: np.random.Generator) -
 def draft_requests(
     golden: GoldenSet, aspect: str, items: LabelledItems, settings: CalibrationSettings
 ) -> tuple[DraftRequest, ...]:
-    """Return draft requests for each trial, exemplar size and sample; the samples of a trial share their exemplars."""
+    """Return the requests for drafts, one for each trial, number of exemplars and sample.
+
+    The samples of a trial and number share their exemplars.
+    """
     plan, requests, reasons = settings.plan, [], golden.reasons(aspect) if settings.reasons else {}
     for trial in range(plan.draft_trials):
         for size in plan.draft_sizes:

@@ -265,7 +265,7 @@ class Fusion:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Measure the agreement of scores with the raters on one aspect, at any positions of a golden set."""
+    """Measure how well scores agree with the raters on one aspect, for the items at given positions."""
 
     golden: GoldenSet
     aspect: str

@@ -170,8 +170,8 @@ class LoadedJudge(ABC):
         there = [str(column) for column in frame.columns]
         if twice := sorted(name for name in {*there} if [*there, *ADDED].count(name) > 1):
             raise UsageError(
-                f"Two columns are called {twice[0]!r}: both are in the data frame, or Concord adds one. Rename the "
-                "column in the data frame."
+                f"Two columns would be called {twice[0]!r}: either the data frame has both, or Concord adds one. "
+                "Rename the column in the data frame."
             )
         golden = self._items(frame.set_axis(there, axis=1), columns or {}) if len(frame) else None
         verdicts = Verdicts() if golden is None else self.score(golden.items, metrics=golden.metrics)

@@ -63,8 +63,8 @@ def choose_pairs(
     values = labels[usable]
     if not usable.size or values.min() == values.max():
         raise AspectError(
-            f"The {usable.size} training labels don't differ, so there are no good and bad texts to pair. Label items "
-            "on which raters differ, or choose another aspect."
+            f"The {usable.size} training labels are all the same, so there are no good and bad texts to pair. Label "
+            "items of different quality, or choose another aspect."
         )
     bad_to, good_from = np.quantile(values, [QUANTILE, 1.0 - QUANTILE])
     if good_from == bad_to:  # ties: the larger group keeps the label that both groups share

@@ -19,7 +19,7 @@ from pages.ui.screens import plain
 
 EXPLAINED = (
     "A language model reads each item with the scores from all parts of the fusion, and rates the item by following "
-    "a plan. These scores become a judge."
+    "a plan. Its ratings are the scores of a new judge."
 )
 
 

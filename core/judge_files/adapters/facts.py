@@ -89,7 +89,7 @@ class JudgeFacts:
 
     @property
     def tokens_with_reasons(self) -> int:
-        """Token limit for a tool that asks for JSON with reasons, which may be longer than the judge's own form."""
+        """Token limit for a tool that asks for JSON with reasons: such replies may be longer than the judge's own."""
         return max(self.max_tokens, USUAL_TOKENS + self.document.judge.room)
 
     @property

@@ -45,7 +45,7 @@ def test_every_item_reaches_as_many_raters_as_planned(
         ({"aspects": (LabelAspect(" ", Scale(1, 5)),)}, "all names must differ"),
         ({"aspects": (LabelAspect("a", Scale(5, 5)),)}, "must be below its upper end"),
         ({"n_raters": 0}, "1 to 100 raters"),
-        ({"overlap": 4}, "at least one rater and no more raters"),
+        ({"overlap": 4}, "at least one rater, and to no more raters"),
     ],
 )
 def test_plans_that_make_no_sense(changes: dict[str, object], words: str) -> None:
