@@ -120,10 +120,10 @@ def difference_figures(
     if interval is not None and not any(round(end, 6) for end in (value, *interval)):
         return ALIKE
     tested = p_figure(p, f"no p ({p_reason})" if p_reason else "no p", limit=limit)
-    return f"{change_figures(value, matching(interval, p, limit))}, {tested}"
+    return f"{change_figures(value, consistent_interval(interval, p, limit))}, {tested}"
 
 
-def matching(ends: Iterable[float] | None, p: float | None, limit: float = _ALPHA) -> Iterable[float] | None:
+def consistent_interval(ends: Iterable[float] | None, p: float | None, limit: float = _ALPHA) -> Iterable[float] | None:
     """Return the interval of a difference, or None if it excludes 0 although `p` is above `limit`.
 
     A p value is corrected for the number of comparisons, but an interval isn't, so the two could disagree.

@@ -72,7 +72,8 @@ def board_finding(
         verb = "agrees best" if best else "has the highest agreement"
         headline = f"{row.name} {verb} of the judges shown: {number(row.alignment.value)}."
     if shown:
-        how = {"lower": "is worse", "worse": "is worse", "untested": "wasn't tested against it"}
+        how = dict.fromkeys(("lower", "worse"), "is worse")
+        how |= dict.fromkeys(("untested", "undefined"), "wasn't tested against it")
         headline += f" {row.name} {how.get(shown, 'is not clearly worse')}."
     of_each = "none of these judges has seen" if len(board.rows) > 1 else "the judge hasn't seen"
     items = f"{counted(board.pool.n_common, 'item')} from {counted(board.n_sources, 'source')}"

@@ -12,7 +12,7 @@ from core.project_records import Run
 from core.projects.method_runs import AblationRequest
 from core.report.figures import describe, measure_name
 from core.stats import claim
-from core.wording import matching, signed_range
+from core.wording import consistent_interval, signed_range
 from pages.ui import forms, grid, run_panel, state
 from pages.ui.cached import cached
 from pages.ui.grid import Column
@@ -93,7 +93,7 @@ def _draw_table(ablation: Ablation) -> None:
                 "n": row.held_out.n,
                 "unread": row.held_out.n_unscored + row.calibration.n_unscored,
                 "minus final": row.difference,
-                "95 % interval": signed_range(matching(row.interval, row.p_holm)),
+                "95 % interval": signed_range(consistent_interval(row.interval, row.p_holm)),
                 "p": row.p_holm,
             }
             for row in ablation.rows
@@ -103,5 +103,6 @@ def _draw_table(ablation: Ablation) -> None:
     notes = [
         f"{row.key}: {row.what}" + (f" Undefined: {row.reason}." if row.reason else "") for row in ablation.rows[1:]
     ]
+    notes += [f"left out: {key}. {reason}" for key, reason in ablation.left_out.items()]
     st.text("\n".join(f"{line[0].upper()}{line[1:]}" for line in notes))
     st.caption(plain(ablation.opening))

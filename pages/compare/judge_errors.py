@@ -23,7 +23,7 @@ from core.project_records import JudgeEntry
 from core.records import FloatArray
 from core.report.figures.curves import curve_figure, scatter_figure
 from core.stats.intervals import HALF_ALPHA
-from core.wording import change_figures, matching, number, p_figure, signed
+from core.wording import change_figures, consistent_interval, number, p_figure, signed
 from pages.compare import probes
 from pages.compare.choices import SEED, Compared, choose_row, tell
 from pages.label import label_item
@@ -104,7 +104,7 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
             "expected error": part.expected,
             "excess over other subgroups": tables.DASH
             if part.difference is None
-            else change_figures(part.difference, matching(part.interval, part.p, HALF_ALPHA)),
+            else change_figures(part.difference, consistent_interval(part.interval, part.p, HALF_ALPHA)),
             "p": p_figure(part.p, tables.DASH, limit=HALF_ALPHA),
             "n": part.alignment.n,
         }

@@ -16,7 +16,7 @@ from core.report.figures.whiskers import leaderboard_figure
 from core.stats import ALPHA, LEAST_SOURCES, TOO_FEW, PairwiseComparison, claim
 from core.stats.alignment import Difference
 from core.stats.intervals import HALF_ALPHA
-from core.wording import change_figures, matching, p_figure
+from core.wording import change_figures, consistent_interval, p_figure
 from pages.compare.choices import Compared
 from pages.ui import charts, grid, tables
 from pages.ui.cached import cached
@@ -171,7 +171,7 @@ def _draw_pairs(board: Leaderboard, pairwise: PairwiseComparison) -> None:
                 "minus": board.rows[j].name,
                 "difference": pair.reason
                 if pair.value is None
-                else change_figures(pair.value, matching(pair.interval, p)),
+                else change_figures(pair.value, consistent_interval(pair.interval, p)),
                 "significant": "better" if p <= ALPHA and (pair.value or 0.0) > 0 else "worse" if p <= ALPHA else "no",
                 "p": tables.DASH if pair.value is None else tested,
                 "n": pair.n,

@@ -18,7 +18,7 @@ from core.projects.calibration import VersionRequest
 from core.projects.judge_line import JudgeVersion
 from core.projects.method_runs import ControlsRequest, RepeatRequest, SwitchRequest
 from core.stats import Difference
-from core.wording import change_figures, matching, money, p_figure, percent, price_words
+from core.wording import change_figures, consistent_interval, money, p_figure, percent, price_words
 from pages.compare.choices import tell
 from pages.ui import grid, run_panel, state, tables
 from pages.ui.grid import Column
@@ -153,7 +153,11 @@ def _draw_models(page: Opened, run: Run) -> None:
 
 
 def _change(gap: Difference | None, p: float | None) -> str:
-    return tables.DASH if gap is None or gap.value is None else change_figures(gap.value, matching(gap.interval, p))
+    return (
+        tables.DASH
+        if gap is None or gap.value is None
+        else change_figures(gap.value, consistent_interval(gap.interval, p))
+    )
 
 
 def _draw_model(

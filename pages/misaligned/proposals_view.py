@@ -13,7 +13,7 @@ from core.projects.review import ListedProposal, ProposalState
 from core.projects.start_and_resume import RunDetail
 from core.stats import claim
 from core.word_diff import word_diff
-from core.wording import counted, difference_figures, matching, signed
+from core.wording import consistent_interval, counted, difference_figures, signed
 from pages.criteria import criteria_judge
 from pages.misaligned.misaligned_selection import NOW_ALIGNED, NOW_MISALIGNED, Selection, changes
 from pages.ui import diff_view, grid, state, tables
@@ -84,7 +84,7 @@ def draw(selection: Selection, run: RunDetail) -> None:
 
 
 def _interval(difference: PairedDifference) -> str:
-    ends = matching(difference.interval, difference.p)
+    ends = consistent_interval(difference.interval, difference.p)
     return tables.DASH if ends is None else " to ".join(map(signed, ends))
 
 

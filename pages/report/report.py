@@ -138,8 +138,8 @@ def draw(page: Opened, report: Report) -> None:
     version = report.version
     left, right = st.columns([2, 1], gap="large")
     with left:
-        charts.place(sides_plot(report), key="report_sides", alt="Held-out agreement next to calibration agreement")
-        st.caption("Filled points: held-out set. Hollow points: calibration set (optimistic). Lines: 95 % intervals.")
+        charts.place(sides_plot(report), key="report_sides", alt="Agreement on held-out items")
+        st.caption("Held-out items, 95 % intervals.")
         st.markdown(plain(sign_off(report)))
     with right:
         said = gained(report)

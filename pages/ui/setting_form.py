@@ -54,7 +54,7 @@ def draw(
             whole = "float" not in str(hints[name])
             ends = [end if end is None or whole else float(end) for end in map(field.metadata.get, ("low", "high"))]
             if default is None:
-                look |= {"value": None, "placeholder": "automatic" if name == "rounds" else "no limit"}
+                look |= {"value": None, "placeholder": "automatic" if ends[1] else "no limit"}
             number = st.number_input(label, *ends, step=1 if whole else 0.1, **look)
             values[name] = int(number) if whole and number is not None else number
     return values

@@ -50,9 +50,9 @@ class WhiskerRow:
     reason: str = ""
 
     @classmethod
-    def of(cls, name: str, found: Alignment | MeanEstimate, colour: str, shape: Shape = "dot") -> WhiskerRow:
+    def of(cls, name: str, found: Alignment | MeanEstimate, colour: str) -> WhiskerRow:
         """Return a row for an alignment or a mean."""
-        return cls(name, found.value, found.interval, estimate(found), colour, shape, found.reason)
+        return cls(name, found.value, found.interval, estimate(found), colour, reason=found.reason)
 
 
 def _whiskers(
