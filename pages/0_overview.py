@@ -51,7 +51,7 @@ def show(page: Opened) -> None:
     left, right = st.columns([3, 2], gap="large")
     with left:
         if report is not None:
-            overview_view.draw_agreement(report)
+            overview_view.draw_agreement(now, report)
             overview_view.draw_systems(page, report)
         else:
             overview_view.draw_to_do(page, now, version)

@@ -75,7 +75,7 @@ def finding_of(now: Overview, report: Report | None) -> Finding:
     return Finding(f"There is no judge for {aspect} yet: {name} has {now.stages['labels'][1]} items.")
 
 
-def draw_agreement(report: Report) -> None:
+def draw_agreement(now: Overview, report: Report) -> None:
     """Draw the agreement of judge and raters as one figure each, and a chart with the baseline."""
     held, raters = report.held_out, report.raters.ceiling
     judge, others = st.columns(2)
@@ -89,6 +89,7 @@ def draw_agreement(report: Report) -> None:
     st.caption(plain(f"Held-out: {basis_words(held)}, 95 % intervals. {steady(report)}"))
     if raters.value is None:
         st.caption(plain(raters.reason))
+    link_to("compare", "Try another model", icon=":material/swap_horiz:", section="errors", what="probes", **_at(now))
 
 
 def draw_systems(page: Opened, report: Report) -> None:
