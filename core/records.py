@@ -340,9 +340,9 @@ class Scored:
     `n_unweighted` of these replies came without probabilities.  `calibrated` is the score mapped to the raters' scale,
     and `expected_error` is the expected error of `calibrated`.  `low` and `high` are the ends of an interval on the
     raters' scale.  `turned` is the inverted score of a pair with text B first; the score with text A first is 2·value −
-    turned.  `calibration_item` is true if the item's label chose or fitted the judge, so that alignment on it is
-    optimistic.  `clauses` has two values for each separately rated clause: its rating, and the rating with the texts in
-    the other order (or None).
+    turned.  `calibration_item` is true if the item's label was used to choose or fit the judge, so that alignment on it
+    is optimistic.  `clauses` has two values for each separately rated clause: its rating, and the rating with the texts
+    in the other order (or None).
     """
 
     item_id: str
@@ -363,9 +363,9 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Unscored:
-    """An item without a readable score, never 0.  `detail` is a message, `raw` has the original replies.
+    """An item without a readable score, which never counts as 0.
 
-    `calibration_item` has the meaning given in `Scored`.
+    `detail` is a message, and `raw` has the original replies.  `calibration_item` has the meaning given in `Scored`.
     """
 
     item_id: str
@@ -419,11 +419,11 @@ class JudgeScores:
     """The scores of one judge on a golden set.
 
     `values` is (n_items,) float64 in the golden set's order, NaN = unscored, on the aspect's scale if `on_scale`.
-    `unscored` gives the reasons.  `seen` are the positions whose labels chose or fitted the judge.  Alignment on these
-    items is optimistic, so nothing is reported on them.  `note` describes the judge, `run_id` is the run that made it,
-    and `calls_per_item` the number of calls for one score (None = unknown).  `turned` (n_items,) has the meaning given
-    in `Scored`.  `mapped` (n_items,) are the scores mapped to the raters' scale (`Scored.calibrated`), None without a
-    map.
+    `unscored` gives the reasons.  `seen` are the positions of items whose labels were used to choose or fit the judge.
+    Alignment on these items is optimistic, so nothing is reported on them.  `note` describes the judge, `run_id` is the
+    run that made it, and `calls_per_item` the number of calls for one score (None = unknown).  `turned` (n_items,) has
+    the meaning given in `Scored`.  `mapped` (n_items,) are the scores mapped to the raters' scale
+    (`Scored.calibrated`), None without a map.
     """
 
     name: str
@@ -446,12 +446,12 @@ class JudgeScores:
 
     @property
     def upward(self) -> FloatArray:
-        """`values` oriented so that more is better."""
+        """`values`, with the sign changed if necessary so that higher is better."""
         return self.values if self.higher_is_better else -self.values
 
     @property
-    def means_labels(self) -> bool:
-        """Whether the scores in `on_raters_scale` are on the labels' scale."""
+    def has_raters_scale(self) -> bool:
+        """Whether the judge has scores on the raters' scale, mapped or not."""
         return self.mapped is not None or (self.on_scale and self.higher_is_better)
 
     @property

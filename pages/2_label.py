@@ -70,7 +70,7 @@ def show(page: Opened) -> None:
 
 
 def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
-    """Return the pass in the URL, else the newest of the golden set in the URL, else the newest."""
+    """Return the labelling pass in the URL, else the newest for the golden set in the URL, else the newest of all."""
     by_id, wanted = {passed.pass_id: passed for passed in passes}, state.url_id("labelling")
     if wanted not in by_id:
         if wanted is not None:

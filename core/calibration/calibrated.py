@@ -53,7 +53,7 @@ class CalibratedRun(Calibration):
         return CalibratedJudge.of(card, self.own_judge or self._made_again(), where="calibration")
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON of `calibrate`."""
+        """Return the JSON output of the `calibrate` command."""
         return summary(self, "", self.seconds) | self._sureness
 
     def save(self, folder: Path | str) -> dict[str, Any]:
@@ -107,13 +107,13 @@ def calibrate(
         judge: A SPEC ("offline", "openai:MODEL@BASE_URL", …) or a Judge.
         settings: How to search, measure and split.
         definition: The meaning of the aspect.
-        asking: How to prompt the judge of a SPEC.
+        asking: How to prompt a judge that is given as a SPEC.
         replies: Cache for replies of a remote judge, so that no call is paid for twice.
         progress: Receives each leaderboard, and may stop the run.
         **choices: Single fields of `CalibrationSettings`, for example ``rounds=2, seed=1``.
 
     Raises:
-        AspectError: The labels are too few or all equal.
+        AspectError: There are too few labels, or all are equal.
         ProviderError: An endpoint failed.
     """
     started, chosen = time.perf_counter(), replace(settings or CalibrationSettings(), **choices)

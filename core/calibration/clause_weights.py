@@ -1,4 +1,4 @@
-"""Learn the weights of the clauses of criteria from calibration labels."""
+"""Learn the weight of each clause of the criteria from calibration labels."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def weigh_clauses(pool: CandidatePool, ids: Sequence[str]) -> FloatArray:
     Criteria without ratings per clause keep their scores.
 
     Returns:
-        Cross-fitted mean scores (n_items,): each fold of sources is scored with weights learnt on the other folds. They
-        serve the map to the human scale and the intervals.
+        Cross-fitted mean scores (n_items,): each fold of sources is scored with weights learnt on the other folds. Use
+        them to fit the map to the human scale and the intervals.
     """
     items, table, golden, crossed = pool.items, pool.table, pool.judge.golden, list[FloatArray]()
     folds = source_folds(items.sources, seed=pool.settings.seed)

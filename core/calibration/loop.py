@@ -108,13 +108,13 @@ def calibrate(
         judge: The judge, with its reply cache.
         settings: How to search, measure and split.
         progress: Receives each leaderboard, and may stop the run.
-        asking: Whether the judge writes evaluation steps first.
+        asking: If its `writes_steps` is true, the judge writes evaluation steps first.
         split: Calibration and held-out set; None splits according to `settings`.
         recorder: Stores the prepared judge, criteria and scores as they arrive.
 
     Raises:
-        AspectError: The labels are too few or all equal; raised before the first call.
-        UsageError: A budget in dollars for a model without a price, or too small for one call.
+        AspectError: There are too few labels, or all are equal; raised before the first call.
+        UsageError: With a budget in dollars, the model's price is unknown or the budget is too small for one call.
     """
     task, split, items, judge, settings = _prepared(golden, aspect, judge, settings, split)
     shown, recorder = [golden.items[position] for position in split.calibration], recorder or Recorder()
@@ -543,7 +543,10 @@ def fitting_calls(judge: Judge, settings: CalibrationSettings, items: LabelledIt
 
 
 def fit_strengths(pool: CandidatePool) -> tuple[Criteria, FloatArray] | None:
-    """Return criteria with fitted strengths and their cross-fitted scores (n_items,); None if already in the pool."""
+    """Add criteria with fitted strengths to the pool; return them and their cross-fitted scores (n_items,).
+
+    Returns None if the fit fails, or if the pool already has these criteria.
+    """
     found = _fitted_to(pool, pool.items)
     if found is None or found.criteria_id in pool.entries:
         return None

@@ -104,9 +104,9 @@ def stratified_sample(labels: FloatArray, size: int, rng: np.random.Generator) -
 def draft_requests(
     golden: GoldenSet, aspect: str, items: LabelledItems, settings: CalibrationSettings
 ) -> tuple[DraftRequest, ...]:
-    """Return the requests for drafts, one for each trial, number of exemplars and sample.
+    """Return the requests for drafts: one for each trial, number of exemplars, and sample.
 
-    The samples of a trial and number share their exemplars.
+    Requests that differ only in the sample show the same exemplars.
     """
     plan, requests, reasons = settings.plan, [], golden.reasons(aspect) if settings.reasons else {}
     for trial in range(plan.draft_trials):
@@ -234,7 +234,10 @@ def most_misaligned(scores: FloatArray, labels: FloatArray) -> IntArray:
 def misaligned_items(
     judge: BoundJudge, items: LabelledItems, table: ScoreTable, parent: Criteria, places: IntArray, *, reasons: bool
 ) -> tuple[Exemplar, ...]:
-    """Return the items at `places` (indices into `items`) as exemplars to refine `parent`, with `reasons` if true."""
+    """Return the items at `places` (indices into `items`) as exemplars to refine `parent`.
+
+    With `reasons`, they include the reasons given by raters and judge.
+    """
     why = judge.golden.reasons(judge.task.aspect) if reasons else {}
     scores, said = table.values[parent.criteria_id], table.said[parent.criteria_id] if reasons else {}
     shown = [(judge.golden.items[items.positions[k]], k) for k in places.tolist()]

@@ -116,8 +116,8 @@ def negative_controls(
 ) -> tuple[Control, ...]:
     """Spoil up to `n` texts in each way, and count how often the judge scores the spoiled text higher.
 
-    `score` is the judge's function.  It is called once, with all originals and spoiled texts.  The other arguments and
-    the errors are those of `spoiled_pairs`.
+    `score` is the judge's scoring function.  It is called once, with all originals and spoiled texts.  The other
+    arguments and the errors are those of `spoiled_pairs`.
     """
     pairs = spoiled_pairs(golden, aspect, positions, n=n, seed=seed)
     scores = {verdict.item_id: verdict.value for verdict in score(items_of(pairs)) if isinstance(verdict, Scored)}

@@ -37,8 +37,8 @@ def judged_items(
     """Join the labels of `golden` on `aspect` with the scores of `rows`; count items not fully used, by reason.
 
     `rows` may contain items that are not in `golden`. System and source of an item come from the golden set, otherwise
-    from the row. An item without a source is its own source. Items at the positions `seen`, whose labels chose or
-    fitted the judge, are left out.
+    from the row. An item without a source is its own source. Items at the positions `seen`, whose labels were used to
+    choose or fit the judge, are left out.
     """
     row_of = {item_id: row for row, item_id in enumerate(rows.item_ids)}
     labels, left = golden.labels(aspect), frozenset(seen)
@@ -105,7 +105,7 @@ class EstimatedMeans:
     n_calibration_kept: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON of `estimate-means`."""
+        """Return the JSON output of the `estimate-means` command."""
         kept = {"n_calibration_kept": self.n_calibration_kept} if self.n_calibration_kept else {}
         return {"aspect": self.aspect, **self.means.as_json(), "left_out": dict(self.left_out)} | kept
 

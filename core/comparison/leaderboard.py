@@ -330,7 +330,7 @@ def annotator_tests(
     here, items = table.at(at), LabelledItems.of(golden, board.aspect, at)
     return tuple(
         annotator_test(here, judges[row.place].on_raters_scale[at], items, epsilon)
-        if judges[row.place].means_labels
+        if judges[row.place].has_raters_scale
         else None
         for row in board.rows
     )

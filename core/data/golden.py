@@ -73,7 +73,7 @@ def load_golden(
 ) -> GoldenSet:
     """Read, map, check and freeze a golden file (CSV, TSV, JSONL, JSON, Parquet, XLSX; text formats also .gz).
 
-    The file may have up to 200 MB, packed and unpacked, or more if the item limit is raised.
+    The file may have up to 200 MB, compressed and uncompressed, or more if the item limit is raised.
 
     Args:
         path: The file.
@@ -119,9 +119,10 @@ def check_file(
     mapping: Mapped | None = None,
     values: Values | str | abc.Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Check a golden file and return the JSON of ``check``; `mapping` and `values` are as in `load_golden`.
+    """Check a golden file and return the JSON output of the ``check`` command.
 
-    Raises GoldenError only if the file cannot be read at all; all other problems are findings in the result.
+    `mapping` and `values` are as in `load_golden`.  Raises GoldenError only if the file cannot be read at all; all
+    other problems are findings in the result.
     """
     return as_check_json(build_golden(*_read(path, mapping, values=values)))
 
@@ -307,7 +308,7 @@ def _check_aspect(cells: AspectCells, log: FindingLog) -> None:
 
 
 def as_check_json(built: BuiltGolden) -> dict[str, Any]:
-    """Return the JSON of ``check``.
+    """Return the JSON output of the ``check`` command.
 
     If the file has errors, the counts are those of `BuiltGolden.draft`, and `digest` is null.
     """

@@ -77,7 +77,7 @@ class FusedRun:
         return self.judge.score(items, metrics=metrics)
 
     def as_json(self, out: str = "") -> dict[str, Any]:
-        """Return the JSON of `fuse`; `out` is the folder that it was written to."""
+        """Return the JSON output of the `fuse` command; `out` is the folder of the saved files, "" if not saved."""
         return {**self.summary, "out": out}
 
     def save(self, folder: Path | str) -> dict[str, Any]:
@@ -116,8 +116,8 @@ def fuse(
         progress: Receives each part, the estimate of the calls (phase "estimate") and the calls.
 
     Raises:
-        UsageError: Unknown parts, or fewer than two usable ones.
-        AspectError: The labels can't rank anything, or fewer than 3 systems at system level.
+        UsageError: A part is unknown, or fewer than two parts are usable.
+        AspectError: The labels can't rank anything, or there are fewer than 3 systems at system level.
     """
     how = settings or FusionSettings()
     if (how.method == "llm") != bool(judge):
@@ -169,7 +169,7 @@ class _Parts:
                     seen.update(self.calibrated_on(read_card(Path(name.removeprefix("judge:")))))
             elif name not in ("offline", "repeval") and not name.startswith("metric_"):
                 make_metric(name)
-        self.split = self.split_beside(sorted(seen))
+        self.split = self.unseen_split(sorted(seen))
         for k, name in enumerate(names):
             self.progress.publish(Stage("parts", name, k, len(names)))
             try:
@@ -182,7 +182,7 @@ class _Parts:
 
     @property
     def calibration(self) -> CalibrationSettings:
-        """Settings of a calibration with the split and measure of this fusion."""
+        """Calibration settings with the split and measure of this fusion."""
         how = self.how
         return CalibrationSettings(
             statistic=how.statistic,
@@ -192,10 +192,11 @@ class _Parts:
             seed=how.seed,
         )
 
-    def split_beside(self, seen: Sequence[int]) -> Split:
-        """Split by source; no part has `seen` an item of a held-out source.
+    def unseen_split(self, seen: Sequence[int]) -> Split:
+        """Split by source so that both sets contain unseen items; `seen` are the items that parts were calibrated on.
 
-        With the usual split, a judge calibrated on its calibration set would leave no unseen items to fit on.
+        With the usual split, a part could have seen the whole calibration set, which would leave no items to fit on.
+        That split is still used if fewer than two sources are unseen.
         """
         codes, labelled = self.golden.source_codes, ~np.isnan(self.golden.labels(self.aspect))
         fresh = np.flatnonzero(labelled & ~np.isin(codes, codes[list(seen)]))
@@ -206,7 +207,7 @@ class _Parts:
         return Split(tuple(calibration.tolist()), held_out, self.how.split, self.how.seed)
 
     def part(self, name: str) -> tuple[JudgeScores, dict[str, Any]]:
-        """Compute one part; return its scores and the fields of its recipe."""
+        """Compute one part; return its scores, and what a fused judge needs to compute it again."""
         if name == "offline":
             return self.offline()
         if name == "repeval":
@@ -279,7 +280,7 @@ class _Parts:
         return part, {"higher_is_better": True} | content
 
     def fit_and_report(self) -> FusionSplit:
-        """Return the labelled items of unseen sources to fit on and to report on.
+        """Return the labelled items to fit on and to report on, only from sources that no part was calibrated on.
 
         Raises UsageError if there are too few.
         """

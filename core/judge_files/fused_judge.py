@@ -73,17 +73,17 @@ class FusedJudge(LoadedJudge):
 
     @property
     def parts(self) -> tuple[FusedPart, ...]:
-        """The parts of the fusion, in the order of their weights."""
+        """The parts of the fusion, in the order in which the file lists them."""
         return self.document.parts
 
     @property
     def by_model(self) -> bool:
-        """Whether a language model combines the parts by a plan."""
+        """Whether a language model combines the parts; otherwise fitted weights do."""
         return isinstance(self.document.fusion, ModelFusionEntry)
 
     @property
     def models(self) -> tuple[LLMJudge, ...]:
-        """The language models of the parts, and the one that rates by a plan.
+        """The language models of the parts, and the one that combines the parts, if any.
 
         Models that cannot be opened are left out.
         """

@@ -247,12 +247,12 @@ class RowJudge(LoadedJudge):
         metrics: Metrics | None = None,
         intervals: bool = False,
     ) -> Verdicts:
-        """Return one verdict per item, in order. `explain` adds the reasons by the best criteria.
+        """Return one verdict per item, in order. `explain` adds the reasons given under the best criteria.
 
         `intervals` adds intervals that should contain 90 % of raters' labels, if the judge can compute them.
 
         Raises:
-            GoldenError: No item has a required part. This is allowed if the items are one batch `of_more`.
+            GoldenError: A required part is missing from all items; allowed with `of_more` (one batch of several).
             ConsentError: The model in the file is not allowed.
             JudgeError: The judge cannot score.
         """
@@ -264,8 +264,8 @@ class RowJudge(LoadedJudge):
     def divided(self, items: Sequence[Item], *, of_more: bool = True) -> tuple[list[Item], dict[str, Unscored]]:
         """Separate the items that lack a required part; return (complete items, item id → Unscored "missing input").
 
-        Raises GoldenError if no item has a required part, because its column is then missing or was not found. If the
-        items are one batch `of_more`, this is allowed.
+        Raises GoldenError if a required part is missing from all items, because its column was probably not found.
+        With `of_more` (one batch of several) that is allowed.
         """
         lacking = {
             item.item_id: Unscored(item.item_id, "missing input", NO_TEXT)
@@ -320,9 +320,9 @@ class CalibratedJudge(RowJudge):
         marks: Sequence[str] = (),
         hint: str = "",
     ) -> CalibratedJudge:
-        """Create the calibrated judge of a card; `judge` asks for the scores. Raises JudgeError for a damaged card.
+        """Create the calibrated judge of a card; `judge` does the scoring. Raises JudgeError for a damaged card.
 
-        Each difference between `judge` and the card adds a mark. Intervals are kept only if `judge` is the judge that
+        A difference between `judge` and the card adds a mark. Intervals are kept only if `judge` is the judge that
         they were fitted to, because another judge has other errors.
         """
         document = document_of(card, "judge", where)
@@ -475,7 +475,7 @@ def _known(value: float) -> float | None:
 
 @dataclass(frozen=True)
 class RepEvalJudge(RowJudge):
-    """A RepEval score from a file. `metric` reads the texts, and its model is loaded with the first items.
+    """A RepEval judge from a file. `metric` reads the texts; its model is loaded when the first items are scored.
 
     `Scored.value` is the projection, which the alignment in the file refers to. It has no particular unit.
     `Scored.calibrated` is the projection mapped to the human scale, None if the file has no map.
@@ -532,10 +532,10 @@ def repeval_judge(
 
 
 def allowed_repeval(name: str, state: Mapping[str, Any], settings: Settings, gate: Gate = CAREFUL) -> Metric:
-    """Create the metric of a RepEval file. Its model is loaded with the first items, on a cluster if one is set.
+    """Create the metric of a RepEval file.
 
-    Raises ConsentError unless the model comes with the installation, is listed in CONCORD_LOCAL_MODELS, or `gate`
-    allows it.
+    Its model is loaded when the first items are scored, on a cluster if one is set. Raises ConsentError unless the
+    model comes with the installation, is listed in CONCORD_LOCAL_MODELS, or `gate` allows it.
     """
     fitted = fitted_repeval(name, state, ray=settings.ray)
     model, revision = str(state["model"]), str(state["revision"])

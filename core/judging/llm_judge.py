@@ -315,10 +315,10 @@ class LLMJudge(Judge):
         return text, problem, self._note_sent(replies)
 
     def made_ready(self, task: Task, items: Sequence[Item], *, writes_steps: bool = False) -> tuple[LLMJudge, Prepared]:
-        """Prepare the judge; return it and the cost.
+        """Prepare the judge; return the prepared judge and what this cost.
 
-        With `writes_steps` its model writes evaluation steps, unless it has some. Raises JudgeError if the steps are
-        unusable, and UsageError if the style shows references but no item has any.
+        With `writes_steps`, the model writes evaluation steps, unless the style already has some. Raises JudgeError if
+        the steps are unusable, and UsageError if the style shows references but no item has any.
         """
         require_references(self.sampling, task, items)
         if not writes_steps or self.sampling.steps:
@@ -357,7 +357,7 @@ class LLMJudge(Judge):
         return other
 
     def asked_again(self, time: int) -> LLMJudge:
-        """Return this judge with sample numbers that differ for each `time`, so that cached replies are not reused."""
+        """Return a copy with other sample numbers for each `time` (1, 2, …), so that cached replies are not reused."""
         other = self.with_sampling(self.sampling)
         other._first_sample = time * self.sampling.samples
         return other
@@ -399,7 +399,7 @@ class LLMJudge(Judge):
         return tuple(f"The endpoint {_NOT_TAKEN[name].format(how)}." for name in _NOT_TAKEN if name in self._without)
 
     def as_state(self) -> Mapping[str, Any]:
-        """Return the state for `restore_judge`, without the key. It lists the settings that were not sent."""
+        """Return the state for `restore_judge`, without the key. It lists the settings that the endpoint refused."""
         state: dict[str, Any] = {"spec": self.spec, "model": self.model, "sampling": self.sampling.as_state()}
         state |= {name: value for name in ("effort", "extra", "room") if (value := getattr(self, name))}
         return state | ({"sent_without": sorted(self._without)} if self._without else {})

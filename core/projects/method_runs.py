@@ -105,7 +105,7 @@ def run_styles(work: RunWork) -> StylesView:
 
 
 def styles_so_far(store: Store, run_id: str) -> StylesView | None:
-    """Return the results of a grid of styles so far, or None. Raises NotFoundError for an unknown id."""
+    """Return the results of a grid of styles so far; None if there are none. Raises NotFoundError for an unknown id."""
     store.runs.get(run_id)
     return store.results.read(run_id, RESULT, StylesView) or store.results.read(run_id, SNAPSHOT, StylesView)
 
@@ -196,9 +196,10 @@ def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, RepEvalS
 
 
 def split_of(store: Store, golden: GoldenSet, request: RepEvalRequest) -> Split | None:
-    """Return the split of the calibration `request.split_of`, or None.
+    """Return the split of the calibration `request.split_of`, or None if the request names no calibration.
 
-    Raises UsageError for a calibration of another golden set or aspect, and JobError for another kind of run.
+    Raises UsageError if the calibration used another golden set or aspect, and JobError if the run is not a
+    calibration.
     """
     if not request.split_of:
         return None
@@ -334,7 +335,7 @@ class RecheckRequest:
 
 @dataclass(frozen=True, slots=True)
 class DatedRecheck:
-    """A finished recheck of the judge of run `judged_id`. `version` is the number of its version, 0 for none."""
+    """A finished recheck of the judge of run `judged_id`. `version` is that judge's version number, 0 for none."""
 
     created_at: datetime
     judged_id: str
@@ -518,7 +519,10 @@ def estimate_switch(store: Store, settings: Settings, request: SwitchRequest) ->
 
 
 def models_tried(store: Store, run_id: str) -> tuple[TriedModel, ...] | None:
-    """Return the newest trial of other models for judge run `run_id`, own model first; None if there is none."""
+    """Return the newest trial of other models for judge run `run_id`; None if there is none.
+
+    The judge's own model comes first.
+    """
     found = (
         store.results.read(run.run_id, RESULT, tuple[TriedModel, ...]) for run in _runs_on(store, "switch", run_id)
     )

@@ -1,9 +1,9 @@
 """Review the open points of an aspect, with votes and decisions.
 
-Open points are proposals of refinement rounds, edits that no judge version follows yet, and triaged items. Items count
-if somebody called them ambiguous or wrongly labelled, or picked them under the current version. All participants see
-the same point: the first one. Votes stay hidden until everybody who joined has voted. A reviewer decides, and the log
-records the decision with its reason.
+Open points are proposals of refinement rounds, edits that no judge version uses yet, and triaged items. An item is open
+if somebody marked it as ambiguous or wrongly labelled, or selected it for the next round of the current version. All
+participants see the same point: the first one. Votes stay hidden until everybody who joined has voted. A reviewer
+decides, and the log records the decision with its reason.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ReviewLeft(ReviewEntry):
 
 @dataclass(frozen=True)
 class Vote(ReviewEntry):
-    """A log entry: a vote on a point. The subject is the point's key, and a user's newest vote counts."""
+    """A log entry: a vote on a point. The subject is the point's key. Only each user's newest vote counts."""
 
     kind = "vote"
     does = "voted {0.choice}"
@@ -115,9 +115,9 @@ class Point:
         return f"{n_for} for, {n_against} against, {n_abstained} abstained" if self.votes else ""
 
     def needs_reason(self, verdict: Verdict) -> bool:
-        """Return whether this decision requires a reason: it does unless all have voted and the votes support it.
+        """Return whether this decision requires a reason.
 
-        Postponing a point requires none.
+        No reason is needed to postpone a point, or if everybody has voted and the votes support the decision.
         """
         lead = len(self.voters("for")) - len(self.voters("against"))
         return verdict != "postponed" and (bool(self.waiting) or lead == 0 or (lead > 0) != (verdict == "accepted"))
@@ -294,7 +294,7 @@ def review_moved(store: Store, project_id: str) -> int:
 
 @requires("annotator")
 def join_review(store: Store, project_id: str, golden_id: str, aspect: str) -> None:
-    """Join the review, so that votes stay hidden until this user has voted.
+    """Join the review. Votes then stay hidden until this user has voted, too.
 
     Raises UsageError if the user has no name.
     """

@@ -67,7 +67,7 @@ def basis_words(alignment: Alignment) -> str:
 
 
 def day(at: datetime | None) -> str:
-    """Return a date such as ``"22 November 2026"``, or "—"."""
+    """Return a date such as ``"22 November 2026"``, or "—" if there is none."""
     return DASH if at is None else f"{at.day} {at:%B %Y}"
 
 
@@ -151,7 +151,7 @@ def readiness(report: Report) -> Finding:
 
 
 def asides(report: Report) -> tuple[str, ...]:
-    """Return notes next to the headline: raters, annotator test, gain, better judges, regression, optimism."""
+    """Return the notes next to the headline: raters, annotator test, gain, better judges, regression, optimism."""
     sentences, people = list[str](), report.raters.beside
     if people is not None and people.difference is not None and standing(report) not in ("undefined", "none"):
         said = [rater_finding(people, measure(people.judge), capital(report.judge_name))]
@@ -181,7 +181,7 @@ def gained(report: Report) -> Finding:
 
 
 def steady(report: Report) -> str:
-    """Report how much the scores change when the judge scores again; "" if it was never repeated."""
+    """Report how much the scores change when the judge scores again; "" if it never did."""
     return "" if report.steadiness is None else steadiness_line(report.steadiness, report.gain)
 
 

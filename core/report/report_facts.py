@@ -130,7 +130,7 @@ class ReportedJudge:
             return None
 
     def means(self, seen: Collection[int]) -> SystemMeans:
-        """Correct each system's mean with the labels at all positions except `seen`; no means for pairs."""
+        """Correct each system's mean with the labels at all positions except `seen`; pairs have no means."""
         if self.golden.kind == "pair":
             scale = self.golden.aspects[self.aspect].scale
             return SystemMeans((), (), None, None, 0, 0, mapped=False, scale=scale)
@@ -202,8 +202,8 @@ class Report:
     `simulated` means that a program made every label. `line` has all versions of the judge. `seen_before` is the reason
     why the held-out gain has no p, else "". `chosen` are the judge's criteria by name. This judge is row 0 of `board`,
     and `aside` names the judges left out of it. `means` are corrected system means. `n_doubted` counts labels that
-    reviewers called wrong. `openings` are the logged views of held-out items. `steadiness` is None if the judge was
-    never repeated.
+    reviewers called wrong. `openings` are the logged views of held-out items. `steadiness` is None if the judge never
+    scored again.
     """
 
     project: str

@@ -128,7 +128,7 @@ class _Results:
         return replies
 
     def close(self) -> None:
-        """Do nothing."""
+        """Do nothing, because batch results need no connection."""
 
 
 def _lines(walk: Iterator[Sequence[Request]], endpoint: str, cache: ReplyStore) -> Iterator[bytes]:

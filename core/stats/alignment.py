@@ -162,7 +162,10 @@ def _on_common_items(scores: ArrayLike | Sequence[ArrayLike], items: LabelledIte
 
 
 def measured(data: Paired, measure: Measure, seed: Seed) -> tuple[list[Alignment], StandardErrors | None]:
-    """Return `align_each` of paired data, and the standard errors of its intervals (None with fewer than 2 sources)."""
+    """Return the result of `align_each` for paired data, and the standard errors of its intervals.
+
+    The standard errors are None with fewer than 2 sources.
+    """
     values = level_values(data, measure)
     bare, spread = alignments(data, measure, *values), None
     if data.items.n_sources >= 2:
@@ -331,7 +334,7 @@ class Comparison:
         return self.difference.n
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON of `compare`."""
+        """Return the JSON output of the `compare` command."""
         return {
             "n_common": self.n_common,
             "a": self.difference.a.as_json(),
@@ -386,7 +389,7 @@ class RegressionBar:
         return "as well" if gap.interval is not None and gap.interval.high < MARGIN else "open"
 
     def without_p(self, judge: int, reason: str) -> RegressionBar:
-        """Return a copy without the p of judge number `judge`, for `reason`."""
+        """Return a copy in which judge number `judge` has no p; `reason` says why."""
         minus = [replace(gap, p=None, p_reason=reason) if k == judge else gap for k, gap in enumerate(self.minus)]
         return replace(self, minus=tuple(minus))
 
@@ -405,8 +408,8 @@ def compare_with_regression(
 ) -> RegressionBar:
     """Compare judges' `scores` (n_judges, n_items) with the predictions of a regression.
 
-    `predicted` (n_items,) are the predictions, NaN for none.  `n_labels` is the number of labels that the regression
-    was trained on.
+    `predicted` (n_items,) are the predictions, NaN = no prediction.  `n_labels` is the number of labels that the
+    regression was trained on.
     """
     known = items.labelled(np.where(np.isnan(predicted), np.nan, items.labels))
     data = paired(np.vstack([predicted, scores]), known)

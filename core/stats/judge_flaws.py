@@ -4,9 +4,9 @@
 
 Alignment inside a part is a description, not a test.  A narrow range of scores or labels alone lowers the coefficient
 (restriction of range; Thorndike 1949), even if the judge is good there.  So the test compares errors in points of the
-labels' scale.  Each error is compared with the error expected at that score of an equally good judge, which agrees
-equally well everywhere.  Without this comparison, the ends of a scale look good and the middle bad, because labels
-cannot lie beyond an end.
+labels' scale.  Each error is compared with the error that an equally good judge would make on average at that score.
+Such a judge agrees equally well everywhere.  Without this comparison, the ends of a scale look good and the middle bad,
+because labels cannot lie beyond an end.
 
 The model of an *equally good* judge is a Gaussian copula: two correlated normal variables, cut into the scores and
 labels that occur.  For scores and labels on steps this is the polychoric model (Olsson 1979, "Maximum likelihood
@@ -27,7 +27,7 @@ corr(J, x) = corr(J, T) · corr(T, x).  The estimate depends on the labels:
 - *Several ratings per item*: split the ratings of each item at random into two halves A and B.  Their errors are
   independent, so corr(J, x) = corr(J, A) · corr(B, x) / corr(A, B), however reliable J, A, B and x are (a vanishing
   tetrad; Spearman 1904, Bollen and Ting 1993).  The result is averaged over both orders and `SPLITS` splits.  The p
-  tests corr(J, x) · corr(A, B) − corr(J, A) · corr(B, x) = 0, a form without division.
+  value tests corr(J, x) · corr(A, B) − corr(J, A) · corr(B, x) = 0, a form without division.
 - *One label Y per item*: corr(J, x) = corr(J, Y) · corr(Y, x) / reliability of Y, and that reliability is not known.
   It lies between 1 and the largest of corr(J, Y)², corr(Y, x)² and `LEAST_RELIABILITY`.  A bias must exceed the
   expected correlation at both ends: both tests have to reject (Berger 1982, intersection-union).
@@ -84,8 +84,8 @@ def part_alignments(
 def errors_and_expected(scores: FloatArray, labels: FloatArray) -> FloatArray | None:
     """Return (2, n): absolute errors of `scores` (n,), and the errors expected of an equally good judge.
 
-    Errors are in points of the labels' scale, between the label and the label that the model expects at the item's
-    score.  None if `scores` or `labels` (n,) are constant; neither has NaN.
+    Errors are in points of the labels' scale.  Each is the distance between an item's label and the label that the
+    model expects at its score.  Returns None if `scores` or `labels` (n,) are constant; neither may contain NaN.
     """
     from scipy.optimize import minimize_scalar
     from scipy.special import ndtr, ndtri
@@ -198,11 +198,12 @@ RATERS_DISAGREE = "agreement between the raters is too low"
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """Correlations of the scores (`judge`) and of the `labels` with a property, and the one `expected` of the scores.
+    """How far the correlation of scores with a property exceeds the correlation of unbiased scores.
 
-    `expected` is the correlation of the scores without bias, a range if the reliability of the labels is unknown.
-    `value` is the excess over it, 0 inside the range.  `interval` is that of the excess; `p` is two-sided.  `reason`
-    says why there is no p, or no value.
+    `judge` and `labels` are the correlations of the scores and of the labels with the property.  `expected` is the
+    correlation of unbiased scores, a range if the reliability of the labels is unknown.  `value` is the excess of
+    `judge` over it, 0 inside the range, with its `interval` and a two-sided `p`.  `reason` says why there is no p, or
+    no value.
     """
 
     judge: float
@@ -228,9 +229,9 @@ def beyond_labels(
 ) -> Beyond | None:
     """Estimate how far the correlation of `scores` with a property `x` exceeds the correlation that `labels` explain.
 
-    All arrays are (n,) without NaN, except `ratings` (n_raters, n), NaN = none.  These are the ratings behind the
-    labels, used if most items have two or more.  `n_behind` is the number of sources that a test rests on, if fewer
-    than all.  Returns None if scores, property, labels or ratings are constant.
+    All arrays are (n,) without NaN, except `ratings` (n_raters, n), NaN = not rated.  These are the ratings behind the
+    labels, used if most items have two or more.  `n_behind` is the number of sources on which the test rests,
+    None for all.  Returns None if scores, property, labels or ratings are constant.
     """
     kept, halves = np.ones(scores.size, dtype=np.bool_), list[list[FloatArray]]()
     if ratings is not None:

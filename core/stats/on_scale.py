@@ -23,8 +23,8 @@ new verdict.  n is the effective number of independent errors, n_items / (1 + (m
 number of items if errors of a source are not more alike than others, and the number of sources if they are equal.
 Using the number of sources as n (Dunn, Wasserman, Ramdas 2023) is safe but too wide: in simulation it covers 96 to 99 %
 for nominal 90 % at 9 sources of 6 items, this method 91 to 92 %.  A minimum number of sources is required anyway: 9 for
-90 %, 19 for 95 %.  Between two errors the quantile is interpolated (Beran and Hall 1993), since the larger covers up to
-1 / (n + 1) more than necessary.
+90 %, 19 for 95 %.  Between two errors the quantile is interpolated (Beran and Hall 1993), since the larger one covers
+up to 1 / (n + 1) more than necessary.
 
 If all calibration labels lie on the scale's steps, the interval ends are moved to steps (Sheng et al. 2025), which
 loses no coverage.  For yes and no this gives a prediction set of one answer or both.  Coverage is marginal: over items
@@ -86,8 +86,9 @@ def absolute_errors(scores: ArrayLike, labels: ArrayLike) -> AbsoluteErrors:
 class StepAgreement(JsonRecord):
     """Agreement on the steps of an ordinal scale, with scores and labels rounded to the nearest step (halves up).
 
-    `quadratic_kappa` is 1 for perfect agreement, 0 for chance.  `exact` and `adjacent` are shares of the `n` items on
-    the same step, and at most one step apart.  An undefined value is None, and `reason` says why.
+    `quadratic_kappa` is 1 for perfect agreement, 0 for chance.  `exact` is the share of the `n` items whose rounded
+    score and label are equal; `adjacent` also counts those one step apart.  An undefined value is None, and `reason`
+    says why.
     """
 
     quadratic_kappa: float | None
@@ -193,7 +194,7 @@ class AgreementReport(JsonRecord):
 
     `errors` and `steps` are None if scores lie outside the scale, `binary` also if the scale has more than two steps.
     `basis` says which scores were used: the original ones, or those mapped to the raters' scale.  `alignments` are
-    three statistics at each of three levels, from `agreement_report` only.
+    three statistics at each of three levels; only `agreement_report` fills them.
     """
 
     errors: AbsoluteErrors | None = None
@@ -370,9 +371,9 @@ class KeptShare(NamedTuple):
 
 
 def kept_shares(expected: FloatArray, errors: FloatArray) -> tuple[KeptShare, ...]:
-    """Average `errors` (n,) over the verdicts with the smallest `expected` errors (n,), at each of `SHARES`.
+    """Average `errors` (n,) over the verdicts with the smallest `expected` errors (n,), for each share in `SHARES`.
 
-    Returns () without items.
+    Returns () if there are no items.
     """
     if not errors.size:
         return ()
@@ -429,7 +430,7 @@ class VerdictIntervals(JsonRecord):
     `reason` says why there are no intervals.  `on_points` is true if raters' labels lie on the scale's steps, so that
     interval ends do too.  `expected_error` has pairs of a calibrated score and the expected error there, in points.
     `quantiles` has pairs of a coverage and half the interval width in points, None with too few sources.  Older judge
-    files have coverages other than those in `COVERAGE`.  `kept` is the error by share of verdicts kept.  Raises
+    files have coverages other than those in `COVERAGE`.  `kept` has the error for each share of verdicts kept.  Raises
     JudgeError if an error is below 0.
     """
 
@@ -466,14 +467,15 @@ class VerdictIntervals(JsonRecord):
         )
 
     def expected_errors(self, calibrated: FloatArray) -> FloatArray:
-        """Return the expected errors (n,) of verdicts with these scores, in points; NaN if unknown."""
+        """Return the expected errors (n,), in points, of verdicts with the scores `calibrated` (n,); NaN if unknown."""
         scores, errors = np.array(self.expected_error or [(0.0, np.nan)]).T
         return np.asarray(np.interp(calibrated, scores, errors), dtype=np.float64)
 
     def around(self, calibrated: FloatArray, scale: Scale) -> FloatArray:
-        """Return low and high ends (2, n) of the intervals around `calibrated` (n,), within `scale`; NaN without one.
+        """Return the low and high ends (2, n) of the intervals around `calibrated` (n,), clipped to `scale`.
 
-        With `on_points` they shrink to the outermost steps inside, or to the nearest step if there is none inside.
+        NaN means no interval.  With `on_points`, both ends move inwards to a step of the scale.  If no step lies inside
+        the interval, both are the step nearest to the score.
         """
         if self.reach is None:
             return np.full((2, calibrated.size), np.nan)
@@ -494,7 +496,7 @@ DAMAGED = "The judge's intervals are damaged. Calibrate again."
 def verdict_errors(calibrated: FloatArray, labels: FloatArray, scale: Scale, *, on_points: bool) -> FloatArray:
     """Return the errors (n,) of verdicts in points of the scale.
 
-    For yes-or-no labels `on_points`, the error is 1 for a wrong answer and 0 for a right one.
+    With `on_points`, on a scale of two steps, the error is 1 for a wrong answer and 0 for a right one.
     """
     if on_points and scale.two_steps:
         return np.abs(to_steps(calibrated, scale) - to_steps(labels, scale))
@@ -521,10 +523,11 @@ def cross_mapped(
 
 
 def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale) -> VerdictIntervals:
-    """Fit intervals on the items with score and label, NaN = missing; all (n,), `sources` are codes.
+    """Fit intervals on the items that have both a score and a label.
 
-    The items must be of the same kind as those of later verdicts.  If there is no map (a constant judge, too few
-    labels) or there are too few sources, the result has no intervals, and `reason` says why.
+    All arrays are (n,), NaN = missing; `sources` are codes.  The items must be of the same kind as those of later
+    verdicts.  With too few sources, or if no map can be fitted (constant scores, too few labels), the result has no
+    intervals, and `reason` says why.
     """
     usable = ~np.isnan(scores) & ~np.isnan(labels)
     scores, labels, sources = scores[usable], labels[usable], sources[usable]

@@ -284,9 +284,9 @@ class _LeftOuts:
         return values
 
     def averages(self, counts: FloatArray) -> FloatArray:
-        """Average over the raters, weighted by their items or sources: (resamples, n_rows).
+        """Return averages over the raters (resamples, n_rows), weighted by their number of items or sources.
 
-        Only raters with a value in every row count; the average is NaN if there are none.  `counts` (resamples,
+        Only raters with a value in every row count; an average is NaN if no rater has.  `counts` (resamples,
         n_sources) says how often each source was drawn.
         """
         values, weights = self._values(counts), (counts @ self.weights.T)[:, :, None]
@@ -328,11 +328,11 @@ def leave_one_out(
 ) -> tuple[Alignment, Rated]:
     """Measure the alignment of each rater in `table` with the mean of the others, on `items` that others rated too.
 
-    Returns the average over the raters, and the result of each rater.  The average weights each rater by its items
-    (sources at sample level).  `n` counts the items with at least two ratings that count for some rater (systems at
-    system level).  `n_unscored` counts the items with fewer ratings, and `n_groups` the sources with a coefficient for
-    at least one rater.  The labels of `items` are ignored.  The interval leaves out one source at a time, for all
-    raters at once (at system level it draws sources).
+    Returns the average over the raters, and the result of each rater.  The average weights raters by their number of
+    items, or of sources at sample level.  `n` counts the items used, or their systems at system level.  `n_unscored`
+    counts the items with fewer than two ratings, and `n_groups` the sources with a coefficient for at least one rater.
+    The labels of `items` are ignored.  The interval comes from leaving out one source at a time, for all raters at
+    once; at system level, it comes from drawing sources at random.
     """
     left, level = _LeftOuts(table, items, measure), measure.level
     sides = zip(table.raters, left.values[:, 0], left.places, strict=True)

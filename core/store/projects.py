@@ -120,7 +120,11 @@ class GoldenBody:
 
 @dataclass(frozen=True, slots=True)
 class RatingColumns:
-    """Ratings by columns: ids, raters and aspects as indices into lists of names, comments by position."""
+    """Ratings stored as columns, one entry per rating.
+
+    `item_id`, `rater_id` and `aspect` are indices into `item_ids`, `rater_ids` and `aspects`.  `comment` maps the
+    position of a rating to its comment.
+    """
 
     item_id: tuple[int, ...]
     item_ids: tuple[str, ...]
@@ -242,7 +246,7 @@ def _golden(row: sa.Row[Any]) -> GoldenSummary:
 
 
 def golden_row(golden: GoldenSet) -> dict[str, Any]:
-    """Return the row of `goldens` for a golden set."""
+    """Return the row of a golden set in the table `goldens`."""
     aspects = [AspectSummary(aspect, labels.scale, labels.n_labelled) for aspect, labels in golden.aspects.items()]
     body = GoldenBody(dict(golden.aspects), dict(golden.metrics), golden.given_split, dict(golden.columns))
     columns: dict[str, Any] = {}
@@ -282,7 +286,7 @@ class KeptCriteria(StorePart):
             _insert(transaction, project_id, golden_id, new)
 
     def record(self, project_id: str, new: Sequence[CriteriaAlignment]) -> None:
-        """Store the alignments of stored criteria in runs; storing them again overwrites the same rows."""
+        """Store the alignments that runs measured for stored criteria; storing them again overwrites the same rows."""
         rows = [row_of(alignments, each, project_id=project_id, body=pack(each.alignment).body) for each in new]
         with self._db.write() as transaction:
             transaction.upsert(alignments, rows, keep="created_at")

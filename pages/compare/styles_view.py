@@ -1,6 +1,6 @@
 """Compare judging styles: cost, progress, and the agreement of each style.
 
-Every finished style is among the judges of Compare as well.
+Every finished style is also a judge on the Compare page.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _draw_cells(cells: Sequence[StyleCell]) -> None:
 
 
 def highest_words(cells: Sequence[StyleCell]) -> str:
-    """Name the style with the highest agreement, and the cheapest."""
+    """Name the style with the highest agreement and, if different, the style with the fewest calls."""
     measured = [cell for cell in cells if cell.alignment.value is not None]
     if not measured:
         return "Agreement with raters is undefined for every style."

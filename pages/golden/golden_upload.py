@@ -47,7 +47,10 @@ def _build(
 
 
 def draw_upload(page: Opened, *, empty: bool = False) -> None:
-    """Draw the upload and how Concord reads the file (reviewers only); `empty` if the project has no golden set yet."""
+    """Draw the upload, and how Concord reads the file, for reviewers only.
+
+    `empty` adds an introduction for a project without a golden set.
+    """
     if not people.may(page, "reviewer"):
         st.info(f"Uploading requires the reviewer role. Your role is {page.actor.role}.", icon=":material/lock:")
         return

@@ -40,7 +40,10 @@ def item_of(golden_id: str, store: Store, item_id: str) -> Item:
 
 
 def keys_for(choices: Sequence[float]) -> tuple[str, ...]:
-    """Return the key of each label: its digit if it has one (0 or T for 10), else its position."""
+    """Return the key of each label: its digit if all labels are whole numbers from 0 to 10, else its position.
+
+    The key of 10 is 0, or T if 0 is also a label.
+    """
     if all(float(choice).is_integer() and 0 <= choice <= 10 for choice in choices):
         ten = "T" if 0 in choices else "0"
         return tuple(ten if choice == 10 else f"{choice:g}" for choice in choices)
@@ -48,7 +51,7 @@ def keys_for(choices: Sequence[float]) -> tuple[str, ...]:
 
 
 def keys_of(aspect: LabelAspect) -> str:
-    """Return the keys for an aspect in words, for example "1–5"."""
+    """Name the keys to press for the labels of an aspect, for example "1–5"."""
     keys = keys_for(aspect.choices())
     if not keys:
         return "a number, then Enter"

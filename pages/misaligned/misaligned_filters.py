@@ -31,7 +31,7 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Filters:
-    """The active filters; an empty tuple doesn't filter, and `sides` defaults to the misaligned items."""
+    """The active filters. An empty tuple filters nothing; by default, `sides` selects the misaligned items."""
 
     sides: tuple[str, ...] = ("too lenient", "too strict")
     found: tuple[str, ...] = ()

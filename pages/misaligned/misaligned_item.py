@@ -22,7 +22,7 @@ from pages.ui.screens import plain
 
 
 def heading(item: ItemScore) -> str:
-    """Say how much too high or too low the judge is, with both numbers."""
+    """Say how far the judge's score is above or below the label, and show both numbers."""
     score = number(item.score)
     by = f" by {abs(item.gap):.1f} SD" if item.gap is not None and item.is_misaligned else ""
     colour = {"too lenient": "orange", "too strict": "blue", "aligned": "green"}.get(item.side, "gray")

@@ -103,7 +103,7 @@ def _kept_run(_page: Opened, run_id: str, version: int) -> RunDetail:
 
 
 def read_run(page: Opened, run_id: str) -> RunDetail:
-    """Return the run from a cache shared by all sessions, which is read from the store again only after a change."""
+    """Return a run with its details, which all sessions share in a cache until the run changes."""
     return _kept_run(page, run_id, page.store.runs.get(run_id).version)
 
 
@@ -112,8 +112,7 @@ def follow(
 ) -> None:
     """Call `draw(read())` repeatedly until `over` returns True, then rerun the whole screen.
 
-    `every` is the interval in seconds; lists can use a longer one than a single run. Afterwards no timer is left,
-    because the fragment is registered without one.
+    `every` is the interval in seconds. After the rerun, the fragment has no timer.
     """
     waiting = not over(read())
 
@@ -132,7 +131,7 @@ def follow(
 def follow_run(
     page: Opened, run_id: str, draw: Callable[[RunDetail], None] | None = None, *, every: float = POLL_SECONDS
 ) -> None:
-    """Follow a run until it has finished; `draw` draws it, by default as the run panel."""
+    """Redraw a run at an interval of `every` seconds until it has finished; `draw` defaults to `draw_status`."""
     follow(lambda: read_run(page, run_id), lambda run: run.finished, draw or partial(draw_status, page), every=every)
 
 

@@ -324,11 +324,11 @@ NAMES: tuple[str, ...] = tuple(_MAKERS)
 
 
 def adapter(card: Mapping[str, Any], name: str) -> Adapter:
-    """Export the judge of a card (from `read_card`) to the tool `name`.
+    """Export the judge described by `card` (from `read_card`) to the tool `name`.
 
     Raises:
         UsageError: The tool is unknown.
-        JudgeError: The card is damaged, or is for a fused judge or a judge of pairs.
+        JudgeError: The card is damaged, or its judge is fused or rates pairs.
     """
     if name not in _MAKERS:
         raise UsageError(f"Unknown adapter {name!r}. Choose one of: {', '.join(NAMES)}.")
@@ -338,5 +338,5 @@ def adapter(card: Mapping[str, Any], name: str) -> Adapter:
 
 
 def adapters(card: Mapping[str, Any]) -> tuple[Adapter, ...]:
-    """Export the judge of a card to all tools. Raises JudgeError as in `adapter`."""
+    """Export the judge described by `card` to all tools. Raises JudgeError as in `adapter`."""
     return tuple(adapter(card, name) for name in NAMES)

@@ -152,7 +152,7 @@ def system_means_figure(means: SystemMeans, aspect: str, *, most: int) -> Drawin
 
 
 def strengths_figure(people: Strengths, judge: Strengths | None, judge_name: str) -> Drawing:
-    """Draw each system's strength according to raters, and below it as a ring according to the judge."""
+    """Draw each system's strength according to raters and, as a ring below it, its strength according to the judge."""
     by_judge = {} if judge is None else {strength.system: strength for strength in judge.systems}
     rows = []
     for own in people.systems:
