@@ -1,7 +1,7 @@
 """Scores of a judge, or the reasons why items have none.
 
 A `Reading` is the rating in one reply. `mean_verdict` combines the readings of an item into `Scored` or `Unscored`.
-`Verdicts` are the results of a judge with one text of criteria, `Scores` those with several.
+`Verdicts` are the results of a judge with one criteria text, `Scores` those with several.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Verdicts(tuple[Verdict, ...]):
 
     @cached_property
     def mapped(self) -> FloatArray | None:
-        """(n,) float64 scores mapped to the raters' scale, NaN = unscored; None unless every score has one."""
+        """(n,) float64 scores mapped to the raters' scale, NaN = unscored; None unless all scores are mapped."""
         mapped = [verdict.calibrated for verdict in self if isinstance(verdict, Scored)]
         if not mapped or None in mapped:
             return None
@@ -130,7 +130,7 @@ class Scores(ScoreMatrix):
         *,
         explain: bool,
     ) -> Scores:
-        """Collect `verdicts` (one row per text of criteria) in the order of the items."""
+        """Collect `verdicts` (one row per criteria text) in the order of the items."""
         rows = [Verdicts(row) for row in verdicts]
         first_read = (
             next((verdict for verdict in of_item if isinstance(verdict, Scored)), of_item[0])
@@ -170,7 +170,7 @@ BY_ORDER = ("score_a_first", "score_b_first")
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
     """Return one line of a verdict file; a pair asked in both orders has the score of each order.
 
-    `CALIBRATION_ITEM` is in the line only if the item's label chose or fitted the judge.
+    `CALIBRATION_ITEM` is in the line only if the item's label was used to choose or fit the judge.
     """
     row: dict[str, Any] = {"item_id": verdict.item_id}
     if isinstance(verdict, Unscored):

@@ -51,9 +51,9 @@ def command(panel: str, name: str = "") -> Callable[[Callable[..., None]], Calla
 
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with one option per field of its dataclass parameters, and with the `FLAGS`.
+    """Turn a function into a command: each field of its dataclass parameters becomes an option, as do all `FLAGS`.
 
-    A field has its own `typer.Option`, or gets one from its name, default and help (`core.records`).
+    A field may have its own `typer.Option`. Otherwise, one is made from its name, default and help (`core.records`).
     """
     hints = get_type_hints(function, include_extras=True)
     records: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}

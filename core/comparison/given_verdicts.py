@@ -1,4 +1,4 @@
-"""Match verdicts in any form with labelled items, except those that chose or fitted the judge."""
+"""Match verdicts in any form with labelled items, except those used to choose or fit the judge."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def labelled_verdicts(
     name: str = "",
     may_be_none: bool = False,
 ) -> LabelledVerdicts:
-    """Match `verdicts` with the labelled items of `golden`, except those whose labels chose or fitted the judge.
+    """Match `verdicts` with the labelled items of `golden`, except those used to choose or fit the judge.
 
     Marks in the verdicts and texts in `judge_file` identify the excluded items, or `seen` gives their positions.
     `all_items` keeps them. `name` identifies the judge in messages. Raises AspectError if the golden set has no such
@@ -115,11 +115,11 @@ NOTHING_UNSEEN = (
 def calibration_items(
     golden: GoldenSet, verdicts: Verdicts | Collection[str], judge_file: JudgeFiles = None, *, map_too: bool = True
 ) -> IntArray:
-    """Find the items whose labels chose or fitted a judge, so that its alignment on them is optimistic.
+    """Find the items whose labels were used to choose or fit a judge, so that its alignment on them is optimistic.
 
-    Returns positions of two kinds of items: those marked in `verdicts` (or whose ids are given), and those whose texts
+    Returns positions of two kinds of items: those marked in `verdicts` (or with one of its ids), and those whose texts
     are in the judge files. A fused judge also has the items of the judges in it. Without `map_too`, items whose labels
-    only fitted the map to the raters' scale are not included.
+    were used only to fit the map to the raters' scale are not included.
     """
     marked = (
         {verdict.item_id for verdict in verdicts if verdict.calibration_item}

@@ -91,10 +91,10 @@ def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> 
 
 
 def costly(judges: Sequence[JudgeScores], about: int | None = None) -> tuple[int, ...]:
-    """Return the indices of judges that leave too few items, because they have seen or not scored too many.
+    """Return the indices of judges to leave out, because comparing them would cost too many items.
 
-    Only items that the judge at index `about` scored and has not seen are counted. If `about` is None, it is the judge
-    with the most such items.
+    A judge costs the items that it has seen or not scored. Only items that the judge at index `about` scored and has
+    not seen are counted. None means the judge with the most such items.
     """
     if not judges:
         return ()
@@ -111,7 +111,7 @@ def usual_level(golden: GoldenSet, aspect: str) -> Level:
 
 
 def unique_names(judges: Sequence[JudgeScores]) -> tuple[str, ...]:
-    """Number repeated names of judges: "offline", "offline (2)"."""
+    """Make the names of judges unique by numbering repeats: "offline", "offline (2)"."""
     times: Counter[str] = Counter()
     names = []
     for judge in judges:
@@ -165,11 +165,11 @@ class Leaderboard:
     bar: RegressionBar | None = None
 
     def row_of(self, place: int) -> int:
-        """Return the row of the judge at index `place` among the given judges."""
+        """Return the row index of the judge with index `place` among the given judges."""
         return next(k for k, row in enumerate(self.rows) if row.place == place)
 
     def minus(self, row: int, other: int) -> Difference | None:
-        """Return the difference of two rows, or None if they are not compared; `p` is corrected for all pairs."""
+        """Return the difference between two rows, or None if they are not compared; `p` is corrected for all pairs."""
         if self.pairwise is None or row == other:
             return None
         p = float(self.pairwise.p_holm[row, other])
@@ -188,7 +188,7 @@ class Leaderboard:
         return replace(self, pairwise=replace(self.pairwise, p_holm=holm))
 
     def without_p(self, place: int, reason: str) -> Leaderboard:
-        """Return a copy without p for the judge at index `place`; it states the `reason`. With "" nothing changes."""
+        """Return a copy with `reason` in place of p for the judge at index `place`; "" changes nothing."""
         if not reason:
             return self
         at, pairwise = self.row_of(place), self.pairwise
@@ -219,12 +219,12 @@ def compare_table(
     planned: int | None = None,
     seed: int = 0,
 ) -> Leaderboard:
-    """Compare `judges` with the raters on `aspect` and with each other, on the items that all scored and none has seen.
+    """Compare judges with the raters and with each other, on the items that every judge scored and none has seen.
 
-    Scores are oriented so that more is better. A `regression` on the same labels is the reference. The judge at
+    Scores are oriented so that more is better. A `regression` on the same labels is the reference. The judge at index
     `planned` is compared with a rater on all items that it hasn't seen, without correction, so that other judges don't
-    change the result. Each interval draws from `seed` alone. Raises the errors of `item_pool`. If there is no common
-    item, every figure is undefined and `problem` says why.
+    change the result. The resampling of each interval depends only on `seed`. Raises the errors of `item_pool`. If
+    there is no common item, every figure is undefined and `problem` says why.
     """
     pool = item_pool(golden, aspect, judges)
     everything, at = LabelledItems.of(golden, aspect), pool.positions
@@ -267,7 +267,7 @@ def compare_table(
 
 
 def ceiling(golden: GoldenSet, aspect: str, settings: MeasureSettings | None = None) -> Ceiling:
-    """Measure how well raters agree on `aspect`: one against the mean of the others, and Krippendorff's alpha.
+    """Measure how well raters agree: one rater against the mean of the others, and Krippendorff's alpha.
 
     Raises AspectError if the golden set has no single ratings.
     """
@@ -321,7 +321,7 @@ def annotator_tests(
     """Run the Alternative Annotator Test for each row of `board`; return () if there are no single ratings.
 
     `judges` are those of the board, in their original order. A judge's labels are its scores mapped to the raters'
-    scale. The result is None for a judge that has its own scale and no map.
+    scale. A judge that has its own scale and no map gets None.
     """
     table = _raters(golden, board.aspect)
     if table is None:

@@ -190,7 +190,7 @@ class Preferences(JsonRecord):
 
     @property
     def caution(self) -> str:
-        """A sentence on the pairs left out of the strengths; "" if none or all are."""
+        """A sentence about pairs that the strengths leave out; "" if they leave out no pair, or every pair."""
         left_out = {"without two known systems": self.n_unknown, "of texts from the same system": self.n_itself}
         known = [f"{counted(n, 'pair')} {why}" for why, n in left_out.items() if n and self.by_people.n]
         return f"The strengths exclude {' and '.join(known)}." if known else ""
@@ -201,8 +201,8 @@ def preferred(
 ) -> Preferences:
     """Rank the systems of pairs by raters and, if `scores` (n_items,) are given (NaN = unscored), by a judge.
 
-    `seen` are positions whose labels chose or fitted the judge. The judge's strengths use its preferences on all pairs
-    that it scored, labelled or not.
+    `seen` are positions whose labels were used to choose or fit the judge. The judge's strengths use its preferences
+    on all pairs that it scored, labelled or not.
     """
     pairs = [systems_of(item.system_id) for item in golden.items]
     names = sorted({name for pair in pairs if pair for name in pair})
@@ -241,9 +241,9 @@ def choose_threshold(
     """Choose the score from which to say yes; estimate the AUC, and the errors of the threshold on new items.
 
     On a scale of two steps, the upper step means yes. On other scales, labels of at least `yes_from` mean yes. Items
-    whose labels chose or fitted the judge are left out as in `align`, unless `all_items`. Raises AspectError for an
-    unknown aspect, and UsageError if a cost is not above 0, or if `yes_from` is missing for a scale of more than two
-    steps.
+    whose labels were used to choose or fit the judge are left out as in `align`, unless `all_items`. Raises AspectError
+    for an unknown aspect, and UsageError if a cost is not above 0, or if `yes_from` is missing for a scale of more than
+    two steps.
     """
     scale = task_of(golden, aspect).scale
     if yes_from is None and not scale.two_steps:
@@ -275,9 +275,9 @@ def preferences(
 ) -> Preferences:
     """Rank the systems of the pairs in `golden`, by raters and by a judge.
 
-    The judge's strengths use its preferences on all pairs that it scored, labelled or not. Pairs whose labels chose or
-    fitted the judge are left out of the agreement as in `align`, unless `all_items`. Raises UsageError if the golden
-    set has no pairs, and AspectError for an unknown aspect.
+    The judge's strengths use its preferences on all pairs that it scored, labelled or not. Pairs whose labels
+    were used to choose or fit the judge are left out of the agreement as in `align`, unless `all_items`. Raises
+    UsageError if the golden set has no pairs, and AspectError for an unknown aspect.
     """
     task_of(golden, aspect)
     if golden.kind != "pair":

@@ -163,7 +163,7 @@ def watch(
 
 
 def periods_of(items: Sequence[Item], times: Sequence[datetime | None], by: By) -> tuple[IntArray, list[str]]:
-    """Return the period of each text (n,), as an index into the ordered names of all periods; return both.
+    """Return the index of each text's period (n,), and the names of the periods in order.
 
     Raises UsageError if periods are days or weeks and a text has no time.
     """
@@ -202,8 +202,8 @@ def _movement(before: StreamMean | None, now: StreamMean | None, known: float | 
 class AnchorLook:
     """Result of the `n`-th look at the anchors: mean score now minus mean score at the first look, on the human scale.
 
-    `n_items` anchors were read at both looks; `n_lost` could not be read now. `interval` is None at the first look, if
-    no score has changed, or under 8 sources; `reason` says which.
+    `n_items` anchors have a score at both looks; `n_lost` have none now. `interval` is None at the first look, if no
+    score has changed, or with fewer than 8 sources; `reason` says which.
     """
 
     n: int
@@ -220,7 +220,7 @@ class AnchorLook:
 
     @property
     def most(self) -> float | None:
-        """Largest change of the judge compatible with the anchors; None if unknown."""
+        """The largest change of the judge that the anchors do not rule out; None if unknown."""
         if self.interval is not None:
             return max(abs(self.interval.low), abs(self.interval.high))
         return 0.0 if self.n > 1 and self.change == 0.0 else None
@@ -279,8 +279,8 @@ class MonitorSettings:
 class Monitored:
     """Result of `monitor`: periods in order, the look at the anchors (None without anchors), and counts of texts.
 
-    `alpha` is the chance of any false alarm of the periods, ever.  `left_out` counts skipped rows by reason; `n_new`
-    texts were scored now, `n_known` before.
+    `alpha` is the chance that any period, however many there are, raises a false alarm.  `left_out` counts skipped rows
+    by reason; `n_new` texts were scored now, `n_known` before.
     """
 
     aspect: str
@@ -341,7 +341,7 @@ def monitor(
 ) -> Monitored:
     """Test whether quality changed in production, and whether the systems or the judge changed.
 
-    You may look every day: the chance of any false alarm, ever, is at most 5 %.  `traffic` are tables of texts, some
+    You may look every day: the chance of any false alarm, ever, is at most 5 %.  `traffic` lists tables of texts, some
     with raters' labels in the column ``human_<aspect>``; no text is scored twice with the same `out`.  `replies` is the
     reply cache for texts; anchors are never read from a cache.
 

@@ -134,7 +134,10 @@ class StylesEstimate(CallEstimate):
 def estimate_of_styles(
     golden: GoldenSet, aspect: str, judge: LLMJudge | str, settings: StylesSettings
 ) -> StylesEstimate:
-    """Estimate calls, tokens and price of `styles`, in total and by style; raises the same errors, sends no request."""
+    """Estimate calls, tokens and price of `styles`, in total and by style. Sends no request.
+
+    Raises the same errors as `styles`.
+    """
     asked, styles = asked_items(golden, aspect, settings), dict[str, CallEstimate]()
     n = len(asked.items)
     some = [asked.items[k] for k in np.random.default_rng(0).permutation(n)[:RENDERED]]
@@ -210,7 +213,7 @@ Replies = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class ComparedStyles:
-    """The results of a grid: for each of `view.cells`, the scores in `judges` and the model's replies in `replies`."""
+    """The results of a grid: `judges` has the scores, and `replies` the model's replies, for each of `view.cells`."""
 
     view: StylesView
     judges: tuple[JudgeScores, ...]

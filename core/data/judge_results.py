@@ -151,7 +151,7 @@ class Columns(ColumnRoles):
     """The roles of the columns of a result file."""
 
     def check_role(self, role: str) -> None:
-        """Raise UsageError if `role` is not a role in a result file."""
+        """Raise UsageError if `role` is not a role that a column of a result file can have."""
         if role not in ROLES:
             raise UsageError(f"{role!r} isn't a role in a results file. Use one of: {', '.join(ROLES)}.")
 
@@ -294,7 +294,7 @@ def score_in(cell: Any, *, pairs: bool = False) -> Reading:
 
 
 def out_of_range(number: float, scale: Scale) -> Reading:
-    """Return the reading of a `number` outside the `scale`: it has no value."""
+    """Return a reading without a value, whose reason is that `number` lies outside `scale`."""
     return Reading(None, "out of range", detail=f"The score {number:g} is outside the scale {scale}.")
 
 
@@ -516,7 +516,7 @@ class ImportPreview:
         return tuple(finding.message for finding in self.findings if finding.severity == "error")
 
     def as_judge(self, name: str) -> JudgeScores:
-        """Return the judge, with this name.
+        """Return the judge under the given name.
 
         Raises UsageError with the first of `problems` if the file can't be added.
         """

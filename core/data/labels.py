@@ -100,7 +100,7 @@ class AspectCells:
 
     @property
     def column(self) -> str | None:
-        """The column of the first label."""
+        """The column of the first label; None if there are no labels."""
         return self.labels[0].column if self.labels else None
 
     def change(self, new: abc.Callable[[LabelCell], float | None]) -> None:
@@ -275,7 +275,7 @@ def read_metrics(
 
 
 def aspects_in(table: Table, column: str) -> list[str]:
-    """List the aspects named in `column` of a long file, each as it is spelled first."""
+    """List the aspects named in `column` of a long file, each in its first spelling."""
     return list(_spellings(table, column).values())
 
 
@@ -460,7 +460,7 @@ def find_scale(gold: abc.Sequence[float], ratings: abc.Sequence[float] = (), *, 
     with more than 20 steps counts as continuous.  The user must confirm the ends: labels of a 1-5 scale that never
     reach 5 are read as 1-4.  Values found by `strays` are ignored unless `all_count` is true.  If no usual scale
     contains the values, the scale runs from the smallest to the largest value, rounded outwards to whole numbers.
-    Raises ValueError without values.
+    Raises ValueError if there are no values.
     """
     values = np.asarray([*gold, *ratings], dtype=np.float64)
     if not values.size:

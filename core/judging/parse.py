@@ -94,7 +94,7 @@ _KEPT = frozenset("—―½¼¾★☆⭐🌟→⇒≈☑✅✔。、！？（）
 
 @lru_cache(maxsize=4096)
 def _one(character: str) -> str:
-    """Normalise a character: invisible ones become blanks, digits become ASCII, letters lower case."""
+    """Normalise a character: invisible ones become spaces, digits become ASCII, letters lower case."""
     if character in _KEPT:
         return character
     category = unicodedata.category(character)
@@ -110,7 +110,7 @@ def _one(character: str) -> str:
 
 
 def normalised(reply: str) -> str:
-    """Normalise a reply to lower case, ASCII digits and dashes, and visible characters. Positions don't change."""
+    """Return a reply in lower case, with ASCII digits and dashes, and spaces for invisible characters; same length."""
     text = reply.translate(_SIMPLER)
     return text.lower() if text.isascii() else "".join(map(_one, text))
 
@@ -126,7 +126,7 @@ _THOUGHTS = re.compile(
 
 
 def without_thoughts(text: str) -> str:
-    """Replace reasoning (<think> …) in `text` with blanks, so that all positions stay the same.
+    """Replace reasoning (<think> …) in `text` with spaces, so that all positions stay the same.
 
     A closing tag without an opening one ends reasoning that began with the reply (some servers put the opening tag in
     the prompt). Reasoning without a closing tag extends to the end.
@@ -146,7 +146,7 @@ _IN_MARKS = re.compile(
 
 
 def _without_quotes(text: str) -> str:
-    """Replace quotations by blanks: quotation marks, code fences, lines after ">", tags of the item."""
+    """Replace quotations with spaces: quotation marks, code fences, lines after ">", tags of the item."""
 
     def blank(match: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", match[0])

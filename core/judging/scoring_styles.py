@@ -62,7 +62,7 @@ def score_prompt(form: StyleForm, *, structured: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TextLimits:
-    """Maximum length of each part of an item in characters.
+    """Maximum length, in characters, of each part of an item.
 
     Longer texts are cut in the middle, and a mark says how much was cut.
     """
@@ -299,7 +299,7 @@ def neutral(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Put "> " in front of each line of `text`, for all Unicode line breaks."""
+    """Put "> " in front of each line of `text`; every Unicode line break starts a line."""
     return "\n".join(f"> {line}" for line in plain(text).splitlines()) or "> "
 
 
@@ -571,7 +571,7 @@ class Asking:
 
     Attributes:
         style: None for the judge's default style.
-        writes_steps: Let the model write evaluation steps before the first score, unless the style has some.
+        writes_steps: Let the model write evaluation steps before the first score, unless the style has its own.
         effort: Reasoning effort, such as "low".
         extra: Additional fields of each request, as a JSON object, such as
             {"chat_template_kwargs": {"enable_thinking": false}}.
@@ -602,9 +602,9 @@ class Asking:
         extra: str = "",
         **style: Any,
     ) -> Self:
-        """Create the options for the judge `spec` from a user's choices; None means that the user chose nothing.
+        """Create the options for the judge `spec` from a user's choices; None stands for an option not chosen.
 
-        `style` has fields of `Style`. The default temperature is 0 for one sample and 1 for several. If it is "none",
+        `style` has fields of `Style`. The default temperature is 0 for one sample and 1 for several; with "none",
         requests contain no temperature. A local model uses one forward pass unless a form is chosen. `steps` is the
         text of the steps; True lets the model write them.
         """
@@ -647,9 +647,9 @@ class Asking:
             )
 
     def within(self, max_tokens: int | None) -> Style | None:
-        """Return the style with `max_tokens`, the limit of this installation; None if the judge uses its default style.
+        """Return the style with this installation's limit `max_tokens`; None if the judge uses its default style.
 
-        The limit applies only if the style has the default limit and its replies are more than a bare score.
+        A style that sets its own limit, or asks for a bare score, keeps its limit.
         """
         if self.style is None or max_tokens is None or self.style.max_tokens != USUAL_TOKENS:
             return self.style

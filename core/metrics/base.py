@@ -153,7 +153,7 @@ def text_by_text(
     texts: Callable[[Item], Sequence[str]],
     rate: Callable[[list[tuple[str, str]]], FloatArray],
 ) -> MetricScores:
-    """Score each item by the best number among its pairs of a text (from `texts`) and the target.
+    """Score each item by its best pair: the target with one of the texts that `texts` returns for the item.
 
     `rate` gets the pairs (text, target) of all items at once, and returns (n_pairs,) numbers.  Items that lack a part
     in `needs` are unscored.
@@ -210,7 +210,7 @@ def score_or_reason(
 
 
 def as_judge(metric: Metric, scores: MetricScores, aspect: str) -> JudgeScores:
-    """Convert a metric's scores to those of a judge of `aspect`; they come from no run."""
+    """Return a judge of `aspect` with the scores of a metric."""
     return JudgeScores(
         name=metric.name,
         kind="metric",

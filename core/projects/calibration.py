@@ -69,7 +69,7 @@ class CalibrationRequest:
     levels: tuple[Anchor, ...] = ()
 
     def task(self, golden: GoldenSet) -> Task:
-        """Return the judging task. Raises AspectError if the labels cannot rank anything."""
+        """Return the judging task. Raises AspectError if the golden set does not have the aspect."""
         from core.data.split import task_of
 
         task = task_of(golden, self.aspect, self.definition, self.scale)
@@ -80,8 +80,8 @@ class CalibrationRequest:
 class VersionRequest:
     """A request to measure a version of the judge of an aspect.
 
-    `version` is the number; 0 means the next one. The version follows `criteria_ids`, best first. It has the prompt and
-    sampling of calibration `run_id`, and its model unless `judge_spec` names another. If `run_id`, `judge_spec` or
+    `version` is the number; 0 means the next one. The version scores with `criteria_ids`, best first. It has the prompt
+    and sampling of calibration `run_id`, and its model unless `judge_spec` names another. If `run_id`, `judge_spec` or
     `golden_id` is "", the value of the default version is used. Without `held_out` only calibration items are scored.
     `split_from` is the id of a run whose split is used; "" uses that of `run_id`.
     """
@@ -100,8 +100,8 @@ class VersionRequest:
 def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> Estimate:
     """Estimate calls, tokens and price of a calibration.
 
-    Raises AspectError if the labels cannot rank anything, JudgeError if the judge cannot be created, and NotFoundError
-    for an unknown golden set.
+    Raises AspectError unless the aspect has at least two different labels, JudgeError if the judge cannot be created,
+    and NotFoundError for an unknown golden set.
     """
     from core.calibration.loop import estimate as estimate_of
     from core.judging.judge_specs import make_judge
@@ -345,7 +345,8 @@ def estimate_version(store: Store, settings: Settings, request: VersionRequest) 
 def with_model(store: Store, settings: Settings, run_id: str, spec: str, replies: ReplyStore | None = None) -> Judge:
     """Restore the judge of judge run `run_id`, with the model `spec` ("": its own model).
 
-    Another model is prepared on the items of the calibration, so the judge is the same for every golden set.
+    Another model is set up with the calibration items of that run, so the judge does not depend on what it scores
+    later.
     """
     from core.judging.judge_specs import NAMED, other_judge, restore_judge
 

@@ -257,8 +257,8 @@ def labelled_golden(
 ) -> GoldenSet:
     """Create a golden set with new labels: the decided value of an item, else the mean of its ratings.
 
-    `combine` "fill" keeps old labels and fills gaps, "replace" prefers new ones. Where new labels count, the old
-    individual ratings of the aspect are dropped.
+    `combine` "fill" keeps old labels and fills gaps, "replace" prefers new ones. If any new rating of an aspect is
+    used, all old individual ratings of that aspect are dropped.
     """
     gold, ratings = dict(golden.aspects), list(golden.ratings)
     for scale, aspect in ((each.scale, each.aspect) for each in aspects):

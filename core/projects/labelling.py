@@ -380,8 +380,9 @@ class AnchorsSet(Entry):
 def get_anchors(store: Store, project_id: str, golden_id: str, aspect: str) -> AnchorsSet:
     """Return the level descriptions of an aspect; empty if nobody has written any.
 
-    A golden set that was made by a labelling pass starts with the descriptions of the original one. The `number` of the
-    result is that of the newest entry about the golden set, for any aspect. Pass it to `set_anchors` as `expected`.
+    A golden set that was made by a labelling pass starts with the descriptions of the golden set that was labelled. The
+    `number` of the result is that of the newest entry about the golden set, for any aspect. Pass it to `set_anchors` as
+    `expected`.
     """
     entries = store.events.all(project_id, AnchorsSet, golden_id)
     number, passes = entries[-1].number if entries else 0, frozen_from(store, project_id, golden_id)
@@ -535,7 +536,7 @@ class Triage(Entry):
 
     @property
     def is_blank(self) -> bool:
-        """Whether the entry holds nothing, because it undoes the triage."""
+        """Whether the entry is empty, and so undoes an earlier triage of the item."""
         return not (self.verdict or self.picked or self.note)
 
     @property

@@ -87,7 +87,7 @@ _HELD = {
 class ProjectFile:
     """A project file: name of the project, size in bytes, and digest of the content.
 
-    `holds` is the number of rows by kind.
+    `holds` maps each kind of row to the number of rows.
     """
 
     project: str

@@ -140,8 +140,8 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
 def judge_file(store: Store, run_id: str) -> str:
     """Return `judge.yaml` of a judge run.
 
-    It includes version, approvals, ceiling, and the numbers of held-out looks, raters, edits and decisions. If nobody
-    approved the judge, a warning in the file says so. Raises the same errors as `load_calibration`.
+    It includes version, approvals and ceiling. It counts raters, edits, decisions, and how often users opened held-out
+    results. If nobody approved the judge, a warning in the file says so. Raises the same errors as `load_calibration`.
     """
     from core.judge_files.judge_writing import judge_yaml, known_of
 

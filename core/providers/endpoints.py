@@ -1,7 +1,7 @@
 """Endpoint settings: base URLs, the endpoint file, and which keys and headers go to which host.
 
-URLs are parsed once and strictly. A URL is refused if two parsers could read different hosts in it. Causes are user
-names, backslashes, blanks, non-ASCII letters, and ``%`` in the host.
+URLs are parsed once and strictly. A URL is refused if two parsers could read different hosts in it. So it must not
+contain user names, backslashes, spaces, non-ASCII letters, or ``%`` in the host.
 
 The endpoint file (`endpoints.yaml`) belongs to the owner of this installation. It names environment variables and never
 holds secrets. Errors never repeat text that may be a secret.
@@ -93,8 +93,8 @@ def endpoint_name(base_url: str, extra_body: Mapping[str, Any]) -> str:
 def trusted_with_the_key(base_url: str, usual: str | None) -> bool:
     """Whether the OpenAI key may be sent to a URL that no user has typed, such as one from a file.
 
-    It may be sent to the endpoint `usual` (from `OPENAI_BASE_URL`, if set), OpenAI's own over TLS, and this machine on
-    any port. Raises UsageError for an invalid URL.
+    It may be sent to the endpoint `usual` (from `OPENAI_BASE_URL`, if set), OpenAI's own endpoint over TLS, and this
+    machine on any port. Raises UsageError for an invalid URL.
     """
     place = host_of(base_url)
     return place in (host_of(usual or OPENAI_URL), host_of(OPENAI_URL)) or place.loopback

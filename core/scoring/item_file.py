@@ -45,8 +45,8 @@ _TOLD = 5_000
 class ItemFile:
     """A checked file of items.
 
-    `digest` is the SHA-256 of the file. `filled` counts the items with source, context and references. `read_after(n)`
-    reads the items after the first n, in file order.
+    `digest` is the SHA-256 of the file. `filled` counts the items with a source, with a context and with references.
+    `read_after(n)` reads the items after the first n, in file order.
     """
 
     path: Path
@@ -124,7 +124,7 @@ def check_rows(
 ) -> tuple[int, Counter[str], frozenset[int]]:
     """Check numbered `rows`, and add errors to `log`.
 
-    Returns three results: the number of items; the numbers of items with source, context and references; and the rows
+    Returns the number of items; the numbers of items with a source, with a context and with references; and the rows
     (numbered from 1) that repeat an earlier id.
     """
     repeats, ids = set[int](), mapping.values.ids

@@ -221,8 +221,8 @@ def sqlalchemy_url(url: str) -> sa.URL:
 def record_of(kind: type[T], row: sa.Row[Any], **other: Any) -> T:
     """Make a record of type `kind` from `other`, and from the columns of `row` that are named after its fields.
 
-    Columns called ``…_at`` contain seconds since 1970, which become UTC times. 0 becomes None; it is stored for a
-    worker that signed off.
+    Columns called ``…_at`` contain seconds since 1970, which become UTC times. A 0, which is stored
+    when a worker signs off, becomes None.
     """
     columns, values = row._mapping, dict(other)
     for name in (field.name for field in fields(kind)):  # type: ignore[arg-type]

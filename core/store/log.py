@@ -69,7 +69,7 @@ class Entry:
 
     @classmethod
     def body_fields(cls) -> tuple[str, ...]:
-        """Return the names of the fields in the body."""
+        """Return the names of the fields that make up the body: the positional ones."""
         return tuple(entry_field.name for entry_field in fields(cls) if not entry_field.kw_only)
 
     @property
@@ -79,7 +79,7 @@ class Entry:
 
     @property
     def description(self) -> str:
-        """The action as the end of a sentence that begins with the actor."""
+        """The action in words that follow the name of the actor."""
         return self.does.format(self)
 
     @property

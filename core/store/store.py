@@ -83,8 +83,8 @@ class Store:
         other.actor = actor
         return other
 
-    def say_waiting_by(self, say: Callable[[], None]) -> None:
-        """Set the function to call, in the waiting thread, when the store waits for the database."""
+    def call_when_waiting(self, say: Callable[[], None]) -> None:
+        """Set the function that a thread calls when it waits for the database."""
         self._database.say_waiting = say
 
     def close(self) -> None:

@@ -37,7 +37,7 @@ def rescore_of(page: Opened, entry: CriteriaEntry) -> str | None:
 
 
 def is_scoring(page: Opened, rescore_id: str | None) -> bool:
-    """Check whether that run is still running."""
+    """Check whether the re-scoring is still running; `rescore_id` None means that there is none."""
     try:
         return rescore_id is not None and not run_panel.read_run(page, rescore_id).finished
     except ConcordError:
@@ -45,7 +45,7 @@ def is_scoring(page: Opened, rescore_id: str | None) -> bool:
 
 
 def result_of(page: Opened, rescore_id: str | None) -> RescoreResult | None:
-    """Return the result of a finished re-scoring of an edit on calibration items."""
+    """Return the result of a finished re-scoring of an edit on calibration items; None if there is no result."""
     try:
         return None if rescore_id is None else run_panel.read_run(page, rescore_id).outcome
     except ConcordError:
@@ -53,7 +53,7 @@ def result_of(page: Opened, rescore_id: str | None) -> RescoreResult | None:
 
 
 def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_id: str | None) -> None:
-    """Draw the effect and the changed words, or the progress of the scoring."""
+    """Draw the effect of an edit and the changed words, or the progress of the re-scoring."""
     if rescore_id is None:
         parent_id = next(iter(entry.parents), "")
         _draw_known(page, entry, names, parent_id=parent_id, run_id=_scored_together(page, entry, parent_id))

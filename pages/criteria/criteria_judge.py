@@ -1,4 +1,4 @@
-"""Make criteria the judge: after an edit, an accepted proposal or a review decision."""
+"""Make a new version of the judge from criteria: after an edit, an accepted proposal or a review decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decide items on which raters disagree, and freeze the labels as a golden set."""
+"""Decide the labels of items on which raters disagree, and save all labels as a new golden set."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMBINE_WORDS: dict[Combine, str] = {
 
 
 def draw(store: Store, passed: LabelPass) -> None:
-    """Draw the items to decide (largest disagreement first), the decisions so far, and the form that freezes labels."""
+    """Draw items to decide (largest disagreement first), decisions so far, and the form that makes a golden set."""
     seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     if seen.queue:
         finding(f"{counted(len(seen.queue), 'item')} to decide")

@@ -95,9 +95,9 @@ def draw(assignment: Assignment) -> None:
                 on_change=label_shown.comment_on,
                 args=(assignment, shown.item_id),
             )
-        st.session_state.setdefault(label_shown.AUTO, st.session_state.get(state.LABEL_AUTO, remembered.label_auto()))
+        st.session_state.setdefault(label_shown.AUTO, st.session_state.get(state.LABEL_AUTO, remembered.auto_advance()))
         auto = st.session_state[state.LABEL_AUTO] = st.toggle("Open the next item automatically", key=label_shown.AUTO)
-        remembered.draw_label_auto(auto)
+        remembered.store_auto_advance(auto)
 
 
 def _draw_head(assignment: Assignment, session: AnnotationSession, shown: ShownItem) -> None:
@@ -124,7 +124,7 @@ def _draw_marked(assignment: Assignment, shown: ShownItem, item_id: str) -> None
     data: dict[str, object] = {name: press_key(shown, "way", name) for name in ("next", "left", "right")}
     data |= {"sheet": _SHEET, "spans": [{"start": span.start, "words": span.words} for span in shown.spans]}
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        _KEYS(key=key, data=data, on_selected_change=lambda: label_shown.mark(assignment, item_id, key))
+        _KEYS(key=key, data=data, on_selected_change=lambda: label_shown.highlight(assignment, item_id, key))
         for span in shown.spans:
             words = " ".join(span.words.split())
             short = words if len(words) <= LONGEST_QUOTE else f"{words[:LONGEST_QUOTE]} …"
@@ -134,7 +134,7 @@ def _draw_marked(assignment: Assignment, shown: ShownItem, item_id: str) -> None
                 icon=":material/close:",
                 type="tertiary",
                 help="Remove this mark",
-                on_click=label_shown.unmark,
+                on_click=label_shown.remove_highlight,
                 args=(assignment, item_id, span),
             )
 

@@ -125,7 +125,7 @@ def _describe_aspect(golden: GoldenSummary, name: str, meaning: str) -> LabelAsp
 
 
 def usual_steps(scale: Scale) -> str:
-    """Return the default step of a scale: its own, or whole numbers if the labels are means."""
+    """Describe a scale's step in words; without a step, "whole numbers" if both ends are whole, else "any number"."""
     whole = float(scale.low).is_integer() and float(scale.high).is_integer()
     step = 1.0 if scale.step is None and whole else scale.step
     return next((words for words, width in STEPS.items() if width == step), "any number")

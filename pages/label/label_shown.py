@@ -40,7 +40,7 @@ class Assignment:
         return self.passed.plan.aspects
 
     def where(self, item_id: str | None) -> tuple[Store, str, str, str]:
-        """Return the arguments that identify an item in calls of `projects`."""
+        """Return the arguments that identify an item in calls to `core.projects`."""
         return self.store, self.passed.project_id, self.passed.pass_id, str(item_id)
 
 
@@ -50,13 +50,14 @@ class ShownItem:
 
     Attributes:
         form: Id of the next save, new after each save, so that a save sent twice counts once.
-        sheet: New each time an item is shown, so that typed text never carries over to another item, pass or rater.
+        sheet: Id that is new each time an item is shown, so that typed text never carries over to another item, pass or
+            rater.
         comment: The comment when the item was shown.
         known: The saved labels.
         redo: Index of the aspect to answer again.
         wish: Requested next item. A press only records it, so a label and a quick Enter work in either order.
         note: What to do first, or the result of the last press.
-        spans: The marked words.
+        spans: The highlighted words.
     """
 
     pass_id: str
@@ -214,7 +215,7 @@ def answer_number(assignment: Assignment, item_id: str, place: int, key: str) ->
 
 
 def read_number(typed: str, aspect: LabelAspect) -> tuple[float | None, str]:
-    """Return the typed label (None for x, "cannot tell") and an error message or ""."""
+    """Return the typed label and an error message, "" if there is no error. A typed x ("cannot tell") gives None."""
     text, ends = typed.strip(), f"from {aspect.scale.low:g} to {aspect.scale.high:g}"
     if text.lower() == "x":
         return None, ""
@@ -277,8 +278,8 @@ def undo(assignment: Assignment, item_id: str, form: str) -> None:
 # ── marked words ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def mark(assignment: Assignment, item_id: str, key: str) -> None:
-    """Mark the words selected in the text."""
+def highlight(assignment: Assignment, item_id: str, key: str) -> None:
+    """Highlight the words that the rater selected in the text."""
     selected = st.session_state[key].get("selected") or {}
     words, near = selected.get("words"), selected.get("near")
     if isinstance(words, str) and isinstance(near, int):
@@ -286,7 +287,7 @@ def mark(assignment: Assignment, item_id: str, key: str) -> None:
         _remark(assignment, item_id, lambda: projects.add_highlight(*where, words, near=near, form=_new_form()))
 
 
-def unmark(assignment: Assignment, item_id: str, span: Span) -> None:
+def remove_highlight(assignment: Assignment, item_id: str, span: Span) -> None:
     where = assignment.where(item_id)
     _remark(assignment, item_id, lambda: projects.remove_highlight(*where, span, form=_new_form()))
 

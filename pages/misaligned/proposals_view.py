@@ -45,7 +45,7 @@ COLUMNS = {
 
 
 def draw(selection: Selection, run: RunDetail) -> None:
-    """Draw all proposals, open ones first, then by difference on the inner fold; draw the selected one in full."""
+    """Draw the table of proposals, open ones first, and the selected proposal in full."""
     page = selection.page
     proposals = sorted(projects.list_proposals(page.store, run.run_id), key=lambda one: one.state != "open")
     changed = [

@@ -75,7 +75,7 @@ def finding_of(version: JudgeVersion) -> str:
 
 
 def measured_on(version: JudgeVersion) -> str:
-    """Return statistic, level, set and n of a version's figure, or ""."""
+    """Describe how a version's agreement was measured: statistic, level, items, interval; "" if it was not measured."""
     if version.newest is None:
         return ""
     side, aligned = version.newest.evidence
@@ -86,7 +86,7 @@ def measured_on(version: JudgeVersion) -> str:
 
 
 def gain_of(version: JudgeVersion) -> Finding | None:
-    """Return a version's gain over the version it was compared with, or None."""
+    """Return a version's gain over the version that it was compared with; None without a comparison."""
     measured = version.newest
     if measured is None or not measured.beside:
         return None

@@ -1,7 +1,7 @@
 """The tour of the demo project, and how to reset or leave the demo.
 
-Draws nothing in other projects. The URL holds the current stop; the session holds it too, for users who leave by the
-menu.
+Draws nothing in other projects. The URL holds the current stop. The session holds it too, for users who open another
+screen from the menu.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Finished:
     runs: tuple[Run, ...]
 
     def run(self, kind: str, spec: str = "") -> str:
-        """Return the demo's own run of a kind (and judge), the oldest finished one; "" if there is none."""
+        """Return the id of the oldest finished run of this kind; its judge spec starts with `spec`. "" for none."""
         return next((run.run_id for run in self.runs if run.kind == kind and run.judge_spec.startswith(spec)), "")
 
     @property

@@ -1,4 +1,4 @@
-"""Draw a RepEval run: progress, finding, heat map, scores compared with labels, and the file."""
+"""Draw a RepEval run: progress, finding, heat map, scores compared with labels, and the file to download."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def draw_status(page: Opened, view: RunDetail) -> None:
 
 
 def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
-    """Draw the finding, then map and file, or the details."""
+    """Draw the finding, then the heat map and the file, or the details if the user chose them."""
     result, test = outcome.result, outcome.result.test
     n, measure = len(result.members), measure_name(result.settings.measure.statistic, result.settings.measure.level)
     about = {"golden": view.golden_id, "aspect": view.aspect}

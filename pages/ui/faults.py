@@ -24,7 +24,7 @@ def say_waiting() -> None:
 
 
 def say_error(error: Exception) -> bool:
-    """Show an unexpected error: the message of a ConcordError, only the class of any other error.
+    """Show an unexpected error: the message of a ConcordError, but only the class of any other error.
 
     Other messages may quote headers, keys or texts. Returns True, so that Streamlit shows nothing itself.
     """

@@ -1,4 +1,4 @@
-"""Reject requests for another host, from another site's page, or framed by one.
+"""Reject requests that were meant for another host, or that come from a page of another site.
 
 A web page can point its own host name at 127.0.0.1 (DNS rebinding) and then read local servers as its own origin. The
 name still appears in `Host` and `Origin`. Streamlit checks neither for pages and files, and its WebSocket accepts pages

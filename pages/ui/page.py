@@ -36,7 +36,7 @@ ICON = Path(__file__).with_name("icon.svg")
 class Opened:
     """The context of a screen: settings, store with the acting user, project.
 
-    `head` is the place next to the title for the subject of the screen; None if a part is drawn alone.
+    `head` is the container next to the title, where a screen shows its subject; None if a part is drawn on its own.
     """
 
     settings: Settings
@@ -65,9 +65,9 @@ def start_up() -> tuple[Settings, Store]:
 
 
 def open_store(settings: Settings) -> Store:
-    """Return the store of this process, with the demo loaded. Raises StoreError, ArchiveError."""
+    """Return the store of this process, with the demo loaded. Raises StoreError or ArchiveError."""
     store = projects.open_store(settings)
-    store.say_waiting_by(faults.say_waiting)
+    store.call_when_waiting(faults.say_waiting)
     try:
         if settings.demo:
             projects.welcome(store, settings)
@@ -194,8 +194,8 @@ def stop_with(what: str, message: str) -> NoReturn:
 def link_to(screen: Screen, label: str, *, icon: str | None = None, key: str = "", **ids: str) -> None:
     """Draw a link to a screen with ids in its URL.
 
-    Streamlit's links to the current screen keep the old ids, so there a button sets them. `key` distinguishes two links
-    with the same label and target.
+    Streamlit's links to the current screen keep the old ids, so a button that sets the ids is drawn instead. `key`
+    distinguishes two links with the same label and target.
     """
     if screen == st.session_state.get(state.SCREEN):
         if st.button(label, icon=icon, type="tertiary", key=f"link_{screen}_{label}_{sorted(ids.items())}{key}"):

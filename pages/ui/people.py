@@ -87,7 +87,7 @@ def require_account() -> Account | None:
         _draw_sign_out()
         st.stop()
     # Providers return users to the root, so send them on, once, to the screen where they signed in.
-    wanted = remembered.take_wanted(SCREENS)
+    wanted = remembered.take_wanted_screen(SCREENS)
     if wanted is not None and st.session_state[state.SCREEN] == next(iter(SCREENS)) and not st.query_params:
         screen, ids = wanted
         try:
@@ -112,7 +112,7 @@ def _ask_to_sign_in(section: Any) -> NoReturn:
         label = f"Sign in with {plain(provider)}" if provider else "Sign in"
         key = state.widget(f"sign_in_{provider}")
         st.button(label, type="primary", icon=":material/login:", key=key, on_click=_log_in, args=(provider,))
-    remembered.draw_wanted(str(st.session_state[state.SCREEN]), next(iter(SCREENS)))
+    remembered.store_wanted_screen(str(st.session_state[state.SCREEN]), next(iter(SCREENS)))
     st.stop()
 
 

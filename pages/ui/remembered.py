@@ -1,7 +1,7 @@
-"""Cookies: the user's name, a choice on Label, and for some minutes the screen that sign-in interrupted.
+"""Cookies: the user's name, a choice on the Label screen, and for some minutes the screen that sign-in interrupted.
 
-Cookies are known at the first drawing of a session. The script `remember.js` writes them. Values are read as untrusted
-input. `st.context.cookies` has the cookies from when the session connected, so later changes are in the session only.
+The script `remember.js` writes cookies. Values are read as untrusted input. `st.context.cookies` has the cookies from
+when the session connected. Later changes are only in the session state.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def name(settings: Settings) -> str:
 
 
 def keep_name(picked: str) -> None:
-    """Store this name in the browser with the next drawing; "" removes it."""
+    """Store the name `picked` in the browser at the next `draw`; "" removes the stored name."""
     _leave(picked, of_name=True)
 
 
@@ -51,23 +51,23 @@ def _name_cookie(settings: Settings) -> str:
 # ── auto-advance on Label ────────────────────────────────────────────────────────────────────────────────────
 
 
-def label_auto() -> bool:
-    """Return the stored choice of auto-advance; True by default."""
+def auto_advance() -> bool:
+    """Return whether the user chose auto-advance in this browser; True by default."""
     return _read(_AUTO) != "off"
 
 
-def draw_label_auto(on: bool) -> None:
-    """Store the choice of auto-advance in the browser."""
+def store_auto_advance(on: bool) -> None:
+    """Store in the browser whether the user chose auto-advance."""
     _draw(_AUTO, "on" if on else "off", _NAME_SECONDS)
 
 
 # ── the screen before sign-in ────────────────────────────────────────────────────────────────────────────────
 
 
-def draw_wanted(screen: str, usual: str) -> None:
-    """Remember the address that sign-in interrupted, because the provider returns the user to the root.
+def store_wanted_screen(screen: str, usual: str) -> None:
+    """Store the screen that the user wanted, because the sign-in provider returns the user to the start page.
 
-    `usual` is the screen at the root; its bare address isn't stored.
+    `usual` is the screen of the start page, which is stored only if the URL has ids.
     """
     ids = {name: value for name in state.URL_IDS if len(value := state.url_id(name) or "") <= _LONGEST_ID and value}
     address = f"{screen}?{urlencode(ids)}" if ids else screen
@@ -76,10 +76,10 @@ def draw_wanted(screen: str, usual: str) -> None:
     _draw(_WANTED, address, _WANTED_SECONDS, leaving=True)
 
 
-def take_wanted(screens: Collection[str]) -> tuple[str, dict[str, str]] | None:
-    """Return the screen and URL ids stored before sign-in, once, in the first run of a session.
+def take_wanted_screen(screens: Collection[str]) -> tuple[str, dict[str, str]] | None:
+    """Return and remove the screen and URL ids stored before sign-in.
 
-    None if nothing is stored, or for an unknown screen.
+    Returns None if nothing is stored, if the screen is not among `screens`, or if the session has called this before.
     """
     if state.ARRIVED in st.session_state:
         return None
@@ -103,8 +103,8 @@ def take_wanted(screens: Collection[str]) -> tuple[str, dict[str, str]] | None:
 def draw(settings: Settings) -> None:
     """Write pending cookies; call it last on a screen, because its element is temporary.
 
-    The element stays for a few seconds, so that a rerun can't remove it before its script has run. It stays no longer,
-    because another tab may change the name.
+    The element stays for a few seconds, so that a rerun can't remove it before its script has run. Later reruns must
+    not write the cookie again, because another tab may have changed the name.
     """
     left: tuple[str, bool, float] | None = st.session_state.get(state.COOKIE)
     if left is None:
@@ -119,7 +119,7 @@ def draw(settings: Settings) -> None:
 
 
 def _leave(value: str, *, of_name: bool) -> None:
-    """Store a name, or the address before sign-in, with the next drawings."""
+    """Store a name, or the address before sign-in, at the next calls of `draw`."""
     st.session_state[state.COOKIE] = (value, of_name, time.monotonic() + _DRAWN_SECONDS)
 
 

@@ -69,12 +69,12 @@ def url_id(name: str) -> str | None:
 
 
 def is_task() -> bool:
-    """Check whether a link opened a single task, without menu and other screens."""
+    """Check whether the app was opened by a link to a single task, which hides the menu and all other screens."""
     return st.session_state.get(SCREEN) == "label" and url_id("task") is not None
 
 
 def put_in_url(**ids: str | None) -> None:
-    """Set ids in the URL, or remove those that are None; writes only changes, because each write is a message."""
+    """Set ids in the URL, or remove those that are None; skip unchanged ids, because every write sends a message."""
     for name, value in ids.items():
         assert name in URL_IDS, name
         if value is None and name in st.query_params:
@@ -139,7 +139,7 @@ def closing(name: str) -> str:
 
 
 def take_notice() -> tuple[str, bool] | None:
-    """Return the stored message and whether it is good, and remove it; None if there is no message."""
+    """Return and remove the stored message, with True if it reports a success; None if there is no message."""
     notice: tuple[str, bool] | None = st.session_state.pop(NOTICE, None)
     st.session_state[NOTICE_SHOWN] = notice
     return notice

@@ -121,7 +121,7 @@ def findings_frame(findings: Sequence[FileProblem]) -> pd.DataFrame:
 
 
 def gap_words(item: ItemScore) -> str:
-    """Describe the gap; less than half a standard deviation counts as agreement."""
+    """Say whether the judge is too lenient, too strict or aligned on an item, or why its reply could not be read."""
     return f"unread: {item.reason}" if item.side == "unread" else item.side
 
 
@@ -172,7 +172,7 @@ def best_first(entries: Sequence[CriteriaEntry]) -> list[CriteriaEntry]:
 
 
 def standing_words(entry: CriteriaEntry) -> str:
-    """Describe the status of criteria after a calibration or round; it determines their place in the list."""
+    """Describe the status of criteria after a calibration or a refinement round."""
     newest, status, group = newest_calibration(entry), status_of(entry), group_of(entry)
     if newest is None or group == UNMEASURED:
         return "not measured"
@@ -223,7 +223,7 @@ def leaderboard_frame(candidates: Sequence[Candidate], heading: str, names: Mapp
 
 
 def alignment_columns(heading: str) -> dict[str, Column]:
-    """Return the column settings shared by the tables of criteria."""
+    """Return the column settings for tables of criteria; `heading` is the heading of the agreement column."""
     return {
         "criteria": Column(width=240),
         heading: Column(digits=2),

@@ -82,7 +82,7 @@ def test_where_nobody_can_tell_it_says_so(
     project = away.projects.add("p")
     monkeypatch.setattr(patience, "PATIENCE", 0.5)
     told: list[str] = []
-    away.say_waiting_by(lambda: told.append("waiting") or server.go())  # type: ignore[func-returns-value]
+    away.call_when_waiting(lambda: told.append("waiting") or server.go())  # type: ignore[func-returns-value]
     server.lose_commit = "after"
     with pytest.raises(StoreError, match="doesn't know whether the save succeeded") as raised:
         away.events.add(project, RaterJoined("", subject="c"), ANN)
@@ -95,7 +95,7 @@ def test_where_nobody_can_tell_it_says_so(
 def test_connections_that_died_meanwhile_are_made_anew_without_a_word(server: GoingAway, away: Store) -> None:
     project = away.projects.add("p")
     told: list[str] = []
-    away.say_waiting_by(lambda: told.append("waiting"))
+    away.call_when_waiting(lambda: told.append("waiting"))
     with ThreadPoolExecutor(4) as pool, away.projects._db.read():
         list(pool.map(lambda _: away.projects.get(project), range(8)))  # several connections
     server.be_away(0.1)

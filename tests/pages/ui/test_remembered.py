@@ -37,10 +37,10 @@ def a_screen() -> None:
     st.button("pick Bo", on_click=people.pick, args=("Bo",))
     st.button("nobody", on_click=people.pick, args=("",))
     st.button("nothing")
-    st.session_state["wanted"] = remembered.take_wanted(st.session_state.get("screens", ()))
+    st.session_state["wanted"] = remembered.take_wanted_screen(st.session_state.get("screens", ()))
     st.session_state[state.SCREEN] = "runs"
     if st.session_state.get("asks"):
-        remembered.draw_wanted("runs", "golden_set")
+        remembered.store_wanted_screen("runs", "golden_set")
     remembered.draw(settings)
 
 
