@@ -23,7 +23,7 @@ from core.data.split import task_of
 from core.errors import UsageError
 from core.judge_files import CalibratedJudge, final_verdicts, judge_card, summary, write_run
 from core.judge_files.documents import document_of, kind_of, read_card
-from core.judge_files.judge_writing import known_of
+from core.judge_files.judge_writing import card_arguments
 from core.judging.judge_protocol import Judge, Prepared
 from core.judging.judge_specs import CAREFUL, NAMED, make_judge, restore_judge
 from core.judging.scoring_styles import Asking
@@ -49,7 +49,7 @@ class CalibratedRun(Calibration):
     @cached_property
     def judge(self) -> CalibratedJudge:
         """The calibrated judge, created on first use; scores like the saved file loaded with `core.load_judge`."""
-        card = judge_card(self, **known_of(self.golden, self))
+        card = judge_card(self, **card_arguments(self.golden, self))
         return CalibratedJudge.of(card, self.own_judge or self._made_again(), where="calibration")
 
     def as_json(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class CalibratedRun(Calibration):
         """
         with self.reopened() as judge:
             verdicts = final_verdicts(self, self.golden, judge)
-        known = known_of(self.golden, self)
+        known = card_arguments(self.golden, self)
         return write_run(Path(folder), self, verdicts, self.seconds, told=self._sureness, **known)
 
     @cached_property

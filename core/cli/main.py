@@ -39,7 +39,7 @@ SELDOM = "values mapped out verbose json help".split()
 
 
 class InOrder(TyperGroup):
-    """A command group whose --help lists commands in the order of a user's work."""
+    """A command group whose --help lists commands in the order in which users need them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the command names: first those in `ORDER`, then all others."""

@@ -64,7 +64,7 @@ def finding_lines(finding: Finding, details: Sequence[str] = (), more: Sequence[
 
 
 def cautions(texts: Sequence[str]) -> list[str]:
-    """Format cautions: the first sentence of the first three, or the whole text of all with --verbose."""
+    """Format cautions: the first sentence of each of the first three; with --verbose, all of them in full."""
     if wants_verbose.get():
         return [f"Caution: {text}" for text in texts]
     short = [re.split(r"(?<=[a-z0-9)%]\.)\s+(?=[A-Z])", text, maxsplit=1)[0] for text in texts[:MOST_CAUTIONS]]
@@ -103,7 +103,7 @@ def interval_words(ends: Iterable[float] | None) -> str:
 def facts(title: str, body: Mapping[str, Any], left_out: Sequence[str] = ()) -> str:
     """Format the values of a JSON object on one line, such as ``errors: mae 0.52, bias −0.05, n 120``.
 
-    The keys `left_out`, nested objects, true, false and empty values are not shown.
+    Omits the keys in `left_out`, nested objects, true, false and empty values.
     """
     said = []
     for name, value in body.items():
@@ -115,9 +115,9 @@ def facts(title: str, body: Mapping[str, Any], left_out: Sequence[str] = ()) -> 
 
 
 def tell_measured(body: Mapping[str, Any], lines: Sequence[str], off: Sequence[str], results: Sequence[Any]) -> None:
-    """Print a measurement (see `tell`) with the notes `off` on scores off the scale.
+    """Print a measurement (see `tell`), with the notes `off` on scores that are off the scale.
 
-    It also says how many calibration items `results` left out or kept (see `seen_words`).
+    Also prints how many calibration items were left out or kept in `results` (see `seen_words`).
     """
     tell({**body, **noted(off), **seen_counts(*results)}, [*lines, *off, *seen_words(*results)])
 
@@ -141,7 +141,7 @@ def seen_words(*results: Any) -> list[str]:
 
 
 def seen_counts(*results: Any) -> dict[str, int]:
-    """Count the calibration items that were left out and those that were kept, each as the maximum over `results`."""
+    """Return the largest number of calibration items left out in any of `results`, and the largest number kept."""
     names = ("n_calibration_left_out", "n_calibration_kept")
     return {name: max(getattr(result, name) for result in results) for name in names}
 
@@ -152,7 +152,7 @@ def because(reason: str) -> str:
 
 
 def place(row: int | None, column: str | None) -> str:
-    """Format a position as `` (row 3, column x)``, without unknown parts."""
+    """Format a position as `` (row 3, column x)``; an unknown row or column is left out."""
     return because(", ".join(f"{name} {at}" for name, at in (("row", row), ("column", column)) if at is not None))
 
 
@@ -212,7 +212,7 @@ class LogLines:
         self._begun = (time.monotonic(), 0)
 
     def show(self, now: Any) -> None:
-        """Record the progress for the next line."""
+        """Record the progress that `line` formats."""
         if not self._now.calls_expected or now.calls < self._now.calls:
             self._begun = (time.monotonic(), now.calls)  # a new phase or a resumed run: earlier items took no time
         self._now = now

@@ -43,11 +43,11 @@ class ScoreBin:
 
 @dataclass(frozen=True)
 class CalibrationCurve:
-    """Mean labels of the `n` unseen items with score and label, in bins by rising score (more is better).
+    """Mean labels in bins of rising score (higher is better), over the `n` unseen items with score and label.
 
-    `score_map` is the map fitted on `fitted_on` (in words); `map_note` says why there is none, or warns. `before` has
-    the errors without the map; it is None if the scores have their own scale. `after` has the errors with the map; it
-    is None if there is no map.
+    `score_map` is the map, and `fitted_on` says on which items it was fitted. `map_note` is a warning, or says why
+    there is no map. `before` has the errors without the map; it is None if the scores have their own scale. `after` has
+    the errors with the map; it is None if there is no map.
     """
 
     bins: tuple[ScoreBin, ...]

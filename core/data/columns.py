@@ -1,12 +1,12 @@
 """Map the columns of a file to roles, by name or as the user chose.
 
-Roles of a golden file: ``item_id source_id system_id source context target references split annotator_id``, for labels
-``human_<aspect>`` (the gold label), ``ann_<aspect>`` or ``ann_<panel>_<aspect>`` (lists of individual ratings),
-``annotators`` and ``annotators_<aspect>`` (the raters, in the same order), ``reason`` and ``reason_<aspect>`` (a text,
-or a list with a reason for each rating), ``metric_<name>``, and for long files ``aspect`` and ``value``. Files with
-results of other judges have their own roles (`core.data.judge_results`).
+Roles of a golden file: ``item_id source_id system_id source context target references split annotator_id``.  Roles of
+labels and metrics: ``human_<aspect>`` (the gold label), ``ann_<aspect>`` or ``ann_<panel>_<aspect>`` (lists of
+individual ratings), ``annotators`` and ``annotators_<aspect>`` (the raters, in the same order), ``reason`` and
+``reason_<aspect>`` (a text, or a list with a reason for each rating), ``metric_<name>``.  Long files also have
+``aspect`` and ``value``.  Files with results of other judges have their own roles (`core.data.judge_results`).
 
-Users define the meaning of values with texts, one for each meaning::
+Users say what values mean in texts of these forms::
 
     missing=99          99 is not a label; also 99,-1, or quality:99 for one aspect
     missing=none        every number is a label
@@ -109,10 +109,10 @@ _ANSWERS = "missing=99, missing=none, best=low, best=high, ids=number, ids=first
 class Values:
     """Meanings of values as the user defined them; None or empty if not defined.
 
-    `missing` has pairs of an aspect ("" for all aspects) and a number that is not a label.  A pair with None declares
-    that every other number is a label.  `best` has pairs of an aspect ("" for all) and the best end of its scale, "low"
-    or "high".  `ids` says how to treat rows that repeat an id.  `names` has pairs of an aspect's name in a long file
-    and its new name in Concord.
+    `missing` has pairs of an aspect ("" for all aspects) and a number that is not a label.  If the number is None, all
+    numbers that are not listed are labels.  `best` has pairs of an aspect ("" for all) and the best end of its scale,
+    "low" or "high".  `ids` says how to treat rows that repeat an id.  `names` has pairs of an aspect's name in a long
+    file and its new name in Concord.
     """
 
     missing: tuple[tuple[str, float | None], ...] = ()
@@ -152,7 +152,7 @@ class Values:
     def is_missing(self, value: float | None, aspect: str) -> bool:
         """Return whether the user declared that `value` is not a label of `aspect`.
 
-        With `value` None, return whether the user declared that all other numbers are labels.
+        If `value` is None, return whether the user declared that all numbers not listed as missing are labels.
         """
         return ("", value) in self.missing or (aspect, value) in self.missing
 
@@ -314,7 +314,7 @@ class Mapping(ColumnRoles):
         return mapping
 
     def with_kind(self, kind: ItemKind) -> Mapping:
-        """Set the kind of the items as the user chose."""
+        """Return a copy with the kind of items that the user chose."""
         return replace(self, kind=kind, kind_given=True)
 
     def as_json(self) -> dict[str, Any]:
@@ -348,17 +348,17 @@ def plain_name(column: str) -> str:
 
 
 def by_name(
-    columns: abc.Iterable[str], names: abc.Iterable[str], spelled: abc.Callable[[str], str] = folded
+    columns: abc.Iterable[str], names: abc.Iterable[str], normalise: abc.Callable[[str], str] = folded
 ) -> list[str]:
-    """Return the columns whose name, after normalising with `spelled`, is one of `names`, in the order of `names`."""
+    """Return the columns whose name, after `normalise`, is one of `names`, in the order of `names`."""
     alike: dict[str, list[str]] = {}
     for column in columns:
-        alike.setdefault(spelled(column), []).append(column)
+        alike.setdefault(normalise(column), []).append(column)
     return [column for name in names for column in alike.get(name, ())]
 
 
 def first_named(columns: abc.Iterable[str], role: str) -> list[str]:
-    """Return the column for a role, by its own name or the first alias found; "" if there is none."""
+    """Return a list with the column for a role, found by its own name or the first alias; [] if there is none."""
     return by_name(columns, (role, *ALIASES[role]))[:1]
 
 
@@ -418,7 +418,7 @@ def kept_values(kept: abc.Mapping[str, str]) -> Values:
 
 
 def values_to_keep(values: Values) -> dict[str, str]:
-    """Return meanings of values in the form that `kept_values` reads; empty if the user defined none."""
+    """Return the meanings of values in the form that `kept_values` reads; {} if the user defined none."""
     from pydantic import TypeAdapter
 
     given = TypeAdapter(Values).dump_json(values, exclude_defaults=True).decode()

@@ -64,7 +64,7 @@ def task_of(golden: GoldenSet, aspect: str, definition: str = "", scale: Scale |
 def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
     """Return the labels of `aspect`.
 
-    Raises AspectError if the aspect is absent, has fewer than 2 labels, or has only equal labels.
+    Raises AspectError if the aspect is absent, if it has fewer than 2 labels, or if all its labels are equal.
     """
     labels = _labels_of(golden, aspect)
     values = {value for value in labels.values if value is not None}
@@ -87,7 +87,7 @@ def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
 
 
 def few_labels(n: int, held_out: int = ENOUGH) -> str:
-    """Return a warning if `n` calibration labels or `held_out` held-out labels are too few; "" for 100 of each.
+    """Return a warning if `n` calibration labels or `held_out` held-out labels are too few; "" if both reach 100.
 
     In 34 measured runs with drafted criteria, calibration did worse than the baseline in 44 % of runs with 50 labels,
     and in 26 % with 100.  With 20 labels, calibration reached an alignment of 0.495 (0.520 without refining), and the
@@ -122,10 +122,10 @@ def split_sources(
     """Split the items labelled on `aspect` into calibration and held-out.
 
     A `fraction` (between 0 and 1, exclusive) of the sources, rounded, goes to calibration.  The kind "sources+systems"
-    also holds out half of the systems, so that the sets share neither sources nor systems.  `dropped` counts all other
-    items.  With `given`, the file's ``split`` column defines the sets instead.  The same seed gives the same split.
-    Raises AspectError if the aspect or either set cannot be used.  Raises GoldenError for fewer than 2 sources or
-    systems, or an unusable ``split`` column.  Raises UsageError for an invalid `fraction`.
+    also holds out half of the systems, so that the sets share neither sources nor systems.  `Split.dropped` counts the
+    labelled items that are in neither set.  With `given`, the file's ``split`` column defines the sets instead.  The
+    same seed gives the same split.  Raises AspectError if the aspect or either set cannot be used.  Raises GoldenError
+    for fewer than 2 sources or systems, or an unusable ``split`` column.  Raises UsageError for an invalid `fraction`.
     """
     if given:
         usable_aspect(golden, aspect)
@@ -221,7 +221,7 @@ def _known_sides(split: Split, old: GoldenSet, new: GoldenSet) -> dict[str, bool
 
 
 def calibration_labels(golden: GoldenSet, aspect: str) -> int | None:
-    """Count the calibration labels of `aspect` in the usual split; None if nothing can be split."""
+    """Return the number of calibration labels of `aspect` in the usual split; None if no split is possible."""
     try:
         return len(split_sources(golden, aspect=aspect).calibration)
     except (AspectError, GoldenError):
@@ -324,8 +324,8 @@ def has_sources(golden: GoldenSet) -> bool:
 def source_digest(item: Item, *, by_source: bool = True) -> str:
     """Return 12 hex digits that identify an item's source in any golden set.
 
-    They are a digest of the source text.  Context and target are used instead if there is no source text.  They are
-    also used if `by_source` is False, because the other golden set has no sources.
+    The digits are a digest of the source text or, if there is none, of context and target.  With `by_source` False,
+    context and target are used in any case, because the other golden set has no sources.
     """
     texts = [item.source] if by_source and item.source else [item.context, item.target]
     return content_digest("source", [_alike(text) for text in texts]).partition(":")[2][:DIGITS]
@@ -340,10 +340,10 @@ A_LINE = 8
 
 @dataclass(frozen=True, slots=True)
 class KnownTexts:
-    """Digests of the texts whose labels chose or fitted a judge (`calibration`) or evaluated it (`held_out`).
+    """Digests of texts whose labels were used to choose or fit a judge (`calibration`) or to evaluate it (`held_out`).
 
-    `only_mapped` are calibration texts that were labelled after the criteria were chosen.  They fitted only the map to
-    the raters' scale, so the scores do not depend on them.
+    `only_mapped` are calibration texts that were labelled after the criteria were chosen.  They were used only to fit
+    the map to the raters' scale, so the scores do not depend on them.
     """
 
     calibration: tuple[str, ...]
@@ -352,7 +352,7 @@ class KnownTexts:
 
     @property
     def behind_scores(self) -> set[str]:
-        """Digests of the texts whose labels chose or fitted the scores."""
+        """Digests of the texts whose labels were used to choose criteria or to fit the scores."""
         return set(self.calibration) - set(self.only_mapped)
 
     @classmethod
@@ -386,7 +386,7 @@ def texts_behind(card: Mapping[str, Any]) -> list[KnownTexts]:
 
 
 def calibration_digests(card: Mapping[str, Any]) -> frozenset[str]:
-    """Return digests of the texts whose labels chose or fitted the judge of a judge file.
+    """Return digests of the texts whose labels were used to choose or fit the judge in a judge file.
 
     The judge's alignment on these texts is optimistic.
     """

@@ -70,8 +70,8 @@ class FusionSettings:
 class FusionRequest:
     """Request to fuse the judges `judge_ids` of a project on one aspect with a language model, one call per item.
 
-    The model writes the plan and criteria that are empty in `settings`. `n_items` is the approximate number of items to
-    rate, in whole sources; None rates all.
+    If plan or criteria are empty in `settings`, the model writes them. `n_items` is the approximate number of items to
+    rate, because whole sources are drawn; None rates all items.
     """
 
     project_id: str
@@ -102,7 +102,7 @@ class FusionRunView:
     """The result of a fusion by a model, with the plan and criteria that were used.
 
     `judges` maps aspect → judge id. `unscored` maps aspect → number of missing scores by reason. Only earlier versions
-    stored several aspects. `judge_state` restores the rating model.
+    of Concord stored several aspects. `judge_state` restores the rating model.
     """
 
     judges: Mapping[str, str]

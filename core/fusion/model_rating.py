@@ -39,10 +39,10 @@ PLAN_STREAM = 5
 
 @dataclass(frozen=True)
 class FusionJudge:
-    """A request to a model to rate items for `task` by `plan` and `criteria`, given the scores of `parts` on all items.
+    """Instructions for a model that rates items by `plan` and `criteria`, given the scores of `parts` on all items.
 
-    If `plan` or `criteria` are "", the model writes them first. `introduced` is the description of the assistants from
-    an earlier fusion; "" describes them from these scores.
+    If `plan` or `criteria` is "", the model writes it first. `introduced` is the description of the assistants (the
+    parts) from an earlier fusion; if it is "", they are described from these scores.
     """
 
     task: Task
@@ -99,7 +99,7 @@ class FusionJudge:
         return rateable if budget is None else rateable[: max(budget - len(self.to_write), 0)]
 
     def state(self, judge_state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the data that a file needs to rate other items the same way; `judge_state` restores the model."""
+        """Return the data for a judge file that rates other items in the same way; `judge_state` restores the model."""
         return {
             "method": "llm",
             "parts": [part.name for part in self.parts],
@@ -124,10 +124,10 @@ def _line(text: str) -> str:
 def measured_plan(
     golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], positions: Sequence[int], settings: FusionSettings
 ) -> str:
-    """Write a plan without calls: trust the assistants with agreement beyond chance, best first.
+    """Write a plan without calling a model: trust the assistants with agreement beyond chance, best first.
 
-    Agreement is measured on the items at `positions`, whose labels no assistant has seen. System level is measured over
-    items too, because a dozen systems are too few for a choice.
+    Agreement is measured on the items at `positions`, whose labels no assistant has seen. Dataset level replaces system
+    level, because a dozen systems are too few to choose assistants by.
     """
     level = "dataset" if settings.level == "system" else settings.level
     agreement = Agreement(golden, aspect, replace(settings, level=level))
@@ -147,10 +147,10 @@ def measured_plan(
 
 @dataclass(frozen=True)
 class ModelRatings:
-    """The `verdicts` of a model, one for each of `positions`, with the `judge` that was used and its texts.
+    """The `verdicts` of a model on the items at `positions`, and the `judge` with its final plan and criteria.
 
-    `calls` include those for criteria and plan. `usage` has the number of requests sent and their cost. `n_left` items
-    were not rated because the budget was spent.
+    `calls` includes the calls that wrote criteria and plan. `usage` has the number of requests sent and their cost.
+    `n_left` items were not rated because the budget was spent.
     """
 
     judge: FusionJudge

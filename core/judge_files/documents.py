@@ -279,7 +279,7 @@ class ModelFusionEntry(FilePart):
 class FusedPart(FilePart):
     """A part of a fusion: an `assistant` (metric name), a fitted `repeval` score, or the content of a `judge` file.
 
-    For any other part, the caller provides the scores.
+    If it has none of the three, the caller provides its scores.
     """
 
     name: str
@@ -307,7 +307,7 @@ class FusedPart(FilePart):
 
     @property
     def requirement(self) -> str:
-        """Requirement for scoring with this part, in words."""
+        """What scoring with this part requires, in words."""
         if self.judge is not None:
             return f"the judge {self.judge.get('judge', {}).get('spec', 'offline')}, which this file contains"
         if self.repeval is not None:

@@ -49,7 +49,7 @@ NUMBERS = ("direction", "support")
 """Fields with numbers in base64, which could be mistaken for a key."""
 
 
-def known_of(golden: GoldenSet, calibration: Calibration) -> dict[str, Any]:
+def card_arguments(golden: GoldenSet, calibration: Calibration) -> dict[str, Any]:
     """Return those arguments of `judge_card` that depend on the golden set: ceiling, needs and warnings.
 
     The ceiling uses the same statistic and level as the held-out alignment. It is left out if there are no individual
@@ -254,8 +254,8 @@ def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any
 def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge) -> Verdicts:
     """Return the final judge's verdicts with reasons, on calibration items and then on held-out items.
 
-    The scores are those of the calibration. The reasons come from `judge` (a remote judge uses its cache), for the best
-    criteria with a readable reply.
+    The scores are those of the calibration. The reasons come from `judge` (a remote judge uses its cache). For each
+    item, the reason is that of the best criteria with a readable reply.
     """
     scores, n_calibration = calibration.scores, len(calibration.split.calibration)
     missing = {unscored.item_id: unscored for unscored in scores.unscored.get("final", ())}

@@ -1,14 +1,14 @@
-"""Make metrics from their names, from columns of a file, or from a fitted RepEval.
+"""Make metrics from their names, from columns of a file, or from a fitted RepEval score.
 
 ===============================================  =======================================================================
 ``overlap`` ``overlap_pairs``                  share of the target's words, or pairs of words, found in the source
 ``rouge1`` ``rouge2`` ``rougeL``               ROUGE F1, mean over the references
 ``rouge1_source_p`` …                          ROUGE precision against the source
-``bleu`` ``chrf``                              against the references
+``bleu`` ``chrf``                              BLEU and chrF against the references
 ``similarity`` ``similarity_reference``        MiniLM cosine with the source, or with the best reference
 ``metric_<name>``                              a column of the upload
 ``nli:MODEL``                                  entailment of the target by the source, best chunk of a long source
-``regression:MODEL`` ``…_reference:MODEL``     a trained score next to the source (SumBLEURT) or the reference (BLEURT)
+``regression:MODEL`` ``…_reference:MODEL``     trained score, given the source (SumBLEURT) or the reference (BLEURT)
 ``bertscore:MODEL``                            BERTScore F1 against the best reference
 ``likelihood:MODEL`` ``…_reference:MODEL``     mean log-likelihood of the target given the source or a reference
 ===============================================  =======================================================================
@@ -160,7 +160,7 @@ def lower_is_better(column: str) -> bool:
 
 
 def fitted_repeval(name: str, state: Any, *, ray: str = "") -> Metric:
-    """Make a metric from a fitted RepEval, which projects the hidden states of a model on stored directions.
+    """Make a metric from a fitted RepEval, which projects the hidden states of a model onto stored directions.
 
     `state` is the JSON of `RepEvalScorer.as_json`.  The model is loaded with the first items and held as long as the
     metric exists.  If `ray` is an address, the model runs on that Ray cluster.  Raises JudgeError for a damaged state.

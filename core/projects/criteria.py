@@ -62,8 +62,8 @@ def _points(text: str) -> tuple[str, ...]:
 def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[Criteria] = ()) -> Mapping[str, str]:
     """Name all criteria of an aspect by one or two of their points that no earlier name uses; return id → name.
 
-    Points that are not in the parents' texts come first. Names don't change when criteria are added. `beside` are more
-    criteria to name: those of an unfinished run, which are not in the project yet.
+    Points that are not in the parents' texts are preferred. Names don't change when criteria are added. `beside` has
+    more criteria to name: those of an unfinished run, which are not in the project yet.
     """
     kept = sorted(store.criteria.texts(project_id, aspect), key=lambda pair: (pair[1], pair[0].criteria_id))
     texts = {criteria.criteria_id: criteria for criteria, _ in kept}

@@ -316,7 +316,7 @@ def decide_version(
 def compared_before(
     line: JudgeLine, golden_id: str, accesses: Sequence[HeldOutAccess], *, before: int | None = None
 ) -> str:
-    """Explain why a comparison on held-out items has no p value; "" if it is the first one and may have one.
+    """Explain why a comparison on held-out items has no p value; "" if it is the first comparison, which may have one.
 
     `before` is the number of the comparison's log entry; None for a new comparison.
     """
@@ -366,7 +366,7 @@ def seen_labels(store: Store, project_id: str, golden_id: str, judge: JudgeScore
 def learnt_from(
     store: Store, project_id: str, golden_id: str, version: JudgeVersion, calibration: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Filter `calibration` positions to those whose labels a version may have learnt from."""
+    """Return those of the positions `calibration` whose labels a version may have learnt from."""
     if version.made.at >= store.goldens.get(golden_id).created_at:
         return calibration
     known: set[str] = set()

@@ -45,7 +45,7 @@ class Project:
         self.store, self.settings, self.project_id = store, settings, project_id
 
     def add(self, golden: GoldenSet | Path | str, **columns: Any) -> str:
-        """Add a golden set, given itself or as a path (`columns` as in `core.load_golden`); return its id."""
+        """Add a `GoldenSet`, or load it from a path (`columns` as in `core.load_golden`); return its id."""
         if not isinstance(golden, GoldenSet):
             golden = load_golden(golden, **columns)
         return projects.add_golden(self.store, self.project_id, golden)

@@ -140,7 +140,7 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
 def as_compared(store: Store, project_id: str, entries: Sequence[JudgeEntry]) -> list[JudgeScores]:
     """Return the scores of judges. Scores of calibrated judges are mapped to the raters' scale.
 
-    Judges whose run asked no model count as free.
+    A judge counts as free if its run called no language model.
     """
     free = {run.run_id for run in store.runs.all(project_id) if not (run.usage.requests or run.usage.cached)}
     judges = []
@@ -169,9 +169,9 @@ def calibration_behind(store: Store, project_id: str, judge_id: str) -> Calibrat
 def import_judge(store: Store, project_id: str, preview: ImportPreview, name: str) -> str:
     """Add a previewed file as a judge called `name`, with its replies; return the id of the judge.
 
-    The same file always becomes the same judge, whatever the name. If the verdicts equal those of a judge of this
-    project, the new judge counts as having seen the same labels. Raises UsageError for a preview with problems or an
-    empty name.
+    The same file always becomes the same judge, whatever the name. If the verdicts are the same as those of a judge of
+    this project, the new judge counts as having seen the same labels as that judge. Raises UsageError for a preview
+    with problems or an empty name.
     """
     judge = preview.as_judge(name)
     digests = [text_digest(item) for item in store.goldens.load(preview.golden_id).items]
@@ -258,7 +258,7 @@ KINDS["metrics"] = Kind(MetricsRequest, MetricsResult, "computed metrics", _chec
 
 @dataclass(frozen=True)
 class FusionKept(Entry):
-    """A log entry: a fusion saved as a judge (subject), with parts, estimator state and result as JSON."""
+    """Log entry of a fusion saved as a judge (the subject), with parts, estimator state and result as JSON."""
 
     kind = "fusion kept"
     does = "fusion kept"
@@ -275,7 +275,7 @@ def fuse_judges(
     """Fuse judges without model calls. Nothing is stored.
 
     Raises NotFoundError for an unknown judge. Raises UsageError for fewer than two usable parts, or a judge of another
-    golden set or aspect. Raises AspectError if too few items are new to all parts.
+    golden set or aspect. Raises AspectError if too few items are unseen by every part.
     """
     from core.fusion.stack import fuse
 
@@ -315,7 +315,7 @@ def save_fusion(
 
 
 def get_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
-    """Return the parts and state of a saved fusion. Raises NotFoundError for any other judge."""
+    """Return the parts and state of a saved fusion. Raises NotFoundError if the judge isn't a saved fusion."""
     logged = store.events.all(project_id, FusionKept, judge_id)
     if not logged:
         raise NotFoundError(
@@ -442,7 +442,7 @@ def run_fusion(work: RunWork) -> FusionRunView:
 
 
 def unseen_and_asked(golden: GoldenSet, judge: JudgeScores) -> IntArray:
-    """Return the positions of items that a judge was asked about, except those of sources whose labels it has seen."""
+    """Return the positions of items that a judge was asked about, except items of sources whose labels it has seen."""
     asked = ~np.isnan(judge.values) | np.isin(golden.item_ids, [verdict.item_id for verdict in judge.unscored])
     return np.flatnonzero(asked & ~seen_sources(golden, [judge]))
 

@@ -143,14 +143,14 @@ def judge_file(store: Store, run_id: str) -> str:
     It includes version, approvals and ceiling. It counts raters, edits, decisions, and how often users opened held-out
     results. If nobody approved the judge, a warning in the file says so. Raises the same errors as `load_calibration`.
     """
-    from core.judge_files.judge_writing import judge_yaml, known_of
+    from core.judge_files.judge_writing import card_arguments, judge_yaml
 
     calibration, run = as_claimed(store, run_id, load_calibration(store, run_id)), store.runs.get(run_id)
     golden, aspect = store.goldens.load(run.golden_id), calibration.task.aspect
     entries = store.criteria.all(run.project_id, aspect)
     line = judge_line(store, run.project_id, aspect)
     version = line.of_run(run_id)
-    known = known_of(golden, calibration)
+    known = card_arguments(golden, calibration)
     known["version"] = version
     if version is not None:
         learnt = learnt_from(store, run.project_id, run.golden_id, version, calibration.split.calibration)

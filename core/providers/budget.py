@@ -40,8 +40,8 @@ class ProviderWithinBudget:
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """Complete the requests (see `Provider.complete`).
 
-        Cached replies cost nothing, except those that a resumed run paid for before it stopped. Raises BudgetSpentError
-        if the budget doesn't cover the whole batch.
+        A cached reply costs nothing, unless this run paid for it before being stopped and resumed. Raises
+        BudgetSpentError if the budget doesn't cover the whole batch.
         """
         replies, usage = list[Reply](), Usage()
 

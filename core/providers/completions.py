@@ -56,7 +56,7 @@ class Request:
 
     @property
     def prompt(self) -> Request:
-        """This request as sample 0, which is the same for all samples of a prompt."""
+        """This request with `sample` set to 0, so it is the same for all samples of a prompt."""
         return self if self.sample == 0 else replace(self, sample=0)
 
     def key(self, endpoint: str) -> str:

@@ -107,7 +107,7 @@ def item_in(section: str) -> tuple[str, str]:
 
 
 def scale_in(sections: Sections) -> Scale:
-    """Read the scale in a prompt, in steps of 1 for whole numbers; default 1 to 5."""
+    """Read the scale from a prompt, with steps of 1 if it asks for whole numbers; the default is 1 to 5."""
     instructions = f"{sections.get('Instructions', '')}\n{sections.get('Answer', '')}"
     match = _RANGE.search(instructions)
     if match is None:

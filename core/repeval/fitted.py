@@ -77,14 +77,15 @@ class FittedRepEval:
 
     @cached_property
     def judge(self) -> RepEvalJudge:
-        """The same judge that `core.load_judge` creates from the saved `repeval.yaml`, with its model allowed."""
+        """The judge that `core.load_judge` creates from the saved `repeval.yaml`, with permission to load its model."""
         return repeval_judge(self.card, None, Settings.from_environment(), gate=NAMED)
 
     def score(self, items: Sequence[Item]) -> Verdicts:
-        """Return one verdict per item, in order. Higher is better; `calibrated` is on the raters' scale.
+        """Return one verdict per item, in order. Higher is better; the `calibrated` value is on the raters' scale.
 
-        For items that it was not fitted on, the values equal `result.scores` up to rounding. The model is loaded with
-        the first items and stays in memory. Raises GoldenError if no item has the other texts that the score reads.
+        For items that the score was not fitted on, the values equal `result.scores` up to rounding. The model is loaded
+        with the first items and stays in memory. Raises GoldenError if the score also reads other texts, such as the
+        source, and no item has them.
         """
         return self.judge.score(items)
 

@@ -6,8 +6,8 @@ occurs in at most one pair. If texts may be reused (as in the paper's SVM), each
 The estimators work like scikit-learn's, for many cells (layer × token) at once: `fit(states, training)` learns,
 attributes with a trailing underscore hold the result, and `score(states)` scores. States are (n_cells, n_items, dim)
 float32, scores (n_cells, n_variants, n_items) float64, higher is better. `PaperPCA` has variants with k = 1, 2, …
-components, other methods one. If nothing can be learnt in a cell, all its scores are 0, so its alignment is undefined.
-Linear methods have `portable(cell, variant, layer, token)`, which returns a fitted cell for a file.
+components; other methods have one variant. If nothing can be learnt in a cell, all its scores are 0, so its alignment
+is undefined. Linear methods have `portable(cell, variant, layer, token)`, which returns a fitted cell for a file.
 
 A `RepEvalScorer` consists of fitted cells, the model and its input. Its file may come from anybody, so it is validated.
 """
@@ -94,10 +94,10 @@ def choose_pairs(
 
 @dataclass(frozen=True)
 class Training:
-    """The training data of a projection, as row numbers of the states: `items` (n,) with `labels`, and pairs (m,).
+    """The training data of a projection, as row numbers of the states.
 
-    `folds` (n,) are fold numbers from 0. `Ridge` requires them, because it also scores each item by a fit without its
-    fold.
+    `items` (n,) have the `labels` (n,). `good` and `bad` (m,) are the two texts of each pair. `folds` (n,) are fold
+    numbers from 0. `Ridge` requires them, because it also scores each item by a fit without its fold.
     """
 
     items: IntArray
@@ -111,9 +111,9 @@ class PaperPCA:
     """PCA of the differences good − bad, centred as in scikit-learn (RepEval, equations 3 and 4).
 
     score_k(x) = Σ_{i ≤ k} sign_i · w_i · (x · v_i), where w_i is the explained-variance ratio. The sign makes the good
-    text project higher in most training pairs (a draw is decided by the sum of the gaps). The number of components is
-    at most the number of pairs minus 1. Variant k is the sum of the products with the first k of `directions_`
-    (n_cells, n_variants, dim).
+    text project higher in most training pairs (a tie is decided by the sum of the gaps). The number of components is at
+    most the number of pairs minus 1. Variant k is the sum of the products with the first k of `directions_` (n_cells,
+    n_variants, dim).
     """
 
     def __init__(self, components: int = COMPONENTS) -> None:
@@ -310,9 +310,10 @@ class ScorerCell:
 
 @dataclass(frozen=True)
 class RepEvalScorer:
-    """A fitted RepEval score: the mean over `cells`, for states that `extraction` reads with a model.
+    """A fitted RepEval score: the mean of the scores of `cells` on the hidden states of `model`.
 
-    `fingerprint` changes with the model's weights. `precision` is the dtype in which its states were read.
+    `extraction` says how the states are read. `fingerprint` identifies the weights of the model. `precision` is the
+    dtype in which the states were read.
     """
 
     __pydantic_config__ = STRICT

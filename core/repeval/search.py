@@ -162,12 +162,12 @@ def _without_kernel(stored: Any) -> Any:
 class RepEvalResult:
     """The result of RepEval: scores of all items, the chosen cells, and alignments with the raters.
 
-    `scores` (n_items,) are in the order of the golden set. Higher is better, and they have no particular unit. For
-    training items, ridge uses fits without their source; scores of other methods are optimistic. `chosen` is the cell
-    with the best validation alignment, and `members` are the cells whose z-scores are averaged. `validation` and `test`
-    are alignments of `scores`; the choice makes the first one optimistic. `cells` (n_layers, n_tokens) has the
-    validation alignment of each cell, NaN = undefined. `scorer` scores other items; it is None for paper-svm and old
-    stored results.
+    `scores` (n_items,) are in the order of the golden set. Higher is better, and they have no particular unit. With
+    ridge, the score of a training item comes from a fit without its source; with other methods it is optimistic.
+    `chosen` is the cell with the best validation alignment, and `members` are the cells whose z-scores are averaged.
+    `validation` and `test` are alignments of `scores` on those items. `validation` is optimistic, because it decides
+    which cells are chosen. `cells` (n_layers, n_tokens) has the validation alignment of each cell, NaN = undefined.
+    `scorer` scores other items; it is None for paper-svm and old stored results.
     """
 
     aspect: str

@@ -192,7 +192,7 @@ def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
 
 
 def write_batch(request: ScoreRequest, *, replies: ReplyStore | None = None) -> tuple[int, list[Path]]:
-    """Write the requests of a scoring to batch files, the first at `request.batch_write`; send nothing.
+    """Write the requests that score a file to batch files, the first at `request.batch_write`; send nothing.
 
     Returns the number of requests, and the paths of the files. Raises UsageError if the judge has no endpoint, and
     GoldenError as in `score_file`.

@@ -1,7 +1,7 @@
 """Standard errors over sources, for the intervals and tests of agreement.
 
 Items of one source share a text and the raters' view of it, so the *source* is the sampling unit (cluster).  With few
-sources, percentile bootstrap intervals are too short; the following methods keep their level in simulation
+sources, percentile bootstrap intervals are too narrow; in simulation, the following methods keep their nominal level
 (`tests/bench/bench_coverage.py`):
 
 - **sample** level: for two judges, Student's t over the paired differences of the per-source coefficients c_g, with
@@ -18,18 +18,18 @@ sources, percentile bootstrap intervals are too short; the following methods kee
   judge it is the root mean square around the value itself, which includes the bias: noise in the means draws the
   coefficient towards 0, twice in a resample.  t quantiles have G − 1 degrees of freedom.  The systems are fixed.
 
-Both ends lie in [-1, 1].  There is no interval with fewer than 2 sources, for a rank coefficient over fewer than
-`LEAST_RANKED` items, or for a mean of rank coefficients with fewer than `LEAST_DISTINCT` values.  There is also none if
-leaving out a source makes the value undefined, or always gives the same value (a perfect judge).  A difference of two
-means has no p if it differs from 0 in fewer than `LEAST_DIFFERING` sources: judges near 0.9 agree completely on most
-sources of 5 items, and the others are too few for a test.
+Both ends of an interval lie in [-1, 1].  There is no interval with fewer than 2 sources, for a rank coefficient over
+fewer than `LEAST_RANKED` items, or for a mean of rank coefficients with fewer than `LEAST_DISTINCT` values.  There is
+also none if leaving out a source makes the value undefined, or always gives the same value (a perfect judge).  A
+difference of two means has no p if it differs from 0 in fewer than `LEAST_DIFFERING` sources: judges with coefficients
+near 0.9 often agree with raters completely on a source of 5 items, and too few other sources are left for a test.
 
-Resampling is described by *counts*: a row says how often each source was drawn.  A *leave-out* has 0 for the source (or
-group of sources) left out, and 1 elsewhere.  A *draw* has n_sources sources drawn with replacement, at sample and
-system level only.  Undefined is NaN.
+Resampling is described by *counts*: a row says how often each source was drawn.  In a *leave-out*, the count is 0 for
+the source (or group of sources) left out, and 1 elsewhere.  In a *draw*, n_sources sources were drawn with replacement;
+draws are used at sample and system level only.  NaN means undefined.
 
-This file also defines the data required for a claim, its significance (`claim`), and the reasons for a missing interval
-or p.
+This file also defines how much data a claim requires, when a difference is significant (`claim`), and the reasons for a
+missing interval or p.
 """
 
 from __future__ import annotations
@@ -158,7 +158,10 @@ class StandardErrors:
     reasons: Mapping[int, str] = field(default_factory=dict)
 
     def interval(self, k: int) -> tuple[Interval | None, str]:
-        """Return the interval of candidate `k`, or None with the reason and a remedy ("" for an undefined value)."""
+        """Return the interval of candidate `k`, or None and the reason.
+
+        The reason includes a remedy.  It is "" if there is an interval, or if the value itself is undefined.
+        """
         value, n_sources = float(self.values[k]), int(self.sources[k])
         if np.isnan(value):
             return None, ""
@@ -242,14 +245,14 @@ def _profile(middle: float, apart: float, first: FloatArray, second: FloatArray,
 
 
 def length(deviations: FloatArray) -> float:
-    """Return the root of the sum of squares: the standard error of `deviations`."""
+    """Return the square root of the sum of the squared `deviations`, which is a standard error."""
     return float(np.sqrt((deviations * deviations).sum()))
 
 
 def t_quantile(freedom: int, looks: float = 1.0) -> float:
     """Return the two-sided 95 % quantile of Student's t with `freedom` degrees of freedom.
 
-    For more than one interval (`looks`) it is Bonferroni-corrected.
+    With `looks` above 1, the quantile is Bonferroni-corrected for that many intervals.
     """
     from scipy.special import stdtrit
 
@@ -271,13 +274,13 @@ def one_sided(t: float, freedom: int) -> float:
 
 
 def t_interval(
-    value: float, error: float, n_sources: int, method: str, *, most: float = np.inf, behind: int | None = None
+    value: float, error: float, n_sources: int, method: str, *, most: float = np.inf, n_independent: int | None = None
 ) -> Interval:
     """Return the interval `value` ± t · `error`, clipped to ±`most`.
 
-    t has `behind` − 1 degrees of freedom, or `n_sources` − 1 if `behind` is None.
+    t has `n_independent` − 1 degrees of freedom (default: `n_sources` − 1).
     """
-    freedom = (n_sources if behind is None else behind) - 1
+    freedom = (n_sources if n_independent is None else n_independent) - 1
     half = t_quantile(freedom) * error
     method = f"{method} over {n_sources:,} sources, t({freedom})"
     return Interval(max(value - half, -most), min(value + half, most), CONFIDENCE, method, n_sources)
@@ -297,23 +300,25 @@ def jackknife(by_source: FloatArray, values_of: Callable[[FloatArray], FloatArra
     return values, np.sqrt((deviations**2).sum(axis=0))
 
 
-def clustered_error(pull: FloatArray, sources: IntArray) -> float:
-    """Compute the standard error of the sum of `pull` (n,), clustered by `sources` (n,), any codes.
+def clustered_error(terms: FloatArray, sources: IntArray) -> float:
+    """Compute the standard error of the sum of `terms` (n,), clustered by source.
 
-    √(G / (G − 1) · Σ_g (Σ pull)²), NaN with fewer than 2 sources.  For a mean or a ratio, `pull` is its linearisation:
-    the contribution of each item.
+    `sources` (n,) has the source code of each term.  The formula is √(G / (G − 1) · Σ_g (Σ terms)²) for G sources; with
+    fewer than 2 sources, the result is NaN.  For a mean or a ratio, the terms are the contributions of the items to its
+    linearisation.
     """
-    by_source = np.bincount(np.unique(sources, return_inverse=True)[1], weights=pull)
+    by_source = np.bincount(np.unique(sources, return_inverse=True)[1], weights=terms)
     n = by_source.size
     return float(np.sqrt((by_source**2).sum() * n / (n - 1))) if n > 1 else np.nan
 
 
 def intraclass_correlation(values: FloatArray, groups: IntArray) -> float:
-    """Compute ICC(1), the similarity of `values` (n,) within `groups` (n,), any codes (Shrout and Fleiss 1979).
+    """Compute ICC(1), the similarity of values within groups (Shrout and Fleiss 1979).
 
-    The formula is (MSB − MSW) / (MSB + (k₀ − 1)·MSW) with the mean squares between and within groups. k₀ = (N −
-    Σk_i²/N) / (n − 1) is the group size if all are equal.  NaN = undefined: fewer than 2 groups, one value in each, or
-    all values equal.
+    `values` is (n,), and `groups` (n,) has the group code of each value.  The formula is (MSB − MSW) / (MSB + (k₀ −
+    1)·MSW) with the mean squares between and within groups. k₀ = (n − Σk_i²/n) / (G − 1) for G groups of k_i values; it
+    is the group size if all groups have the same size.  The result is NaN for fewer than 2 groups, for groups of one
+    value each, and if all values are equal.
     """
     _, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     n, n_groups = values.size, sizes.size
@@ -335,7 +340,7 @@ def spread_of(
     measured: tuple[FloatArray, FloatArray | None],
     generator: np.random.Generator,
 ) -> StandardErrors:
-    """Compute standard errors for `measured`, the `level_values` of `data`."""
+    """Compute standard errors for `measured`, the result of `level_values` for `data`."""
     (values, by_source), ranked = measured, measure.statistic != "pearson"
     if by_source is not None:
         spread, why = _spread_of_means(by_source), FEW_COEFFICIENTS
@@ -393,9 +398,9 @@ def spread_over_sources(
 ) -> StandardErrors:
     """Compute standard errors of `values` (n_candidates,) by resampling sources.
 
-    `values_of` maps counts (rows, n_sources) to values (rows, n_candidates), NaN = undefined.  Uses a delete-one-source
-    jackknife, or with `draws` a bootstrap of `RESAMPLES` draws.  A bootstrap error is unknown if over half of the draws
-    are undefined.  `sources` (n_candidates,) is as in `StandardErrors`.
+    `values_of` maps counts (rows, n_sources) to values (rows, n_candidates), NaN = undefined.  The method is the
+    delete-one-source jackknife, or with `draws`, a bootstrap of `RESAMPLES` draws.  A bootstrap error is unknown if the
+    value is undefined in over half of the draws.  `sources` (n_candidates,) counts the sources of each candidate.
     """
     if draws:
         # in ten blocks: the counts of very many sources would not fit into memory
@@ -413,9 +418,9 @@ def spread_over_sources(
 
 
 def jackknife_deviations(left: FloatArray) -> FloatArray:
-    """Return deviations of delete-one values (n_pieces, n_candidates).
+    """Return the deviations of delete-one values (n_pieces, n_candidates) from their mean, scaled for standard errors.
 
-    Their squares add up to the squared standard error.
+    The squares of a candidate's deviations add up to its squared standard error.
     """
     pieces = left.shape[0]
     return np.asarray(np.sqrt((pieces - 1.0) / pieces) * (left - left.mean(axis=0)), dtype=np.float64)
@@ -434,7 +439,7 @@ VANISHING = 1e-12
 
 
 def draw_counts(generator: np.random.Generator, n_sources: int, resamples: int) -> FloatArray:
-    """Draw sources with replacement: (resamples, n_sources) counts; every row adds up to n_sources."""
+    """Draw sources with replacement; return counts (resamples, n_sources), whose rows add up to n_sources."""
     drawn = generator.integers(0, n_sources, size=(resamples, n_sources))
     drawn += np.arange(resamples)[:, None] * n_sources
     flat = np.bincount(drawn.ravel(), minlength=resamples * n_sources)
@@ -452,7 +457,7 @@ def leave_outs(n_sources: int, pieces: int, generator: np.random.Generator | Non
 
 
 def resampled_values(data: Paired, counts: FloatArray, measure: Measure) -> FloatArray:
-    """Compute (resamples, n_candidates) values by `measure` for `counts` (resamples, n_sources).
+    """Return the values (resamples, n_candidates) of `measure` for the rows of `counts` (resamples, n_sources).
 
     For a rank coefficient at dataset level, each row of `counts` must leave sources out (0 or 1), not repeat them.
     """
@@ -488,7 +493,10 @@ def _blocks(resamples: int, elements: int) -> Iterator[slice]:
 
 
 def counted_means(values: FloatArray, counts: FloatArray) -> FloatArray:
-    """Average `values` (rows, n_sources) weighted by `counts` (resamples, n_sources): (resamples, rows); skip NaN."""
+    """Return the means (resamples, rows) of `values` (rows, n_sources), weighted by `counts`.
+
+    `counts` is (resamples, n_sources).  NaN values are skipped.
+    """
     present = ~np.isnan(values)
     total = counts @ np.where(present, values, 0.0).T
     weight = counts @ present.T.astype(np.float64)

@@ -263,7 +263,7 @@ def beyond_labels(
 
     def around(value: float, error: float) -> Interval | None:
         known = behind >= 2 and error > ROUNDING
-        return t_interval(value, error, n_sources, "jackknife", most=1.0, behind=behind) if known else None
+        return t_interval(value, error, n_sources, "jackknife", most=1.0, n_independent=behind) if known else None
 
     sides = around(judge, errors[0]), around(of_labels, errors[1])
     if halves and not alike > 2.0 * errors[7]:
@@ -272,7 +272,9 @@ def beyond_labels(
     value, interval, p = min(max(apart[0], 0.0), apart[1]), None, None  # the end nearest to 0
     if behind >= 2 and (errors[4:6] > ROUNDING).all():
         sides_of = zip((apart_low, apart_high), errors[4:6].tolist(), strict=True)
-        one, other = (t_interval(gap, own, n_sources, "jackknife", most=2.0, behind=behind) for gap, own in sides_of)
+        one, other = (
+            t_interval(gap, own, n_sources, "jackknife", most=2.0, n_independent=behind) for gap, own in sides_of
+        )
         interval = replace(one, low=min(one.low, other.low), high=max(one.high, other.high))
         if behind >= LEAST_SOURCES:
             tested = [decides / errors[6]] if halves else [apart_low / errors[4], apart_high / errors[5]]

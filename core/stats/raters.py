@@ -463,7 +463,7 @@ def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, me
     n_blocks, known = len(deleted), len(deleted) > 1 and not np.isnan(deleted).any()
     error = length(jackknife_deviations(deleted))
     method = "jackknife" + (f" of {n_blocks} blocks" if n_blocks < n_sources else "")
-    interval = t_interval(gap, error, n_sources, method, most=2.0, behind=n_blocks) if known else None
+    interval = t_interval(gap, error, n_sources, method, most=2.0, n_independent=n_blocks) if known else None
     p, why = None, TOO_FEW
     if n_sources >= LEAST_SOURCES:
         why = SAME_EVERYWHERE if known else SINGLE_SOURCES

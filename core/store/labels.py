@@ -1,7 +1,8 @@
-"""Store labels that raters save in a pass, and drafts of unsaved texts.
+"""Store the labels that raters save in labelling passes, and drafts of unsaved texts.
 
-*Labels* have one row for each save, so nothing is ever overwritten.  In a pass, a rater's newest row for an item and
-aspect counts.  A form that is sent twice (a lost connection, a double click) has the same `form` id and is stored once.
+*Labels* have one row for each save, so nothing is ever overwritten.  In each pass, only a rater's newest row for an
+item and aspect counts.  A form that is sent twice (a lost connection, a double click) has the same `form` id and is
+stored once.
 
 *Drafts* are overwritten whenever the user pauses typing.  They are neither logged nor exported.
 """

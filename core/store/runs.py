@@ -1,8 +1,8 @@
 """Store runs, their workers, their results (documents and scores), and paid replies.
 
 Every change of a run increases `version`, so that a screen needs to poll only one number.  Each start or resumption of
-a run by a worker is an *attempt*.  A worker can write only while its attempt is running; one that lost its run gets
-`False`.  Workers send heartbeats, timed by the clock of the database.
+a run by a worker is an *attempt*.  A worker can write only while its attempt is running; a worker that lost its run
+gets `False`.  Workers send heartbeats, timed by the clock of the database.
 
 Scores are stored for each run and criteria as one float64 BLOB over all items of the golden set, in its order (NaN =
 unscored).
@@ -268,7 +268,8 @@ class Results(StorePart):
     def scores(self, run_id: str, item_ids: Sequence[str], criteria_ids: Sequence[str] | None = None) -> ScoreMatrix:
         """Return scores (n_criteria, n_items) for all criteria of the run, or only for `criteria_ids`.
 
-        `item_ids` are the golden set's, and the scores are in its order.  Criteria without any score are absent.
+        `item_ids` are all ids of the golden set, and the scores are in their order.  Criteria without any score are
+        absent.
         """
         rows = {row.criteria_id: row for row in self._db.rows(_scores_of(run_id, criteria_ids))}
         names = [name for name in (rows if criteria_ids is None else criteria_ids) if name in rows]
@@ -317,7 +318,7 @@ class Replies(StorePart):
     """Replies shared by all runs; thread-safe.  `put_replies` commits before it returns."""
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        """Map each of the `keys` that is stored to its text."""
+        """Look up `keys`; return key → text, only for keys that are stored."""
         with self._db.read() as transaction:
             return _shared(transaction, keys)
 
@@ -379,7 +380,7 @@ class RunReplies(StorePart):
                 transaction.execute(own.where(run_replies.c.reply_key.in_(keys)))
 
     def answered(self, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
-        """Map key → (stored text, whether this run paid for it), for the run's replies."""
+        """Look up `keys`; return key → (stored text, whether this run paid for it), only for replies of this run."""
         query = sa.select(run_replies).filter_by(run_id=self._run_id)
         with self._db.read() as transaction:
             rows = list(_chosen(transaction, query, run_replies.c.reply_key, keys))
@@ -493,7 +494,7 @@ class Upkeep(StorePart):
         return StoredSize("replies", n, int(n_bytes or 0))
 
     def shrink(self) -> None:
-        """Return the space of deleted rows to the disk; a database server does this by itself."""
+        """Free the disk space of deleted rows; a database server does this by itself."""
         if self._db.is_sqlite:  # VACUUM takes no transaction
             with translated_errors(self._db.folder), closing(self._db.engine.raw_connection()) as connection:
                 connection.cursor().execute("VACUUM")

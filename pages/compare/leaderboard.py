@@ -99,7 +99,7 @@ def _draw_next(compared: Compared) -> None:
 
 
 def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame:
-    """Return a table with one row per judge and one for the regression, compared with the subject."""
+    """Return a table with one row per judge and one for the plain regression, each compared with `compared.subject`."""
     board, subject = compared.leaderboard, compared.subject
 
     def comparison(gap: Difference, shown: str, limit: float = ALPHA) -> str:

@@ -20,10 +20,10 @@ from pages.ui.page import Opened
 
 
 def choose(page: Opened) -> list[CriteriaEntry]:
-    """Return all criteria of the aspect, with those to open first; [] if there are none.
+    """Return all criteria of the aspect, best first, and open one of them; [] if there are none.
 
-    Opens the criteria in the URL, else the best of the run in the URL, else the current judge's, else the best of all,
-    and puts their id into the URL.
+    The criteria to open are those in the URL, else the best of the run in the URL, else the current judge's, else the
+    best of all. Their id is put into the URL.
     """
     everything = tables.best_first(page.store.criteria.all(page.project.project_id))
     if not everything:
@@ -54,7 +54,7 @@ def choose(page: Opened) -> list[CriteriaEntry]:
 
 
 def open_criteria(criteria_id: str | None, *, leave: bool = True) -> None:
-    """Put other criteria into the URL and remove ids that belong to the previous ones."""
+    """Put other criteria into the URL; with `leave`, remove ids that belong to the previous criteria."""
     state.put_in_url(criteria=criteria_id)
     if leave:
         state.put_in_url(rescore=None, edit=None)
@@ -103,7 +103,7 @@ def finding(entry: CriteriaEntry, names: Mapping[str, str], edit: RescoreResult 
 
 
 def place_words(entry: CriteriaEntry, entries: Sequence[CriteriaEntry]) -> str:
-    """Return the rank of the criteria, for example "rank 3 of 17"; "" if they have none."""
+    """Return the rank of the criteria, for example ", rank 3 of 17 measured on all items"; "" if they have none."""
     ids = [each.criteria_id for each in entries if tables.group_of(each) == tables.MEASURED]
     if entry.criteria_id in ids:
         return f", rank {ids.index(entry.criteria_id) + 1} of {len(ids)} measured on all items"
@@ -113,7 +113,7 @@ def place_words(entry: CriteriaEntry, entries: Sequence[CriteriaEntry]) -> str:
 def measured_on(
     entry: CriteriaEntry, entries: Sequence[CriteriaEntry], edit: RescoreResult | None, *, scoring: bool
 ) -> str:
-    """Return statistic, level, n and interval of the figure in the headline; without a figure, how to measure it."""
+    """Return statistic, level, n and interval of the headline figure; if there is none, say how to get one."""
     newest = tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
         words = "To measure these criteria, use “Make this the judge”."

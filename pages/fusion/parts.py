@@ -54,7 +54,11 @@ class Choice:
 
 
 def choice_of(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> Choice:
-    """Return the choices; by default all judges except fusions and the baseline, measured like the current judge."""
+    """Return the chosen parts and settings.
+
+    By default, the parts are all judges except fusions and the baseline, and the measure is that of the default
+    version.
+    """
     key = f"{view.golden_id[-12:]}_{aspect}"
     names = names_of(page, judges)
     at_first = [names[entry.judge_id] for entry in judges if entry.judge.kind not in ("fused", "no criteria")]

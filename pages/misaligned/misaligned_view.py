@@ -49,7 +49,7 @@ SHEET = """
 
 @st.fragment
 def draw(selection: Selection, sentence: DeltaGenerator) -> None:
-    """Draw the item in the URL, else the first without a verdict; the finding goes into `sentence`."""
+    """Draw the item in the URL, else the first without a verdict; the finding goes into the placeholder `sentence`."""
     people.draw_waiting()
     selection = selection.afresh()
     draw_finding(selection, sentence)
@@ -65,7 +65,7 @@ def draw(selection: Selection, sentence: DeltaGenerator) -> None:
     next_waiting = next((each for each in later if _waits(selection, each)), item.item_id)
 
     def key(name: str) -> str:
-        """Return a widget key unique to this item, so that a late press never counts for the next one."""
+        """Return a widget key unique to this item, so that a late key press never counts for the next item."""
         _, golden_id, aspect = selection.about
         return state.widget(f"misaligned_{name}_{golden_id[:12]}_{aspect}_{item.item_id}")
 

@@ -12,7 +12,7 @@ from core.settings import Settings
 
 
 def auth_section() -> Any:
-    """Return the section `[auth]` of the secrets (a mapping if well-formed); None if there is no readable one."""
+    """Return the section `[auth]` of the secrets (a mapping if well-formed); None if it is missing or unreadable."""
     return st.secrets["auth"] if st.secrets.load_if_toml_exists() and "auth" in st.secrets else None
 
 

@@ -35,7 +35,7 @@ def _labels_figure(digest: str, aspect: str, _labels: AspectLabels) -> Drawing:
 
 
 def place_labels(golden: GoldenSet, aspects: Iterable[str]) -> None:
-    """Draw the distribution of the labels of each aspect, two in a row."""
+    """Draw the distribution of the labels of each aspect, in two columns."""
     labels = [golden.aspects[aspect] for aspect in aspects]
     for start in range(0, len(labels), 2):
         for column, aspect_labels in zip(st.columns(2, gap="medium"), labels[start : start + 2], strict=False):

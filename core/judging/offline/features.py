@@ -139,7 +139,7 @@ POSITION: dict[str, int] = {key: i for i, key in enumerate(KEYS)}
 def prior(task: Task) -> FloatArray:
     """Return the weights (n_concepts,) that the name of the aspect suggests, of Euclidean length 2.
 
-    They are the baseline (no criteria), and drafts start from them.
+    The baseline (no criteria) uses these weights, and drafts start from them.
     """
     return _prior(f"{task.aspect} {task.definition}".lower(), task.aspect.lower().replace("_", " "), task.kind)
 
