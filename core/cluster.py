@@ -38,7 +38,7 @@ def connected(address: str) -> Any:
     except ImportError as error:
         raise JobError(
             f"CONCORD_RAY or --ray specifies a cluster ({address}), but Ray isn't installed on this machine. "
-            f'Install it on every node (pip install "ray[data]=={RAY}"), or use only this host: remove the setting.'
+            f'Install it on every node (pip install "ray[data]=={RAY}"), or remove the setting to use only this host.'
         ) from error
     with _connecting:
         if not ray.is_initialized():

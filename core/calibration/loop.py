@@ -256,7 +256,7 @@ def _refine_round(run: _Run, round_: int) -> bool:
     parents = pool.ranked(pool.with_status("kept"))[: pool.settings.keep]
     requests = refine_requests(pool, train, parents, round_)
     if not requests:
-        why = "the judge and raters don't disagree enough on any item" if parents else "no draft could be scored"
+        why = "the judge is close to the raters on every item" if parents else "no draft could be scored"
         run.not_run.append(f"Refinement stopped before round {round_}: {why}.")
         return False
     n = len(requests)
@@ -572,8 +572,8 @@ def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
     if not judge.fits_strengths or not any(states_strength(each.text) for each in criteria):
         return ""
     return (
-        "The criteria contain strengths that were fitted to labels, so the map to the human scale and the intervals "
-        "may be too optimistic. Calibrate again to get a reliable map and intervals."
+        "The criteria contain strengths that were fitted to labels, so the intervals and the map to the human scale "
+        "may be too optimistic. Calibrate again to get reliable ones."
     )
 
 
@@ -583,8 +583,8 @@ def unread_lines_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
     if not lines:
         return ""
     return (
-        f"The {judge.spec} judge can't interpret this, so it has no effect: {' '.join(lines)} Use its phrases, as in "
-        "“Penalise texts that repeat themselves.”"
+        f"The {judge.spec} judge can't interpret this, so it has no effect: {' '.join(lines)} Use a phrase that it "
+        "knows, such as “Penalise texts that repeat themselves.”"
     )
 
 

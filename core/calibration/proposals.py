@@ -412,7 +412,7 @@ def refinement_round(
             seeds = (0, 5, number, rank, trial)
             requests += refinements(parent, seen, sizes=sizes, samples=1, seeds=seeds)
     if not requests:
-        nothing = {"the judge and raters don't disagree on any item": len(parents)}
+        nothing = {"the judge is close to the raters on every item": len(parents)}
         return RoundResult((), table.calls, table.usage, nothing)
     publish("refine", f"asking for {len(requests)} proposals", most)
     children = new_criteria(judge, requests, table, problems, [parent.criteria_id for parent in parents])

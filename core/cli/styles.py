@@ -34,7 +34,7 @@ class GridOptions:
     """Options for the `styles` command: forms, size and output."""
 
     pilot: int | None = setting(
-        None, "Approximate number of items to use (default: all). Items of a source stay together."
+        None, "Approximate number of items to use (default: all). Items from the same source stay together."
     )
     budget_usd: float | None = setting(None, "Maximum cost of the run in dollars.", low=0)
     forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None

@@ -240,7 +240,7 @@ def with_preferences(table: Table) -> Table:
         for row, cells, choices in zip(rows, lists, read, strict=True):
             if column in row:
                 mixed = [
-                    f"{cell} (a number among words)" if new is cell and read_numbers([cell])[0] else new
+                    f"{cell} (a number in a column of words)" if new is cell and read_numbers([cell])[0] else new
                     for cell, new in zip(cells, choices, strict=True)
                 ]
                 row[column] = mixed if isinstance(row[column], list) else mixed[0]

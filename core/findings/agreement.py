@@ -78,7 +78,7 @@ def board_finding(
     of_each = "none of these judges has seen" if len(board.rows) > 1 else "the judge hasn't seen"
     items = f"{counted(board.pool.n_common, 'item')} from {counted(board.n_sources, 'source')}"
     ends = row.alignment.interval
-    details = [f"{measure}, {items} whose labels {of_each}."]
+    details = [f"{measure}, {items}; {of_each} their labels."]
     if gain := gaps.pop(next((k for k in gaps if board.rows[k].place == baseline), at), None):
         figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
         details.append(f"Compared with the baseline: {figures}.")
@@ -223,7 +223,7 @@ def yes_no_finding(found: YesNo) -> Finding:
     if found.cost is None or found.cost_of_none is None:
         return Finding(f"Concord can't choose a threshold: {found.reason}.")
     sources = counted(found.n_sources, "source")
-    auc = f"AUC {rate_words(found.auc)}, {sources}, dataset level; {found.n_yes:,} labels are yes."
+    auc = f"AUC {rate_words(found.auc)}, {sources}, dataset level; {found.n_yes:,} labels count as yes."
     if found.threshold is None:
         return Finding(
             "No threshold reduces the cost: always answering no is cheapest.",
@@ -260,7 +260,7 @@ def rate_words(share: Rate) -> str:
 
 
 def label_planning_words(plan: LabelPlanning) -> str:
-    """Say in two sentences what the planned number of labels can show."""
+    """Say what the planned number of labels can show."""
     half = (plan.interval.high - plan.interval.low) / 2
     good = f"Enough for {plan.enough[-1]}. " if plan.enough and half <= COARSE else ""
     if not plan.enough:
@@ -269,5 +269,5 @@ def label_planning_words(plan: LabelPlanning) -> str:
     fall = "" if plan.fall is None else f" of {plan.fall:.2f} or more"
     return (
         f"{good}{counted(plan.n_items, 'label')} from {counted(plan.n_sources, 'source')} measure agreement to about "
-        f"±{half:.2f}, {seen} to detect a later drop{fall} ({plan.basis})."
+        f"±{half:.2f}. They are {seen} to detect a later drop{fall} ({plan.basis})."
     )

@@ -164,7 +164,7 @@ def preferences_finding(found: Preferences) -> Finding:
 def strength_lines(who: str, found: Strengths) -> list[str]:
     """List the strengths of systems, one per line, strongest first."""
     if not found.systems:
-        return [f"Strengths according to {who}: — ({found.reason})."]
+        return [f"Strengths according to {who} are undefined: {found.reason}."]
     head = f"Strengths according to {who} (log-odds compared with an average system; {counted(found.n, 'pair')}):"
     return [
         head,

@@ -160,8 +160,8 @@ class FusedJudge(LoadedJudge):
         if len(missing) == len(parts):
             why = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
             raise UsageError(f"Concord can't compute any part of the fusion for these items. {why}")
-        counts = "the prompt says that the part has no score" if self.by_model else "its mean is used instead"
-        self._mark(f"The part {name} couldn't be computed and {counts}: {why}" for name, why in missing.items())
+        counts = "the prompt says that it has no score" if self.by_model else "its mean is used instead"
+        self._mark(f"The part {name} couldn't be computed, so {counts}: {why}" for name, why in missing.items())
         self.missing |= missing
         return numbers
 

@@ -391,7 +391,7 @@ def _recorded(path: Path, sampling: Style | None, gate: Gate) -> Judge:
         if not file.is_relative_to(_ROOT / "sample_data"):
             raise JudgeError(
                 f"Concord didn't read the file of recorded:{path}, because this judge came with an imported project. "
-                "Import the file on Compare, or name the judge on the command line."
+                "Import the file on the Compare page, or name the judge on the command line."
             )
     if not file.is_file():
         raise UsageError(f"Concord can't find the file of the recorded judge: {path}. Check the path.")

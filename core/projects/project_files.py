@@ -426,8 +426,10 @@ def _checked_tables(archive: Archive, goldens: dict[str, str]) -> Iterator[tuple
 def _fault(table: str, row: Any) -> str:
     """Describe what is wrong with the columns of a row; "" if they are valid."""
     kinds, columns = LAYOUT[table], metadata.tables[table].c
-    if not isinstance(row, dict) or (odd := set(row) ^ set(kinds)):
-        return f"{min(odd) if isinstance(row, dict) else 'the row'} is missing or unexpected"
+    if not isinstance(row, dict):
+        return "the row isn't a JSON object"
+    if odd := set(row) ^ set(kinds):
+        return f"the column {min(odd)} is missing or unexpected"
     for name, value in row.items():
         if not _fits(kinds[name], columns[name], value) and not (value is None and columns[name].nullable):
             return f"{name} has a value of the wrong type, {str(value)[:60]!r}"
@@ -480,7 +482,7 @@ def _read_back(store: Store, project_id: str, goldens: Iterable[str]) -> None:
         n_items = len(items[entry.golden_id])
         sizes = {scores.shape for scores in (entry.judge.values, entry.judge.turned) if scores is not None}
         if sizes != {(n_items,)} or any(not 0 <= k < n_items for k in entry.judge.seen):
-            raise ValueError("a judge's scores or seen items don't match its golden set")
+            raise ValueError("a judge's scores, or the items whose labels it has seen, don't match its golden set")
     store.events.all(project_id, Entry)
 
 

@@ -277,7 +277,7 @@ def require_judge(store: Store, run_id: str) -> Mapping[str, Any]:
     require_made_here(store, run_id)
     state = load_judge_state(store, run_id)
     if state is None:
-        raise JobError(f"Run {run_id} has no judge yet. Wait for the run's first candidates.")
+        raise JobError(f"Run {run_id} has no judge yet. Try again once its first criteria appear.")
     return state
 
 

@@ -76,7 +76,7 @@ def score_on_ray(
     progress.publish(Stage("reading", "reading", 0, 0))
     with closing(open_judge(request, alone=True)) as judge, plain_errors(address):
         if not isinstance(judge, RowJudge):
-            raise UsageError(f"{request.judge_file} contains a fused judge. Remove --ray.")
+            raise UsageError(f"{request.judge_file} contains a fused judge, which can't run on Ray. Remove --ray.")
         read = ray.data.read_text if next(iter(files)).lower().endswith(LINES) else ray.data.read_parquet
         rows = read(list(files), **READING)
         mapping = _columns_of(rows.take(HEAD_ROWS), request, judge, source)
@@ -351,9 +351,10 @@ def input_files(address: str) -> dict[str, int]:
         if not entry.base_name.startswith((".", "_")) and entry.path.lower().endswith(LINES + TABLES)
     }
     if not files or len({name.lower().endswith(TABLES) for name in files}) > 1:
+        found = "The folder contains both formats" if files else "No JSONL or Parquet file was found"
         raise GoldenError(
             f"{address}: on Ray, items must be in one JSONL or Parquet file, or in a folder with files of one format. "
-            f"{'The folder contains both formats' if files else 'No such file was found'}. Convert or move the files."
+            f"{found}. Convert or move the files."
         )
     return files
 

@@ -56,7 +56,7 @@ class ScoreSettings:
     )
     budget: int | None = setting(None, "Maximum number of calls. Run the same command again to resume.", low=1)
     budget_usd: float | None = setting(None, "Maximum cost in dollars. Run the same command again to resume.", low=0)
-    intervals: bool = setting(False, "Add an expected error and a 90 % interval for the label to each verdict.")
+    intervals: bool = setting(False, "For each verdict, add the expected error and a 90 % interval for the label.")
     abstain_over: float | None = setting(
         None, "Mark the least certain verdicts so that the expected error of the others is at most this value.", low=0
     )

@@ -80,7 +80,7 @@ ONLY_SOURCE = "all items share one source; label items from at least 8 sources"
 CARRIED = "the value depends on a single source; label items from more sources"
 SAME_WITHOUT_ANY = "leaving out any one source doesn't change the value; label items from more sources"
 SAME_EVERYWHERE = "every source gives the same value"
-SHORT = "too narrow with few sources: with 8, it contains the true value in 84 to 97 % of cases instead of 95 %"
+SHORT = "too narrow with few sources (with 8, the interval contains the true value in 84 to 97 % of cases, not 95 %)"
 
 CONFIDENCE = 0.95
 """Confidence of every interval."""
@@ -103,8 +103,8 @@ knows few values, and where 8 sources near 0.9 share 3 of them the interval cove
 
 FEW_RANKED = f"a rank correlation needs at least {LEAST_RANKED} items; label more items"
 FEW_COEFFICIENTS = (
-    f"the sources give fewer than {LEAST_DISTINCT} different coefficients; measure at dataset level, or label "
-    "more items per source"
+    f"the sources have fewer than {LEAST_DISTINCT} different coefficients; measure at the dataset level, or "
+    "label more items per source"
 )
 
 ROUNDING = 1e-12

@@ -35,7 +35,7 @@ _SURELY = 0.999
 """Planned alignments are clipped to plus or minus this value."""
 
 LABELS_ENOUGH_FOR: Sequence[tuple[int, str]] = (
-    (50, "measuring whether a judge agrees"),
+    (50, "measuring a judge's agreement"),
     (100, "calibrating without refining"),
     (200, "calibrating with refining"),
 )

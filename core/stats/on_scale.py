@@ -289,7 +289,7 @@ class IsotonicMap(JsonRecord):
         return _read(
             cls,
             body,
-            "The score map must contain the number lists x and y and the numbers low and high. Calibrate again.",
+            "The score map must contain two lists of numbers, x and y, and two numbers, low and high. Calibrate again.",
         )
 
 

@@ -165,9 +165,9 @@ NO_VERDICTS = "no item has a verdict"
 ALL_EQUAL = "no interval: all labels are equal or come from one source, so the uncertainty of the mean is unknown"
 REPEATED = "items whose text also appears under another id (they count as one source)"
 ALL_LABELLED = "every judged item has a label, so the labels alone are enough"
-CONSTANT = "the judge gives all of its items the same score, so its verdicts add nothing to the labels"
-LOPSIDED = "most of its labels are identical, so its intervals allow for another half label at the far end of the scale"
-LABELS_ALONE = "the verdicts would widen the interval, so only the labels count"
+CONSTANT = "the judge gave all items the same score, so the verdicts add nothing to the labels"
+LOPSIDED = "most labels are identical, so the intervals are wider to allow for labels at the far end of the scale"
+LABELS_ALONE = "the verdicts would widen the interval, so only the labels are used"
 
 
 @dataclass(frozen=True, eq=False)

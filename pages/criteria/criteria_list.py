@@ -106,7 +106,7 @@ def place_words(entry: CriteriaEntry, entries: Sequence[CriteriaEntry]) -> str:
     """Return the rank of the criteria, for example ", rank 3 of 17 measured on all items"; "" if they have none."""
     ids = [each.criteria_id for each in entries if tables.group_of(each) == tables.MEASURED]
     if entry.criteria_id in ids:
-        return f", rank {ids.index(entry.criteria_id) + 1} of {len(ids)} measured on all items"
+        return f", rank {ids.index(entry.criteria_id) + 1} of {len(ids)} criteria measured on all items"
     return ""
 
 

@@ -27,7 +27,7 @@ METHOD_WORDS: dict[FusionMethod, str] = {
     "nnls": "non-negative weights",
 }
 METHOD_HELP = (
-    "Average: the mean of the standardised scores of all parts that beat chance. Ridge: weights learned from the "
+    "Average: the mean of standardised scores, using only parts that beat chance. Ridge: weights learned from the "
     "labels, with shrinkage. Non-negative: weights learned from the labels, but never below 0."
 )
 KINDS: dict[JudgeKind, str] = {
@@ -138,7 +138,8 @@ def draw_kinds(choice: Choice) -> None:
         "judge": Column(width=250),
         "calls per item": Column(help="Calls needed for one score. A dash means that the number is unknown."),
         "labels seen": Column(
-            help="Labels used to choose or fit the judge. Items from their sources are left out for all parts."
+            help="Labels used to choose or fit the judge. The fusion leaves out all items that share a source with "
+            "them."
         ),
     }
     grid.draw(frame, columns, alt="Judges that can be fused", rows=12)
@@ -149,7 +150,7 @@ def draw_empty(page: Opened, golden: GoldenSummary, aspect: str, n_judges: int) 
     there = "only one judge" if n_judges else "no judge yet"
     st.info(
         f"{plain(golden.name)} has {there} for {plain(aspect)}. A fusion needs at least two different judges. "
-        "Compute metrics below (free), calibrate a judge, or import scores on Compare.",
+        "Compute metrics below (free), calibrate a judge, or import scores on the Compare page.",
         icon=":material/merge:",
     )
     draw_sources(page, golden, aspect, opened=True)

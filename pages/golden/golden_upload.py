@@ -127,7 +127,7 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
         labels_needed = True
         if chosen.layout != "long" and not chosen.aspects:
             labels_needed = not st.checkbox(
-                "These items have no labels yet. Raters will label them in Concord",
+                "These items have no labels yet, so raters will label them in Concord",
                 key=state.widget(f"unlabelled_{digest}"),
                 help="You can calibrate a judge once raters have labelled the items on the Label screen.",
             )

@@ -19,7 +19,7 @@ from pages.ui.screens import plain
 
 COMBINE_WORDS: dict[Combine, str] = {
     "fill": "Keep all existing labels, and use new labels only to fill gaps",
-    "replace": "Replace an item's label if it has a new label or decision",
+    "replace": "Replace the label of each item that has a new label or decision",
 }
 
 
@@ -34,7 +34,7 @@ def draw(store: Store, passed: LabelPass) -> None:
         )
         _draw_one(store, passed, seen)
     elif seen.decided:
-        finding("You have decided all items. Freeze the labels below.")
+        finding("You have decided on all items. Freeze the labels below.")
     else:
         finding(
             "Nothing to decide: no two raters differ by more than one step, and no label was marked as wrong in triage"
@@ -75,7 +75,7 @@ def _draw_one(store: Store, passed: LabelPass, seen: PassSummary) -> None:
             }
             grid.draw(frame, alt="Labels by rater", rows=8, undefined="")
         else:
-            st.caption("No one has rated this item in this pass.")
+            st.caption("No one has rated this item in this labelling pass.")
         marked = projects.item_highlights(store, passed.project_id, passed.pass_id, item_id)
         for rater, spans in marked.items():
             st.text(f"{rater} marked: {'; '.join(span.words for span in spans)}")
@@ -141,7 +141,7 @@ def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
     )
     if seen.queue:
         words = (
-            f"You haven't decided {counted(len(seen.queue), 'item')} yet. If you freeze now, Concord uses the mean "
+            f"You haven't decided on {counted(len(seen.queue), 'item')} yet. If you freeze now, Concord uses the mean "
             "of the raters' labels for undecided items."
         )
         st.warning(words, icon=":material/balance:")

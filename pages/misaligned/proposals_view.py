@@ -36,11 +36,11 @@ COLUMNS = {
     "p": Column(
         "p (Holm)",
         digits=3,
-        help="On the inner fold, corrected for the number of proposals. A dash means that Concord didn't test the "
-        "difference.",
+        help="Tested on the inner fold, and corrected for the number of proposals. A dash means that Concord "
+        "didn't test the difference.",
     ),
-    NOW_ALIGNED: Column(help="Calibration items that were misaligned with the parent criteria"),
-    NOW_MISALIGNED: Column(help="Calibration items that were aligned with the parent criteria"),
+    NOW_ALIGNED: Column(help="Calibration items that were misaligned under the parent criteria"),
+    NOW_MISALIGNED: Column(help="Calibration items that were aligned under the parent criteria"),
 }
 
 

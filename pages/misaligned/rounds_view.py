@@ -32,7 +32,7 @@ def draw(selection: Selection) -> None:
     }
     wanted = state.url_id("round") or next((run_id for run_id in rounds if _has_open(selection, run_id)), NEW)
     if wanted != NEW and wanted not in rounds:
-        st.warning("The round in your link isn't from this golden set and aspect.", icon=":material/link_off:")
+        st.warning("The round in your link doesn't belong to this golden set and aspect.", icon=":material/link_off:")
         wanted = NEW
     if rounds:
         key = state.widget("round_choice")

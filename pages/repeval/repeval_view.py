@@ -91,7 +91,8 @@ def _draw_file(page: Opened, view: RunDetail, result: RepEvalResult) -> None:
             icon=":material/download:",
             on_click="ignore",
             help=(
-                "Use this file to score other items. On Compare, you can also add it as a judge for another golden set."
+                "Use this file to score other items. On the Compare page, you can also add it as a judge for "
+                "another golden set."
             ),
         )
         st.code(
@@ -145,7 +146,9 @@ def _draw_random(result: RepEvalResult, measure: str) -> None:
     st.subheader("Compared with random directions", anchor=False)
     if result.optimism is not None:
         where = "on the same items" if result.settings.uses_pairs else "separately in each fold"
-        chose = f"Agreement on the validation set, with layer and token chosen {where}: {describe(result.validation)}."
+        chose = (
+            f"Agreement on the validation set, with the layer and token chosen {where}: {describe(result.validation)}."
+        )
         st.caption(plain(chose))
     random = result.random
     if random is None:

@@ -86,8 +86,11 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str, sh
         if summary.golden_id != golden.golden_id and (labels := summary.aspect(aspect)) and labels.n_labelled > 1
     }
     if not n_labels:
-        words = f"No other golden set in this project has labels for {aspect}. Upload a file with newer labels, or "
-        st.info(plain(f"{words}label new items in the app and freeze them."), icon=":material/dataset:")
+        words = f"No other golden set in this project has labels for {aspect}."
+        st.info(
+            plain(f"{words} Upload newer labels, or label new items in the app and freeze them."),
+            icon=":material/dataset:",
+        )
         with st.container(horizontal=True):
             link_to("golden_set", "Upload newer labels", icon=":material/upload_file:")
             link_to("label", "Label items", icon=":material/edit_note:")

@@ -68,7 +68,7 @@ def draw(page: Opened) -> None:
     for k, point in enumerate(review.points, 1):
         title = plain(_title(page, golden.golden_id, point))
         st.markdown(f"{k}\\. **{title}**  \n{plain(shortened(point.text, 240))}")
-    st.caption("Points about the judge's mistakes are closed when another version becomes current.")
+    st.caption("When another version becomes current, open points about the judge's mistakes are closed.")
     if review.decided:
         st.subheader("Decided", anchor=False)
         for decision in review.decided[:MOST_DECIDED]:

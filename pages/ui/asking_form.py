@@ -74,7 +74,7 @@ def choose_asking(spec: str) -> Asking:
                 MOST_SAMPLES,
                 1,
                 key=widget("samples"),
-                help="The score is the mean of these replies. At temperature 0, all replies are nearly identical.",
+                help="The score is the mean of all replies. At temperature 0, all replies are nearly identical.",
             )
             usual = 1.0 if samples > 1 else 0.0
             own = st.checkbox("Use the model's default temperature", key=widget("own_temperature"))

@@ -531,10 +531,10 @@ def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_
     log = store.events.all(asked.project_id, Adjudicated)
     assert [(one.actor, one.reason) for one in log] == [("Rev", "rule 3")]
 
-    assert "You haven't decided 1 item yet" in texts(screen)
+    assert "You haven't decided on 1 item yet" in texts(screen)
     assert screen.radio[0].options == [
         "Keep all existing labels, and use new labels only to fill gaps",
-        "Replace an item's label if it has a new label or decision",
+        "Replace the label of each item that has a new label or decision",
     ]
     press(screen, "Freeze these labels")  # keeps them, which is the usual choice
     assert "no new labels to freeze" in texts(screen)

@@ -109,7 +109,7 @@ def test_a_missing_part_is_a_mark_and_the_rest_goes_on(fused: Any, offline_card:
     assert judge.marks == ("Said before.",)
     assert values(judge.score([A, B])) == estimated([2, 2], [MEAN[1]] * 2)
     assert judge.marks[1].startswith(
-        "The part LLM · mine couldn't be computed and its mean is used instead: it needs a col"
+        "The part LLM · mine couldn't be computed, so its mean is used instead: it needs a col"
     )
 
 
