@@ -2,7 +2,7 @@
 
     python sample_data/make_demo.py [--out FILE]
 
-Takes about three minutes on two cores: every run is done anew, the recorded one at the pace at which people watch it.
+Takes about 15 seconds. Every run is done again.
 """
 
 from __future__ import annotations

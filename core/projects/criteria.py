@@ -33,7 +33,7 @@ LONGEST_TEXT = 20_000
 # ── names ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _LONGEST_POINT, _LONGEST_NAME = 44, 80
-_END = re.compile(r"[.;:!?](?=\s|$)|[。！？；：\n\r]+")
+_END = re.compile(r"[.;!?](?=\s|$)|:$|[。！？；\n\r]+", re.MULTILINE)
 _LEAD = re.compile(
     r"^[\W\d_]*(?:(?:above all|most of all|very|strongly|slightly|always|to some extent|finally),?\s+)*"
     r"(?:(?:reward|favou?r|prefer|(penali[sz]e|punish))\s+(?:texts?|summaries|answers|replies)\s+(?:that|which)\s+"
@@ -41,12 +41,12 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 """Bullets, levels and emphasis at the start of a point, then the fixed start of an offline judge's line."""
-_FRAME = re.compile(r"(?:judge|rate|score|assess|evaluate|with these points)\b", re.IGNORECASE)
+_FRAME = re.compile(r"(?:judge|rate|score|assess|evaluate|with these points|start (?:from|at) \d)\b", re.IGNORECASE)
 
 
 @lru_cache(maxsize=2_000)
 def _points(text: str) -> tuple[str, ...]:
-    """Split criteria into points, each short enough for a name. Points that only frame the task come last."""
+    """Split criteria into points, each short enough for a name."""
     points = []
     for clause in _END.split(text[:8_000]):
         words = "".join(sign if sign.isprintable() else " " for sign in clause)
@@ -56,7 +56,7 @@ def _points(text: str) -> tuple[str, ...]:
             short = shorten(rest, _LONGEST_POINT, placeholder="…")
             short = f"{rest[: _LONGEST_POINT - 1]}…" if short == "…" else short  # a single very long word
             points.append(f"Penalise: {short}" if lead and lead[1] else short[:1].upper() + short[1:])
-    return tuple(dict.fromkeys(sorted(points, key=lambda point: bool(_FRAME.match(point)))))
+    return tuple(dict.fromkeys(points))
 
 
 def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[Criteria] = ()) -> Mapping[str, str]:
@@ -74,8 +74,8 @@ def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[
     for criteria_id, criteria in texts.items():
         before = {point for each in criteria.provenance.parents if each in texts for point in _points(texts[each].text)}
         points = sorted(_points(criteria.text), key=lambda point: point in before)
-        telling = [point for point in points if not _FRAME.match(point)][:20]
-        pairs = [(one, f"{one} + {other[0].lower()}{other[1:]}") for one, other in combinations(telling, 2)]
+        points = [point for point in points if not _FRAME.match(point)] or points
+        pairs = [(one, f"{one} + {other[0].lower()}{other[1:]}") for one, other in combinations(points[:20], 2)]
         named = [(point, point) for point in points] + [pair for pair in pairs if len(pair[1]) <= _LONGEST_NAME]
         # otherwise an edit could be named after a point that it did not change
         points = [name for _, name in sorted(named, key=lambda each: each[0] in before)]

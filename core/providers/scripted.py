@@ -51,10 +51,10 @@ def reply_to(request: Request, seed: int = 0) -> Completion:
     named = _named_in(f"{sections.get('Criteria', '')} {sections.get('Evaluation', '')}")
     measured = _measured(sections)
     share = (_mean(measured, named) if named else 0.5) + chance.gauss(0.0, 0.06 if named else 0.3)
-    reasons = " ".join(f"On {name} it stands at {measured[name]:.2f} of 1." for name in named)
+    reasons = " ".join(f"Its {name} is {measured[name]:.2f} out of 1." for name in named)
     scale = scale_in(sections)
     said = number(scale, at_share(scale, share))
-    return completion(request, in_form(sections, said, reasons or "Without criteria this is little more than a guess."))
+    return completion(request, in_form(sections, said, reasons or "Without criteria, this is only a guess."))
 
 
 # ── shared by the simulated readers ──────────────────────────────────────────────────────────────────────────
@@ -149,33 +149,33 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 PROPERTIES: dict[str, tuple[str, str, str]] = {
     "support": (
         "support|faithful|consistent|invent|contradict|accura",
-        "Every statement must be supported by the source; anything invented lowers the score sharply.",
-        "Texts that stay faithful to the source earn the top, texts that contradict it the bottom.",
+        "The source must support every statement. Invented facts lower the score sharply.",
+        "Texts faithful to the source get the highest scores. Texts that contradict it get the lowest.",
     ),
     "coverage": (
         "cover|main point|important|key",
-        "The text should cover the main points of the source before anything else.",
-        "Reward texts in which the key information of the source can be found.",
+        "Above all, the text should cover the main points of the source.",
+        "Reward texts that contain the key information from the source.",
     ),
     "variety": (
         "repe|redundan|vari",
-        "Repeated phrases and redundant sentences lower the score step by step.",
-        "Wording should be varied; a text that repeats itself belongs to the lower half of the scale.",
+        "Each repeated phrase or redundant sentence lowers the score.",
+        "Wording should be varied. A text that repeats itself belongs in the lower half of the scale.",
     ),
     "completeness": (
         "gramma|fluent|complete sentence|well-formed|punctuat",
-        "Sentences should be complete and grammatical, from the capital letter to the final stop.",
-        "Broken grammar or text cut off in the middle keeps an item at the bottom; fluent texts reach the top.",
+        "Sentences should be complete and grammatical, with a capital letter and a full stop.",
+        "Texts with broken grammar or a missing end get the lowest scores. Fluent texts get the highest.",
     ),
     "brevity": (
         "brief|short|concise|padding",
-        "Shorter is better as long as the message is there; padding costs points.",
-        "Reward concise texts and mark down long-winded ones.",
+        "Shorter is better if the message is complete. Padding lowers the score.",
+        "Reward concise texts and lower the scores of long-winded ones.",
     ),
     "detail": (
         "detail|informative|specific|thorough",
-        "Specific details earn points; a vague remark stays in the lower half.",
-        "The more informative the text, the higher the score; thorough texts reach the top.",
+        "Specific details raise the score. Vague remarks stay in the lower half.",
+        "The more informative the text, the higher the score. Thorough texts get the highest.",
     ),
 }
 """Property → pattern of the words for it in criteria, and two example sentences."""
@@ -230,13 +230,13 @@ def _refine(sections: Sections, chance: random.Random) -> str:
 
 
 def _plan_fusion(sections: Sections, _chance: random.Random) -> str:
-    return f"Read the item first, then these numbers: {', '.join(_LISTED.findall(sections['Assistants']))}."
+    return f"Read the item first. Then look at these numbers: {', '.join(_LISTED.findall(sections['Assistants']))}."
 
 
 def _write_steps(sections: Sections, chance: random.Random) -> str:
     looked_at = _named_in(sections.get("Criteria", "")) or [chance.choice([*PROPERTIES])]
-    middle = [f"Look at the {name} of the text and note where it falls short." for name in looked_at]
-    steps = ["Read the item to its end.", *middle, "Choose the number on the scale that these notes add up to."]
+    middle = [f"Check the {name} of the text and note its weaknesses." for name in looked_at]
+    steps = ["Read the whole item.", *middle, "Choose the number on the scale that fits these notes."]
     return "\n".join(f"{k}. {step}" for k, step in enumerate(steps, 1))
 
 

@@ -75,46 +75,46 @@ RULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         r"figure|number|amount|exact|round",
         r"figure|number|amount|exact|precis|\bround|vague|approximat|\bhow (?:many|much)|digits?\b|statistic",
         (
-            "Every figure is the one of the report: take off {} where it is rounded, wrong or missing.",
-            "Take off {} for an inexact number, and for one that was left out.",
+            "Copy figures exactly: take off {} if one is rounded, wrong or missing.",
+            "Give exact numbers: take off {} for an inexact or missing one.",
         ),
     ),
     "length": (
         r"\bwords\b|\blong\b|length|short|brief|concise",
         r"\blong\b|longer|length|shorten|shorter|wordy|\btrim|too many words|word limit|concise|verbose|25 words",
         (
-            "At most 25 words: take off {} for a longer text.",
-            "Short is better. Take off {} for more than 25 words.",
+            "Use at most 25 words: take off {} for a longer text.",
+            "Be brief: take off {} for more than 25 words.",
         ),
     ),
     "opinion": (
         r"opinion|judg\w+ of|praise|blame|neutral|comment|feeling|emotion|adjective|verdict|to think",
         r"opinion|neutral|sober|feeling|emoti|adjective|verdict|judg|editorial|praise|blame|take sides|our view",
         (
-            "The tone is neutral: take off {} for praise, blame or any opinion.",
-            "Take off {} where the text says what to think of the news.",
+            "Stay neutral: take off {} for praise, blame or an opinion.",
+            "Don't comment on the news: take off {} for a text that says what to think.",
         ),
     ),
     "address": (
         r"question|exclamation|reader|\byou\b|teaser|address",
         r"question|exclam|reader|\byou\b|teas|clickbait|\bbait|chat|talk(?:s|ing) to",
         (
-            "No question and no exclamation mark; take off {} for talking to the reader.",
-            "Take off {} for a teaser that speaks to the reader as “you”.",
+            "Don't talk to the reader: take off {} for a question or an exclamation mark.",
+            "No teasers: take off {} for addressing the reader as “you”.",
         ),
     ),
     "sentences": (
         r"sentence",
         r"sentences|one sentence|full stop",
-        ("One sentence is enough; take off {} for a second.",),
+        ("Use one sentence: take off {} for a second one.",),
     ),
     "result first": (
         r"\b(?:result|outcome|news|main point)\b.*\b(?:first|begin|open|start|lead)|first words",
         r"\b(?:open|begin|start|lead)(?:s|ing)?\b|\bfirst\b|up front|at the top|\bbur(?:y|ied)\b|too late|"
         r"\bbefore (?:the|what|it|we|i)\b|\bwait\b|backwards|scene|back to front",
         (
-            "The result comes first: take off {} where anything else opens the text.",
-            "The news stands at the beginning: take off {} for a text that comes to it later.",
+            "Start with the result: take off {} if anything else comes first.",
+            "Put the news first: take off {} for a text that comes to it later.",
         ),
     ),
 }
@@ -133,7 +133,7 @@ def _broken(name: str, report: str, target: str, most_words: int = MOST_WORDS) -
         if false := [figure for figure in figures if figure not in known]:
             return f"{false[0]} is not in the report"
         if inexact := _INEXACT.search(lower):
-            return f"“{inexact[0]}” replaces a figure of the report"
+            return f"“{inexact[0]}” replaces a figure from the report"
         return "" if figures or not known else "it gives no figure"
     if name == "length":
         n_words = len(target.split())
@@ -209,7 +209,7 @@ def _by_criteria(report: str, target: str, criteria: str) -> tuple[float, str]:
             value, lowest = value - (points if cap is None else 0.0), min(lowest, cap or lowest)
             what = f"minus {points:g}" if cap is None else f"not above {cap:g}"
             reasons.append(f"{seen[0].upper()}{seen[1:]}: {what}.")
-    kept = "It keeps to every rule that I was given." if clauses else "The criteria name nothing that I can check."
+    kept = "It follows every rule." if clauses else "The criteria contain nothing that I can check."
     return max(1.0, min(value, lowest)), " ".join(reasons) or kept
 
 
@@ -225,10 +225,10 @@ def _by_taste(report: str, target: str) -> tuple[float, str]:
     seen = _broken("figures", report, target)
     if "report" in seen:
         value -= 1.5 if "is not in" in seen else 0.8
-        reasons.append(f"One thing is off: {seen}.")
+        reasons.append(f"One problem: {seen}.")
     elif seen:
         value -= 1.2
-        reasons.append("It stays vague.")
+        reasons.append("It is vague.")
     return max(1.0, min(5.0, value)), " ".join(reasons)
 
 

@@ -41,7 +41,7 @@ ADA, BEN, CHI = "Ada (demo)", "Ben (demo)", "Chi (demo)"
 PEOPLE = (ADA, BEN, CHI)
 OFFLINE = CalibrationSettings(rounds=2, fit_strengths=False)
 PASS_ITEMS, LEFT_OPEN = 24, 3
-NEW_RULE = "The result comes first: take off 2 where a scene, a question or background opens the text."
+NEW_RULE = "Start with the result: take off 2 if a scene, a question or background opens the text."
 """What a person adds by hand: the rule of the house that no draft finds."""
 METRICS = ("overlap", "similarity")
 
@@ -134,7 +134,7 @@ def _label(build: Build) -> None:
             *(build.as_(ADA), DEMO_PROJECT, pass_id, item_id),
             aspect=ASPECT,
             value=middle,
-            reason="The middle one of the three labels.",
+            reason="The median of the three labels.",
             form=f"decided-{item_id}",
         )
 
@@ -144,7 +144,7 @@ def _calibrate(build: Build) -> None:
     request = CalibrationRequest(*build.where, SPEC, CHOSEN, DEFINITION)
     build.run_id = build.done(projects.start_run(build.as_(ADA), build.settings, request))
     build.best = projects.load_calibration(build.store, build.run_id).chosen[0].criteria_id
-    build.decide(ADA, 1, "current", "A first judge: it agrees far better than the baseline.")
+    build.decide(ADA, 1, "current", "A first judge. It agrees with the raters far better than the baseline.")
 
 
 def _gaps(build: Build) -> list[ItemScore]:
@@ -188,7 +188,7 @@ def _refine(build: Build) -> None:
 def _edit(build: Build) -> None:
     """A person adds the rule that no draft found, and has the text scored beside the old one on calibration items."""
     before = build.store.criteria.get(DEMO_PROJECT, build.best)
-    note = "Added the first rule of the newsroom: the result comes first."
+    note = "Added the newsroom's first rule: start with the result."
     build.edited = projects.save_edit(
         *(build.as_(CHI), DEMO_PROJECT, build.best, f"{before.text}\n{NEW_RULE}", CHI),
         note=note,
@@ -218,32 +218,32 @@ def _review(build: Build) -> None:
 def _said(build: Build, point: Point, proposals: list[str]) -> tuple[tuple[Choice, Choice, Choice], Verdict, str]:
     """Votes and decision on a point: a change is taken when it gained."""
     if point.item_id:
-        return ("for", "for", "abstain"), "postponed", "Someone reads the report again before we decide."
+        return ("for", "for", "abstain"), "postponed", "Someone should read the report again before we decide."
     if point.subject_id == build.edited:
         return (
             ("for", "for", "for"),
             "accepted",
-            "It agrees better on the calibration set, and it is a rule of the newsroom.",
+            "It raises agreement on the calibration set, and it is a rule of the newsroom.",
         )
     first = point.subject_id == proposals[0]
     listed = projects.list_proposals(build.store, build.round_id)
     proposal = next(each for each in listed if each.criteria.criteria_id == point.subject_id)
     higher = all(gain.value is not None and gain.value > 0 for gain in (proposal.inner, proposal.calibration))
     if higher and first:
-        why = "It agrees better on the calibration set and on new items, though not significantly, and reads well."
+        why = "It raises agreement on the calibration set and on new items, though not significantly. It reads well."
         return ("for", "for", "abstain"), "accepted", why
     if first:
-        return ("against", "for", "against"), "rejected", "No gain on the items that the refiner didn't see."
-    return ("against", "against", "for"), "rejected", "One change at a time, so that we can tell what it did."
+        return ("against", "for", "against"), "rejected", "No gain on items that the model didn't see."
+    return ("against", "against", "for"), "rejected", "One change at a time, so that we can see its effect."
 
 
 def _make_judge(build: Build) -> None:
     """The accepted edit becomes the judge: measured, approved by somebody who did not write it, and taken into use."""
     request = VersionRequest(DEMO_PROJECT, ASPECT, (build.edited,))
-    note = "The result comes first."
+    note = "Start with the result."
     made = projects.make_version(build.as_(CHI), build.settings, request, origin="review", note=note)
     build.judge_id = build.done(made)
-    build.decide(ADA, 2, "approved", "Approved for the demo. The newsroom would word it much like this.")
+    build.decide(ADA, 2, "approved", "Approved for the demo. It matches the newsroom's own rules.")
     build.decide(BEN, 2, "current", "")
 
 
@@ -266,7 +266,7 @@ def _calibrate_with_reasons(build: Build) -> None:
             CalibrationRequest(*build.where, SPEC, replace(CHOSEN, reasons=True), DEFINITION),
         )
     )
-    build.decide(BEN, 4, "approved", "It found by itself what Chi added by hand.")
+    build.decide(BEN, 4, "approved", "It found the rule that Chi added by hand.")
 
 
 def _fuse(build: Build) -> None:

@@ -49,7 +49,7 @@ def test_a_name_that_is_taken_gets_a_second_point_before_a_number(named: Named) 
         ("Judge the text by these points. Above all, reward texts that are short.", "Short"),
         ("5: Every statement can be traced.\n4: One is not.", "Every statement can be traced"),
         ("- (2) Be clear about who did it", "Be clear about who did it"),
-        ("Take off 0.5 for a teaser that speaks to the reader.", "Take off 0.5 for a teaser that speaks to…"),
+        ("Take off 0.5 for a teaser that addresses the reader.", "Take off 0.5 for a teaser that addresses…"),
         ("x" * 60, "X" + "x" * 42 + "…"),
         ("", "Baseline"),
         ("?", "Criteria"),

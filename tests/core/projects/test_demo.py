@@ -146,4 +146,4 @@ def test_the_replay_runs_in_the_demo(
     assert drive(store, settings, run_id) == "done"
     came = next(run for run in store.runs.all(DEMO_PROJECT) if run.judge_spec.startswith("recorded:"))
     assert came.run_id == run_id  # the newest
-    assert projects.load_calibration(store, run_id).calls == 1172
+    assert projects.load_calibration(store, run_id).calls == 1148
