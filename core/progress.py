@@ -46,7 +46,7 @@ class Progress(Protocol):
         ...
 
     def publish(self, snapshot: Snapshot) -> None:
-        """Publish a snapshot.  The same inputs and replies give the same snapshots in order."""
+        """Publish a snapshot.  The same inputs and replies give the same snapshots in the same order."""
         ...
 
 

@@ -162,7 +162,7 @@ class Scores(ScoreMatrix):
 # ── verdict files ────────────────────────────────────────────────────────────────────────────────────────────────
 
 CALIBRATED, CALIBRATION_ITEM = "calibrated", "calibration_item"
-"""Columns of verdict files: the score on the raters' scale, and whether the label chose or fitted the judge."""
+"""Columns of verdict files: score on the raters' scale, and whether the label was used to choose or fit the judge."""
 BY_ORDER = ("score_a_first", "score_b_first")
 """Columns with the score of a pair for each order of its texts; a high score prefers text B in both."""
 

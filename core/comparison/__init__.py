@@ -11,7 +11,7 @@
     corrected_means  corrected mean of each system                 estimate_means
     recheck          whether an exported judge still agrees        recheck
     steadiness       a judge asked again about the same items      repeat steadiness
-    monitoring       newer texts by day or version, anchors        monitor watch look_again
+    monitoring       newer texts by day or version, anchors        monitor watch compare_looks
     style_grid       one language model asked in several ways      styles
 
 The functions return records; `core.findings` puts them in words.  Judges are `core.records.JudgeScores`.

@@ -231,8 +231,8 @@ def examine(
 ) -> Examination:
     """Examine `verdicts` on labelled items: alignment by score, system and length, and biases.
 
-    Items whose labels chose or fitted the judge are left out, according to marks in the verdicts and texts in
-    `judge_file` (`all_items` keeps them). The judge file also names the model, so that systems of its family can be
+    Items used to choose or fit the judge are left out, according to marks in the verdicts and texts in `judge_file`
+    (`all_items` keeps them). The judge file also names the model, so that systems of its family can be
     compared with others. Raises AspectError for an unknown aspect, and UsageError if no verdict belongs to a labelled
     item.
     """

@@ -1,8 +1,8 @@
 """Monitor newer texts: read them, score the new ones, score the anchors again, and report what changed.
 
-You may look at the alarm every day: the chance of any false alarm, ever, is at most `ALPHA`.  Each later period is
+You may check for alarms every day: the chance of any false alarm, ever, is at most `ALPHA`.  Each later period is
 compared with the baseline, with intervals whose levels add up to at most `ALPHA` (`core.stats.stream_means`).  Half of
-the chance goes to the baseline, which ends before the first comparison if periods are days or weeks.  A quarter is
+`ALPHA` is for the baseline, which ends before the first comparison if periods are days or weeks.  A quarter is
 shared among the later periods.  The rest is kept in reserve.
 
 Anchors are fixed texts that are scored again at every look.  If their scores change, the judge has changed: another
@@ -229,10 +229,11 @@ class AnchorLook:
         return json_fields(self) | {"moved": self.moved}
 
 
-def look_again(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str], alpha: float) -> AnchorLook:
-    """Compare the last of `looks` (anchor → score) with the first.
+def compare_looks(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str], alpha: float) -> AnchorLook:
+    """Compare the scores of anchors at the last of `looks` with those at the first.
 
-    `sources` maps each anchor to its source. `alpha` is the chance of a false alarm over all looks.
+    Each look maps anchors to scores, and `sources` maps each anchor to its source. `alpha` is the chance of a false
+    alarm over all looks.
     """
     first, now, n = looks[0], looks[-1], len(looks)
     both = [anchor for anchor in first if anchor in now]
@@ -277,7 +278,7 @@ class MonitorSettings:
 
 @dataclass(frozen=True)
 class Monitored:
-    """Result of `monitor`: periods in order, the look at the anchors (None without anchors), and counts of texts.
+    """Result of `monitor`: periods in order, comparison of anchors (None without anchors), and counts of texts.
 
     `alpha` is the chance that any period, however many there are, raises a false alarm.  `left_out` counts skipped rows
     by reason; `n_new` texts were scored now, `n_known` before.
@@ -341,9 +342,9 @@ def monitor(
 ) -> Monitored:
     """Test whether quality changed in production, and whether the systems or the judge changed.
 
-    You may look every day: the chance of any false alarm, ever, is at most 5 %.  `traffic` lists tables of texts, some
-    with raters' labels in the column ``human_<aspect>``; no text is scored twice with the same `out`.  `replies` is the
-    reply cache for texts; anchors are never read from a cache.
+    You may run this every day: the chance of any false alarm, ever, is at most 5 %.  `traffic` lists tables of texts,
+    some with raters' labels in the column ``human_<aspect>``; no text is scored twice with the same `out`.  `replies`
+    is the reply cache for texts; anchors are never read from a cache.
 
     Raises:
         GoldenError: A file cannot be read, or its labels are off the judge's scale.
@@ -412,7 +413,7 @@ def text_key(item: Item) -> str:
 def read_traffic(
     paths: Sequence[Path], aspect: str, given: Mapping[str, str], kept: Mapping[str, str]
 ) -> tuple[list[Item], list[datetime | None], FloatArray, dict[str, int]]:
-    """Read the texts of all `paths` in order: items, times, mean labels (NaN = none), and skipped rows by reason.
+    """Read all texts in order; return items, times, mean labels (NaN = none), and counts of skipped rows by reason.
 
     `given` maps roles to columns; each file has some of these columns. `kept` is as in `load_golden`. Raises UsageError
     if a given column is in no file, and GoldenError if a file cannot be read or no file has a text.
@@ -580,4 +581,4 @@ def _look(judge: LoadedJudge, golden: GoldenSet, folder: Path) -> AnchorLook:
             "Use the --anchors file of that evaluation."
         )
     sources = {key: golden.items[k].source_id or key for key, k in places.items()}
-    return look_again(looks, sources, ALPHA / 2)
+    return compare_looks(looks, sources, ALPHA / 2)

@@ -403,7 +403,7 @@ def in_place_of_parent(store: Store, project_id: str, aspect: str, criteria_id: 
 
 
 def version_run(store: Store, project_id: str, aspect: str, number: int) -> Run | None:
-    """Return the newest run that measures a version, in any status; None if there is none."""
+    """Return the newest run that measures a version, whatever its status; None if there is none."""
     runs = (run for run in store.runs.all(project_id) if run.kind == "version" and run.aspect == aspect)
     return next((run for run in runs if version_asked(run).version == number), None)
 

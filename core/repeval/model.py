@@ -210,7 +210,7 @@ def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
 
 
 def is_out_of_memory(problem: BaseException) -> bool:
-    """Whether an error means out of memory. torch has a class for CUDA; CPU and MPS say it only in the message."""
+    """Whether an error means out of memory. On CUDA its class says so; on CPU and MPS only its message does."""
     import torch
 
     message = str(problem).lower()

@@ -1,4 +1,4 @@
-"""Plan how many labels to collect: the interval of an alignment, and the smallest fall that they can detect.
+"""Plan how many labels to collect: the interval of an alignment, and the smallest fall that labels can detect.
 
 On Fisher's scale z = atanh r, an alignment over w independent items has the standard error 1 / √(w − 3).  A measured
 alignment shows how many independent items its items are worth: w = 3 + (1.96 / half its width on that scale)², from its

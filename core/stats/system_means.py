@@ -18,8 +18,8 @@ Departures from the paper, each with better coverage in simulation:
 - **another scale**: verdicts off the human scale are mapped to it by increasing maps, each fitted on other folds of
   sources (cross-prediction: Zrnic and Candès 2024), and centred on the unlabelled mean of their own map.
 
-Labels must be a random sample of the judged items.  Beforehand, leave out the items whose labels chose or fitted the
-judge, with their labels and verdicts.
+Labels must be a random sample of the judged items.  Beforehand, leave out the items that were used to choose or fit
+the judge, with their labels and verdicts.
 """
 
 from __future__ import annotations

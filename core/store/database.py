@@ -275,12 +275,18 @@ class Transaction:
         return self.execute(query).all()
 
     def insert_new(self, table: sa.Table, rows: Rows) -> None:
-        """Insert rows, created now; existing rows with the same key stay unchanged."""
+        """Insert rows; existing rows with the same key stay unchanged.
+
+        Rows without `created_at` get the current time, if the table has that column.
+        """
         if rows:
             self.execute(self._dialect.insert(table).on_conflict_do_nothing(), self._stamped(table, rows))
 
     def upsert(self, table: sa.Table, rows: Rows, keep: str = "") -> None:
-        """Insert rows, created now, or overwrite rows with the same key, except for the column `keep`."""
+        """Insert rows, or overwrite existing rows with the same key, except for the column `keep`.
+
+        Sets `created_at` as `insert_new` does.
+        """
         insert, keys = self._dialect.insert(table), [column.name for column in table.primary_key]
         changed = {c.name: insert.excluded[c.name] for c in table.columns if c.name not in (*keys, keep)}
         if rows:

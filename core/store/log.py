@@ -91,7 +91,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Action(Entry):
-    """An entry for a change that is stored elsewhere, such as a started run.
+    """A log entry for a change that is stored elsewhere, such as a started run.
 
     `done` describes the change, and `about` has its arguments.
     """

@@ -26,7 +26,7 @@ SHORT = 60
 
 
 def draw(page: Opened) -> None:
-    """Draw the form of a new pass, and above it the workload of each rater with the start button."""
+    """Draw the form for a new pass; above it, draw the workload of each rater and the start button."""
     goldens = page.store.goldens.all(page.project.project_id)
     if not goldens:
         words = "There is nothing to label yet. Upload a file with items first. The file doesn't need labels."

@@ -189,7 +189,7 @@ def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion, *, at_wo
 
 
 def measure(page: Opened, line: JudgeLine, version: JudgeVersion, golden_id: str = "") -> None:
-    """Start measuring a version: on another golden set, or again on its own."""
+    """Start measuring a version on the golden set `golden_id`; "" measures it again on its own golden set."""
     where = (page.store, page.settings, page.project.project_id, line.aspect, version.number)
     state.put_in_url(version=str(version.number))
     _said(lambda: projects.measure_version(*where, golden_id=golden_id), f"Concord is measuring {version.name}.")

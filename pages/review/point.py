@@ -24,7 +24,7 @@ LARGE = 1_200
 
 
 def draw(page: Opened, where: tuple[str, str, str], point: Point) -> None:
-    """Draw the point; `where` is its project, golden set and aspect."""
+    """Draw one point of a review; `where` is its project, golden set and aspect."""
     st.header(plain(point.title), anchor=False)
     try:
         about = page.store.criteria.get(page.project.project_id, point.subject_id)

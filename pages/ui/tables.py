@@ -28,7 +28,7 @@ DASH = "—"
 
 
 def height_for(n_rows: int, most: int) -> int:
-    """Return the height in pixels for `n_rows` without a scroll bar, up to `most`."""
+    """Return the height, in pixels, of a table that shows `n_rows` rows, but at most `most`, without a scroll bar."""
     return 42 + 36 * max(1, min(n_rows, most))
 
 
@@ -189,7 +189,7 @@ def standing_words(entry: CriteriaEntry) -> str:
 def criteria_frame(
     entries: Sequence[CriteriaEntry], names: MappingOf[str, str], states: MappingOf[str, str]
 ) -> pd.DataFrame:
-    """Return criteria with their calibration agreement; `states` names the judge version that uses them."""
+    """Return a table of criteria with their calibration agreement; `states` names the judge version that uses each."""
     alignments = [None if (newest := newest_calibration(entry)) is None else newest.alignment for entry in entries]
     heading = measure_heading(next((alignment for alignment in alignments if alignment), None))
     return pd.DataFrame(
@@ -204,7 +204,7 @@ def criteria_frame(
 
 
 def leaderboard_frame(candidates: Sequence[Candidate], heading: str, names: MappingOf[str, str]) -> pd.DataFrame:
-    """Return the live leaderboard, best candidates first, named by `names`."""
+    """Return the live leaderboard as a table, best candidates first; `names` has the names of their criteria."""
     alignments = [candidate.alignment for candidate in candidates]
     unread = [alignment.n_unscored if alignment else 0 for alignment in alignments]
     return pd.DataFrame(

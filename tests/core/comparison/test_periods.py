@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from core.comparison.monitoring import By, Period, look_again, watch
+from core.comparison.monitoring import By, Period, compare_looks, watch
 from core.errors import UsageError
 from core.records import FloatArray, Item, Scale
 
@@ -89,9 +89,9 @@ def test_anchors_show_that_the_judge_changed() -> None:
     sources = {anchor: anchor for anchor in first}
     moved = {anchor: score + 0.4 + 0.3 * rng.normal() for anchor, score in first.items()}
     noisy = {anchor: score + 0.3 * rng.normal() for anchor, score in first.items()}
-    assert look_again([first, noisy, moved], sources, 0.05).moved
-    assert not look_again([first, moved, noisy], sources, 0.05).moved
-    same = look_again([first, first], sources, 0.05)
+    assert compare_looks([first, noisy, moved], sources, 0.05).moved
+    assert not compare_looks([first, moved, noisy], sources, 0.05).moved
+    same = compare_looks([first, first], sources, 0.05)
     assert not same.moved
     assert same.reason == "no score has changed"
 
@@ -103,6 +103,6 @@ def test_noise_of_an_unchanged_judge_raises_no_alarm_over_a_year_of_looks() -> N
         first = {f"a{k}": 3.0 + rng.normal() for k in range(20)}
         base = {anchor: score + 0.3 * rng.normal() for anchor, score in first.items()}
         looks = [{anchor: score + 0.3 * rng.normal() for anchor, score in first.items()} for _ in range(60)]
-        outcomes = [look_again([base, *looks[: k + 1]], {a: a for a in first}, 0.05) for k in range(60)]
+        outcomes = [compare_looks([base, *looks[: k + 1]], {a: a for a in first}, 0.05) for k in range(60)]
         alarms += any(outcome.moved for outcome in outcomes)
     assert alarms <= 4
