@@ -104,7 +104,7 @@ def unnamed_labels(table: Table, mapping: Mapping) -> tuple[str, ...]:
 
 
 def with_named_raters(table: Table, given: abc.Mapping[str, str]) -> tuple[Table, dict[str, str]]:
-    """Rename each column that the user assigned to a rater after that role, such as ``rater_1_quality``.
+    """Rename each column that the user assigned to a rater; the new name is its role, such as ``rater_1_quality``.
 
     Returns the table, and the roles in `given` that are not raters.
     """

@@ -145,7 +145,7 @@ def steadiness_finding(found: Steadiness) -> Finding:
 
 
 def steadiness_line(found: Steadiness, gain: Difference) -> str:
-    """Say how much scores changed when the judge scored again, and whether the `gain` is smaller than that noise."""
+    """Say how much scores changed when the judge scored again, and whether the `gain` is smaller than this noise."""
     from core.comparison.steadiness import gain_noise, is_within_noise
 
     if found.changed_share is None:
@@ -173,7 +173,7 @@ def model_names(found: Sequence[TriedModel]) -> list[str]:
 
 
 def switch_finding(found: Sequence[TriedModel]) -> Finding:
-    """Say whether another model agrees better with raters under the same criteria, on items not used to choose it."""
+    """Say whether another model agrees better with raters, given the same criteria, on items not used to choose it."""
     own, others = found[0], [one for one in found[1:] if one.calibration.value is not None]
     names = model_names(found)
     if not others:

@@ -81,7 +81,7 @@ class FusedRun:
         return {**self.summary, "out": out}
 
     def save(self, folder: Path | str) -> dict[str, Any]:
-        """Write `fused.yaml`, `verdicts.jsonl`, `summary.json` and the texts to `folder`; return the summary."""
+        """Write `fused.yaml`, `verdicts.jsonl`, `summary.json` and all `texts` to `folder`; return the summary."""
         out, body = Path(folder), self.as_json(str(folder))
         write_text(out / "fused.yaml", yaml_text(self.document))
         for name, text in self.texts.items():
@@ -193,10 +193,11 @@ class _Parts:
         )
 
     def unseen_split(self, seen: Sequence[int]) -> Split:
-        """Split by source so that both sets contain unseen items; `seen` are the items that parts were calibrated on.
+        """Split by source so that both sets contain items that no part has seen.
 
-        With the usual split, a part could have seen the whole calibration set, which would leave no items to fit on.
-        That split is still used if fewer than two sources are unseen.
+        `seen` are the positions of the items that parts were calibrated on. With the usual split, a part could have
+        seen the whole calibration set, which would leave no items to fit on. That split is still used if fewer than two
+        sources are unseen.
         """
         codes, labelled = self.golden.source_codes, ~np.isnan(self.golden.labels(self.aspect))
         fresh = np.flatnonzero(labelled & ~np.isin(codes, codes[list(seen)]))

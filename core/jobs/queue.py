@@ -172,7 +172,7 @@ class Queue:
         self._stopping = threading.Event()
 
     def launch(self) -> None:
-        """Requeue the unfinished runs of this worker, when it starts or stops."""
+        """Requeue the unfinished runs of this worker when it starts or stops."""
         for run in self._store.runs.active():
             if run.worker_id == self._worker_id:
                 self._store.runs.pass_on(run.run_id, run.attempt, "resuming")

@@ -60,7 +60,7 @@ class FusedJudge(LoadedJudge):
         where: str = "fused judge",
         marks: Sequence[str] = (),
     ) -> FusedJudge:
-        """Create the fused judge of a card. Raises JudgeError, which names the file (`where`), for a damaged card."""
+        """Create a fused judge from `card`. Raises JudgeError, which names the file (`where`), for a damaged card."""
         document: FusionDocument = document_of(card, "fusion", where)
         for part in document.parts:
             if part.judge is not None:

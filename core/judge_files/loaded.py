@@ -320,7 +320,7 @@ class CalibratedJudge(RowJudge):
         marks: Sequence[str] = (),
         hint: str = "",
     ) -> CalibratedJudge:
-        """Create the calibrated judge of a card; `judge` does the scoring. Raises JudgeError for a damaged card.
+        """Create a calibrated judge from `card`; `judge` does the scoring. Raises JudgeError for a damaged card.
 
         A difference between `judge` and the card adds a mark. Intervals are kept only if `judge` is the judge that
         they were fitted to, because another judge has other errors.
@@ -409,7 +409,7 @@ def restored(
     marks: Sequence[str] = (),
     gate: Gate = CAREFUL,
 ) -> CalibratedJudge:
-    """Restore the calibrated judge of a validated card. `gate` decides whether its endpoint gets the key."""
+    """Restore a calibrated judge from its validated `card`. `gate` decides whether its endpoint gets the key."""
     state, hint = card["judge"], ""
     try:
         judge, spec = restore_judge(state, settings, replies, gate=gate), parse_spec(state["spec"])
@@ -452,7 +452,7 @@ def with_reasons(verdicts: Sequence[Verdict], explained: Sequence[Verdict], memb
     """Copy the reasons and replies of `explained` into `verdicts`.
 
     `members` are the scores (n_criteria, n_items). The reasons come from the first criteria with a readable reply. If
-    several criteria are averaged, the reasons say which one they come from.
+    several criteria are averaged, the reasons say which criteria they come from.
     """
     n, found = len(members), list[Verdict]()
     first_read = (~np.isnan(members)).argmax(axis=0).tolist()
@@ -512,7 +512,7 @@ def repeval_judge(
     marks: Sequence[str] = (),
     gate: Gate = CAREFUL,
 ) -> RepEvalJudge:
-    """Create the RepEval judge of a card. `judge` (hf:ID_OR_PATH) says where its model is, and permits loading it.
+    """Create a RepEval judge from `card`. `judge` (hf:ID_OR_PATH) says where its model is, and permits loading it.
 
     Without a `judge`, the file names the model. Raises JudgeError, which names the file (`where`), for a damaged card,
     UsageError for any other `judge`, and ConsentError if the model is not allowed.

@@ -454,7 +454,7 @@ def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
 
 
 def added_prompt_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: int) -> str:
-    """Describe how many prompt tokens references, level descriptions and examples add; "" if there are none."""
+    """Say how many tokens references, level descriptions and examples add to the prompt; "" if there are none."""
     how, shown = judge.sampling, [item for item in items if not judge.lacking(task, item)]
     what = ["level descriptions"] * bool(task.levels) + [counted(how.n_examples, "example")] * bool(how.n_examples)
     what += ["references"] * how.references

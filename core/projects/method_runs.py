@@ -122,7 +122,7 @@ METHOD_NAMES: dict[Method, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RepEvalRequest:
-    """A request to fit RepEval: read hidden states of the texts, and project them on an aspect.
+    """A request to fit RepEval: read hidden states of the texts, and project them onto an aspect.
 
     `split_of` is the id of the calibration whose split is used; it has the same golden set and aspect. "" draws a new
     split.

@@ -96,7 +96,7 @@ class ReportedJudge:
         )
 
     def board(self, registry: Sequence[JudgeScores]) -> tuple[Leaderboard, tuple[str, ...]]:
-        """Compare this judge, in row 0, with those in `registry`, on items that all have scored and none has seen.
+        """Compare this judge, in row 0, with those in `registry`, on items that all of them scored and none has seen.
 
         Also returns the names of judges left out because they share too few items with this one.
         """
@@ -122,7 +122,7 @@ class ReportedJudge:
         return examine_judge(self.golden, self.aspect, judge, statistic=statistic, model=model)
 
     def curve(self) -> CalibrationCurve | None:
-        """Mean labels by score on held-out items; None if no item has both a score and a label."""
+        """Curve of the mean label by score, on held-out items; None if no item has both a score and a label."""
         own, seed = self.calibration.score_map, self.calibration.settings.seed
         try:
             return calibration_curve(self.golden, self.aspect, self.scores, own=own, seed=seed)
@@ -176,7 +176,7 @@ class Raters:
 def raters_of(judged: ReportedJudge, withheld: str = "") -> Raters:
     """Measure the agreement among raters, and between judge and raters.
 
-    Without single ratings, `alpha` says why it is undefined. `withheld` is the reason to claim nothing, else "".
+    Without single ratings, `alpha` says why it is undefined. `withheld` says why no claim may be made, else "".
     """
     golden, aspect, at, measure = judged.golden, judged.aspect, judged.held_out, judged.calibration.held_out.measure
     scale = golden.aspects[aspect].scale

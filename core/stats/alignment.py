@@ -284,7 +284,7 @@ class PairwiseComparison:
     n: int
 
     def pair(self, first: int, second: int) -> Difference:
-        """Return the difference of judge `first` minus judge `second`."""
+        """Return the difference in alignment: judge `first` minus judge `second`."""
         return self.differences[first, second] if first < second else self.differences[second, first].reversed
 
     @property

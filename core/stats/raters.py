@@ -286,7 +286,7 @@ class _LeftOuts:
     def averages(self, counts: FloatArray) -> FloatArray:
         """Return averages over the raters (resamples, n_rows), weighted by their number of items or sources.
 
-        Only raters with a value in every row count; an average is NaN if no rater has.  `counts` (resamples,
+        A rater counts only with a value in every row; an average without any rater is NaN.  `counts` (resamples,
         n_sources) says how often each source was drawn.
         """
         values, weights = self._values(counts), (counts @ self.weights.T)[:, :, None]
@@ -328,7 +328,7 @@ def leave_one_out(
 ) -> tuple[Alignment, Rated]:
     """Measure the alignment of each rater in `table` with the mean of the others, on `items` that others rated too.
 
-    Returns the average over the raters, and the result of each rater.  The average weights raters by their number of
+    Returns the average over the raters, and the result of each rater.  The average weights each rater by the number of
     items, or of sources at sample level.  `n` counts the items used, or their systems at system level.  `n_unscored`
     counts the items with fewer than two ratings, and `n_groups` the sources with a coefficient for at least one rater.
     The labels of `items` are ignored.  The interval comes from leaving out one source at a time, for all raters at
@@ -436,15 +436,15 @@ class BesidePeople:
         return "level" if self.interval.low > -MARGIN else "open"
 
     def as_json(self) -> dict[str, Any]:
-        """Return all fields; undefined ones are null."""
+        """Return all fields as JSON; undefined values are null."""
         return {"standing": self.standing} | json_fields(self) | {"n_raters": self.n_raters}
 
 
 def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, measure: Measure) -> BesidePeople:
     """Compare a judge's `scores` (n_items,) with the raters of `table` on the same `items`.
 
-    High scores are better, and NaN is a missing score.  Only items that the judge scored and two raters rated count;
-    the labels of `items` are ignored.
+    Higher scores are better, and NaN is a missing score.  Only items that the judge scored and at least two
+    raters rated are used, and the labels of `items` are ignored.
     """
     judge = np.asarray(scores, dtype=np.float64)
     left = _LeftOuts(table, items, measure, judge)
@@ -545,9 +545,9 @@ class AnnotatorTest:
     """Result of the Alternative Annotator Test over all raters.
 
     The module docstring defines `omega`, `rho` and `epsilon`.  If `omega` is undefined, it is None, and `reason` says
-    why.  `cautions` are reasons to trust the result less.  `clustered` is true for the version by source.  `n_items`
-    counts the items of the tests, `n_sources` their sources.  `withheld` says why no verdict is given, although one is
-    possible.
+    why.  `cautions` are reasons to trust the result less.  `clustered` is true if the tests are clustered by source.
+    `n_items` counts the items of the tests, `n_sources` their sources.  `withheld` says why no verdict is given,
+    although one is possible.
     """
 
     by_rater: tuple[RaterTest, ...]

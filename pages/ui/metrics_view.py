@@ -100,7 +100,7 @@ def draw_start(page: Opened, label: str, request: MetricsRequest, *, disabled: b
 
 
 def draw_run(page: Opened, golden: GoldenSummary) -> None:
-    """Draw the newest computation on this golden set while it runs, and afterwards if this session started it."""
+    """Draw the newest computation on this golden set while it runs; if this session started it, keep showing it."""
     runs = page.store.runs.all(page.project.project_id)
     newest = next((run for run in runs if run.kind == "metrics" and run.golden_id == golden.golden_id), None)
     if newest is None or (newest.finished and newest.run_id != st.session_state.get(state.METRICS_RUN)):

@@ -39,7 +39,7 @@ LEFT, RIGHT, ROW = 232, 138, 26
 
 @dataclass(frozen=True, slots=True)
 class WhiskerRow:
-    """A row of the chart: `figures` on the right, `reason` if the value is undefined."""
+    """A row of the chart, with `figures` on the right; `reason` says why a value is undefined."""
 
     name: str
     value: float | None
