@@ -162,7 +162,7 @@ class _OutOfTimeError(BaseException):
 
 
 def work(jobs: Mapping[str, Job], request: str) -> None:
-    """Run the requested job on standard input within limits, and write its values to standard output."""
+    """Run the requested job within limits: read the file from standard input, write values to standard output."""
     asked = json.loads(request)
     _limit(asked["memory"], asked["seconds"], asked["wall"])
     with open(0, "rb") as file, open(1, "wb", buffering=1 << 18) as out:

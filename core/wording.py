@@ -45,7 +45,7 @@ _ALPHA = 0.05
 
 
 def measure_name(statistic: Statistic, level: Level) -> str:
-    """Name statistic and level, as on axes and columns of alignments: "Spearman rho, sample level"."""
+    """Return a statistic and level in words, for axes and table headers: "Spearman rho, sample level"."""
     return f"{STATISTIC_NAMES[statistic]}, {LEVEL_NAMES[level]}"
 
 
@@ -112,8 +112,8 @@ def difference_figures(
 ) -> str:
     """Format a difference with its test: ``"+0.05 [+0.01, +0.09], p = 0.012"``.
 
-    A missing p is replaced by "no p", with `p_reason` if given.  Returns "undefined" if `value` is None, and a short
-    text if value and interval are all 0.
+    A missing p is replaced by "no p", with `p_reason` if given.  Returns "undefined" if `value` is None, and
+    `ALIKE` if the value and both ends of the interval are 0.
     """
     if value is None:
         return "undefined"

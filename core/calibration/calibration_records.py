@@ -152,7 +152,7 @@ class CalibrationSettings:
 
     @property
     def words(self) -> str:
-        """A sentence on search, refinement and choice of the final judge."""
+        """The preset, refinement, choice of the final judge, and seed in words."""
         gate = "accepted only if they improve agreement on other items" if self.refine_gate else "all accepted"
         refining = "none"
         if self.rounds:
@@ -184,8 +184,8 @@ class CalibrationSettings:
 class RoundSettings:
     """How many proposals a refinement round requests: each parent × `sizes` × `trials`.
 
-    Each size is a number of items to show, sampled from the picked or the most misaligned items. If there are fewer
-    picks than that, all are shown.
+    Each size is a number of items to show, sampled from the picked or the most misaligned items. If fewer items
+    were picked, all of them are shown.
     """
 
     sizes: tuple[int, ...] = (1, 2, 4)
@@ -324,7 +324,7 @@ class Calibration:
             criteria add anything.
         scores: Scores of the final judge (first row) and its members, on calibration items, then on held-out items.
         stopped_early: Work skipped because the budget ran out, "" if none was.
-        texts: Fingerprints that recognise the items of both sets in other files.
+        texts: Fingerprints of the items of both sets, to recognise them in other files.
         intervals: Stored state of the intervals around verdicts (`core.stats.on_scale`); None in older results.
     """
 

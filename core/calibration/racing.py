@@ -60,7 +60,7 @@ class Recorder:
 
 @dataclass(frozen=True)
 class BoundJudge:
-    """A judge with the golden set and task to score; `prepared` is the text that its model wrote before scoring."""
+    """A judge with the golden set and task that it scores; `prepared` has the calls and cost of its preparation."""
 
     judge: Judge
     golden: GoldenSet
@@ -144,7 +144,7 @@ class ScoreTable:
         self.spend(error.usage.requests + error.usage.cached, error.usage)
 
     def enter(self, matrix: ScoreMatrix, *, stored: bool = False) -> None:
-        """Record scores. If they are `stored`, an item was requested only if it has a value or a reason."""
+        """Record scores. In `stored` scores, an item without a value or a reason counts as not requested."""
         places = np.array([self.places[item_id] for item_id in matrix.item_ids], dtype=np.intp)
         for k, (name, row) in enumerate(zip(matrix.criteria_ids, matrix.values, strict=True)):
             reasons = {verdict.item_id: verdict for verdict in matrix.unscored.get(name, ())}
@@ -168,7 +168,7 @@ class ScoreTable:
         return np.stack([self._turned[name] for name in ids]) if set(ids) & set(self._turned) else None
 
     def reasons(self, ids: Iterable[str]) -> dict[str, Unscored]:
-        """Map item ids to the reason for the missing score, from the first of `ids` that has one."""
+        """Return item id → reason for a missing score; if several criteria in `ids` give one, the first counts."""
         reasons: dict[str, Unscored] = {}
         for name in ids:
             reasons = self.unscored[name] | reasons
@@ -214,7 +214,7 @@ class CandidatePool:
         return self.table.values[criteria_id][self.items.positions]
 
     def asked(self, criteria_id: str) -> BoolArray:
-        """Return whether each item was requested for a candidate, (n_calibration,)."""
+        """Return for each calibration item whether a score by this candidate was requested, (n_calibration,)."""
         return self.table.asked[criteria_id][self.items.positions]
 
     def mark(self, ids: Iterable[str], status: Status) -> None:
@@ -311,8 +311,8 @@ class Order:
     ends: IntArray
     first: int | None = None
 
-    def near(self, items: float) -> int:
-        """Return the chunk end nearest to a number of items."""
+    def nearest_end(self, items: float) -> int:
+        """Return the end of a chunk that is nearest to a number of items."""
         return int(self.ends[np.argmin(np.abs(self.ends - items))])
 
     def up_to(self, share: float) -> int:
@@ -334,7 +334,7 @@ def whole_sources(sources: IntArray, seed: int) -> Order:
 
 
 def spread_in_sources(labels: FloatArray, sources: IntArray, seed: int) -> Order:
-    """Order items in turns over shuffled sources: each turn takes `CHUNK` items of a source, spread over its labels.
+    """Order items in rounds over shuffled sources: a round takes `CHUNK` items per source, spread over its labels.
 
     A source whose labels are all equal comes last, because its coefficient is undefined.
     """
@@ -401,7 +401,7 @@ def schedule(settings: CalibrationSettings, n_arms: int, order: Order) -> tuple[
         else:
             first = max(FIRST_SHARE * order.items.size, order.first)
             n_steps = 2 + max(0, math.ceil(math.log(order.items.size / first, MORE_ITEMS)))
-            steps = [(order.near(first * MORE_ITEMS**k), round(n_arms * ARMS_LEFT**k)) for k in range(n_steps)]
+            steps = [(order.nearest_end(first * MORE_ITEMS**k), round(n_arms * ARMS_LEFT**k)) for k in range(n_steps)]
         for items, arms in steps:
             if not rungs or items > rungs[-1][1]:
                 rungs.append((min(n_arms, max(settings.finalists, arms)), items))
@@ -487,14 +487,14 @@ def race_keys(scores: FloatArray, items: LabelledItems, measure: Measure) -> Flo
     means = np.where(known, scores, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     filled = np.where(known, scores, means[:, None])
 
-    def less_means(values: FloatArray) -> FloatArray:
-        """Subtract from `values` (k, n) the mean of each item's source."""
+    def minus_source_means(values: FloatArray) -> FloatArray:
+        """Subtract the mean of each item's source from `values` (k, n)."""
         sums = np.stack([np.bincount(groups, weights=row) for row in values])
         return np.asarray(values - (sums / np.bincount(groups))[:, groups], dtype=np.float64)
 
     pooled = []
     for own, labels in zip((average_ranks(filled), filled), people, strict=True):
-        x, y = less_means(own), less_means(labels[None])[0]
+        x, y = minus_source_means(own), minus_source_means(labels[None])[0]
         size = np.sqrt((x * x).sum(axis=1) * (y @ y))
         pooled.append(np.divide(x @ y, size, out=np.zeros(len(x)), where=size > 0))
     return np.asarray(np.mean([values, *pooled], axis=0), dtype=np.float64)

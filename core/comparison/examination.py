@@ -107,10 +107,10 @@ class Part:
 class Bias:
     """A bias of the judge: `difference` with its 95 % interval; `p` is corrected for all tests of the examination.
 
-    For length and own family, `judge` is the correlation of the scores with the property, and `people` that of the
-    labels. `expected` is the judge's correlation without bias (a range if the labels' reliability is unknown), and the
-    difference is the excess over it. For the model family `name`, the difference is in standard deviations of the
-    scores. Differences up to `least` are too small to be called a bias.
+    For the kinds "length" and "own family", `judge` is the correlation of the scores with length, or with membership
+    in the model family `name`; `people` is that of the labels. `expected` is the judge's correlation without bias (a
+    range if the labels' reliability is unknown). The difference is the excess over it; for the family it is in standard
+    deviations of the scores. Differences up to `least` are too small to be called a bias.
 
     For the position in a pair asked in both orders, the difference is the share of preferences for the second text
     minus one half; a tie counts half.  `flips` is the share of pairs whose verdict changes with the order. `reason`
@@ -148,7 +148,7 @@ class Bias:
 class Examination:
     """Weak spots and biases of the judge `name` on `n` unseen items; `overall` is its alignment on all of them.
 
-    Every p and interval of a part is corrected for all `n_tests`.  `left_out` maps a missing division to the reason.
+    Every p and interval of a part is corrected for all `n_tests`.  `left_out` has the reason for each missing division.
     """
 
     name: str
@@ -165,7 +165,7 @@ class Examination:
 
     @property
     def worst(self) -> tuple[Part, ...]:
-        """Return the parts with significantly larger errors than others of their division, the largest excess first."""
+        """Return the parts with significantly larger errors than the rest of their division, largest excess first."""
         return tuple(sorted((part for part in self.parts if part.worse), key=lambda part: -(part.difference or 0.0)))
 
     def as_json(self) -> dict[str, Any]:
@@ -191,7 +191,8 @@ def examine_judge(
 ) -> Examination:
     """Examine `judge` on the labelled items that it scored and has not seen.
 
-    `model` names the judge's model if its name does not; it determines which systems belong to the same family.
+    `model` is the name of the judge's model; "" stands for the judge's own name. It tells which systems belong to the
+    same model family.
     """
     usable = ~np.isnan(golden.labels(aspect)) & ~np.isnan(judge.values)
     usable[list(judge.seen)] = False
@@ -231,10 +232,9 @@ def examine(
 ) -> Examination:
     """Examine `verdicts` on labelled items: alignment by score, system and length, and biases.
 
-    Items used to choose or fit the judge are left out, according to marks in the verdicts and texts in `judge_file`
-    (`all_items` keeps them). The judge file also names the model, so that systems of its family can be
-    compared with others. Raises AspectError for an unknown aspect, and UsageError if no verdict belongs to a labelled
-    item.
+    Items used to choose or fit the judge are left out, unless `all_items`. They are recognised by marks in the verdicts
+    and by texts in `judge_file`. The judge file also names the model, so that systems of its family can be compared
+    with others. Raises AspectError for an unknown aspect, and UsageError if no verdict belongs to a labelled item.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     of_items = given.verdicts.of_items(golden.item_ids)

@@ -35,8 +35,8 @@ from core.stats.choices import (
     PreferenceAgreement,
     Strengths,
     YesNo,
-    chosen_sides,
     preference_agreement,
+    shares_for_second,
     strengths,
     yes_no,
 )
@@ -216,7 +216,7 @@ def preferred(
 
     labels, scale = golden.labels(aspect), golden.aspects[aspect].scale
     n_left_out = pairs.count(None), sum(pair is not None and pair[0] == pair[1] for pair in pairs)
-    people = strengths_by(chosen_sides(labels, scale))
+    people = strengths_by(shares_for_second(labels, scale))
     if scores is None:
         return Preferences(people, None, None, *n_left_out)
     middle = (scale.low + scale.high) / 2.0

@@ -108,9 +108,10 @@ def repeat(
     replies: ReplyStore | None = None,
     progress: Progress = SILENT,
 ) -> Steadiness:
-    """Ask `judge` (a judge file, or loaded) again about some of the items of `golden` that it was calibrated on.
+    """Ask `judge` again about some of the items of `golden` that it was calibrated on.
 
-    `replies` must be a cache for this repetition alone, because the usual cache would return the same replies.
+    `judge` is a judge file or a loaded judge. `replies` must be a cache for this repetition alone, because the usual
+    cache would return the same replies.
 
     Raises:
         UsageError: The judge is not a language model, or the golden set has none of its calibration items.
@@ -124,7 +125,7 @@ def repeat(
 
 
 def items_to_repeat(judge: LoadedJudge, golden: GoldenSet, settings: RepeatSettings) -> list[Item]:
-    """Draw calibration items of `judge` from `golden`. Raises the same errors as `repeat`."""
+    """Sample calibration items of `judge` from `golden`. Raises the same errors as `repeat`."""
     _asked(judge)
     known = calibration_digests(judge.card)
     places = [k for k, item in enumerate(golden.items) if text_digest(item) in known]
@@ -150,7 +151,7 @@ def steadiness(
     Raises:
         UsageError: The judge is not a language model, or has no price for a budget in dollars.
         JudgeError: The judge has no criteria (a fused judge or RepEval).
-        BudgetSpentError: The budget does not pay for two scores of each item.
+        BudgetSpentError: The budget is too small to score each item twice.
     """
     calibrated, model = _asked(judge)
     model = model if settings.budget_usd is None else model.within(settings.budget_usd)
@@ -225,9 +226,9 @@ def reliability_interval(scores: FloatArray) -> Interval | None:
 def gain_noise(found: Steadiness, gain: Difference) -> float | None:
     """Estimate how much the `gain` of one judge over another varies when both are asked again; None if unknown.
 
-    If a judge is asked again, its alignment r over n items varies. To first order, the standard deviation is sqrt((1 −
-    reliability)·(1 − r²)/n), that of the covariance with n independent score errors.  Both judges are assumed to be as
-    reliable as this one.  The noise is 1.96 standard deviations of the difference.
+    If a judge scores the same n items again, its alignment r changes.  To first order, with independent errors of the
+    scores, the standard deviation of r is sqrt((1 − reliability)·(1 − r²)/n).  Both judges are assumed to be as
+    reliable as the judge of `found`.  The noise is 1.96 standard deviations of the difference.
     """
     if found.reliability is None or gain.a.value is None or gain.b.value is None or not gain.n:
         return None

@@ -150,7 +150,7 @@ def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
 
 
 def _check_limits(table: Table, mapping: Mapping, n_labels: int, n_aspects: int) -> None:
-    """Raise GoldenError for too many labels, aspects, or places for labels (items times aspects)."""
+    """Raise GoldenError for too many aspects or labels; `n_labels` is at least the number of items × aspects."""
     if n_aspects > MAX_ASPECTS:
         message = f"The file has labels for more than {MAX_ASPECTS} aspects. Check that you chose the right column."
         raise GoldenError(message, file=table.name, column=mapping.roles.get("aspect"))

@@ -255,7 +255,7 @@ class _Ids:
         self.names: dict[str, str] = {}
 
     def of(self, source: str, system: str) -> Row:
-        """Return the item, source and system ids of a golden row.
+        """Return the item, source and system ids for a row of the golden set.
 
         `source` and `system` are the names in the publisher's file.
         """

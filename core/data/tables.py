@@ -73,7 +73,7 @@ class FindingLog:
     def sorted(self) -> tuple[FileProblem, ...]:
         """Return errors, then warnings, then notes, each sorted by row.
 
-        The message of a merged finding also lists the rows of the later ones.
+        If findings were merged, the message of the first also lists the rows of the others.
         """
         found = [
             replace(first, message=f"{first.message} Also in {rows_words(sorted(also))}.") if also else first
@@ -133,7 +133,7 @@ class GoldenLimits:
 
     @property
     def labels(self) -> int:
-        """Maximum number of labels and individual ratings, and of items multiplied by aspects."""
+        """Maximum number of labels, including individual ratings; also the maximum of items × aspects."""
         return 4 * self.items
 
     @property
@@ -220,7 +220,7 @@ class TableFile:
         return most if self.limit is None else min(most, self.limit)
 
     def check_names(self, columns: abc.Collection[str]) -> None:
-        """Raise GoldenError for more columns, or longer names, than a table may have."""
+        """Raise GoldenError if there are too many columns, or if a name is too long."""
         if len(columns) > MAX_COLUMNS:
             raise self.refuse(
                 f"The file has {len(columns)} columns, but the limit is {MAX_COLUMNS}. Remove the columns that you "
@@ -265,7 +265,7 @@ class TableFile:
 
 
 class Rows:
-    """One pass over the rows of a file; iterate it once.
+    """One pass over the rows of a file; you can iterate over it only once.
 
     `columns` and `findings` include only the rows read so far.  `number` is the number of the current row for messages.
     In tables with a header, it is the row that a spreadsheet shows (the header is row 1).  In JSON lines it is the

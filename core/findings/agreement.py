@@ -1,4 +1,4 @@
-"""Findings on agreement with raters: leaderboards, gains, comparisons with a rater or a regression, yes or no."""
+"""Findings on agreement: leaderboards, gains, yes-or-no decisions, and comparisons with raters or a regression."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ COARSE = 0.2
 def board_finding(
     board: Leaderboard, measure: str, place: int | None = None, *, baseline: int | None = None
 ) -> Finding:
-    """Compare the judge at `place` on `board` with the others; without a place, the best one.
+    """Compare one judge on `board` with the others: the judge at `place`, or the best one if `place` is None.
 
     `measure` names statistic and level. `baseline` is the place of the same judge without criteria.
     """
@@ -135,7 +135,7 @@ def contradicts(alignment: Alignment) -> bool:
 
 
 def contradiction_words(alignment: Alignment, whose: str) -> str:
-    """Warn about a judge that `contradicts` the raters; "" for others."""
+    """Return a warning if the judge `contradicts` the raters, otherwise ""."""
     if not contradicts(alignment):
         return ""
     return f"{whose} contradicts the raters: {estimate(alignment)}. {TURN_ROUND}"

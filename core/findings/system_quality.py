@@ -32,20 +32,20 @@ WORTH_AT = 0.005
 
 
 def is_shown(difference: SystemDifference) -> bool:
-    """Check whether a difference is significant after correction over the table."""
+    """Check whether a difference is significant after correction for all pairs in the table."""
     shown = claim(difference.value, difference.interval, difference.p_holm) in ("higher", "lower")
     return shown and difference.p_holm is not None and difference.p_holm <= SHOWN_AT
 
 
 def difference_words(pair: SystemDifference) -> str:
-    """Format a difference with p corrected over the pairs: ``"+0.31 [+0.05, +0.57], p = 0.011"``."""
+    """Format a difference, with p corrected for all pairs: ``"+0.31 [+0.05, +0.57], p = 0.011"``."""
     return difference_figures(pair.value, pair.interval, pair.p_holm, pair.reason, limit=SHOWN_AT)
 
 
 def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Finding:
     """Say whether system `first` is better than `second` in `aspect`; both need a corrected mean.
 
-    The p value is corrected over all pairs of the table, because a user can ask for any of them.
+    The p value is corrected for all pairs in the table, because a user can ask for any of them.
     """
     pair = next(pair for pair in means.differences if {pair.a, pair.b} == {first, second})
     if (figures := difference_words(pair)) == ALIKE:
@@ -126,7 +126,7 @@ def worth_words(means: SystemMeans) -> str:
 
 
 def notes_of_systems(means: SystemMeans) -> list[str]:
-    """List notes on systems, each once, except those in `means_finding`: ``"A and B: constant …"``."""
+    """List the notes that `means_finding` leaves out, each with its systems: ``"A and B: constant …"``."""
     whose: dict[str, list[str]] = {}
     for system in means.systems:
         reasons = [system.corrected.reason] if system.corrected.value is None else system.note.split("; ")

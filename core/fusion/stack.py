@@ -173,7 +173,7 @@ def unseen_split(
 
 
 def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
-    """Raise AspectError at system level if the report items have fewer than `MIN_SYSTEMS` systems."""
+    """Raise AspectError if `level` is "system" and the report items have fewer than `MIN_SYSTEMS` systems."""
     n_systems = np.unique(golden.system_codes[report]).size
     if level == "system" and n_systems < MIN_SYSTEMS:
         raise AspectError(
@@ -185,7 +185,7 @@ def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
 
 
 def seen_sources(golden: GoldenSet, parts: Sequence[JudgeScores]) -> NDArray[np.bool_]:
-    """Return for each item (n_items,) whether a part has seen a label of its source."""
+    """Return for each item (n_items,) whether any of `parts` has seen a label from the item's source."""
     seen = sorted({k for part in parts for k in part.seen})
     return np.isin(golden.source_codes, golden.source_codes[seen]) if seen else np.zeros(len(golden.items), dtype=bool)
 
@@ -222,9 +222,9 @@ def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) ->
 class Fusion:
     """A fused judge and its parts, all measured on the same `report` items.
 
-    `weights` are points of the label per standard deviation of a part, or shares for the average. `left_out` has the
-    reason for each unused part. For each part, `without` has two results: the alignment of a fusion of the other parts,
-    and the full fusion minus that one. The p values of these differences are Holm-corrected. `against_best` is the
+    `weights` are in points of the label per standard deviation of a part; for the average, they are shares. `left_out`
+    has the reason for each unused part. For each part, `without` has the alignment of a fusion without it, and the
+    difference: full fusion minus this one. The p values of these differences are Holm-corrected. `against_best` is the
     fusion minus its best part. The best part is chosen on the items to *fit* on, so the choice uses no report item.
     `state` is the data for scoring new items.
     """

@@ -151,7 +151,7 @@ class Judge(Protocol):
         return False
 
     def unread_lines(self, criteria: Criteria) -> tuple[str, ...]:
-        """Return the lines of the criteria that this judge cannot interpret, so they have no effect."""
+        """Return the lines of the criteria that this judge cannot interpret and therefore ignores."""
         return ()
 
     @property

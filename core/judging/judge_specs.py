@@ -9,9 +9,9 @@
 `scripted:newsroom`            the simulated reader of the demo's notifications
 =============================  =====================================================================================
 
-A judge that a user names in a command, form or call gets the key. A judge that a file names gets the key only if this
-installation trusts the endpoint anyway. A judge of an imported project sends nothing
-(`core.projects.start_and_resume`). The default gate is CAREFUL.
+A judge that a user names in a command, form or call gets the key. A judge that a file names gets it only if this
+installation trusts the endpoint. A judge of an imported project sends nothing (`core.projects.start_and_resume`). By
+default, a spec is treated as coming from a file (`Gate.CAREFUL`).
 
 A recorded judge replays a file of replies or scores, such as published responses or results of another tool. It scores
 by item id, whatever the criteria, and cannot draft. `core.data.judge_results` reads the file. Columns are `item_id` and
@@ -193,7 +193,7 @@ class Gate(Enum):
         return self is Gate.NAMED or Installation.of(settings).trusts(base_url)
 
     def may_run(self, names: Sequence[str], settings: Settings) -> bool:
-        """Return whether the model with one of `names` may be loaded from a folder or downloaded."""
+        """Return whether a model, known under any of `names`, may be loaded from a folder or downloaded."""
         listed = any(name in settings.local_models for name in names)
         return self is Gate.NAMED or (self is Gate.CAREFUL and listed)
 
@@ -236,7 +236,7 @@ def make_judge(
         spec: See the table at the top of this module.
         settings: Settings of this installation.
         replies: Reply cache for endpoints.
-        sampling: Complete style with its prompts; replaces `asking.style`.
+        sampling: The judge's complete style, including prompts; replaces `asking.style`.
         asking: Options that a user chose; unset ones keep their defaults.
         gate: `NAMED` if the user named this judge in a command, form or call.
 
@@ -280,7 +280,10 @@ def make_judge(
 def restore_judge(
     state: Mapping[str, Any], settings: Settings, replies: ReplyStore | None = None, *, gate: Gate = CAREFUL
 ) -> Judge:
-    """Restore a judge from its stored state. Raises JudgeError for a damaged state, and the errors of `make_judge`."""
+    """Restore a judge from its stored state.
+
+    Raises JudgeError if the state is damaged, and the same errors as `make_judge`.
+    """
     spec = state.get("spec")
     if not isinstance(spec, str):
         raise JudgeError("The stored judge is damaged, because it has no 'spec'. Export the judge again.")

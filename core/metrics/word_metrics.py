@@ -40,9 +40,9 @@ def _of_words(
 
 
 def overlap(name: str, *, pairs: bool = False) -> Metric:
-    """Make the metric that scores the share of the target's words that occur in the source.
+    """Return the metric `name`: the share of the target's words that occur in the source.
 
-    With `pairs`, it scores the share of the target's pairs of adjacent words.  Words are compared by their stems, and
+    With `pairs`, it is the share of the target's pairs of adjacent words.  Words are compared by their stems, and
     each occurrence in the target counts.  A target of one word has no pair, so it is Unscored.
     """
     size = 2 if pairs else 1
@@ -70,7 +70,7 @@ def overlap(name: str, *, pairs: bool = False) -> Metric:
 
 
 def sacrebleu(name: str) -> Metric:
-    """Make the metric "bleu" or "chrf" with sacrebleu, at sentence level, from 0 to 100.
+    """Return the sacrebleu metric "bleu" or "chrf" at sentence level, from 0 to 100.
 
     BLEU (Papineni et al. 2002) uses several references together.  It also uses effective order, so that targets under
     four words do not score 0. chrF (Popović 2015) weights recall twice and takes the best reference; it works in any
@@ -101,9 +101,9 @@ def sacrebleu(name: str) -> Metric:
 
 
 def rouge(name: str, kind: str, *, source: bool = False) -> Metric:
-    """Make the ROUGE metric of `kind` "1", "2" or "L".
+    """Return the ROUGE metric of `kind` "1", "2" or "L".
 
-    It scores F1 against the references, or with `source` precision against the source.
+    It is F1 against the references.  If `source` is true, it is precision against the source instead.
     """
     against: Field = "source" if source else "references"
     what = {"L": "longest common subsequence of words", "1": "shared words"}.get(
@@ -143,7 +143,7 @@ def rouge(name: str, kind: str, *, source: bool = False) -> Metric:
 class Tokens:
     """ROUGE tokenizer for any script, with a cache, since items share sources and references.
 
-    Words are lower-case, English words from four letters on are stemmed (Porter), and characters of scripts without
+    Words are lower-case.  English words of four or more letters are stemmed (Porter), and characters of scripts without
     spaces are words.  For ASCII text these are the tokens of rouge_score.
     """
 

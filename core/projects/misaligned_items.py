@@ -65,7 +65,7 @@ class ScoredItems(tuple[ItemScore, ...]):
 
     @cached_property
     def counts(self) -> Mapping[GapSide, int]:
-        """Side → number of items."""
+        """Number of items by side: too lenient, too strict, aligned or unread."""
         return Counter(item.side for item in self)
 
     @cached_property

@@ -45,7 +45,7 @@ MODELS_TRIED = "other models were tried on them"
 class HeldOutAccess(Entry):
     """A log entry: results on the held-out items of a golden set (subject) were seen.
 
-    Frequent looks make them optimistic.
+    Frequent looks make these results optimistic.
     """
 
     kind = "held-out opened"
@@ -282,7 +282,7 @@ def require_judge(store: Store, run_id: str) -> Mapping[str, Any]:
 
 
 def list_held_out_accesses(store: Store, project_id: str, golden_id: str, aspect: str) -> list[HeldOutAccess]:
-    """List the log entries of looks at the held-out items of an aspect, oldest first."""
+    """List when results on the held-out items of an aspect were seen, oldest first."""
     return [access for access in store.events.all(project_id, HeldOutAccess, golden_id) if access.aspect == aspect]
 
 

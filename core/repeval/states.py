@@ -71,9 +71,10 @@ class Extraction:
     `texts` is "prompt", only the filled template is read. If it is "compared", the hypothesis and each of `parts` are
     read separately, and cells with their distance are added. `parts` None means source and context, if any item has
     them. `tokens` are "-1" (the last real token), "-2", …, "first" and "mean". Compared texts also have tokens such as
-    "source:mean": |u−v| of source and hypothesis, each at its mean. If `tokens` is (), they are the last four, and for
-    encoders also first and mean. For compared texts, () adds the distances at mean and -1, and for encoders at first.
-    `layers` are 0 (embeddings) to the number of blocks; () takes all. `max_tokens` truncates longer texts.
+    "source:mean": |u−v| of source and hypothesis, each at its mean. By default, (), they are the last four tokens, and
+    for encoders also "first" and "mean". Compared texts then also have the distances at "mean" and "-1", and for
+    encoders at "first". `layers` are 0 (embeddings) to the number of blocks; () takes all. `max_tokens` truncates
+    longer texts.
     """
 
     template: str = ""
@@ -266,7 +267,7 @@ def render(template: str, fields: Mapping[str, str]) -> str:
 
 
 def readings(items: Sequence[Item], extraction: Extraction) -> list[tuple[str, list[dict[str, str]]]]:
-    """Return (template, fields of all items) for each text to read: first the other texts, then the hypothesis."""
+    """Return (template, fields of all items) for each text to read; the hypothesis comes last."""
     more = {"criterion": extraction.criterion}
     fields = [{"source": item.source, "context": item.context, "hypothesis": item.target, **more} for item in items]
     if extraction.texts == "prompt":
@@ -348,7 +349,7 @@ class StateReader:
     ) -> States:
         """Return the states of `items`. Raises the same errors as `extract`.
 
-        A cell such as "source:mean" is |u−v|, the distance between the two texts in each dimension.
+        A cell such as "source:mean" contains |u−v|, the distance between source and hypothesis in each dimension.
         """
         facts, tokenizer = describe(self._spec), load_tokenizer(self._spec)
         if self._ray:
@@ -469,9 +470,10 @@ class StateCache:
 def prompts_of(
     tokenizer: Any, items: Sequence[Item], extraction: Extraction, limit: int
 ) -> tuple[list[list[int]], IntArray, IntArray]:
-    """Return distinct prompts as token ids, the rows of each item, and which items were truncated.
+    """Return the distinct prompts as token ids, which prompts each item uses, and which items were truncated.
 
-    The rows are (n_items, other texts + 1), hypothesis last. The last result is (n_items,) booleans.
+    The second result has row numbers of prompts, (n_items, n_texts), with the hypothesis last. The third has booleans,
+    (n_items,).
     """
     fitted = [fit_prompts(tokenizer, template, fields, limit) for template, fields in readings(items, extraction)]
     places: dict[tuple[int, ...], int] = {}

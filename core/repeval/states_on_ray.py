@@ -74,7 +74,7 @@ def compute_on(
 
 
 class StateActor:
-    """An actor that reads `cells` (layers, tokens) of prompts. It loads the model with the first prompts.
+    """An actor that reads the states of prompts at `cells` (layers, tokens). It loads the model with the first prompts.
 
     The weights must match `fingerprint`.
     """

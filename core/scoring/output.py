@@ -207,7 +207,7 @@ def tally(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
 
 
 def other_scoring(place: str, n: int, kept: Mapping[str, Any], now: Mapping[str, Any]) -> JobError:
-    """Return the error for an output of `n` verdicts from another scoring; it names the differences."""
+    """Return the error to raise if the output has `n` verdicts from another scoring; it names what differs."""
     names = [name for name in {**now, **kept} if kept.get(name) != now.get(name)]
     return JobError(
         f"{place} contains {n:,} verdicts from another scoring run, which can't be resumed because "

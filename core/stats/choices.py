@@ -59,9 +59,9 @@ class Rate(JsonRecord):
 class YesNo(JsonRecord):
     """Agreement of scores with yes-or-no labels.
 
-    Scores of at least `threshold` count as yes.  The threshold is chosen on all labels; it is None if never saying yes
-    costs least.  `precision`, `recall` and `cost` (per item, in units of `miss_cost` and `alarm_cost`) are
-    cross-fitted.  `cost_of_none` is the cost of giving all items the same answer, whichever is cheaper.
+    Scores of at least `threshold` count as yes.  The threshold is chosen on all labels; it is None if it is cheapest
+    to answer no to every item.  `precision`, `recall` and `cost` (per item, in units of `miss_cost` and `alarm_cost`)
+    are cross-fitted.  `cost_of_none` is the cost without a judge: all items get the same answer, whichever is cheaper.
     `n_calibration_left_out` and `n_calibration_kept` are as in `core.records.Alignment`.
     """
 
@@ -136,7 +136,7 @@ def _auc(x: FloatArray, said: BoolArray, codes: IntArray) -> Rate:
 
 
 def _cheapest(x: FloatArray, said: BoolArray, miss_cost: float, alarm_cost: float) -> float:
-    """Choose the threshold with the least cost, half-way to the score below; inf if never saying yes costs least.
+    """Choose the threshold with the least cost, half-way to the score below; inf if it is cheapest to always say no.
 
     Among equal costs, the lowest threshold wins.
     """
@@ -178,7 +178,7 @@ class PreferenceAgreement(JsonRecord):
     """Agreement of a judge with raters on preferences between two texts.
 
     `accuracy` counts ties, and is cross-fitted.  `without_ties` is the accuracy on pairs for which raters had a
-    preference.  There, a score just off the middle already prefers a text.  `always_one` is the accuracy of giving the
+    preference; on these, any score off the middle counts as a preference.  `always_one` is the accuracy of giving the
     most common answer for every pair.
     """
 
@@ -305,6 +305,6 @@ def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntAr
     return Strengths(tuple(systems), n, n_sources, few)
 
 
-def chosen_sides(labels: FloatArray, scale: Scale) -> FloatArray:
-    """Convert labels of pairs to the share of the win that goes to text B: 0 text A, 1 text B, 0.5 a tie."""
+def shares_for_second(labels: FloatArray, scale: Scale) -> FloatArray:
+    """Convert labels of pairs to wins of the second text: 1 if it is better, 0 if the first is, 0.5 for a tie."""
     return np.asarray((labels - scale.low) / (scale.high - scale.low))

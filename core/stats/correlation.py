@@ -1,4 +1,4 @@
-"""Compute Pearson, Spearman and Kendall for many candidates at once: over all items, per source, or over systems.
+"""Compute Pearson, Spearman and Kendall correlations of many candidates: over all items, per source, or over systems.
 
 All three take ``scores`` of shape (..., n) and ``labels`` of shape (n,) or any shape that broadcasts against
 `scores`, and return float64 of the leading shape.  They share these rules:
@@ -13,8 +13,8 @@ Statistics and levels are those of Liu et al. (2023, AutoCalibrate) and Fu et al
 
 # Items and levels
 
-Every statistic takes scores and `LabelledItems`, made once from a golden set or from arrays.  They cache their grouping
-by source for all candidates and resamples.
+Every statistic takes scores and `LabelledItems`, made once from a golden set or from arrays.  The items cache their
+grouping by source for all candidates and resamples.
 
 - *dataset*: one coefficient over all items.
 - *sample* (also called summary or document level): one coefficient per source, averaged.  A source with constant scores
@@ -315,19 +315,22 @@ def _sums(codes: IntArray, values: FloatArray, size: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Paired:
-    """`scores` (n_candidates, n_items) of all candidates, NaN = unscored, with labelled `items` sorted by source."""
+    """The scores of all candidates, paired with the labelled items.
+
+    `scores` is (n_candidates, n_items), NaN = unscored.  Its columns are in the order of `items`, sorted by source.
+    """
 
     scores: FloatArray
     items: LabelledItems
 
     @cached_property
     def scored(self) -> FloatArray:
-        """(n_candidates, n_items): 1 if the candidate has a score, else 0."""
+        """An array (n_candidates, n_items) with 1 where the candidate has a score, and 0 elsewhere."""
         return (~np.isnan(self.scores)).astype(np.float64)
 
     @property
     def weights(self) -> FloatArray:
-        """Weights of the labels in sums: `scored`, or one row of 1 if nothing is unscored."""
+        """Weights of the labels in sums: `scored`, or a single row of ones if every candidate scored every item."""
         return self.scored if not self.scored.all() else np.ones((1, self.items.n))
 
     def scored_only(self, candidate: int) -> Paired:
@@ -364,7 +367,7 @@ def source_folds(sources: IntArray, n_folds: int = FOLDS, seed: int = 0) -> IntA
 def level_values(data: Paired, measure: Measure) -> tuple[FloatArray, FloatArray | None]:
     """Compute the alignment of each candidate, (n_candidates,), at one level; NaN = undefined.
 
-    Also returns the coefficients by source, whose mean is the alignment, at sample level; otherwise None.
+    At sample level, also returns the coefficients by source, whose mean is the alignment; at other levels, None.
     """
     if measure.level == "sample":
         by_source = coefficients_by_source(data, measure.statistic)
@@ -382,8 +385,8 @@ def alignment_values(scores: ArrayLike, items: LabelledItems, measure: Measure) 
 def coefficients_by_source(data: Paired, statistic: Statistic) -> FloatArray:
     """Compute the coefficient of each source, (n_candidates, n_sources), with columns ordered by source code.
 
-    A source with constant scores or labels, or fewer than 2 scored items, has NaN and is left out of averages.  Sources
-    of equal size are correlated in one batch.
+    A source with constant scores or labels, or fewer than 2 scored items, gets NaN and is left out of averages.
+    Sources of equal size are correlated in one batch.
     """
     values = np.full((data.scores.shape[0], data.items.n_sources), np.nan)
     for sources, places in data.items.sizes:

@@ -11,15 +11,15 @@ Inference", section 4).  Over n labelled and N unlabelled items of a system, wit
 Departures from the paper, each with better coverage in simulation:
 
 - **by source**: var and cov are those of sums by source, and var f is over all judged items.  Quantiles are those of
-  Student's t.  Its degrees of freedom are the smaller number of sources − 1, less another one for λ.  A source may have
-  labelled and unlabelled items, of one system or several; their covariance counts.
+  Student's t.  Its degrees of freedom are the number of labelled or of unlabelled sources, whichever is smaller, minus
+  2: λ costs one.  If a source has labelled and unlabelled items, or items of several systems, their covariance counts.
 - **λ leave-one-source-out**: each label is corrected with a λ estimated on the other sources, so θ is unbiased at any
   n.
-- **another scale**: verdicts off the human scale are mapped to it by increasing maps, each fitted on other folds of
-  sources (cross-prediction: Zrnic and Candès 2024), and centred on the unlabelled mean of their own map.
+- **another scale**: verdicts on another scale are mapped to the human scale by increasing maps, each fitted on other
+  folds of sources (cross-prediction: Zrnic and Candès 2024), and centred on the unlabelled mean of their own map.
 
-Labels must be a random sample of the judged items.  Beforehand, leave out the items that were used to choose or fit
-the judge, with their labels and verdicts.
+The labelled items must be a random sample of the judged items.  Callers leave out items that were used to choose or
+fit the judge, with their labels and verdicts.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class SystemMean:
 class SystemDifference:
     """Corrected mean of system `a` minus that of `b`; effects of shared sources cancel.
 
-    `interval` is the 95 % interval of this pair alone.  `p` is two-sided, `p_holm` is corrected over the pairs of the
-    table; with fewer than 8 sources both are None, and `reason` says why.
+    `interval` is the 95 % interval of this pair alone.  `p` is two-sided; `p_holm` is corrected for all pairs in the
+    table.  With fewer than 8 sources both are None, and `reason` says why.
     """
 
     a: str
@@ -151,7 +151,7 @@ FAR_LABEL = 0.5
 """Share of one more label: in simulation a whole label was too wide, a quarter too short."""
 
 SHOWN_AT = 0.015
-"""Largest p, corrected over the pairs, with which systems are said to differ.  Together with all claims about the judge
+"""Largest p, corrected for all pairs, with which systems are said to differ.  Together with all claims about the judge
 itself, false claims then occur in at most 5 % of simulated golden sets."""
 
 MOST_COMPARED = 60
@@ -172,10 +172,10 @@ LABELS_ALONE = "the verdicts would widen the interval, so only the labels are us
 
 @dataclass(frozen=True, eq=False)
 class JudgedItems:
-    """Items with verdicts or labels: `labels` and `scores` (n,), NaN for none, codes of `sources` and `systems` (n,).
+    """Items with a label or a verdict, or both.
 
-    Codes of systems are indices into `names`, and codes of sources are any whole numbers from 0.  `scale` is the scale
-    of the labels.
+    `labels` and `scores` are (n,), NaN where missing.  `sources` (n,) are codes: any whole numbers from 0.  `systems`
+    (n,) are indices into `names`.  `scale` is the scale of the labels.
     """
 
     labels: FloatArray
@@ -222,7 +222,7 @@ class SourceMean:
 
     @property
     def error(self) -> float:
-        """Standard error; NaN for one source, or equal values."""
+        """Standard error; NaN if there is only one source, or if all values are equal."""
         error = float(np.hypot(np.sqrt((self.parts**2).sum()), self.extra))
         return error if self.freedom >= 1 and error > ROUNDING else np.nan
 
@@ -231,17 +231,17 @@ class SourceMean:
         """Half the width of the 95 % interval; NaN if there is none."""
         return self.error * t_quantile(self.freedom) if self.freedom >= 1 else np.nan
 
-    def lengthened(self, like: SourceMean, scale: Scale) -> SourceMean:
+    def widened(self, like: SourceMean, scale: Scale) -> SourceMean:
         """Widen the interval, as if a fraction `FAR_LABEL` of another source lay at the far end of the scale.
 
-        `like` is the mean whose sources are counted, and from which the distance to the far end is measured.  With n
-        sources, the additional standard error is √(`FAR_LABEL` / (n² − 1)) times the distance.
+        The additional standard error is √(`FAR_LABEL` / (n² − 1)) times the distance from the mean to the far end.
+        `like` provides the mean and n, its number of sources.
         """
         n, far = like.freedom + 1, max(like.value - scale.low, scale.high - like.value)
         return replace(self, extra=far * np.sqrt(FAR_LABEL / (n**2 - 1.0))) if n > 1 else self
 
     def estimate(self, reason: str, scale: Scale) -> MeanEstimate:
-        """Clip the mean and its interval to `scale`; `reason` says why there is no value."""
+        """Clip the mean and its interval to `scale`; `reason` is given if there is no value."""
         if np.isnan(self.value):
             return MeanEstimate(None, None, reason)
         bounded = min(max(self.value, scale.low), scale.high)
@@ -261,9 +261,11 @@ def powered_mean(
 
     Returns the mean and the mean λ. `labels` and `scores` are (n,) for the same items, from `sources` (n,).  `others`
     (N,) are the scores of unlabelled items, from the sources `others_from` (N,).  Scores are centred on the mean of
-    `others`.  The λ of each label is estimated on the other sources.  The covariance uses sums by source about the
-    means of the remaining sources: Σ Y_c·F_c − ȲΣ m_c·F_c − f̄ Σ m_c·Y_c + Ȳf̄ Σ m_c². So leaving out a source
-    subtracts its summands.
+    `others`.  The λ of each label is estimated on the other sources.
+
+    The covariance of these sources, with means Ȳ and f̄, uses Σ (Y_c − m_c·Ȳ)(F_c − m_c·f̄).  Y_c and F_c are the sums
+    of the labels and scores of source c, which has m_c items.  Multiplied out, this is a combination of four sums, so
+    leaving out a source only subtracts its terms.
     """
     _, place, size = np.unique(sources, return_inverse=True, return_counts=True)
     _, place_of_others, size_of_others = np.unique(others_from, return_inverse=True, return_counts=True)
@@ -310,7 +312,7 @@ def system_means(items: JudgedItems) -> SystemMeans:
         system = SystemMean(
             name,
             MeanEstimate(None),
-            (alone.lengthened(alone, scale) if lopsided else alone).estimate(NO_LABELS, scale),
+            (alone.widened(alone, scale) if lopsided else alone).estimate(NO_LABELS, scale),
             SourceMean.of(of_judge, items.sources[judged]).estimate(NO_VERDICTS, scale),
             n_labelled,
             of_judge.size,
@@ -324,7 +326,7 @@ def system_means(items: JudgedItems) -> SystemMeans:
             labels[used], scores[used], items.sources[used], scores[rest], items.sources[rest]
         )
         if lopsided:
-            alone, powered = of_both.lengthened(of_both, scale), powered.lengthened(of_both, scale)
+            alone, powered = of_both.widened(of_both, scale), powered.widened(of_both, scale)
         if without := weight > 0 and not powered.reach <= MOST_WIDER * alone.reach:
             powered, weight = alone, 0.0
         notes = {

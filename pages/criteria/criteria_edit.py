@@ -18,7 +18,7 @@ from pages.ui.screens import plain
 
 def draw_way_in(page: Opened, entry: CriteriaEntry) -> None:
     """Draw the button that opens the form, and a note about an unsaved edit."""
-    subject = drafts.of_criteria(entry.criteria_id)
+    subject = drafts.criteria_subject(entry.criteria_id)
     draft = projects.get_draft(page.store, page.project.project_id, subject)
     unsaved = draft is not None and draft.text.strip() != entry.text.strip()
     people.button(
@@ -38,7 +38,7 @@ def draw_way_in(page: Opened, entry: CriteriaEntry) -> None:
 
 def draw_form(page: Opened, entry: CriteriaEntry) -> None:
     """Draw the form, which saves the text as a new version and scores it next to its parent."""
-    subject, name = drafts.of_criteria(entry.criteria_id), state.widget(f"edit_{entry.criteria_id}")
+    subject, name = drafts.criteria_subject(entry.criteria_id), state.widget(f"edit_{entry.criteria_id}")
     editing = drafts.begin(page, subject, entry.text, name, base=entry.head)
     drafts.draw_kept(page, editing, entry.head)
     with st.form(f"edit_form_{entry.criteria_id}", border=False):

@@ -22,7 +22,10 @@ FROM, TO = state.widget("versions_from"), state.widget("versions_to")
 
 
 def draw(page: Opened, opened: CriteriaEntry, names: Mapping[str, str]) -> None:
-    """Draw the best version, two versions side by side, and a table of all; the selected row becomes the second one."""
+    """Draw the best version, a comparison of two versions, and a table of all.
+
+    Selecting a row of the table makes it the second version of the comparison.
+    """
     family = page.store.criteria.all(page.project.project_id, opened.aspect, opened.golden_id)
     family.sort(key=lambda entry: (entry.created_at, entry.provenance.round, entry.criteria_id))
     by_id = {entry.criteria_id: entry for entry in family}

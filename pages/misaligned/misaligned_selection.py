@@ -143,7 +143,7 @@ def _scored_by(page: Opened, run: Run) -> list[CriteriaEntry]:
 
 
 def criteria_words(entry: CriteriaEntry) -> str:
-    """Return the first words of the criteria and their newest figure."""
+    """Return the newest alignment of the criteria and their first words: ``"0.47 · The summary …"``."""
     value = entry.alignments[0].alignment.value if entry.alignments else None
     text = tables.one_line(entry.text) or "the baseline"
     return f"{number(value)} · {text if len(text) <= CRITERIA_WORDS else f'{text[:CRITERIA_WORDS]} …'}"
@@ -157,7 +157,7 @@ def _kept_scores(run_id: str, criteria_id: str, _page: Opened) -> ScoredItems:
 
 @st.cache_resource(max_entries=320, show_spinner=False)
 def changes(run_id: str, criteria_id: str, parent_id: str, _page: Opened) -> dict[str, str]:
-    """Return item id → change since the parent. Raises NotFoundError if the run didn't score both."""
+    """Return item id → how it changed since the parent. Raises NotFoundError if the run didn't score both criteria."""
     changed = projects.item_changes(_page.store, run_id, criteria_id, parent_id)
     return {item_id: NOW_MISALIGNED if now else NOW_ALIGNED for item_id, now in changed.items()}
 

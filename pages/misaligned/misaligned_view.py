@@ -50,7 +50,7 @@ SHEET = """
 @st.fragment
 def draw(selection: Selection, sentence: DeltaGenerator) -> None:
     """Draw the item in the URL, else the first without a verdict; the finding goes into the placeholder `sentence`."""
-    people.draw_waiting()
+    people.rerun_with_dialog()
     selection = selection.afresh()
     draw_finding(selection, sentence)
     listed = misaligned_filters.listed(selection)

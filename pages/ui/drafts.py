@@ -56,13 +56,16 @@ class Editing:
         return self.name if self.turn == 0 else f"{self.name}_{self.turn}"
 
 
-def of_criteria(criteria_id: str) -> str:
-    """Return the draft subject for an edit of criteria."""
+def criteria_subject(criteria_id: str) -> str:
+    """Return the subject under which drafts of an edit of these criteria are saved."""
     return f"criteria:{criteria_id}"
 
 
 def begin(page: Opened, subject: str, version: str, name: str, *, base: str = "") -> Editing:
-    """Return the text for the text area of `subject` (key `name` at first); call it just before drawing the area."""
+    """Start or continue editing the text of `subject`; call it just before drawing the text area.
+
+    `version` is the saved text, and `name` the area's first key.
+    """
     known = _opened(page).get(subject)
     drawn = known is not None and known.name == name and known.key in st.session_state
     if known is not None and drawn and known.author == page.actor.name:

@@ -2,7 +2,7 @@
 
 With an `[auth]` section in Streamlit's secrets, users must sign in first, and their role comes from the settings.
 Without it, users of this machine may do everything, and browsers on other machines are rejected. The first change asks
-for a name in a dialog, then carries out the press; the browser remembers the name. `core.projects` enforces names and
+for a name in a dialog, then does what was pressed; the browser remembers the name. `core.projects` enforces names and
 roles; here they only decide how a button looks.
 """
 
@@ -200,7 +200,7 @@ def button(
 ) -> bool:
     """Draw a button that changes something; disabled, with the reason, if the role is too low.
 
-    Without a user name, a press opens a dialog for it, and is carried out after that.
+    If the user has no name yet, pressing it first opens a dialog that asks for one.
     """
     draw = look.pop("draw", st.button)
     look |= {"key": key, **gate(page, role, disabled=disabled, help=help)}
@@ -246,8 +246,8 @@ def draw_dialog() -> None:
         st.dialog(title, on_dismiss=_stop_asking)(_draw_asking)(asked)
 
 
-def draw_waiting() -> None:
-    """Rerun the whole screen with the dialog if a widget in a fragment has just asked for a name."""
+def rerun_with_dialog() -> None:
+    """Rerun the whole screen to open the dialog, if a widget in a fragment has just asked for the user's name."""
     if st.session_state.get(state.ASKED) is not st.session_state.get(state.ASKING):
         st.rerun()
 

@@ -8,7 +8,7 @@ drafts differ where there is little evidence and agree where there is much.
 
 *Refining* (section 2.3): each misaligned item shows in which direction its score should move. Each request draws one
 operation: add, strengthen, weaken, flip or drop a clause, or switch the aspect as a whole on or off. Refining never
-paraphrases, because this judge reads concepts and other words would not change a score.
+paraphrases: this judge reads only concepts, so a different wording would not change a score.
 
 *Fitting*: a ridge regression of all calibration labels on single features. Labels are ranked, within their source if
 sources have several texts. The penalty is chosen by cross-validation over sources. To keep criteria readable, only
@@ -258,9 +258,9 @@ _ONE_WAY = np.array([concept.one_way for concept in CONCEPTS[:GROUPED]])
 
 
 def draft(values: FloatArray, labels: FloatArray, task: Task, *, temperature: float, seed: int) -> str:
-    """Draft criteria over grouped concepts from the values (n, n_concepts) and labels (n,) of exemplars.
+    """Draft criteria from the concept values (n, n_concepts) and labels (n,) of exemplars; use only grouped concepts.
 
-    Returns "" if the exemplars don't differ and the aspect's name suggests nothing.
+    Returns "" if neither the exemplars nor the aspect's name suggests a concept.
     """
     rng, n, values = np.random.default_rng([seed, 1]), len(labels), values[:, :GROUPED]
     usable, expected = applicable(task.kind)[:GROUPED], prior(task)[:GROUPED]
@@ -418,8 +418,8 @@ def fitted(values: FloatArray, labels: FloatArray, sources: IntArray, task: Task
 def ridge(x: FloatArray, y: FloatArray, sources: IntArray, *, within: bool) -> FloatArray:
     """Fit a ridge regression of `y` (n,) on `x` (n, n_features); return weights (n_features,).
 
-    At most `MOST_CLAUSES` weights are nonzero. The penalty is chosen by cross-validation over sources. With `within`,
-    `x` and `y` are centred within each source, otherwise over all items.
+    At most `MOST_CLAUSES` weights are nonzero. The penalty is chosen by cross-validation over sources. `x` and `y`
+    are centred within each source if `within` is true, otherwise over all items.
     """
     group = np.unique(sources, return_inverse=True)[1] if within else np.zeros(len(y), dtype=np.intp)
     x, y = _centred(x, group), _centred(y[:, None], group)[:, 0]

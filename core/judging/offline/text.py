@@ -1,8 +1,8 @@
 """Split texts into words, stems and sentences, and measure a text on its own.
 
-Features are length, repetition, connection of sentences, fluency cues and wording. Each function takes a `Text` with
+Features are length, repetition, links between sentences, fluency cues and wording. Each function takes a `Text` with
 words and returns feature → value; shares are in [0, 1]. Slips of grammar are adjacent words that hardly ever go
-together in good English, judged by closed word classes.
+together in good English, such as "the of".
 
 Built for English. Other languages and scripts are split into words and sentences without stemming. In scripts without
 spaces each character is a word. Only the first `MAX_CHARS` characters of a text are measured. The word lists are in

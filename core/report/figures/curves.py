@@ -23,7 +23,7 @@ def scatter_figure(
 ) -> Drawing:
     """Draw scores (n,) against labels (n,), one point per item; the item at `picked` has another colour.
 
-    Equal labels, and few distinct scores, are jittered so that no point hides another.
+    Labels are jittered so that no point hides another; so are scores if they have few distinct values.
     """
     across, along = np.random.default_rng(0).uniform(-1, 1, (2, labels.size)) * JITTER * (scale.step or 0.0)
     crowded = 4 * np.unique(scores).size < labels.size  # for example whole numbers

@@ -41,8 +41,8 @@ def test_every_order_has_every_item_once(groups: list[list[int]], seed: int, lev
     assert sorted(order.items.tolist()) == list(range(labels.size))
     assert order.ends[-1] == labels.size
     assert order.ends.tolist() == sorted(set(order.ends))
-    assert order.near(0.0) == order.ends[0]
-    assert order.up_to(1.0) == order.near(1e9) == labels.size
+    assert order.nearest_end(0.0) == order.ends[0]
+    assert order.up_to(1.0) == order.nearest_end(1e9) == labels.size
 
 
 def test_a_source_gives_its_ends_and_two_from_between_first() -> None:
