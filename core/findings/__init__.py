@@ -31,6 +31,6 @@ class Finding:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The lines of the finding for a terminal: headline, detail, cautions and next step; empty ones are left out."""
+        """The lines of the finding for a terminal: headline, detail, cautions and next step, except empty ones."""
         notes = (f"Note: {caution}" for caution in self.cautions)
         return tuple(filter(None, (self.headline, self.detail, *notes, self.next_step)))
