@@ -420,7 +420,10 @@ def _own_family(of: _Examined, model: str) -> Bias:
     own = np.array([family_of(item.system_id) == family for item in of.items], dtype=np.bool_)
     others, n_own = named & ~own, int(own.sum())
     if n_own < 2 or others.sum() < 2:
-        why = f"too few texts: {n_own:,} from systems of the same family ({family}) and {others.sum():,} from others"
+        why = (
+            f"too few texts: {n_own:,} from systems of the judge's model family ({family}) and {others.sum():,} from "
+            "other systems"
+        )
         return Bias("own family", name=family, reason=why)
     behind = min(np.unique(of.labelled.sources[own]).size, np.unique(of.labelled.sources[others]).size)
     return _leaning(of, "own family", np.where(named, own, np.nan), family, n_behind=behind)

@@ -348,6 +348,6 @@ def _nothing_left(pool: ItemPool) -> str:
     if not pool.n_labelled:
         return "No item has a label for this aspect."
     return (
-        f"No item is left: of {pool.n_labelled:,} labelled items, {pool.n_seen:,} were used to calibrate a judge, and "
-        f"{pool.n_unscored:,} others lack a score from at least one judge. Compare fewer judges."
+        f"No items are left: of {pool.n_labelled:,} labelled items, {pool.n_seen:,} were used to calibrate a judge, "
+        f"and {pool.n_unscored:,} others lack a score from at least one judge. Compare fewer judges."
     )

@@ -227,7 +227,7 @@ def with_preferences(table: Table) -> Table:
         plain, name = [system.casefold() for system in systems], cell.strip().casefold()
         if len(set(plain)) > 1 and name in plain:
             system = (A_BETTER, B_BETTER)[plain.index(name)]
-            return system if side in (None, system) else f"{cell} (could be a text or a system)"
+            return system if side in (None, system) else f"{cell} (could mean a text or a system)"
         return cell if side is None else side
 
     rows, worded = [dict(row) for row in table.rows], set[str]()

@@ -341,7 +341,7 @@ def _checked_end(file: IO[bytes], max_mb: int) -> int:
     zip64 = len(tail) == 42 and tail.startswith(b"PK\x06\x07")
     if directory > _DIRECTORY or n > _MOST_FILES or zip64:
         raise ArchiveError(
-            f"The zip file contains {n:,} files or more, but a project has at most {_MOST_FILES}. "
+            f"The zip file contains at least {n:,} files, but a project can have at most {_MOST_FILES}. "
             "Choose a file that Concord exported."
         )
     file.seek(0)

@@ -52,7 +52,7 @@ class ScoreSettings:
         None, "Write the requests to a batch file for `vllm run-batch` without sending them."
     )
     batch_read: tuple[Path, ...] = setting(
-        (), "Use the replies in this file of batch results instead of making calls. You can repeat this option."
+        (), "Use the replies in this batch results file instead of making calls. You can repeat this option."
     )
     budget: int | None = setting(None, "Maximum number of calls. Run the same command again to resume.", low=1)
     budget_usd: float | None = setting(None, "Maximum cost in dollars. Run the same command again to resume.", low=0)

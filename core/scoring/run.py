@@ -220,7 +220,9 @@ def open_judge(request: ScoreRequest, replies: ReplyStore | None = None, *, alon
     abstention_of(judge, request)
     budgeted = request.budget is not None or request.budget_usd is not None
     if isinstance(judge, FusedJudge) and (budgeted or request.batch_write or request.batch_read):
-        raise UsageError(f"A fused judge ({request.judge_file}) can't use budgets or batches. Remove these options.")
+        raise UsageError(
+            f"A fused judge ({request.judge_file}) doesn't support budgets or batches. Remove these options."
+        )
     if isinstance(judge, CalibratedJudge) and request.budget_usd is not None:
         return replace(judge, judge=judge.judge.within(request.budget_usd))
     return judge

@@ -35,7 +35,7 @@ def draw(compared: Compared) -> None:
         tell(rater_finding(people, compared.measure, f"Version {version.number}" if version else "The best judge"))
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         raters_are = st.segmented_control(
-            "In the annotator test, the raters are",
+            "Raters in the annotator test",
             list(EPSILONS),
             format_func=lambda name: f"{name} (ε = {EPSILONS[name]:g})",
             default="skilled",

@@ -78,8 +78,8 @@ def _draw_form(page: Opened, entry: CriteriaEntry, key: str, origin: VersionOrig
         return
     price = plain(price_words(estimate.cost))
     st.caption(
-        f"Concord requests at most {estimate.calls:,} scores{price}. Cached replies cost nothing. You decide whether "
-        "to use the version once you see the result."
+        f"Concord requests at most {estimate.calls:,} scores{price}. Cached replies cost nothing. Once you see the "
+        "result, you decide whether to use the version."
     )
     note = st.text_input("What changed (optional)", max_chars=300, key=f"{key}_note") or ""
     if not st.button("Measure it", type="primary", icon=":material/play_arrow:", key=f"{key}_start"):

@@ -107,7 +107,7 @@ def test_a_bomb_that_lies(members: Members) -> None:
 
 def test_too_many_files_are_not_even_listed(members: Members) -> None:
     many = members | {f"f{k}": b"" for k in range(200)}
-    _refused(_zipped(many), f"{len(many)} files or more, but a project has at most 64")
+    _refused(_zipped(many), f"at least {len(many)} files, but a project can have at most 64")
     lying = bytearray(_zipped(many))
     lying[-12:-10] = lying[-14:-12] = struct.pack("<H", len(members))  # fewer than the directory lists
     _refused(bytes(lying), "don't match its manifest|is truncated or has extra data")
