@@ -3,10 +3,10 @@
 Splits are by source, or by source and system, so that the two sets never share a source (or a system).  Selecting and
 reporting on the same items is optimistic, so the split is made before anything is drafted.
 
-Recommended numbers of labels count *calibration* labels, which choose the criteria.  If half of the sources are held
-out, these are about half of all labels.  The recommendations come from 34 runs of the offline judge on public sets,
-with drafts and refinements only (`fit_strengths=False`).  The runs are compared by their mean alignment with raters on
-held-out items.
+Recommended numbers of labels count *calibration* labels, by which the criteria are chosen.  If half of the sources are
+held out, these are about half of all labels.  The recommendations come from 34 runs of the offline judge on public
+sets, with drafts and refinements only (`fit_strengths=False`).  The runs are compared by their mean alignment with
+raters on held-out items.
 
 Short digests identify a text by its target, source and context, not by ids, labels or ratings.  A file can hold them
 without holding the texts.  Only line ends (CR LF, CR) and Unicode forms (NFC) are normalised first.  A digest is 12 hex

@@ -1,4 +1,4 @@
-"""Settings of a fusion; request, estimate and result of a fusion by a language model in a project."""
+"""Define the settings of a fusion, and the request, estimate and result of a fusion by a language model."""
 
 from __future__ import annotations
 

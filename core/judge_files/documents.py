@@ -191,7 +191,7 @@ class JudgeDescription(FilePart):
 
 @dataclass(frozen=True)
 class CriteriaText(FilePart):
-    """Criteria with their full text. `id` is "c" and 12 hex digits of the hash of aspect and text.
+    """Criteria with their full text. `id` is "c" followed by 12 hex digits of the hash of aspect and text.
 
     For `weights` see `Criteria`.
     """

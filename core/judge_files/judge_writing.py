@@ -158,7 +158,10 @@ def _alignments(calibration: Calibration) -> dict[str, Any]:
 
 
 def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
-    """Return warnings about skewed labels and single raters. (The calibration itself warns if there are few labels.)"""
+    """Return warnings if labels are skewed, or if there are fewer than two raters.
+
+    The calibration itself warns if there are few labels.
+    """
     labels = golden.labels(aspect)
     values, counts = np.unique(labels[~np.isnan(labels)], return_counts=True)
     if not values.size:

@@ -223,7 +223,7 @@ class JudgeLine:
 
     @property
     def followed(self) -> dict[str, JudgeVersion]:
-        """Criteria id → the newest version that follows the criteria."""
+        """Criteria id → the newest version with these criteria."""
         return {criteria_id: version for version in self.versions for criteria_id in version.criteria_ids}
 
     def of_run(self, run_id: str) -> JudgeVersion | None:

@@ -9,7 +9,7 @@
     project.report(golden_id, "coherence")   # all facts on the calibrated judge
 
 Projects are stored in `CONCORD_HOME`, or in the database of `CONCORD_DATABASE_URL`. The process has the admin role. For
-everything else call functions of `core.projects`, such as ``projects.judge_file(project.store, run_id)``.
+everything else, call functions of `core.projects`, such as ``projects.judge_file(project.store, run_id)``.
 """
 
 from __future__ import annotations

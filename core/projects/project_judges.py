@@ -325,7 +325,7 @@ def get_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
 
 
 def part_facts(name: str, judge: JudgeScores, judge_id: str) -> dict[str, Any]:
-    """Describe a judge that is part `name` of a fusion, as JSON."""
+    """Return a JSON description of a judge that is part of a fusion under the name `name`."""
     about = {key: getattr(judge, key) for key in ("kind", "run_id", "higher_is_better")}
     return about | {"name": name, "judge_id": judge_id, "metric": judge.name if judge.kind == "metric" else ""}
 

@@ -78,8 +78,8 @@ def find_project(store: Store, name_or_id: str) -> ProjectSummary:
 def named(name_or_id: str, known: Sequence[tuple[str, str]], what: str, where: str) -> str:
     """Return the id of the one pair (id, name) in `known` whose id or name is `name_or_id`.
 
-    Raises NotFoundError, which lists the names, for an unknown one. Raises UsageError, which lists the ids, if several
-    have the name.
+    Raises NotFoundError, which lists the names, if there is no such pair. Raises UsageError, which lists the ids, if
+    several pairs have the name.
     """
     matching = [key for key, _ in known if key == name_or_id] or [key for key, name in known if name == name_or_id]
     if not matching:

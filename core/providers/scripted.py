@@ -40,7 +40,7 @@ class ScriptedProvider:
 
 
 def reply_to(request: Request, seed: int = 0) -> Completion:
-    """Reply to a request. At temperature 0 all samples of a prompt are the same.
+    """Reply to a request. At temperature 0, all samples of a prompt get the same reply.
 
     It recognises the prompts of `core/judging/prompts` by their headings. The reply to any other prompt is a rating.
     """

@@ -38,7 +38,7 @@ OVERLOOKS, UNSTEADY = 0.03, 0.12
 
 
 def reply_to(request: Request) -> Completion:
-    """Reply to a request. At temperature 0 all samples of a prompt are the same."""
+    """Reply to a request. At temperature 0, all samples of a prompt get the same reply."""
     sections, chance = sections_in(request), chance_of(key_of(request))
     if "Examples" in sections:
         return completion(request, _draft(sections, chance))

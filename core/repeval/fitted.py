@@ -244,8 +244,8 @@ def repeval_card(
 ) -> dict[str, Any]:
     """Return the content of `repeval.yaml`, with its digest, for a score that was fitted on `golden`.
 
-    The map to the raters' scale is fitted on the validation items. Their scores come from directions that were fitted
-    on other items.
+    The map to the raters' scale is fitted on the validation items. The scores of these items come from directions that
+    were fitted on other items.
     """
     aspect, parts, how = result.aspect, result.parts, result.settings
     if result.scorer is None:

@@ -106,7 +106,7 @@ class RepEvalSettings:
 class RepEvalSplit:
     """Positions in `GoldenSet.items` for training, validation and test. No source is in more than one part.
 
-    For ridge the first two are the same items, because each item is scored by a fit without its source.
+    For ridge, training and validation items are the same, because each item is scored by a fit without its source.
     """
 
     train: tuple[int, ...]
@@ -165,9 +165,9 @@ class RepEvalResult:
     `scores` (n_items,) are in the order of the golden set. Higher is better, and they have no particular unit. With
     ridge, the score of a training item comes from a fit without its source; with other methods it is optimistic.
     `chosen` is the cell with the best validation alignment, and `members` are the cells whose z-scores are averaged.
-    `validation` and `test` are alignments of `scores` on those items. `validation` is optimistic, because it decides
-    which cells are chosen. `cells` (n_layers, n_tokens) has the validation alignment of each cell, NaN = undefined.
-    `scorer` scores other items; it is None for paper-svm and old stored results.
+    `validation` and `test` are the alignments of `scores` on the validation and test items. `validation` is optimistic,
+    because it decides which cells are chosen. `cells` (n_layers, n_tokens) has the validation alignment of each cell,
+    NaN = undefined. `scorer` scores other items; it is None for paper-svm and old stored results.
     """
 
     aspect: str

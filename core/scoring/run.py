@@ -259,7 +259,10 @@ def batch_size(judge: RowJudge) -> int:
 
 
 def affordable_items(budget: int | None, judge: RowJudge) -> int | None:
-    """Return the number of items that a budget of calls pays for, None for no limit. Raises UsageError if it is 0."""
+    """Return the number of items that a budget of calls pays for; None means no limit.
+
+    Raises UsageError if the budget doesn't cover one item.
+    """
     each = judge.calls_an_item
     if budget is not None and budget < each:
         raise UsageError(f"--budget {budget} doesn't cover one item, which takes {each} calls. Increase the budget.")

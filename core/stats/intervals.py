@@ -16,7 +16,8 @@ sources, percentile bootstrap intervals are too narrow; in simulation, the follo
 - **system** level: leaving out a source changes the ranks of a few system means abruptly or not at all, so the
   jackknife fails.  The standard error comes from a cluster bootstrap (Davison and Hinkley 1997, section 3.8).  For one
   judge it is the root mean square around the value itself, which includes the bias: noise in the means draws the
-  coefficient towards 0, twice in a resample.  t quantiles have G − 1 degrees of freedom.  The systems are fixed.
+  coefficient towards 0, and resampling adds noise a second time.  t quantiles have G − 1 degrees of freedom.  The
+  systems are fixed.
 
 Both ends of an interval lie in [-1, 1].  There is no interval with fewer than 2 sources, for a rank coefficient over
 fewer than `LEAST_RANKED` items, or for a mean of rank coefficients with fewer than `LEAST_DISTINCT` values.  There is
@@ -447,9 +448,11 @@ def draw_counts(generator: np.random.Generator, n_sources: int, resamples: int) 
 
 
 def leave_outs(n_sources: int, pieces: int, generator: np.random.Generator | None = None) -> FloatArray:
-    """Return (pieces, n_sources) counts: 0 for the source, or group of sources, left out by a row, and 1 elsewhere.
+    """Return counts (pieces, n_sources); each row leaves out a source or a group of sources.
 
-    More sources than `pieces` form groups of nearly equal size: random with a `generator`, otherwise in turn.
+    The count of a source is 0 where it is left out, and 1 elsewhere.  If there are more sources than `pieces`, they
+    form groups of nearly equal size.  The groups are random with a `generator`; otherwise they take the sources in
+    turn.
     """
     pieces = min(n_sources, pieces, max(COUNTS_LIMIT // max(n_sources, 1), 2))
     drawn = np.arange(n_sources) if pieces == n_sources or generator is None else generator.permutation(n_sources)

@@ -179,7 +179,7 @@ def open_prompts(facts: JudgeFacts) -> tuple[dict[str, Any], ...]:
     """Return one prompt per criteria text, with a placeholder for the item.
 
     The user message is `before` + item block + `after`. `leading` lists the messages before it, such as a persona, as
-    (role, content). `form` is the form of the reply, followed by "_json" if there is a JSON `schema`. `schema` is ""
+    (role, content). `form` names the form of the reply; it ends in "_json" if there is a JSON `schema`. `schema` is ""
     for free text. `samples` is the number of replies to average.
     """
     how = facts.sampling
