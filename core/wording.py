@@ -70,7 +70,7 @@ def signed_range(ends: Iterable[float] | None) -> str:
 
 
 class Estimated(Protocol):
-    """A value with its interval: an alignment, a mean, a strength."""
+    """A value with its interval, such as an alignment, a mean or a strength."""
 
     @property
     def value(self) -> float | None: ...

@@ -94,7 +94,7 @@ class Part:
 
     @property
     def worse(self) -> bool:
-        """Whether errors are significantly larger here than in the other parts, by enough to matter."""
+        """Whether errors are significantly larger than in the other parts, and by enough to matter."""
         larger = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA) == "higher"
         least = LEAST_EXCESS * (self.expected or 0.0)
         return larger and self.interval is not None and self.interval.low > least
@@ -132,7 +132,7 @@ class Bias:
 
     @property
     def shown(self) -> bool:
-        """Whether to report the bias: significant, large enough, and not against the judge's own model family."""
+        """Whether the bias is reported: it is significant, large enough, and not against the judge's own family."""
         verdict = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA)
         if self.interval is None:
             return False

@@ -210,7 +210,7 @@ class TableFile:
             yield rows.number, row
 
     def refuse(self, message: str, *, row: int | None = None, column: str | None = None) -> GoldenError:
-        """Make an error that names this file."""
+        """Return an error that names this file."""
         return GoldenError(message, file=self.name, row=row, column=column)
 
     @property

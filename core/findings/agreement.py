@@ -178,7 +178,7 @@ def margin_words() -> str:
 
 
 def annotator_finding(result: AnnotatorTest) -> Finding:
-    """Say whether the judge can replace raters in the Alternative Annotator Test, with ω, ρ and the test's size."""
+    """Say whether the judge can replace raters in the Alternative Annotator Test, with ω, ρ and the number of items."""
     name = "Alternative Annotator Test"
     if result.omega is None or result.withheld:
         return Finding(f"{name}: no verdict.", f"{capital(result.withheld or result.reason)}.")
@@ -203,7 +203,7 @@ def _raters(result: BesidePeople | AnnotatorTest) -> str:
 
 
 def regression_words(bar: RegressionBar, judge: int) -> str:
-    """Compare the judge in row `judge` with a plain regression; "" if one of them is undefined."""
+    """Compare the judge in row `judge` with a plain regression, in words; "" if either is undefined."""
     gap, standing = bar.minus[judge], bar.standing(judge)
     if standing == "undefined":
         return ""

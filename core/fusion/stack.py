@@ -75,7 +75,10 @@ class Estimator:
 
 
 def fit_estimator(method: FusionMethod, scores: FloatArray, labels: FloatArray, sources: IntArray) -> Estimator:
-    """Fit weights to `scores` (n_assistants, n_items), `labels` (n_items,) and the codes of `sources` (n_items,)."""
+    """Fit weights that predict `labels` (n_items,) from `scores` (n_assistants, n_items).
+
+    `sources` (n_items,) are the codes of the sources, for cross-validation.
+    """
     known = ~np.isnan(scores)
     count = np.maximum(known.sum(axis=1), 1)
     mean = np.where(known, scores, 0.0).sum(axis=1) / count

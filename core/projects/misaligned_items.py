@@ -57,7 +57,7 @@ class ItemScore:
 
 
 class ScoredItems(tuple[ItemScore, ...]):
-    """Scored items, with counts of lenient, strict and aligned ones."""
+    """Scored items, with the number of items for each side."""
 
     @cached_property
     def by_id(self) -> Mapping[str, ItemScore]:

@@ -2,8 +2,8 @@
 
 If a request has `numbers`, the reply is the probability of each number as the next token. This takes one forward pass,
 and the expected score (G-Eval) is more informative than one generated rating. Prompts with a common prefix, such as one
-item under several criteria, share its keys and values. All other requests use `generate`. The model is loaded with the
-first request.
+item under several criteria, share the keys and values of the prefix. All other requests use `generate`. The model is
+loaded with the first request.
 """
 
 from __future__ import annotations

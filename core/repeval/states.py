@@ -227,7 +227,7 @@ def finite_cells(values: HalfArray) -> NDArray[np.bool_]:
 
 
 def varying_cells(values: HalfArray) -> NDArray[np.bool_]:
-    """Return whether the states of each cell (n_layers, n_tokens) differ in any bit."""
+    """Return for each cell (n_layers, n_tokens) whether the states of the items differ in any bit."""
     bits = values.view(np.uint16)
     differs = np.zeros(values.shape[1:3], dtype=np.bool_)
     for start in range(0, len(bits), CHUNK):

@@ -1,11 +1,11 @@
 """Compute Pearson, Spearman and Kendall correlations of many candidates: over all items, per source, or over systems.
 
-All three take ``scores`` of shape (..., n) and ``labels`` of shape (n,) or any shape that broadcasts against
-`scores`, and return float64 of the leading shape.  They share these rules:
+All three functions take ``scores`` of shape (..., n), and ``labels`` of shape (n,) or any shape that broadcasts against
+`scores`.  They return float64 of the leading shape, and share these rules:
 
 - range [-1, 1]; positive if scores rise with labels; swapping scores and labels changes nothing;
 - NaN is a missing value: each row uses the positions with both values (pairwise complete);
-- undefined is NaN in the array: fewer than 2 pairs, or scores or labels that are all exactly equal;
+- an undefined coefficient is NaN: fewer than 2 pairs, or scores or labels that are all exactly equal;
 - values are not rounded before ranking, so near-ties are not ties; ±inf raises UsageError.
 
 Statistics and levels are those of Liu et al. (2023, AutoCalibrate) and Fu et al. (2023); Kendall is tau-b
@@ -159,7 +159,7 @@ def require_finite(*sides: FloatArray) -> None:
 
 
 def present(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Select from both (n,) arrays the positions where neither is NaN."""
+    """Return both (n,) arrays without the positions where either is NaN."""
     x, y = pair(scores, labels)
     kept = ~np.isnan(x)
     return x[kept], y[kept]
@@ -245,7 +245,7 @@ class LabelledItems:
         return LabelledItems(self.positions[chosen], self.labels[chosen], self.sources[chosen], self.systems[chosen])
 
     def labelled(self, labels: FloatArray) -> LabelledItems:
-        """Return the items with other labels (n,)."""
+        """Return these items with `labels` (n,) instead of their own labels."""
         return replace(self, labels=labels)
 
     @property
@@ -297,11 +297,11 @@ class LabelledItems:
         return [(own, starts[own, None] + np.arange(sizes[own[0]])) for own in groups]
 
     def sums_by_source(self, values: FloatArray) -> FloatArray:
-        """Sum `values` (rows, n) by source: (rows, n_sources)."""
+        """Return the sums of `values` (rows, n) by source, (rows, n_sources)."""
         return _sums(self.sources, values, self.n_sources)
 
     def sums_by_cell(self, values: FloatArray) -> FloatArray:
-        """Sum `values` (rows, n) by source and system: (rows, n_sources, n_systems)."""
+        """Return the sums of `values` (rows, n) by source and system, (rows, n_sources, n_systems)."""
         cells = self.sources * self.n_systems + self.systems
         return _sums(cells, values, self.n_sources * self.n_systems).reshape(-1, self.n_sources, self.n_systems)
 

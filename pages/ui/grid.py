@@ -70,7 +70,7 @@ def draw(
     key: str = "",
     pick: Pick | None = None,
 ) -> None:
-    """Draw `table`, showing `rows` at once; `alt` names it for screen readers.
+    """Draw `table`, with up to `rows` rows visible at once; `alt` names it for screen readers.
 
     With `pick`, a row can be selected, and `picked(key)` returns its id. Missing values are shown as `undefined`, never
     as 0.

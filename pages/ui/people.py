@@ -134,7 +134,7 @@ def _stop(why: str) -> NoReturn:
 
 
 def actor_of(account: Account | None, settings: Settings) -> Actor:
-    """Return the acting user; an account's name includes the address, because display names aren't unique."""
+    """Return the acting user; an account's name includes the email address, because display names aren't unique."""
     if account is None:
         return Actor(picked(settings), at_screen=True)
     known = f"{account.name} ({account.email})" if account.name not in ("", account.email) else account.email
@@ -217,7 +217,7 @@ def button(
 
 
 def submit(page: Acting, role: Role, label: str, **look: Any) -> bool:
-    """Draw `button` in a form."""
+    """Draw the submit button of a form; otherwise like `button`."""
     return button(page, role, label, draw=st.form_submit_button, **look)
 
 
@@ -228,7 +228,7 @@ def once_named(page: Acting, act: Callable[[], object]) -> Callable[[], object]:
 
 
 def ask(page: Acting, *, press: str = "", act: Callable[[], object] | None = None, project: bool = False) -> NoReturn:
-    """Rerun the screen with the dialog open."""
+    """Rerun the screen with the dialog that asks for the name of the user, or of a new project."""
     store = page if isinstance(page, Store) else page.store
     # Decided once: a field that disappears after Enter would move the focus to the button that closes the dialog.
     needs_name = not project or page.actor.is_unnamed

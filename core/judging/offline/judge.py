@@ -178,7 +178,7 @@ class OfflineJudge(Judge):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Restore the judge from `as_state`. Raises JudgeError for the state of another judge."""
+        """Restore the judge from `as_state`. Raises JudgeError if the state belongs to another kind of judge."""
         if state.get("spec") != cls.spec:
             raise JudgeError(f"The stored judge is {state.get('spec')!r}, not the offline judge.")
         return cls(Scaling.from_state(state.get("scaling", {})))
