@@ -225,7 +225,7 @@ class GoldenSet:
         return np.array([np.nan if v is None else v for v in self.aspects[aspect].values], dtype=np.float64)
 
     def reasons(self, aspect: str) -> dict[str, tuple[str, ...]]:
-        """Map each item id to the distinct reasons for its labels; the reasons for single ratings come first."""
+        """Map each item id to the distinct reasons for its labels; the reasons for individual ratings come first."""
         said = [(rating.item_id, rating.comment) for rating in self.ratings if rating.aspect == aspect]
         said += [(item_id, text) for item_id, texts in self.aspects[aspect].reasons.items() for text in texts]
         found: dict[str, dict[str, None]] = {}

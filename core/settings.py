@@ -102,7 +102,7 @@ def _listed(raw: str, where: str = "") -> tuple[str, ...]:
 def ray_address(raw: str, where: str) -> str:
     """Check the address of a Ray cluster, and return it trimmed; "" means no cluster.
 
-    Raises UsageError unless it is "auto", HOST:PORT or ""; the message names `where` it was given.
+    Raises UsageError unless it is "auto", HOST:PORT or "". `where` says in the message where it was given.
     """
     address = raw.strip()
     host, _, port = address.rpartition(":")

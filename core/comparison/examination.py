@@ -176,7 +176,7 @@ class Examination:
 class _Examined:
     """Labelled, unseen items that the judge scored; in `scores` (n,) more is better.
 
-    `ratings` are the single ratings of the items; None if each item has only one label.
+    `ratings` are the individual ratings of the items; None if each item has only one label.
     """
 
     kind: ItemKind

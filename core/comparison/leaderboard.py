@@ -68,7 +68,7 @@ class ItemPool:
 
 
 def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> ItemPool:
-    """Find the items to compare `judges` of one aspect and golden set on; the result may be empty.
+    """Find the items on which to compare `judges` of one aspect and golden set; the result may be empty.
 
     Raises UsageError if `judges` is empty.
     """
@@ -128,7 +128,7 @@ class Row:
     """One judge of the table; `place` is its index among the given judges.
 
     `alignment` is measured on the items of the comparison. `unscored` has the same meaning as in `ItemPool`. `people`
-    compares the judge with a rater, each against the mean of the other raters; None if there are no single ratings.
+    compares the judge with a rater, each against the mean of the other raters; None if there are no individual ratings.
     """
 
     place: int
@@ -269,7 +269,7 @@ def compare_table(
 def ceiling(golden: GoldenSet, aspect: str, settings: MeasureSettings | None = None) -> Ceiling:
     """Measure how well raters agree: one rater against the mean of the others, and Krippendorff's alpha.
 
-    Raises AspectError if the golden set has no single ratings.
+    Raises AspectError if the golden set has no individual ratings.
     """
     task = task_of(golden, aspect)
     table, labels = rater_table(golden, aspect), golden.labels(aspect)
@@ -302,7 +302,7 @@ def human_ceiling(
 ) -> Alignment:
     """Measure how well one rater agrees with the mean of the others on the items at `positions`.
 
-    If there are no single ratings, the alignment is undefined and has the reason.
+    If there are no individual ratings, the alignment is undefined, and its `reason` says why.
     """
     nothing = Alignment(measure.statistic, measure.level, None, 0)
     try:
@@ -318,7 +318,7 @@ def human_ceiling(
 def annotator_tests(
     golden: GoldenSet, board: Leaderboard, judges: Sequence[JudgeScores], *, epsilon: float
 ) -> tuple[AnnotatorTest | None, ...]:
-    """Run the Alternative Annotator Test for each row of `board`; return () if there are no single ratings.
+    """Run the Alternative Annotator Test for each row of `board`; return () if there are no individual ratings.
 
     `judges` are those of the board, in their original order. A judge's labels are its scores mapped to the raters'
     scale. A judge that has its own scale and no map gets None.

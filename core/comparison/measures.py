@@ -139,7 +139,7 @@ def beside_people(
 ) -> BesidePeople:
     """Compare the judge with a rater, each measured against the mean of the other raters.
 
-    Calibration items are left out as in `align`.  Raises AspectError if there are no single ratings.
+    Calibration items are left out as in `align`.  Raises AspectError if there are no individual ratings.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     table, measure = rater_table(golden, aspect), (settings or MeasureSettings()).on(given.items)
@@ -160,7 +160,7 @@ def annotator_test(
 
     The test is clustered by source if items share sources; `epsilon` is explained in `core.stats`. The judge's labels
     are its scores, mapped to the raters' scale if every score has a mapped value. Calibration items are left out as in
-    `align`. Raises AspectError if there are no single ratings.
+    `align`. Raises AspectError if there are no individual ratings.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     here = rater_table(golden, aspect).at(given.items.positions)

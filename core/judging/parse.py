@@ -116,7 +116,7 @@ def normalised(reply: str) -> str:
 
 
 def plain(name: str) -> str:
-    """Normalise a name like `normalised`, and remove markdown."""
+    """Normalise a name as `normalised` does, and remove markdown."""
     return re.sub(r"[*_`#]", " ", normalised(name)).strip()
 
 

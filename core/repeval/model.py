@@ -322,7 +322,7 @@ def folder_of(name: str) -> Path | None:
 
 
 def position_offset(config: Any) -> int:
-    """Return the first position number. RoBERTa-like models start at padding id + 1."""
+    """Return the first position number. RoBERTa-like models start at padding id + 1, others at 0."""
     kin = ("roberta", "camembert", "longformer", "mpnet")
     return int(getattr(config, "pad_token_id", 0) or 0) + 1 if any(k in config.model_type for k in kin) else 0
 
@@ -377,7 +377,7 @@ def _explained(name: str, head: str, problem: str) -> JudgeError:
 
 
 def called(config: Any) -> str:
-    """Return the architecture in a configuration, or else its model type, for messages."""
+    """Return the name of the architecture in a configuration, or else its model type, for messages."""
     named = ", ".join(str(name)[:80] for name in getattr(config, "architectures", None) or ())
     return named or str(config.model_type)[:80]
 

@@ -160,7 +160,7 @@ def is_simulated(golden: GoldenSet, aspect: str) -> bool:
 class Raters:
     """The raters' agreement with each other, and the judge compared with them.
 
-    `n_rated` maps rater → number of rated items, empty without single ratings. `alpha` is Krippendorff's alpha.
+    `n_rated` maps rater → number of rated items, empty without individual ratings. `alpha` is Krippendorff's alpha.
     `ceiling` is the agreement of one rater with the mean of the others, on the judge's held-out items. `beside`
     compares the judge with a rater on these items, each against the mean of the other raters. `test` is the Alternative
     Annotator Test, clustered by source if items share sources.
@@ -176,7 +176,7 @@ class Raters:
 def raters_of(judged: ReportedJudge, withheld: str = "") -> Raters:
     """Measure the agreement among raters, and between judge and raters.
 
-    Without single ratings, `alpha` says why it is undefined. `withheld` says why no claim may be made, else "".
+    Without individual ratings, `alpha` says why it is undefined. `withheld` says why no claim may be made, else "".
     """
     golden, aspect, at, measure = judged.golden, judged.aspect, judged.held_out, judged.calibration.held_out.measure
     scale = golden.aspects[aspect].scale

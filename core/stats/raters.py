@@ -139,22 +139,22 @@ class RaterTable:
 
 
 def rater_table(golden: GoldenSet, aspect: str) -> RaterTable:
-    """Tabulate the single ratings on `aspect`; if raters are not named, their places r1, r2, … count as raters.
+    """Tabulate the individual ratings on `aspect`; unnamed raters are called r1, r2, … by their place.
 
     All raters count, unless there are several panels (expert1, expert2, …; turker1, …) and the gold labels are the
     means of exactly one.  Then only that panel counts, since judges are measured against it.  With more than
     `MOST_RATERS` raters, the rows are the first, second, … rating of each item.  Raises AspectError if there are no
-    single ratings.
+    individual ratings.
     """
     import pandas as pd
 
     single = [(one.rater_id, one.item_id, one.value) for one in golden.ratings if one.aspect == aspect]
     if not single:
         others = ", ".join(sorted({rating.aspect for rating in golden.ratings}))
-        there = f" In the golden set, only these aspects have single ratings: {others}." if others else ""
+        there = f" In the golden set, only these aspects have individual ratings: {others}." if others else ""
         raise AspectError(
-            f"{aspect!r} has only one label per item, so the agreement between raters is unknown. Add the single "
-            f"ratings as lists in a column ann_{aspect}, or use one row per rating with the rater in "
+            f"{aspect!r} has only one label per item, so the agreement between raters is unknown. Add the "
+            f"individual ratings as lists in a column ann_{aspect}, or use one row per rating with the rater in "
             f"annotator_id.{there}",
             file=golden.name,
         )

@@ -34,7 +34,7 @@ _write = st.components.v2.component(
 
 
 def name(settings: Settings) -> str:
-    """Return the raw name in the cookie of this session, or ""; clean it before use."""
+    """Return the raw name from the cookie of this session, "" if there is none; clean it before use."""
     return _read(_name_cookie(settings))
 
 

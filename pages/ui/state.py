@@ -60,11 +60,11 @@ URL_IDS = (
     "level items section tour view filter version task page who what judge"
 ).split()
 BARE = "bare"
-"""`?view=bare`: a screen without menu, for a projector or for people who are to do one thing."""
+"""`?view=bare`: a screen without the menu, for a projector or for people who have a single task."""
 
 
 def url_id(name: str) -> str | None:
-    """Return the id of that name in the URL, or None."""
+    """Return the id called `name` in the URL; None if it is absent."""
     return st.query_params.get(name) or None
 
 
@@ -104,7 +104,7 @@ def leave_project() -> None:
 
 
 def is_bare() -> bool:
-    """Check whether the screen is drawn without menu."""
+    """Check whether the screen is drawn without the menu."""
     return url_id("view") == BARE or is_task()
 
 
