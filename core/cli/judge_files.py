@@ -168,7 +168,7 @@ def recheck(
 def repeat(
     golden: GoldenFile,
     *,
-    judge_file: Annotated[Path, typer.Option("--judge-file", help="Path of a judge.yaml file that calibrate wrote.")],
+    judge_file: Annotated[Path, typer.Option("--judge-file", help="Path of a judge.yaml file from a calibration.")],
     settings: RepeatSettings,
     opened: JudgeFileOptions,
 ) -> None:
@@ -237,7 +237,9 @@ def monitor(
     judge_file: Annotated[
         Path, typer.Option("--judge-file", help="Path of a judge.yaml, fused.yaml or repeval.yaml file.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the verdicts. The next run resumes from this folder.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder for the verdicts. A later run with the same folder scores only new texts.")
+    ],
     *,
     by: Annotated[
         Literal["day", "week", "version"], typer.Option(help="Periods to compare: days, weeks or versions.")
@@ -361,9 +363,8 @@ def _sure_words(body: dict[str, Any]) -> list[str]:
     width = f"{number(made['mean_width'])} points wide on average"
     lines = [f"{made['n']:,} verdicts have a {percent(made['coverage'])} interval, {width}."]
     if gone is not None:
-        marked = (
-            f"{gone['n_abstained']:,} verdicts are marked as unsure, and {percent(gone['share_kept'])} are "
-            f"kept (on calibration items: {percent(gone['share'])})"
+        lines.append(
+            f"To keep the mean error within {gone['wanted']:g}, {gone['n_abstained']:,} verdicts are marked as unsure. "
+            f"The other {percent(gone['share_kept'])} count as sure (on calibration items: {percent(gone['share'])})."
         )
-        lines.append(f"To keep the mean error within {gone['wanted']:g}, {marked}.")
     return lines

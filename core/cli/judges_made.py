@@ -100,9 +100,7 @@ def calibrate(
 
 @command("Methods")
 def ablate(
-    judge_file: Annotated[
-        Path, typer.Argument(metavar="JUDGE", help="Path of a judge.yaml file that calibrate wrote.")
-    ],
+    judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="Path of a judge.yaml file from a calibration.")],
     golden: GoldenFile,
     *,
     judge: Annotated[

@@ -78,7 +78,7 @@ def cautions(texts: Sequence[str]) -> list[str]:
 def alignment_words(alignment: Alignment) -> str:
     """Format an alignment on one line: statistic, level, value, interval, n and every caveat."""
     a = alignment
-    groups = f" in {a.n_groups} groups ({a.n_left_out} left out)" if a.level == "sample" else ""
+    groups = f" in {a.n_groups} groups ({a.n_left_out} more left out)" if a.level == "sample" else ""
     unread = f", {a.n_unscored} unscored" if a.n_unscored else ""
     reason = because(a.reason or (a.no_interval and f"no interval: {a.no_interval}"))
     method = f"; interval: {a.interval.method}" if a.interval and a.level == "system" else ""

@@ -169,7 +169,7 @@ def steadiness(
             scores, usage = scores[:time], usage + error.usage
             break
         scores[time], usage = ensemble_scores(matrix.values), usage + matrix.usage
-        done = f"asked {time + 1} of {settings.times} times"
+        done = f"finished round {time + 1} of {settings.times}"
         progress.publish(Stage("repeat", done, each * (time + 1), each * settings.times, usage))
 
     n_unread = int(np.isnan(scores).sum())

@@ -457,8 +457,10 @@ def _looked_at(
     label = name or (Path(file).name if not isinstance(file, bytes) else "")
     named = suffix_of(label) if suffix is None else suffix
     if named is None:
-        allowed = f"{', '.join(suffix for suffix in SUFFIXES if suffix[-3:] != '.gz')}, or .csv.gz and other .gz files"
-        raise GoldenError(f"Unknown file type. Use one of: {allowed}.", file=label or "(unnamed)")
+        allowed = ", ".join(suffix for suffix in SUFFIXES if suffix[-3:] != ".gz")
+        raise GoldenError(
+            f"Unknown file type. Use {allowed}, or a compressed text file such as .csv.gz.", file=label or "(unnamed)"
+        )
     content = file if isinstance(file, bytes) else Path(file)
     if isinstance(content, bytes):
         size, start = len(content), content[:2]

@@ -38,9 +38,9 @@ def recheck_finding(found: Recheck) -> Finding:
     """Say whether an exported judge's agreement holds on newer labels, fell, or is inconclusive."""
     change, now, then = found.change, number(found.now.value), number(found.then.value)
     headline = {
-        "holds": f"Agreement with raters holds: {now} on newer labels, {then} before.",
+        "holds": f"Agreement with raters holds: it is {now} on newer labels and was {then} before.",
         "fallen": f"Agreement with raters fell from {then} to {now}.",
-        "inconclusive": f"Inconclusive: agreement with raters is {now} on newer labels, {then} before.",
+        "inconclusive": f"Inconclusive: agreement with raters is {now} on newer labels and was {then} before.",
     }[found.decision]
     measure = f"{found.now.statistic.capitalize()} at {found.now.level} level"
     newer, held_out = counted(found.now.n, "newer item"), counted(found.then.n, "held-out item")
@@ -68,7 +68,7 @@ def monitor_finding(found: Monitored) -> Finding:
     headline = {
         "too few texts": f"Inconclusive: too few texts to detect a change in {found.aspect} {since}.",
         "nobody": f"No significant change in {found.aspect} {since}.",
-        "judge": "The judge itself changed: it scores the same anchors differently.",
+        "judge": "The judge itself changed: it now scores the same anchor items differently.",
         "systems": f"{aspect} changed {since}, but the judge didn't.",
         "inconclusive": f"{aspect} changed {since}. Either the systems or the judge changed.",
     }[who]
@@ -90,20 +90,19 @@ def monitor_finding(found: Monitored) -> Finding:
     if who == "judge" and found.moved:
         cautions.append("The change may come from the judge rather than the texts.")
     if who == "inconclusive":
-        step = "Score the same anchors each time to see whether the judge changed."
+        step = "Score the same anchor items in each run to see whether the judge changed."
     return Finding(headline, " ".join(details), tuple(cautions), step)
 
 
 def anchor_words(look: AnchorLook) -> str:
     """Say how the anchor items' scores changed since the first evaluation."""
-    lost = f" {counted(look.n_lost, 'anchor')} couldn't be read this time." if look.n_lost else ""
+    lost = f" {counted(look.n_lost, 'anchor item')} couldn't be read this time." if look.n_lost else ""
     if look.change is None or look.interval is None:
-        return f"{counted(look.n_items, 'anchor')}, evaluation {look.n}: {look.reason}.{lost}"
+        return f"{counted(look.n_items, 'anchor item')}, evaluation {look.n}: {look.reason}.{lost}"
     change = f"{number(look.change).replace('−', '')} {signed_range(look.interval)}"
     way = "down" if look.change < 0 else "up"
-    return (
-        f"{counted(look.n_items, 'anchor')}, evaluation {look.n}: scores {way} by {change} since the first one.{lost}"
-    )
+    moved = f"scores {way} by {change} since the first one"
+    return f"{counted(look.n_items, 'anchor item')}, evaluation {look.n}: {moved}.{lost}"
 
 
 def movement_words(change: Movement | None) -> str:

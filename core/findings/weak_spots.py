@@ -98,7 +98,7 @@ def bias_finding(bias: Bias) -> Finding:
     name = {
         "length": "Length",
         "position": "Position in a pair",
-        "own family": "Systems of its own model family",
+        "own family": "The judge's own model family",
     }[bias.kind]
     if not bias.shown:
         return Finding(f"{name}: {'not tested' if bias.difference is None else 'no bias found'}.", detail)
@@ -127,7 +127,7 @@ def bias_figures(bias: Bias) -> str:
         return excess
     low, high = (number(end) for end in bias.expected)
     expected = f"{low if low == high else f'{low} to {high}'} expected without bias"
-    unit = " in SD of its scores" if bias.kind == "own family" else ""
+    unit = " (in standard deviations of the judge's scores)" if bias.kind == "own family" else ""
     sides = f"correlation {estimate(bias.judge)}, {expected}, raters {estimate(bias.people)}"
     return f"{sides}; excess{unit} {excess}"
 
@@ -142,7 +142,7 @@ def sureness_finding(sure: Sureness) -> Finding:
         )
     size = f"intervals {number(sure.width)} points wide on average"
     if sure.two_answers:
-        size = f"{percent(sure.width)} of the intervals contain both yes and no"
+        size = f"{percent(sure.width)} of the intervals contain both answers, yes and no"
     details = [f"{counted(sure.n, 'unseen item')} from {counted(sure.n_sources, 'source')}"]
     details += [] if sure.width is None else [size]
     return Finding(headline, "; ".join(details) + ".")

@@ -107,7 +107,9 @@ def restore_estimator(state: Mapping[str, Any]) -> Estimator:
     except ValidationError as error:
         raise UsageError(f"The stored fusion is damaged: {error}. Save the fusion again.") from error
     if not len(estimator.mean) == len(estimator.spread) == len(estimator.weights):
-        raise UsageError("The stored fusion is damaged: each mean needs a weight and a spread. Save the fusion again.")
+        raise UsageError(
+            "The stored fusion is damaged: the numbers of means, spreads and weights differ. Save the fusion again."
+        )
     return estimator
 
 
@@ -166,9 +168,9 @@ def unseen_split(
     n_sources = np.unique(golden.source_codes[fresh]).size
     if n_sources < MIN_SOURCES or fresh.size < 2 * MIN_ITEMS:
         raise AspectError(
-            f"only {fresh.size} labelled items from {n_sources} sources are new to all parts. A fusion needs at "
-            f"least {2 * MIN_ITEMS} such items from {MIN_SOURCES} sources. Leave out a part that was calibrated on "
-            "most items, or label more items.",
+            f"only {fresh.size} labelled items from {n_sources} sources weren't used to calibrate or fit any "
+            f"part. A fusion needs at least {2 * MIN_ITEMS} such items from {MIN_SOURCES} sources. Leave out a "
+            "part that was calibrated on most items, or label more items.",
             file=golden.name,
         )
     fit, test = inner_fold(fresh.tolist(), golden.source_codes, fit_share, seed)
@@ -205,8 +207,8 @@ def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) ->
     sources = np.unique(codes)
     if sources.size < PART_FOLDS:
         raise UsageError(
-            f"A part that learns from labels needs at least {PART_FOLDS} calibration sources, but there are only "
-            f"{sources.size}. Label items from more sources."
+            f"To learn from labels, a part of a fusion needs at least {PART_FOLDS} calibration sources, but there are "
+            f"only {sources.size}. Label items from more sources."
         )
     scores = np.array(fit_and_score(split), dtype=np.float64)
     fold = np.random.default_rng([split.seed, 4]).permutation(sources.size) % PART_FOLDS
@@ -317,7 +319,8 @@ def fuse(
     if method == "average" and settings.level == "system":
         n_systems = np.unique(golden.system_codes[fit]).size
         notes.append(
-            f"Parts were chosen by agreement on single items, because {n_systems} systems are too few for system level."
+            f"Parts were chosen by agreement on single items, because {n_systems} systems are too few to "
+            "choose at system level."
         )
     agreement, matrix = Agreement(golden, aspect, settings), np.array([part.upward for part in parts])
     on_fit, left_out = _choose_parts(agreement, names, matrix, fit, averaged=method == "average")

@@ -184,7 +184,7 @@ class Gate(Enum):
     NAMED = "the user named this judge in a command, a form or a call"
     CAREFUL = "the spec comes from a file"
     SILENT = "the user views stored results: nothing is sent"
-    IMPORTED = "like SILENT, for an imported project: Concord reads only files that ship with Concord"
+    IMPORTED = "the user views an imported project: nothing is sent, and only files that ship with Concord are read"
 
     def key_goes(self, base_url: str, settings: Settings) -> bool:
         """Return whether requests to `base_url` include the key. Raises ConsentError if no request may be sent."""
@@ -209,7 +209,7 @@ def endpoint_of_file(base_url: str) -> tuple[str, bool]:
     return (checked_base_url(base_url), trusted_with_the_key(base_url, None)) if base_url else ("", True)
 
 
-_NOT_SHOWN = "This reply of {0} isn't cached here, and viewing results sends no requests."
+_NOT_SHOWN = "This reply from {0} isn't cached here, and viewing results sends no requests."
 _STAYS_OUT = "{0} is named only in a file, so Concord didn't load it. Nothing was read or downloaded. "
 _LIST_IT = "allow it for this installation: CONCORD_LOCAL_MODELS={name}"
 NOT_RUN = f"The judge {_STAYS_OUT}If you trust that model, name it yourself (--judge {{0}}), or {_LIST_IT}"

@@ -226,7 +226,8 @@ def adjudicate(
     if rating := still_rating(store, project_id, labelling.golden_id, labelling.aspects):
         (rated, n_open), *_ = rating
         raise AccessError(
-            f"You still have {n_open:,} items to rate in {rated.name}. Rate these items before you decide labels."
+            f"You still have {n_open:,} items to rate in {rated.name}. Rate these items before you "
+            "decide on final labels."
         )
     scale = next((planned.scale for planned in labelling.plan.aspects if planned.aspect == aspect), None)
     if scale is None or not scale.holds(value):

@@ -80,8 +80,8 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
     calibration = as_claimed(store, run.run_id, load_calibration(store, run.run_id))
     if not calibration.held_out.n:
         raise JobError(
-            "Concord can't report on this version of the judge before the version is measured on held-out items, "
-            "because figures on the calibration set are optimistic. Measure the version on held-out items."
+            "This version of the judge hasn't been measured on held-out items, and figures on the calibration set are "
+            "too optimistic to report. Measure the version on held-out items."
         )
     line, openings = judge_line(store, project_id, aspect), list_held_out_accesses(store, project_id, golden_id, aspect)
     used = used_before(line, run, openings)
@@ -185,7 +185,7 @@ def repeval_file(store: Store, run_id: str) -> str:
     outcome = store.results.read(run_id, RESULT, RepEvalOutcome) if run.kind == "repeval" else None
     if outcome is None or outcome.result.scorer is None:
         raise NotFoundError(
-            f"Run {run_id} can't score items from outside that run. Run RepEval again with ridge or paper-pca."
+            f"Run {run_id} can score only its own items. To score others, run RepEval again with ridge or paper-pca."
         )
     return yaml_text(repeval_card(store.goldens.load(run.golden_id), outcome.result, created=run.finished_at))
 
@@ -231,8 +231,8 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
     outcome = store.results.read(run.run_id, RESULT, FusionRunView)
     if outcome is None or not outcome.judge_state or outcome.judges != {judge.aspect: judge_id}:
         raise NotFoundError(
-            f"The run of {judge.name} didn't save its fusion of {judge.aspect}, so it can't rate other items. Start "
-            "the fusion again."
+            f"The run that made {judge.name} didn't save the fusion for {judge.aspect}, so this judge can't rate other "
+            "items. Start the fusion again."
         )
     request = unpack(FusionRequest, run.request_json)
     said = replace(request.settings, plan=outcome.plan, criteria=outcome.criteria)

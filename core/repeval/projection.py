@@ -270,7 +270,7 @@ def _project(directions: FloatArray | CellStates, states: FloatArray | CellState
 
 def _decoded(text: Any) -> FloatArray:
     if not isinstance(text, str):
-        raise ValueError("must be base64 of float32 numbers")
+        raise ValueError("must be float32 numbers encoded as base64")
     numbers = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float64)
     if not numbers.size or not np.isfinite(numbers).all():
         raise ValueError("must be one or more finite numbers")

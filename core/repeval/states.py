@@ -95,9 +95,7 @@ class Extraction:
                 "token can start with source: or context:, as in source:mean."
             )
         if compared and template_text(self.template) != HYPOTHESIS_ONLY:
-            raise UsageError(
-                "Compared texts are read without a template. Remove the template, or set texts to 'prompt'."
-            )
+            raise UsageError("Compared texts can't have a template. Remove the template, or set texts to 'prompt'.")
 
     @property
     def needs(self) -> tuple[Part, ...]:
@@ -191,8 +189,8 @@ class States:
         n, part = len(self.values), " or no ".join(parts_in(self.token_names))
         said = (
             (self.n_truncated, "of {} texts were too long for the model, so they were cut."),
-            (self.n_lacking, f"of {{}} items have no {part}, so their text was compared with an empty one."),
-            (self.n_not_finite, "cells contain non-finite states, so they are undefined."),
+            (self.n_lacking, f"of {{}} items have no {part}, so their text was compared with an empty text."),
+            (self.n_not_finite, "cells are undefined because they contain non-finite states."),
         )
         return tuple(f"{count} {text.format(n)}" for count, text in said if count)
 

@@ -114,7 +114,7 @@ def _read_rows(table: TableFile, mapping: Mapping, repeats: abc.Set[int], start:
 
 _REPEATS = {
     None: "Give each item a unique id.",
-    "number": "The later row gets a number added to its id, as in the golden set.",
+    "number": "Concord adds a number to the id in the later row, as in the golden set.",
     "first": "Only the first row is used, as in the golden set.",
 }
 

@@ -93,8 +93,8 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
         if candidate.inner_gain is not None:
             gain = change_figures(candidate.inner_gain, None)
             st.caption(
-                f"{gain} compared with its parent on the inner fold (not tested). Concord uses the inner fold to "
-                "decide whether to accept a refinement."
+                f"{gain} compared with its parent on the inner fold, which decides whether Concord accepts a "
+                "refinement. The difference wasn't tested."
             )
 
 

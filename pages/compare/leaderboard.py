@@ -49,9 +49,7 @@ def draw(compared: Compared) -> None:
         f"compared with {against}": Column(
             help=f"Paired test by source, Holm-corrected. Requires at least {LEAST_SOURCES} sources."
         ),
-        "compared with a rater": Column(
-            help="Agreement with the mean of the other raters: the judge's minus one rater's"
-        ),
+        "compared with a rater": Column(help="Agreement with the mean of the other raters: judge minus one rater"),
         "n": Column(help="Number of items, or number of systems at the system level"),
         "no score": Column(help="Number of labelled items without a score. They don't count as 0."),
     }
@@ -60,9 +58,9 @@ def draw(compared: Compared) -> None:
     pool = board.pool
     notes = [f"{pool.n_common:,} of {pool.n_labelled:,} labelled items"]
     if pool.n_seen:
-        notes.append(f"{pool.n_seen:,} left out because a judge has seen their labels")
+        notes.append(f"{pool.n_seen:,} left out because at least one judge has seen their labels")
     if pool.n_unscored:
-        notes.append(f"{pool.n_unscored:,} left out because a judge hasn't scored them")
+        notes.append(f"{pool.n_unscored:,} left out because at least one judge hasn't scored them")
     notes = ["; ".join(notes) + "."]
     for row in board.rows:
         if row.unscored:

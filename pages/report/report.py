@@ -74,7 +74,7 @@ def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     judges = page.store.judges.all(page.project.project_id, golden.golden_id, aspect)
     if judges:
         names = in_short(unique_names([entry.judge for entry in judges]))
-        st.caption(plain(f"Only judges calibrated in this project have a report. For {names}, see Compare."))
+        st.caption(plain(f"Only judges calibrated in this project have a report. For {names}, see the Compare page."))
         link_to("compare", "Compare with the raters", icon=":material/leaderboard:", **where)
 
 

@@ -77,7 +77,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     known = dict.fromkeys(costs.get(name, "your own model: slow without a GPU") for name in chosen)
     words = "No metrics chosen yet. Metrics make no judge calls."
     if chosen:
-        words = f"{golden.n_items:,} items for each metric, no calls. " + " ".join(
+        words = f"{golden.n_items:,} items for each metric, no judge calls. " + " ".join(
             f"{cost[0].upper()}{cost[1:]}." for cost in known
         )
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):

@@ -70,7 +70,7 @@ def test_the_table_names_its_measure_and_holds_scipys_numbers(shelf: Place) -> N
     assert table["compared with the best judge"].iloc[1].startswith("worse, p")
     assert headline(screen).startswith("good agrees best")
     page_text = texts(screen)
-    assert "72 of 80 labelled items; 8 left out because a judge hasn't scored them." in page_text
+    assert "72 of 80 labelled items; 8 left out because at least one judge hasn't scored them." in page_text
     assert "poor: 8 no verdict" in page_text
     (pair,) = next(frame for frame in grids(screen) if "minus" in frame).itertuples(index=False)
     assert pair[:2] == ("good", "poor") and pair.significant == "better"

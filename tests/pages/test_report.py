@@ -57,7 +57,7 @@ def test_without_a_calibration_judges_that_were_brought_in_are_found_on_compare(
     judge = JudgeScores("<b>Theirs", "imported", HOSTILE_ASPECT, values, on_scale=False)
     projects.add_judge(store, project.project_id, golden_id, judge)
     screen = whole(aspect=HOSTILE_ASPECT)
-    assert "There is no judge for" in texts(screen) and "Theirs, see Compare" in texts(screen)
+    assert "There is no judge for" in texts(screen) and "Theirs, see the Compare page" in texts(screen)
     assert any("/compare" in link.proto.url for link in screen.get("link_button"))
 
 

@@ -184,7 +184,7 @@ class OfflineJudge(Judge):
         return cls(Scaling.from_state(state.get("scaling", {})))
 
 
-_AIMLESS = "the examples show no clear direction"
+_AIMLESS = "the examples don't show what raters prefer"
 
 
 def squash(raw: FloatArray, scale: Scale) -> FloatArray:

@@ -98,7 +98,7 @@ def test_systems_that_fell_are_told_from_a_judge_that_did(
     kept.write_text(json.dumps(first | {"scores": moved}) + "\n")
     judged = look(traffic, judge_file, tmp_path / "anchored", anchors=anchors, by="version")
     assert judged.who == "judge"
-    assert "144 anchors, evaluation 2" in monitor_finding(judged).detail
+    assert "144 anchor items, evaluation 2" in monitor_finding(judged).detail
     old, new = judged.periods
     assert old.corrected is not None and old.corrected.value is not None
     assert new.corrected is None or new.corrected.value is None  # nobody labelled the new ones
@@ -173,7 +173,7 @@ def test_anchors_of_a_few_sources_rule_no_judge_out(
     assert seen.look is not None
     assert seen.look.interval is None
     assert seen.who == "inconclusive"
-    assert "anchors" in monitor_finding(seen).next_step
+    assert "anchor items" in monitor_finding(seen).next_step
 
 
 def test_nothing_is_scored_for_what_cannot_be_watched(judge_file: Path, tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_without_held_out_nothing_is_said_of_it(versions: Versions) -> None:
     versions.decide(2, "approved")
     second = versions.line.get(2)
     assert second.evidence_of(second.approval).evidence[0] == "calibration"
-    with pytest.raises(JobError, match="before the version is measured on held-out"):
+    with pytest.raises(JobError, match="hasn't been measured on held-out"):
         projects.report(versions.store, *versions.where, run_id)
 
 
