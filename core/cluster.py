@@ -86,7 +86,7 @@ def ray_output_to_stderr() -> Iterator[None]:
 
 @contextmanager
 def plain_errors(address: str) -> Iterator[None]:
-    """Convert Ray's errors to JobError with a plain message, with the original as its cause."""
+    """Convert an error of Ray to a JobError with a plain message; the original error is its cause."""
     import ray
 
     try:

@@ -73,7 +73,7 @@ AS_IN_PAPER: Mapping[str, Any] = {"revisit": "full", "rounds": 1, "refine_gate":
 class CalibrationSettings:
     """Settings of a calibration: the options of the command and the fields of the form, stored in judge.yaml.
 
-    A `level` of None means sample level if the groups allow it, else dataset level. A call is one draft, one
+    A `level` of None means sample level if sources have enough items, else dataset level. A call is one draft, one
     refinement, or one item scored with one set of criteria. `budget` limits calls and `budget_usd` dollars; None means
     no limit. A search that reaches a limit stops and is still reported. `budget_usd` includes retries, reasoning tokens
     and cached prompt tokens. `fit_strengths` lets the offline judge fit the strengths of its clauses to all calibration

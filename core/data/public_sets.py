@@ -74,7 +74,7 @@ CATALOGUE: Final = TypeAdapter(tuple[Benchmark, ...]).validate_python(
 def find_benchmark(name: str) -> Benchmark:
     """Return the set called `name`; case, ``-`` and ``_`` do not matter.
 
-    Raises UsageError, which lists the known names, for an unknown name.
+    Raises UsageError, with a list of the known names, if the name is unknown.
     """
     wanted = name.strip().lower().replace("_", "-")
     known = {benchmark.name: benchmark for benchmark in CATALOGUE}

@@ -144,7 +144,7 @@ def notes_of_systems(means: SystemMeans) -> list[str]:
 
 
 def preferences_finding(found: Preferences) -> Finding:
-    """Name the system that raters prefer most on pairs of texts, and how often a judge prefers the same."""
+    """Name the system that raters prefer most on pairs of texts, and how often a judge agrees."""
     raters = found.by_people
     cautions = [found.caution] if found.caution else []
     agreed = [] if found.agreement is None else [agreement_words(found.agreement)]

@@ -122,7 +122,7 @@ class ScoredFile:
 
     @property
     def finished(self) -> bool:
-        """False if the budget ended the scoring before the output was complete."""
+        """Whether the output is complete; False if the budget ended the scoring early."""
         return self.n_done >= self.n_items
 
     @property

@@ -1,4 +1,4 @@
-"""Compare each judge with a rater against the same target, and run the Alternative Annotator Test."""
+"""Compare judges with raters, both measured against the other raters, and run the Alternative Annotator Test."""
 
 from __future__ import annotations
 
