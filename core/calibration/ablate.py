@@ -130,10 +130,10 @@ class Ablation:
     def opening(self) -> str:
         """A sentence on how this table used the held-out items."""
         if not any(row.first_look for row in self.rows):
-            return f"All rows had already been measured on the {self.n_held_out:,} held-out items."
+            return f"All variants had already been measured on the {self.n_held_out:,} held-out items."
         return (
-            f"This ablation used the {self.n_held_out:,} held-out items. If you choose a row by this table, its "
-            "held-out figure is optimistic."
+            f"This ablation used the {self.n_held_out:,} held-out items. If you choose a variant from this "
+            "table, its held-out figure is optimistic."
         )
 
     def as_json(self, out: str = "") -> dict[str, Any]:

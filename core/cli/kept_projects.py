@@ -177,8 +177,8 @@ def storage(
         states = {"n_states": n_states, "states_bytes": states_bytes}
         body["old"] = {"deleted": delete, "replies": asdict(replies), **states}
         lines = [
-            f"{counted(replies.n, 'reply', 'replies')} ({_megabytes(replies.n_bytes)}), which can be requested again.",
-            f"{counted(n_states, 'file')} of hidden states ({_megabytes(states_bytes)}), which can be computed again.",
+            f"{counted(replies.n, 'reply', 'replies')} ({_megabytes(replies.n_bytes)}) can be requested again.",
+            f"{counted(n_states, 'file')} of hidden states ({_megabytes(states_bytes)}) can be computed again.",
             "All of these were deleted." if delete else "Nothing was deleted. To delete all of these, add --delete.",
         ]
     held = measured(store, settings)

@@ -117,8 +117,9 @@ class GoldenFile:
     golden: Annotated[Path, typer.Argument(help="Golden set file: CSV, JSONL (.gz), Parquet or XLSX.")]
     values: tuple[str, ...] = setting(
         (),
-        "How to read values: missing=99 (or none), best=low, ids=number (or first) for repeated ids, aspect=OLD:NEW. "
-        "For a single aspect: missing=ASPECT:99. You can repeat this option.",
+        "How to read values: missing=99 if 99 means no label, missing=none if every number is a label, best=low, "
+        "ids=number or ids=first for repeated ids, aspect=OLD:NEW. For a single aspect: missing=ASPECT:99. You can "
+        "repeat this option.",
     )
     mapped: MapOption = None
 
@@ -138,7 +139,7 @@ class SeenOptions:
 
     judge_file: tuple[Path, ...] = setting(
         (),
-        "Path of a judge file. The items that its judge was calibrated on are left out, as are the items that the "
+        "Path of a judge file. Concord leaves out the items that this judge was calibrated on, and the items that the "
         "verdicts mark as calibration items. You can repeat this option.",
     )
     all_items: bool = setting(False, "Keep items that the judge was calibrated on. The result is then optimistic.")

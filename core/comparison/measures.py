@@ -112,8 +112,8 @@ def compare(
     positions = np.intersect1d(a.scored, b.scored)
     if not positions.size:
         raise UsageError(
-            f"No labelled item of {golden.name} was scored by both judges: judge a scored {a.scored.size} items, and "
-            f"judge b scored {b.scored.size} others. Score the same items with both judges."
+            f"No labelled item of {golden.name} was scored by both judges: the first scored {a.scored.size} items, and "
+            f"the second scored {b.scored.size} others. Score the same items with both judges."
         )
     items = LabelledItems.of(golden, aspect, positions)
     how = settings or MeasureSettings()

@@ -237,7 +237,7 @@ class _Parts:
             return np.asarray(ready.score(task, golden.items, list(found.chosen)).values.mean(axis=0))
 
         values = cross_fitted(golden, self.split, fit_and_score)
-        note = f"The offline judge, calibrated on {len(self.split.calibration)} items, which have out-of-fold scores."
+        note = f"The offline judge, calibrated on {len(self.split.calibration)} items. Their scores are out-of-fold."
         judge = JudgeScores("offline", "calibrated", self.aspect, values, note=note, calls_per_item=0.0)
         return judge, {"higher_is_better": True, "judge": cards[0]}  # the first fit is on all calibration items
 
@@ -249,7 +249,7 @@ class _Parts:
         states = extract(golden, extraction=reads, cache_dir=here.home, ray=here.ray)
         fitting = RepEvalSettings(random_vectors=0, seed=self.split.seed, statistic=how.statistic, level=how.level)
         result = run(golden, self.aspect, states, fitting, split=self.split)  # cross-fitted on its training items
-        note = f"RepEval, trained on {len(self.split.calibration)} items, which have out-of-fold scores."
+        note = f"RepEval, trained on {len(self.split.calibration)} items. Their scores are out-of-fold."
         judge = JudgeScores(
             "repeval", "repeval", self.aspect, result.scores, on_scale=False, note=note, calls_per_item=0.0
         )

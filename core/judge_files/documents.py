@@ -311,7 +311,7 @@ class FusedPart(FilePart):
         if self.judge is not None:
             return f"the judge {self.judge.get('judge', {}).get('spec', 'offline')}, which this file contains"
         if self.repeval is not None:
-            return f"the hidden states of {self.repeval['model']} (this file contains the directions)"
+            return f"the hidden states of {self.repeval['model']} (the fitted directions are in this file)"
         if self.assistant and not self.assistant.startswith("metric_"):
             return f"the metric {self.assistant}"
         return f"a column {self.assistant or f'{self.column} with its scores'}"

@@ -25,7 +25,7 @@ from core.records import Alignment, GoldenSet, JudgeScores, Measure
 from core.stats import Difference
 from core.store.log import IMPORTED, Entry
 from core.store.store import Store, requires
-from core.wording import VERSION_STATES
+from core.wording import VERSION_STATES, counted
 
 VersionState = Literal["draft", "proposed", "approved", "current", "retired"]
 VersionOrigin = Literal["calibration", "edit", "proposal", "merge", "review", "criteria", "switch"]
@@ -194,7 +194,7 @@ class JudgeLine:
         """Return a version by its number. Raises NotFoundError if it is unknown."""
         if not 0 < number <= len(self.versions):
             raise NotFoundError(
-                f"Version {number} not found: the judge of {self.aspect} has {len(self.versions)} versions."
+                f"Version {number} not found: the judge for {self.aspect} has {counted(len(self.versions), 'version')}."
             )
         return self.versions[number - 1]
 

@@ -158,7 +158,7 @@ def log_lines(store: Store, project_id: str, entries: Sequence[Entry]) -> list[t
                 return next((words[key] for key in keys if key in words), name and _quoted(name))
         return words.get(entry.subject, "")
 
-    voted = "voted (shown after everyone has voted)"
+    voted = "voted (the vote is hidden until everyone has voted)"
     return [(voted if entry.number in hidden else entry.sentence, about(entry)) for entry in entries]
 
 

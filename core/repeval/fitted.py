@@ -137,8 +137,8 @@ def _heat_page(result: RepEvalResult) -> str:
     title = html.escape(f"RepEval: {result.aspect}, {result.settings.method}, {result.model}")
     summary = html.escape(
         f"{measure}. Test {describe(result.test)}, n = {result.test.n}; validation {describe(result.validation)}, n = "
-        f"{result.validation.n}. Thick frame: the best cell on validation. Dashed: averaged into the score. Grey: "
-        "undefined."
+        f"{result.validation.n}. Thick frame: the best cell on validation. Dashed frame: cells averaged into the "
+        "score. Grey: undefined cells."
     )
     style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto;color:#14202E}"
     return (
@@ -228,7 +228,7 @@ def fit_repeval(
         warnings.append(f"The score was fitted on {taught} but is applied to {aspect}.")
     if (scales[0].low, scales[0].high) != (scales[1].low, scales[1].high):
         warnings.append(
-            f"{teacher.name} is rated on {scales[1]}, but {golden.name} on {scales[0]}. Compare only the order of "
+            f"{teacher.name} uses the scale {scales[1]}, but {golden.name} uses {scales[0]}. Compare only the order of "
             "the scores."
         )
     if n_known := len(labelled) - len(fresh):

@@ -112,8 +112,8 @@ def headline(report: Report) -> Finding:
     gap = f"{signed(people.difference)} {signed_range(people.interval)}"
     return Finding(
         f"{how}.",
-        f"{detail} An individual rater: {number(people.person.value)}. Judge minus rater, each compared with the mean "
-        f"of the other raters: {gap}.",
+        f"{detail} Agreement of an individual rater: {number(people.person.value)}. Judge minus rater: {gap}. Both are "
+        "compared with the mean of the other raters.",
     )
 
 
@@ -136,9 +136,9 @@ def readiness(report: Report) -> Finding:
     elif gain != "higher":
         reasons.append("it has no significant gain over the baseline")
     elif report.steadiness is not None and is_within_noise(report.steadiness, report.gain):
-        reasons.append("its gain over the baseline is within the noise of its scores")
+        reasons.append("its gain over the baseline is smaller than the noise in its scores")
     if shown == "below":
-        reasons.insert(0, "raters agree better with each other than with it")
+        reasons.insert(0, "raters agree better with each other than with the judge")
     elif shown == "alone" and (bar is None or bar.standing(report.ours) != "better"):
         reasons.append("it isn't significantly better than a plain regression")
     if reasons:
@@ -164,7 +164,7 @@ def asides(report: Report) -> tuple[str, ...]:
         if (gap := report.board.minus(report.ours, k)) and claim(gap.value, gap.interval, gap.p) == "lower"
     ]
     if better:
-        sentences.append(f"These judges agree better with raters on the same items: {', '.join(better)}.")
+        sentences.append(f"On the same items, other judges agree better with raters: {', '.join(better)}.")
     sentences.append(regression(report))
     if (optimism := report.calibration.optimism) is not None:
         sentences.append(
@@ -238,7 +238,7 @@ def limits(report: Report) -> tuple[Finding, ...]:
             "Agreement between raters is unknown, so the highest agreement that a judge can reach is unknown too.",
         )
     elif len(raters.n_rated) == 1:
-        add("One rater", "The judge follows a single rater. Concord can't tell whether others agree with that rater.")
+        add("One rater", "All labels are from one rater. Concord can't tell whether other raters agree with them.")
     elif raters.alpha.value is not None and raters.alpha.value < LOW_ALPHA:
         add(
             "Low agreement between raters",

@@ -74,7 +74,8 @@ def kept_words(page: Opened, split_from: str) -> str:
     earlier = run_panel.read_run(page, split_from)
     old = page.store.goldens.get(earlier.golden_id).name
     return (
-        f"Sources from {old} stay in the same set, so held-out sources stay held out. Concord splits only new sources."
+        f"Sources that were held out in {old} stay held out, and the others stay in the calibration set. Concord "
+        "splits only new sources."
     )
 
 

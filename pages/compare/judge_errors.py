@@ -113,7 +113,7 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
     columns = {
         "alignment": Column(
             digits=2,
-            help="Agreement is lower in subgroups with a narrow range of labels, so Concord tests the errors instead.",
+            help="Agreement is lower in subgroups with a narrow range of labels, so Concord compares errors instead.",
         ),
         "error": Column(digits=2, help="Mean error of the judge, in points on the label scale."),
         "expected error": Column(
@@ -126,7 +126,7 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
             said = bias_finding(bias)
             st.markdown(f"- {plain(said.headline)} {plain(said.detail)}")
         st.caption(
-            "The correlations are Spearman's. The excess is the part that noise in scores and labels can't explain."
+            "Correlations are Spearman's. The excess is the part that neither the raters' labels nor noise can explain."
         )
 
 
@@ -175,8 +175,8 @@ def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -
         pick = grid.Pick([str(at) for at in listed.index], None if picked is None else str(picked), pick_row)
         grid.draw(listed, columns, alt="Items, largest gap first", rows=11, key=state.COMPARE_LIST, pick=pick)
         st.caption(
-            f"Up to {MOST_LISTED} items, largest gap first. To read an item, select its row. It then no longer counts "
-            "as unseen, so the list shows ids instead of texts."
+            f"Up to {MOST_LISTED} items, largest gap first. To read an item, select its row. The list shows only ids, "
+            "because an item that you have read no longer counts as unseen."
         )
     if picked is not None:
         _draw_item(page, compared, row, picked)
@@ -277,4 +277,6 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
         return
     said = sureness_finding(sure)
     st.markdown(f"**{plain(said.headline)}** {plain(said.detail)}")
-    st.caption("This is the share among all verdicts. It may differ among high scores or among low scores.")
+    st.caption(
+        "The share of labels inside the intervals is for all verdicts. It may differ for only high or only low scores."
+    )

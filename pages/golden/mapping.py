@@ -301,7 +301,7 @@ def answer_questions(questions: Sequence[Question], values: Values, upload: str)
     for question in questions:
         aspect, numbers = question.aspect, ", ".join(f"{number:g}" for number in question.numbers[:8])
         if question.kind == "ids":
-            words = f"R{rows_words(question.rows)[1:]} have the same ID, **{plain(aspect)}**. Are they one item or two?"
+            words = f"R{rows_words(question.rows)[1:]} have the same id, **{plain(aspect)}**. Are they one item or two?"
             options = {
                 "Two items: keep both": replace(values, ids="number"),
                 "One item: leave out the later row": replace(values, ids="first"),

@@ -142,7 +142,7 @@ def _choose_rest(
             words = "All raters rate these items first, so that you can see their agreement early."
             shared = _number(golden, "shared", "Items that all raters rate first", (0, items, USUAL_SHARED), words)
             words = "With one rater per item, the raters cover the most items."
-            overlap = _number(golden, "overlap", "Raters per item after that", (1, raters, 1), words)
+            overlap = _number(golden, "overlap", "Raters per remaining item", (1, raters, 1), words)
     n_begun = len(projects.list_passes(store, project_id))
     order = st.segmented_control(
         "Order",
@@ -179,7 +179,7 @@ def _begin(page: Opened, golden_id: str, name: str, plan: LabelPlan, items: int)
         state.leave_notice(f"The pass didn't start: {error}", good=False)
         return
     drafts.done(page, _instructions(page))
-    where = "" if plan.n_raters == 1 else " To get the link for raters, open Progress."
+    where = "" if plan.n_raters == 1 else " To get the link for raters, open the Progress view."
     state.leave_notice(f"{' '.join(visible_name(name).split())} has begun.{where}", good=True)
     state.put_in_url(labelling=pass_id, golden=None, order=None)
     st.session_state[state.LABEL_VIEW] = "Label"

@@ -54,7 +54,7 @@ def _draw_progress(store: Store, passed: LabelPass) -> None:
     st.markdown(
         f"**{seen.n_touched:,} of {len(passed.plan.positions):,} items** have a label; "
         f"{counted(len(passed.raters), 'rater')} joined ({passed.plan.n_raters} planned); "
-        f"{counted(len(seen.queue), 'item')} to decide."
+        f"{counted(len(seen.queue), 'item needs', 'items need')} a decision."
     )
     labelled, of = zip(*seen.done.values(), strict=True)
     shares = [min(100, round(100 * n / all_)) if all_ else None for n, all_ in seen.done.values()]

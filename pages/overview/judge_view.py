@@ -145,7 +145,7 @@ def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion, *, at_wo
     def use() -> None:
         _said(
             lambda: projects.decide_version(*where, "current", decided=line.decided),
-            f"{version.name} is now the current judge. Compare, Report and the judge file use this version.",
+            f"{version.name} is now the current judge. The Compare page, the report and the judge file use it.",
         )
 
     def draw_reasoned(presses: Mapping[str, VersionState]) -> None:

@@ -31,7 +31,7 @@ def draw_finding(page: Opened, judge: MeasuredJudge) -> None:
     version = judge.version
     approval = None if version is None else version.approval
     signed = f"approved by {approval.actor or 'somebody'}" if approval else "which no one in this project has approved"
-    name = "the judge of a calibration" if version is None else version.name
+    name = "the calibrated judge" if version is None else version.name
     finding(f"judge.yaml contains {name}, {signed}", step=lambda: draw_download(page, judge.run.run_id, first=True))
 
 

@@ -37,10 +37,10 @@ def import_upload(page: Opened) -> None:
             arrived = projects.import_project(page.store, page.settings, io.BytesIO(upload.getvalue()))
     except ConcordError as error:
         stop_with("Concord rejected this file and imported nothing.", str(error))
-    under = f" as {arrived.project.name}, because that name is already taken" if arrived.renamed else ""
+    under = f" as {arrived.project.name}, because the original name is already taken" if arrived.renamed else ""
     words = f"{arrived.file.project} was imported{under}: {arrived.file.words}."
     if arrived.file.holds["runs"]:
-        words += " Its runs are read-only. You can use its golden sets, labels and criteria."
+        words += " The imported runs are read-only. You can use the golden sets, labels and criteria."
     state.leave_notice(words, good=True)
     state.leave_project()
     state.remember_project(arrived.project_id)

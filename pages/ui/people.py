@@ -258,7 +258,7 @@ def _draw_asking(asked: Asked) -> None:
             go("golden_set", section=state.UPLOAD_SECTION)
         st.rerun()
     if asked.needs_name:
-        st.caption("Your changes are saved under this name. This browser remembers it.")
+        st.caption("Your changes are saved under this name. This browser remembers the name.")
     with st.form(state.widget("name_form"), border=False):
         if asked.needs_name:
             st.text_input("Your name", value=asked.store.actor.name, key=state.widget("name_typed"), max_chars=LONGEST)

@@ -269,13 +269,13 @@ def test_on_newer_labels_known_sources_keep_their_side_and_the_form_says_so(plac
     calibrate(place, CalibrationSettings(preset="quick", rounds=0))
     place.add_golden(golden_of(30, 6, name="more summaries"))
     screen = open_screen(SCREEN, project=place.project_id, golden=place.golden_id)
-    assert "Sources from summaries stay in the same set" in texts(screen)
+    assert "Sources that were held out in summaries stay held out" in texts(screen)
     press(screen, "Start the calibration")
     kept = candidates(2, "kept")
     split_from = place.request_of(place.newest("calibration")).split_from
     request = CalibrationRequest(place.project_id, place.golden_id, "coherence", split_from=split_from)
     screen = shown(place.add_run("done", request, shown=standing(kept), outcome=calibration(kept)))
-    assert "Sources from summaries stay in the same set" in texts(screen)
+    assert "Sources that were held out in summaries stay held out" in texts(screen)
 
 
 def test_an_undefined_result_is_said_with_its_reason(place: Place) -> None:

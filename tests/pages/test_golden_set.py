@@ -265,7 +265,7 @@ def test_a_repeated_id_is_asked_about(place: Place) -> None:
         place, "twice.csv", "id,text,human_q\n" + "".join(f"{k % 9},Text {k} is here.,{k % 5 + 1}\n" for k in range(10))
     )
     assert "--values" not in texts(screen)
-    (question,) = [radio for radio in screen.radio if "have the same ID" in radio.label]
+    (question,) = [radio for radio in screen.radio if "have the same id" in radio.label]
     assert question.label.startswith("Rows 2 and 11 ")
     press(question.set_value("Two items: keep both").run(), FREEZE)
     assert frozen(place).item_ids[-1] == "0 (row 11)"

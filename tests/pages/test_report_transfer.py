@@ -56,7 +56,7 @@ def test_out_and_in_again(store: Store, settings: Settings) -> None:
     assert download.proto.label == "Download the project"
     screen = bring(importing(settings), file.read_bytes())
     press(screen, "Import this project")
-    assert "Mine was imported as Mine (2), because that name is already taken" in texts(screen)
+    assert "Mine was imported as Mine (2), because the original name is already taken" in texts(screen)
     new = store.projects.all()[-1]
     assert screen.query_params["project"] == new.project_id
     assert [golden.name for golden in store.goldens.all(new.project_id)] == ["set"]
@@ -65,7 +65,7 @@ def test_out_and_in_again(store: Store, settings: Settings) -> None:
 def test_a_hostile_name_is_shown_as_it_is(store: Store, settings: Settings, foreign: bytes) -> None:
     screen = press(bring(importing(settings), foreign), "Import this project")
     assert [row.name for row in store.projects.all()][1:] == [HOSTILE]
-    assert "Its runs are read-only" in texts(screen)
+    assert "The imported runs are read-only" in texts(screen)
     harmless(screen)
 
 

@@ -145,7 +145,7 @@ def a_scorer(**changes: Any) -> Card:
 @pytest.mark.slow
 def test_a_fitted_repeval_score_is_read_from_the_texts(fused: Any) -> None:
     recipe = part("repeval", repeval=a_scorer())
-    assert recipe.requirement == "the hidden states of minilm (this file contains the directions)"
+    assert recipe.requirement == "the hidden states of minilm (the fitted directions are in this file)"
     judge = fused(recipe, part("other"))
     golden = GoldenSet("new", "single", (A, B), {})
     states = extract(golden, extraction=Extraction(layers=(6,), tokens=("mean",), max_tokens=256)).values

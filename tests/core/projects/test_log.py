@@ -122,7 +122,7 @@ def test_a_vote_shows_in_the_log_when_the_review_shows_it(store: Store, project:
     (point,) = projects.open_review(store, *where).points
     projects.join_review(bo, *where)
     projects.cast_vote(ann, *where, point.key, choice="against")
-    assert about(store, project)["voted (shown after everyone has voted)"] == f"“{point.title}”"
+    assert about(store, project)["voted (the vote is hidden until everyone has voted)"] == f"“{point.title}”"
     assert "voted against (a)" not in about(store, project)
     projects.cast_vote(bo, *where, point.key, choice="for")
     assert {"voted against (a)", "voted for (a)"} <= set(about(store, project))

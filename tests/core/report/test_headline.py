@@ -76,7 +76,7 @@ def test_no_stronger_than_the_figures(report, held, people, expected, says):
         assert f"{held.value:.2f} [" in result
         assert "Spearman rho, sample level, 80 items in 20 sources" in result
     if people is not None and held == GOOD:
-        assert f"the mean of the other raters: {people.difference:+.2f} [".replace("-", "−") in result
+        assert f"Judge minus rater: {people.difference:+.2f} [".replace("-", "−") in result
         assert people.reason.lower() in asides(changed)[0].lower()
 
 
