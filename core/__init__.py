@@ -13,7 +13,7 @@
     core.align(golden, "verdicts.jsonl", "coherence")
     core.compare(golden, "verdicts.jsonl", "others.jsonl", "coherence")
     core.ceiling(golden, "coherence")     # how well the raters agree with each other
-    core.beside_people(golden, "verdicts.jsonl", "coherence")   # the judge compared with a rater, paired
+    core.compare_with_raters(golden, "verdicts.jsonl", "coherence")   # the judge compared with a rater, paired
     core.annotator_test(golden, "verdicts.jsonl", "coherence")  # could it replace a rater?
     core.examine(golden, "verdicts.jsonl", "coherence")   # where does it fail, and what are its biases?
     core.negative_controls(golden, "coherence", judge.score, positions)  # does it prefer spoiled texts?
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
         align,
         align_all,
         annotator_test,
-        beside_people,
         choose_threshold,
         compare,
+        compare_with_raters,
         preferences,
     )
     from core.comparison.monitoring import Monitored, MonitorSettings, monitor
@@ -147,7 +147,7 @@ __all__ = [
     "align",
     "align_all",
     "annotator_test",
-    "beside_people",
+    "compare_with_raters",
     "calibrate",
     "ceiling",
     "check_connection",

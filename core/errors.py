@@ -26,7 +26,7 @@ _KEY = re.compile(
 _sent: set[str] = set()  # keys and header values that this process has sent
 
 
-def remember(value: str | None) -> None:
+def register_secret(value: str | None) -> None:
     """Register a key or header value sent by this process, so that `hide` and `hide_sent` redact it."""
     for part in (value or "", (value or "").rpartition(" ")[2]):  # for "Bearer KEY", servers also echo KEY
         if len(part) >= SHORTEST:

@@ -47,7 +47,7 @@ def show_form(page: Opened) -> None:
     try:
         offline = request.judge_spec == "offline"
         forms.show_estimate(projects.estimate(page.store, page.settings, request), offline=offline)
-        kept = projects.keeping_sides(page.store, request).split_from
+        kept = projects.with_kept_split(page.store, request).split_from
     except ConcordError as error:
         stop_with("Concord can't start the calibration with these settings.", str(error))
     if kept:

@@ -266,9 +266,9 @@ def drive() -> Callable[..., str]:
     """`drive(store, settings, run_id)` does a run here, as a worker would; its final status."""
 
     def driven(store: Any, settings: Settings, run_id: str) -> str:
-        from core.projects.start_and_resume import do_here
+        from core.projects.start_and_resume import execute_here
 
-        return do_here(store, settings, run_id)
+        return execute_here(store, settings, run_id)
 
     return driven
 

@@ -231,7 +231,7 @@ RULES: tuple[Rule, ...] = (
 
 BREAKS: list[tuple[Rule, str, str]] = [
     (layers, "core/calibration/loop.py", "def f():\n    from core.store import store\n"),
-    (layers, "core/jobs/queue.py", "from core.projects.start_and_resume import do_run"),
+    (layers, "core/jobs/queue.py", "from core.projects.start_and_resume import execute_run"),
     (third_parties, "core/figures.py", "import streamlit as st"),
     (third_parties, "core/data/golden.py", "def f():\n    import pickle\n"),
     (heavy_late, "core/repeval/states.py", "try:\n    import torch.nn\nexcept ImportError:\n    raise\n"),

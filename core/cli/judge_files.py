@@ -146,7 +146,7 @@ def recheck(
     Exit code 1 means that agreement fell, or that there are no newer labels. A label is newer if the judge was neither
     calibrated nor evaluated on its text. Item ids don't matter.
     """
-    from core.comparison.recheck import recheck as look_again
+    from core.comparison.recheck import recheck as recheck_judge
     from core.findings.over_time import recheck_finding
     from core.judge_files.documents import kept_columns, read_card
     from core.judge_files.loaded import load_judge
@@ -156,7 +156,7 @@ def recheck(
     newer = golden.load(kept=kept)
     replies = None if verdicts is not None else opened.replies(judge_file)
     with closing(load_judge(judge_file, judge=opened.judge or None, replies=replies, accept_edited=edited)) as loaded:
-        outcome = look_again(loaded, newer, aspect, settings=settings, verdicts=verdicts)
+        outcome = recheck_judge(loaded, newer, aspect, settings=settings, verdicts=verdicts)
     said = recheck_finding(outcome)
     body = outcome.as_json() | {"words": said.headline}
     tell(body, finding_lines(said))

@@ -35,7 +35,7 @@ def report(
     """Write the report on a project's judge as HTML and CSV."""
     from core.files import require_new
     from core.projects.project import REPORT_FILES, write_report
-    from core.report.headline import asides, headline, limits, sign_off, standing
+    from core.report.headline import headline, headline_notes, limits, sign_off, standing
 
     require_new((out / name for name in REPORT_FILES), force=force)
     written = write_report(project, aspect, out, golden=golden)
@@ -61,7 +61,7 @@ def report(
     }
     lines = [
         f"{head.headline} {head.detail}",
-        *asides(report),
+        *headline_notes(report),
         *cautions([f"{limit.headline}. {limit.detail}" for limit in limited]),
     ]
     tell(body, [*lines, f"Written: {', '.join(body['files'].values())}"])

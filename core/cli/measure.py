@@ -125,7 +125,7 @@ def ceiling(
 ) -> None:
     """Measure how well raters agree with each other, and compare a judge with them."""
     from core.comparison.leaderboard import ceiling as measure
-    from core.comparison.measures import annotator_test, beside_people
+    from core.comparison.measures import annotator_test, compare_with_raters
     from core.findings.agreement import annotator_finding, rater_finding
     from core.stats import EPSILONS
 
@@ -143,7 +143,7 @@ def ceiling(
         table, unknown, off = read_table(loaded, verdicts, aspect)
         axis = people.leave_one_out
         on_axis = MeasureSettings(axis.statistic, axis.level)
-        paired = beside_people(loaded, table, aspect, on_axis, **asdict(seen))
+        paired = compare_with_raters(loaded, table, aspect, on_axis, **asdict(seen))
         tested = annotator_test(loaded, table, aspect, EPSILONS[raters_are], **asdict(seen))
         body["judge"] = {
             "beside_people": paired.as_json(),

@@ -23,9 +23,9 @@ from core.comparison.leaderboard import (
     annotator_tests,
     ceiling,
     compare_table,
-    costly,
     human_ceiling,
     item_pool,
+    judges_to_leave_out,
     unique_names,
     usual_level,
 )

@@ -18,19 +18,19 @@ from core.errors import AspectError, UsageError
 from core.records import Alignment, GoldenSet, IntArray, JudgeScores, Level, Measure, Scale
 from core.stats import (
     AnnotatorTest,
-    BesidePeople,
     Ceiling,
     Difference,
     LabelledItems,
     MeasureSettings,
     PairwiseComparison,
+    RaterComparison,
     RaterTable,
     alignment_values,
     alpha_metric,
-    among_judges,
     annotator_test,
-    beside_people,
     compare_judges,
+    compare_with_raters,
+    correct_for_judges,
     krippendorff_alpha,
     leave_one_out,
     rater_table,
@@ -90,7 +90,7 @@ def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> 
     return ItemPool(positions, n_labelled, n_labelled - n_in_reach, n_in_reach - n_common, tuple(unscored))
 
 
-def costly(judges: Sequence[JudgeScores], about: int | None = None) -> tuple[int, ...]:
+def judges_to_leave_out(judges: Sequence[JudgeScores], about: int | None = None) -> tuple[int, ...]:
     """Return the indices of judges to leave out, because comparing them would cost too many items.
 
     A judge costs the items that it has seen or not scored. Only items that the judge at index `about` scored and has
@@ -136,7 +136,7 @@ class Row:
     judge: JudgeScores
     alignment: Alignment
     unscored: Mapping[str, int]
-    people: BesidePeople | None = None
+    people: RaterComparison | None = None
 
     @property
     def undefined(self) -> bool:
@@ -248,9 +248,9 @@ def compare_table(
         people = None
         if raters is not None:
             own = item_pool(golden, aspect, [judges[k]]).positions if k == planned else at
-            people = beside_people(raters.at(own), judges[k].upward[own], everything.take(own), measure)
+            people = compare_with_raters(raters.at(own), judges[k].upward[own], everything.take(own), measure)
         rows.append(Row(k, names[k], judges[k], alignment, pool.unscored[k], people))
-    among = iter(among_judges([row.people for row in rows if row.people and row.place != planned]))
+    among = iter(correct_for_judges([row.people for row in rows if row.people and row.place != planned]))
     rows = [replace(row, people=next(among)) if row.people and row.place != planned else row for row in rows]
     return Leaderboard(
         aspect,

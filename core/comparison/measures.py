@@ -18,10 +18,10 @@ from core.stats import (
     EPSILON,
     AgreementReport,
     AnnotatorTest,
-    BesidePeople,
     Comparison,
     LabelledItems,
     MeasureSettings,
+    RaterComparison,
     agreement_report,
     paired_difference,
     rater_table,
@@ -29,7 +29,7 @@ from core.stats import (
 )
 from core.stats import align as aligned
 from core.stats import annotator_test as tested_annotator
-from core.stats import beside_people as paired_with_people
+from core.stats import compare_with_raters as compare_on_items
 from core.stats.alignment import compare_with_regression
 from core.stats.choices import (
     PreferenceAgreement,
@@ -128,7 +128,7 @@ def compare(
     return Comparison(difference, williams_test(of_a, of_b, items), bar)
 
 
-def beside_people(
+def compare_with_raters(
     golden: GoldenSet,
     verdicts: AnyVerdicts,
     aspect: str,
@@ -136,14 +136,14 @@ def beside_people(
     *,
     judge_file: JudgeFiles = None,
     all_items: bool = False,
-) -> BesidePeople:
+) -> RaterComparison:
     """Compare the judge with a rater, each measured against the mean of the other raters.
 
     Calibration items are left out as in `align`.  Raises AspectError if there are no individual ratings.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     table, measure = rater_table(golden, aspect), (settings or MeasureSettings()).on(given.items)
-    found = paired_with_people(table.at(given.items.positions), given.scores, given.items, measure)
+    found = compare_on_items(table.at(given.items.positions), given.scores, given.items, measure)
     return replace(found, judge=given.counted(found.judge))
 
 

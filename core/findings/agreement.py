@@ -21,7 +21,7 @@ from core.wording import (
 if TYPE_CHECKING:
     from core.comparison.leaderboard import Leaderboard
     from core.records import Alignment
-    from core.stats import AnnotatorTest, BesidePeople, Difference
+    from core.stats import AnnotatorTest, Difference, RaterComparison
     from core.stats.alignment import RegressionBar
     from core.stats.choices import PreferenceAgreement, Rate, YesNo
     from core.stats.raters import Standing
@@ -148,7 +148,7 @@ def no_interval_words(alignment: Alignment) -> str:
     return f"No interval: {alignment.no_interval or 'reason unknown'}."
 
 
-def rater_finding(result: BesidePeople, measure: str, judge: str = "The judge") -> Finding:
+def rater_finding(result: RaterComparison, measure: str, judge: str = "The judge") -> Finding:
     """Compare `judge` with one rater, each against the mean of the other raters; `measure` has statistic and level."""
     if result.difference is None or result.judge.value is None or result.person.value is None:
         return Finding(f"{judge} can't be compared with a rater.", f"{capital(result.reason)}.")
@@ -197,7 +197,7 @@ def annotator_finding(result: AnnotatorTest) -> Finding:
     )
 
 
-def _raters(result: BesidePeople | AnnotatorTest) -> str:
+def _raters(result: RaterComparison | AnnotatorTest) -> str:
     """Return the number of raters, and their panel if there are several."""
     return f"{result.n_raters} raters" + (f" from the panel {result.panel}" if result.panel else "")
 

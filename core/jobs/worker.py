@@ -25,7 +25,7 @@ from core.errors import ConcordError, JobError
 from core.files import make_private, owner_only, secure_home
 from core.jobs.queue import Queue, lock_file, log_to_stderr, watch_file
 from core.projects.project_list import open_store
-from core.projects.start_and_resume import do_run, lane_of
+from core.projects.start_and_resume import execute_run, lane_of
 from core.settings import Settings, tune_garbage_collector
 from core.store.store import Store
 
@@ -79,7 +79,7 @@ def _work(settings: Settings, store: Store, linger: float | None) -> None:
                 log.warning("couldn't write a heartbeat; trying again: %s", error)
 
     threading.Thread(target=keep_beating, name="heartbeat", daemon=True).start()
-    queue = Queue(store, worker_id, lambda run, progress: do_run(store, settings, run, progress), lane_of)
+    queue = Queue(store, worker_id, lambda run, progress: execute_run(store, settings, run, progress), lane_of)
     queue.launch()
     tune_garbage_collector()
     log.info("worker %s is ready (process %s)", worker_id, os.getpid())

@@ -13,11 +13,11 @@ from core.projects.calibration import (
     estimate_version,
     in_place_of_parent,
     judge_runs,
-    keeping_sides,
     key_named,
     make_version,
     measure_version,
     version_run,
+    with_kept_split,
 )
 from core.projects.criteria import (
     criteria_names,
@@ -28,9 +28,9 @@ from core.projects.criteria import (
     save_edit,
 )
 from core.projects.judge_line import (
-    as_claimed,
     decide_version,
     default_measure,
+    drop_invalid_p,
     judge_line,
     judge_lines,
     seen_labels,

@@ -107,7 +107,7 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
     from core.judging.judge_specs import make_judge
 
     golden, request = store.goldens.load(request.golden_id), _with_levels(store, request)
-    split = _asked_split(store, keeping_sides(store, request), golden)
+    split = _asked_split(store, with_kept_split(store, request), golden)
     task = request.task(golden)
     with closing(make_judge(request.judge_spec, settings, store.replies, asking=request.asking)) as judge:
         written = with_reasons(store, request.project_id, golden, request.aspect)
@@ -138,7 +138,7 @@ def _check_calibration(
 ) -> tuple[CalibrationRequest, str, str]:
     golden, _ = require_aspect(store, request.golden_id, request.aspect)
     title = f"{request.aspect} · {golden.name} · {judge_words(request.judge_spec)}"
-    return _with_levels(store, keeping_sides(store, request)), title, request.judge_spec
+    return _with_levels(store, with_kept_split(store, request)), title, request.judge_spec
 
 
 def _with_levels(store: Store, request: CalibrationRequest) -> CalibrationRequest:
@@ -195,7 +195,7 @@ def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
     return request if made is None else replace(request, definition=made.prepared.definition)
 
 
-def sides_of(store: Store, run_id: str, golden: GoldenSet) -> Split:
+def split_of_run(store: Store, run_id: str, golden: GoldenSet) -> Split:
     """Return the split that a run used; `golden` is its golden set."""
     run = store.runs.get(judge_run(store, run_id))
     if run.kind != "version":
@@ -216,14 +216,14 @@ def carried_split(store: Store, earlier_id: str, golden: GoldenSet) -> Split:
 
     earlier = store.runs.get(earlier_id)
     old = store.goldens.load(earlier.golden_id)
-    split = sides_of(store, earlier_id, old)
+    split = split_of_run(store, earlier_id, old)
     if old.digest == golden.digest:
         return split
     share = calibration_asked(store, earlier_id).settings.calibration_share
     return grown_split(split, old, golden, aspect=earlier.aspect, fraction=share)
 
 
-def keeping_sides(store: Store, request: CalibrationRequest) -> CalibrationRequest:
+def with_kept_split(store: Store, request: CalibrationRequest) -> CalibrationRequest:
     """Return the request, changed so that known sources stay in the same part of the split.
 
     If the first version was measured on another golden set with the same split settings, `split_from` is set.
@@ -356,7 +356,7 @@ def with_model(store: Store, settings: Settings, run_id: str, spec: str, replies
     if run.kind == "version":
         return with_model(store, settings, version_asked(run).run_id, spec, replies)
     golden = store.goldens.load(run.golden_id)
-    items = [golden.items[k] for k in sides_of(store, run_id, golden).calibration]
+    items = [golden.items[k] for k in split_of_run(store, run_id, golden).calibration]
     return other_judge(state, spec, settings, replies).prepare(calibration_asked(store, run_id).task(golden), items)
 
 
@@ -422,7 +422,7 @@ def run_version_measurement(work: RunWork) -> Calibration:
             state = judge_state(other)
     work.keep(JUDGE, JudgeState(state))
     criteria = [work.store.criteria.get(request.project_id, name).criteria for name in request.criteria_ids]
-    task, split = asked.task(golden), sides_of(work.store, work.run.run_id, golden)
+    task, split = asked.task(golden), split_of_run(work.store, work.run.run_id, golden)
     with work.asking(state, task) as judge:
         return measure(judge, split, asked.settings, criteria, held_out=request.held_out)
 

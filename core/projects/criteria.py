@@ -16,7 +16,7 @@ from core.calibration.calibration_records import RoundSettings
 from core.calibration.proposals import RoundResult
 from core.errors import CriteriaError, UsageError
 from core.progress import Stage
-from core.projects.calibration import calibration_asked, sides_of
+from core.projects.calibration import calibration_asked, split_of_run
 from core.projects.labelling import with_reasons
 from core.projects.start_and_resume import KINDS, Kind, RunWork, judge_run, require_judge
 from core.records import Alignment, Criteria, Interval, Measure, Provenance, Usage
@@ -226,7 +226,7 @@ def run_rescore(work: RunWork) -> RescoreResult:
 
     request, golden = work.request(RescoreRequest), work.golden
     of = calibration_asked(work.store, request.run_id)
-    task, split, chosen = of.task(golden), sides_of(work.store, request.run_id, golden), of.settings
+    task, split, chosen = of.task(golden), split_of_run(work.store, request.run_id, golden), of.settings
     ids = (request.criteria_id, request.parent_id)
     pair = [work.store.criteria.get(request.project_id, criteria_id).criteria for criteria_id in ids]
     items = LabelledItems.of(golden, task.aspect, split.calibration)
@@ -251,7 +251,7 @@ def round_cost(store: Store, run_id: str, n_parents: int, settings: RoundSetting
     from core.calibration.proposals import round_calls
 
     golden = store.goldens.load(calibration_asked(store, run_id).golden_id)
-    return round_calls(len(sides_of(store, run_id, golden).calibration), n_parents, settings)
+    return round_calls(len(split_of_run(store, run_id, golden).calibration), n_parents, settings)
 
 
 def _check_round(store: Store, settings: Settings, request: RoundRequest) -> tuple[RoundRequest, str, str]:
@@ -261,7 +261,7 @@ def _check_round(store: Store, settings: Settings, request: RoundRequest) -> tup
         store.criteria.get(request.project_id, criteria_id)
     require_judge(store, request.run_id)
     golden = store.goldens.load(request.golden_id)
-    split = sides_of(store, request.run_id, golden)
+    split = split_of_run(store, request.run_id, golden)
     allowed = {golden.items[k].item_id for k in split.calibration}
     strange = [item_id for item_id in request.item_ids if item_id not in allowed]
     if strange:
@@ -283,7 +283,7 @@ def run_round(work: RunWork) -> RoundResult:
     from core.calibration.proposals import refinement_round
 
     request, golden = work.request(RoundRequest), work.golden
-    of, split = calibration_asked(work.store, request.run_id), sides_of(work.store, request.run_id, golden)
+    of, split = calibration_asked(work.store, request.run_id), split_of_run(work.store, request.run_id, golden)
     entries = [work.store.criteria.get(request.project_id, criteria_id) for criteria_id in request.parent_ids]
     parents = tuple(entry.criteria for entry in entries)
     positions = tuple(golden.item_ids.index(item_id) for item_id in request.item_ids)

@@ -336,7 +336,7 @@ def used_before(line: JudgeLine, run: Run, accesses: Sequence[HeldOutAccess]) ->
     return "" if own is None else compared_before(line, run.golden_id, accesses, before=own.number)
 
 
-def as_claimed(store: Store, run_id: str, result: Calibration) -> Calibration:
+def drop_invalid_p(store: Store, run_id: str, result: Calibration) -> Calibration:
     """Remove the p value of a run's gain if judges were compared on its held-out items before."""
     from core.findings.agreement import gain_warning
 

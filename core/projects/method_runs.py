@@ -25,7 +25,7 @@ from core.judging.judge_protocol import NO_TEXT, CallEstimate
 from core.judging.judge_specs import NAMED, language_model
 from core.progress import Stage
 from core.project_records import WITH_RESULT, Run, RunKind
-from core.projects.calibration import calibration_asked, sides_of, with_model
+from core.projects.calibration import calibration_asked, split_of_run, with_model
 from core.projects.judge_line import compared_before, judge_line
 from core.projects.project_list import require_aspect
 from core.projects.start_and_resume import (
@@ -209,7 +209,7 @@ def split_of(store: Store, golden: GoldenSet, request: RepEvalRequest) -> Split 
             f"Run {request.split_of} calibrated {calibration.aspect!r} on another golden set or aspect. Choose a "
             "calibration on this golden set and aspect."
         )
-    return sides_of(store, request.split_of, golden)
+    return split_of_run(store, request.split_of, golden)
 
 
 def run_repeval(work: RunWork) -> RepEvalOutcome:

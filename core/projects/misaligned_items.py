@@ -13,7 +13,7 @@ import numpy as np
 
 from core.calibration.calibration_records import MISALIGNED_FROM, Calibration
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError
-from core.projects.calibration import calibration_asked, sides_of
+from core.projects.calibration import calibration_asked, split_of_run
 from core.projects.labelling import Triage, TriageVerdict
 from core.projects.start_and_resume import is_imported, judge_run, load_judge_state
 from core.records import FloatArray, Item, Scored, ScoreMatrix
@@ -84,7 +84,7 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> ScoredItems:
     request = calibration_asked(store, run_id)
     golden = store.goldens.load(request.golden_id)
     matrix = _scores(store, run_id, golden.item_ids, criteria_id)
-    at = np.asarray(sides_of(store, run_id, golden).calibration, dtype=np.intp)
+    at = np.asarray(split_of_run(store, run_id, golden).calibration, dtype=np.intp)
     scores, labels = matrix.values[0, at], golden.labels(request.aspect)[at]
     gaps = standardised_gap(scores, labels)
     reasons = {unscored.item_id: unscored.reason for unscored in matrix.unscored.get(criteria_id, ())}
@@ -107,7 +107,7 @@ def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) ->
     request = calibration_asked(store, run_id)
     golden = store.goldens.load(request.golden_id)
     matrix = _scores(store, run_id, golden.item_ids, parent_id, criteria_id)
-    at = list(sides_of(store, run_id, golden).calibration)
+    at = list(split_of_run(store, run_id, golden).calibration)
     crossed = crossed_items(matrix.values[:, at], golden.labels(request.aspect)[at], MISALIGNED_FROM)
     return {golden.item_ids[at[k]]: misaligned for k, misaligned in crossed.items()}
 

@@ -15,7 +15,7 @@ from core.fusion.fusion_settings import FusionRequest, FusionRunView, FusionSett
 from core.project_records import Run
 from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import criteria_names
-from core.projects.judge_line import JudgeVersion, as_claimed, judge_line, learnt_from, seen_labels, used_before
+from core.projects.judge_line import JudgeVersion, drop_invalid_p, judge_line, learnt_from, seen_labels, used_before
 from core.projects.labelling import list_triage
 from core.projects.method_runs import RepEvalOutcome, steadiness_of
 from core.projects.project_judges import (
@@ -77,7 +77,7 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
     measurement.
     """
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)
-    calibration = as_claimed(store, run.run_id, load_calibration(store, run.run_id))
+    calibration = drop_invalid_p(store, run.run_id, load_calibration(store, run.run_id))
     if not calibration.held_out.n:
         raise JobError(
             "This version of the judge hasn't been measured on held-out items, and figures on the calibration set are "
@@ -145,7 +145,7 @@ def judge_file(store: Store, run_id: str) -> str:
     """
     from core.judge_files.judge_writing import card_arguments, judge_yaml
 
-    calibration, run = as_claimed(store, run_id, load_calibration(store, run_id)), store.runs.get(run_id)
+    calibration, run = drop_invalid_p(store, run_id, load_calibration(store, run_id)), store.runs.get(run_id)
     golden, aspect = store.goldens.load(run.golden_id), calibration.task.aspect
     entries = store.criteria.all(run.project_id, aspect)
     line = judge_line(store, run.project_id, aspect)

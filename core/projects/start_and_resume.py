@@ -1,11 +1,11 @@
 """Start, execute, cancel, resume and view runs. `KINDS` lists all kinds of runs.
 
 To start a run, `start_run` looks up the kind of the request in `KINDS` and checks the request. It writes a row in
-`runs` and makes sure that a worker is running. The worker's queue (`core.jobs.queue`) takes the row and calls `do_run`,
-which calls the function of the kind with a `RunWork`. To resume a run, or take it over from a lost worker, the function
-is called again. It finds its earlier replies, criteria, judges, scores and documents in the store, and hidden states on
-disk. Only arithmetic is repeated. This requires that inputs are pinned, and that requests, seeds and tie-breaks have a
-fixed order.
+`runs` and makes sure that a worker is running. The worker's queue (`core.jobs.queue`) takes the row and calls
+`execute_run`, which calls the function of the kind with a `RunWork`. To resume a run, or take it over from a lost
+worker, the function is called again. It finds its earlier replies, criteria, judges, scores and documents in the store,
+and hidden states on disk. Only arithmetic is repeated. This requires that inputs are pinned, and that requests, seeds
+and tie-breaks have a fixed order.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def start_run(store: Store, settings: Settings, request: RunRequest) -> str:
     return run_id
 
 
-def do_run(store: Store, settings: Settings, run: Run, progress: RunProgress) -> str:
+def execute_run(store: Store, settings: Settings, run: Run, progress: RunProgress) -> str:
     """Execute a run and store its result; return "done", or "budget" if the budget was spent.
 
     Raises JobError for an unknown kind, and NotFoundError or AspectError if the request no longer fits the stored data.
@@ -158,14 +158,14 @@ def lane_of(run: Run) -> Lane:
     return "usual" if kind is None else kind.lane
 
 
-def do_here(store: Store, settings: Settings, run_id: str) -> str:
+def execute_here(store: Store, settings: Settings, run_id: str) -> str:
     """Execute a queued run in this process, and return its final status."""
     attempt = store.runs.get(run_id).attempt
     if not store.runs.claim(run_id, attempt, "here"):
         raise JobError(f"Run {run_id} isn't waiting for a worker. To see the run's status, reload the page.")
     run = store.runs.get(run_id)
     with RunProgress(store, run, threading.Event()) as progress:
-        status = do_run(store, settings, run, progress)
+        status = execute_run(store, settings, run, progress)
     store.runs.finish(run_id, attempt, status)
     return status
 

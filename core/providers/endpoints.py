@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from core.errors import AuthError, UsageError, remember
+from core.errors import AuthError, UsageError, register_secret
 from core.settings import Settings, variable
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -315,7 +315,7 @@ class Installation:
     def _value(self, name: str, base_url: str) -> str:
         """Read an environment variable for a header. The value must be one line of ASCII."""
         value = (self.settings.openai_api_key or "") if name == OPENAI_KEY else variable(name)
-        remember(value)
+        register_secret(value)
         if not value:
             raise AuthError(
                 f"The endpoint file uses the environment variable {name} for {base_url}, but it isn't set.",

@@ -39,7 +39,7 @@ from core.errors import (
     ProviderError,
     RateLimitError,
     hide,
-    remember,
+    register_secret,
 )
 from core.providers.completions import Completion, Failure, OnReply, Reply, Request
 from core.providers.endpoints import Price, RequestLimits, endpoint_name
@@ -106,7 +106,7 @@ class OpenAIProvider:
         self.headers = CIMultiDict({"Authorization": f"Bearer {api_key}"} if api_key else {})
         self.headers.update(headers or {})
         for value in self.headers.values():
-            remember(value)
+            register_secret(value)
         self._has_key = api_key is not None
         self.key_name = key_name or "OPENAI_API_KEY"
         self.limits = limits or RequestLimits()

@@ -3,7 +3,7 @@
 ::
 
     report_facts  the facts of a report as one record            Report ReportedJudge raters_of misaligned
-    headline      the finding, notes next to it, and limits      headline asides limits
+    headline      the finding, notes next to it, and limits      headline headline_notes limits
     page          HTML report, appendix, and figures as CSV      html_page appendix_page figures_csv
     figures       charts of the report and the screens
 

@@ -150,7 +150,7 @@ def readiness(report: Report) -> Finding:
     return Finding(f"Ready: {name} is approved and significantly better than the baseline.")
 
 
-def asides(report: Report) -> tuple[str, ...]:
+def headline_notes(report: Report) -> tuple[str, ...]:
     """Return the notes next to the headline: raters, annotator test, gain, better judges, regression, optimism."""
     sentences, people = list[str](), report.raters.beside
     if people is not None and people.difference is not None and standing(report) not in ("undefined", "none"):

@@ -23,7 +23,7 @@ from core.findings.weak_spots import bias_finding, examination_finding
 from core.records import VERSION, Alignment, Interval
 from core.report import headline as told
 from core.report.figures.svg import Drawing
-from core.report.figures.whiskers import sides_figure
+from core.report.figures.whiskers import held_out_figure
 from core.report.report_facts import Report
 from core.spreadsheets import Cell, csv_text
 from core.wording import (
@@ -109,7 +109,7 @@ def appendix_page(report: Report) -> str:
         means=means_finding(report.means, told.bounded(report.aspect, 80)),
         examination=examination_finding(report.examination),
         biases=[bias_finding(bias) for bias in report.examination.biases],
-        asides=told.asides(report),
+        headline_notes=told.headline_notes(report),
         bar=told.regression(report),
         pinned=_pinned(report),
     )
@@ -120,7 +120,7 @@ def sides_plot(report: Report) -> Drawing:
     sides = {name: sides.held_out for name, sides in report.sides.items()}
     if len(report.calibration.chosen) < 2:
         del sides["best single criteria"]
-    return sides_figure(
+    return held_out_figure(
         {capital(report.judge_name): sides.pop("calibrated judge"), **sides},
         measure=told.measure(report.held_out),
         people=report.raters.ceiling,

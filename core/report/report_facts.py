@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.calibration.calibration_records import Calibration, SplitAlignment
-from core.comparison import CalibrationCurve, Leaderboard, calibration_curve, compare_table, costly, human_ceiling
+from core.comparison import (
+    CalibrationCurve,
+    Leaderboard,
+    calibration_curve,
+    compare_table,
+    human_ceiling,
+    judges_to_leave_out,
+)
 from core.comparison.corrected_means import judged_items
 from core.comparison.examination import Examination, examine_judge
 from core.comparison.steadiness import Steadiness
@@ -28,12 +35,12 @@ from core.records import Alignment, Criteria, FloatArray, GoldenSet, IntArray, J
 from core.stats import (
     Alpha,
     AnnotatorTest,
-    BesidePeople,
     Difference,
     LabelledItems,
+    RaterComparison,
     alpha_metric,
     annotator_test,
-    beside_people,
+    compare_with_raters,
     krippendorff_alpha,
     rater_table,
 )
@@ -104,7 +111,7 @@ class ReportedJudge:
         own = (judge for judge in registry if judge.run_id == self.run_id and judge.kind == "calibrated")
         kept = next(own, self.scores)
         judges = [replace(kept, mapped=self.scores.mapped), *(judge for judge in registry if judge is not kept)]
-        aside, seed = set(costly(judges, 0)) - {0}, how.settings.seed
+        aside, seed = set(judges_to_leave_out(judges, 0)) - {0}, how.settings.seed
         table = compare_table(
             self.golden,
             self.aspect,
@@ -169,7 +176,7 @@ class Raters:
     n_rated: Mapping[str, int]
     alpha: Alpha
     ceiling: Alignment
-    beside: BesidePeople | None = None
+    beside: RaterComparison | None = None
     test: AnnotatorTest | None = None
 
 
@@ -190,7 +197,7 @@ def raters_of(judged: ReportedJudge, withheld: str = "") -> Raters:
         {name: int(n) for name, n in zip(table.raters, table.rated.sum(axis=1), strict=True) if name},
         krippendorff_alpha(table.values, alpha_metric(scale)),
         ceiling,
-        beside_people(here, judged.values[at], items, measure).without_claim(withheld),
+        compare_with_raters(here, judged.values[at], items, measure).without_claim(withheld),
         annotator_test(here, judged.scores.on_raters_scale[at], items).without_claim(withheld),
     )
 

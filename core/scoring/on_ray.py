@@ -276,7 +276,7 @@ class Folder:
         if "://" not in self.address:
             return fs.LocalFileSystem(), str(Path(self.address).expanduser().absolute())
         try:
-            with self.said("reached"):
+            with self.explain_errors("reached"):
                 file_system, path = fs.FileSystem.from_uri(self.address)
         except (ValueError, NotImplementedError) as error:  # pyarrow's own errors are ValueErrors
             raise UsageError(
@@ -290,7 +290,7 @@ class Folder:
         from pyarrow import fs
 
         file_system, path = self.place
-        with self.said("read"):
+        with self.explain_errors("read"):
             about = file_system.get_file_info(path)
             if about.type == fs.FileType.File:
                 return [about]
@@ -300,7 +300,7 @@ class Folder:
     def read(self, name: str) -> bytes:
         """Return the content of a file in this folder."""
         file_system, path = self.place
-        with self.said("read"), file_system.open_input_stream(f"{path}/{name}") as file:
+        with self.explain_errors("read"), file_system.open_input_stream(f"{path}/{name}") as file:
             return bytes(file.read())
 
     def write(self, name: str, data: bytes) -> None:
@@ -310,7 +310,7 @@ class Folder:
         """
         file_system, path = self.place
         final = now = f"{path}/{name}"
-        with self.said("written"):
+        with self.explain_errors("written"):
             if file_system.type_name not in ("s3", "gcs"):  # object stores have no folders and write atomically
                 file_system.create_dir(path, recursive=True)
                 now = f"{path}/.{name}.part"
@@ -322,11 +322,11 @@ class Folder:
     def drop(self, name: str) -> None:
         """Delete a file in this folder."""
         file_system, path = self.place
-        with self.said("written"):
+        with self.explain_errors("written"):
             file_system.delete_file(f"{path}/{name}")
 
     @contextmanager
-    def said(self, done: str) -> Iterator[None]:
+    def explain_errors(self, done: str) -> Iterator[None]:
         """Turn errors of a file system or object store into a JobError that suggests a remedy."""
         try:
             yield

@@ -271,9 +271,9 @@ def beyond_labels(
     expected, apart = (min(low, high), max(low, high)), sorted((apart_low, apart_high))
     value, interval, p = min(max(apart[0], 0.0), apart[1]), None, None  # the end nearest to 0
     if behind >= 2 and (errors[4:6] > ROUNDING).all():
-        sides_of = zip((apart_low, apart_high), errors[4:6].tolist(), strict=True)
+        side_errors = zip((apart_low, apart_high), errors[4:6].tolist(), strict=True)
         one, other = (
-            t_interval(gap, own, n_sources, "jackknife", most=2.0, n_independent=behind) for gap, own in sides_of
+            t_interval(gap, own, n_sources, "jackknife", most=2.0, n_independent=behind) for gap, own in side_errors
         )
         interval = replace(one, low=min(one.low, other.low), high=max(one.high, other.high))
         if behind >= LEAST_SOURCES:

@@ -7,8 +7,8 @@ used for judges, so both fit on one axis.  It is slightly low: judges are measur
 is more reliable than the mean of all but one and adds 0.03 to 0.04.  So never compare a judge with it by eye or by
 interval.
 
-*A judge compared with raters* (`beside_people`) has the same target as a rater: for each rater j, over the items that j
-and the judge scored and somebody else rated,
+*A judge compared with raters* (`compare_with_raters`) has the same target as a rater: for each rater j, over the
+items that j and the judge scored and somebody else rated,
 
     alignment(judge, mean of the others without j) - alignment(j, mean of the others without j),
 
@@ -367,7 +367,7 @@ Standing = Literal["above", "level", "below", "open"]
 
 
 @dataclass(frozen=True, slots=True)
-class BesideRater:
+class PairedRater:
     """Alignment of judge and rater with the mean of the other raters, on the same `n_items`; None if undefined."""
 
     rater: str
@@ -385,14 +385,14 @@ class BesideRater:
 
 
 @dataclass(frozen=True)
-class BesidePeople:
+class RaterComparison:
     """Comparison of a judge with the raters, each measured against the mean of the other raters on the same items.
 
     `judge`, `person` (a rater) and `difference` (judge minus rater) are averages over `by_rater`, weighted by the items
     of each rater, or its sources at sample level.  Only the difference has an `interval` and a two-sided `p`, which is
     None with fewer than `LEAST_SOURCES` sources.  `reason` says why a field is None.  `n_sources` counts the sources of
     the difference.  `n_judges` is the number of judges compared together; `interval` and `p` are corrected for it
-    (`among_judges`).  `withheld` says why no claim is made, although a test is possible.
+    (`correct_for_judges`).  `withheld` says why no claim is made, although a test is possible.
     """
 
     judge: Alignment
@@ -402,13 +402,13 @@ class BesidePeople:
     p: float | None
     n_items: int
     n_sources: int
-    by_rater: tuple[BesideRater, ...]
+    by_rater: tuple[PairedRater, ...]
     panel: str = ""
     reason: str = ""
     n_judges: int = 1
     withheld: str = field(default="", metadata={"silent": True})
 
-    def without_claim(self, reason: str) -> BesidePeople:
+    def without_claim(self, reason: str) -> RaterComparison:
         """Return a copy without p; `withheld` gives `reason`.
 
         If `reason` is "", the result is unchanged.
@@ -440,7 +440,9 @@ class BesidePeople:
         return {"standing": self.standing} | json_fields(self) | {"n_raters": self.n_raters}
 
 
-def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, measure: Measure) -> BesidePeople:
+def compare_with_raters(
+    table: RaterTable, scores: ArrayLike, items: LabelledItems, measure: Measure
+) -> RaterComparison:
     """Compare a judge's `scores` (n_items,) with the raters of `table` on the same `items`.
 
     Higher scores are better, and NaN is a missing score.  Only items that the judge scored and at least two
@@ -449,13 +451,13 @@ def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, me
     judge = np.asarray(scores, dtype=np.float64)
     left = _LeftOuts(table, items, measure, judge)
     sides = zip(table.raters, left.values, left.places, strict=True)
-    by_rater = tuple(BesideRater(name, _or_none(own[0]), _or_none(own[1]), at.size) for name, own, at in sides)
+    by_rater = tuple(PairedRater(name, _or_none(own[0]), _or_none(own[1]), at.size) for name, own, at in sides)
     n_sources, n_items = int(left.used.sum()), int(((table.n_ratings >= 2) & ~np.isnan(judge)).sum())
     bare = Alignment(measure.statistic, measure.level, None, 0)
     if not n_sources:
         why = ONE_RATER if len(by_rater) < 2 else NO_RATER_RANKED if n_items else NOT_SCORED_BY_BOTH
         bare = replace(bare, reason=why)
-        return BesidePeople(bare, bare, None, None, None, n_items, 0, by_rater, table.panel, why)
+        return RaterComparison(bare, bare, None, None, None, n_items, 0, by_rater, table.panel, why)
     counts = np.ones((min(n_sources, MOST_BLOCKS), left.used.size))
     counts[:, left.used] = leave_outs(n_sources, MOST_BLOCKS)
     own_value, person = left.averages(np.ones((1, left.sources.size)))[0].tolist()
@@ -474,7 +476,7 @@ def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, me
     n_items = int(np.unique(np.concatenate(behind)).size)
     n = left.data[int(np.argmax(left.weights.any(axis=1)))].items.n_systems if measure.level == "system" else n_items
     bare = replace(bare, n=n, n_groups=n_sources if measure.level == "sample" else 0)
-    return BesidePeople(
+    return RaterComparison(
         replace(bare, value=own_value),
         replace(bare, value=person),
         gap,
@@ -488,7 +490,7 @@ def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, me
     )
 
 
-def among_judges(results: Sequence[BesidePeople]) -> list[BesidePeople]:
+def correct_for_judges(results: Sequence[RaterComparison]) -> list[RaterComparison]:
     """Correct the results of several judges for multiple testing, so that the best judge can be chosen.
 
     The p values are Holm's over all judges, and the intervals are widened to match: an interval excludes 0 if p is

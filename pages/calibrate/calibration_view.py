@@ -32,7 +32,7 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
     """Draw the finding, its chart and the next step, then the other results in sections."""
     line = judge_view.line_of(page, view.aspect)
     version = line.of_run(view.run_id)
-    result = projects.as_claimed(page.store, view.run_id, result)
+    result = projects.drop_invalid_p(page.store, view.run_id, result)
     finding(sentence(result), step=lambda: _draw_next(view, version, waits=version in line.waiting))
     if view.status != "done":
         run_panel.draw_status(page, view)

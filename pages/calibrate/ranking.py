@@ -145,5 +145,5 @@ def draw_sides(view: RunDetail, calibration: Calibration) -> None:
         rows["best single criteria"] = calibration.best_single.held_out
     rows["baseline"] = calibration.no_criteria.held_out
     measure = measure_name(held.statistic, held.level)
-    drawn = cached(("sides", view.run_id, view.version), lambda: figures.sides_figure(rows, measure=measure))
-    charts.place(drawn, key="sides_figure", alt="Agreement on held-out items")
+    drawn = cached(("sides", view.run_id, view.version), lambda: figures.held_out_figure(rows, measure=measure))
+    charts.place(drawn, key="held_out_figure", alt="Agreement on held-out items")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from core import projects
-from core.comparison import Leaderboard, Row, compare_table, costly, unique_names, usual_level
+from core.comparison import Leaderboard, Row, compare_table, judges_to_leave_out, unique_names, usual_level
 from core.comparison.supervised import plain_regression
 from core.findings import Finding
 from core.findings.agreement import board_finding
@@ -139,7 +139,7 @@ def _choose_judges(
     own = ids.index(shown.own) if shown.own in ids else None
     old = [entry.judge_id for entry in shown.aside if entry.judge_id not in shown.no_p]
     rest = [entry for entry in judges if entry.judge_id not in old]
-    few = [rest[place].judge_id for place in costly([entry.judge for entry in rest], own)]
+    few = [rest[place].judge_id for place in judges_to_leave_out([entry.judge for entry in rest], own)]
     key = state.widget(f"compare_out_{'_'.join(ids)}")  # other judges need a new widget
     st.session_state.setdefault(key, [*few, *old])
     n_in = len(judges) - len(st.session_state[key])

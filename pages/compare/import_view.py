@@ -141,5 +141,5 @@ def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
         words = f"This file has already been imported. The judge {known[judge_id]} hasn't changed."
     if n_seen := len(page.store.judges.get(project_id, judge_id).judge.seen):
         words += f" It has seen {counted(n_seen, 'label')} for these items."
-    state.leave_notice(words, good=True)
+    state.set_notice(words, good=True)
     st.rerun()

@@ -76,7 +76,7 @@ def _draw_changes(page: Opened, names: dict[str, str]) -> None:
 
     def remove() -> None:
         projects.remove_judge(page.store, project_id, judge_id)
-        state.leave_notice("The judge was deleted. Its run was kept.", good=True)
+        state.set_notice("The judge was deleted. Its run was kept.", good=True)
 
     sure = st.checkbox("Delete this judge and its scores", key=state.widget(f"compare_sure_{judge_id}"))
     people.button(page, "reviewer", "Remove", disabled=not sure, on_click=state.attempt, args=("Not removed", remove))

@@ -40,7 +40,7 @@ def draw_form(page: Opened, entry: CriteriaEntry) -> None:
     """Draw the form, which saves the text as a new version and scores it next to its parent."""
     subject, name = drafts.criteria_subject(entry.criteria_id), state.widget(f"edit_{entry.criteria_id}")
     editing = drafts.begin(page, subject, entry.text, name, base=entry.head)
-    drafts.draw_kept(page, editing, entry.head)
+    drafts.draw_draft_notice(page, editing, entry.head)
     with st.form(f"edit_form_{entry.criteria_id}", border=False):
         height = min(280, max(120, 24 * (entry.text.count("\n") + len(entry.text) // 60 + 2)))
         text = st.text_area("Criteria", value=editing.text, height=height, key=editing.key) or ""
@@ -104,7 +104,7 @@ def _rescore(page: Opened, parent: CriteriaEntry, edited: str) -> str | None:
     """Score an edit and its parent with the judge that scored the parent; leave a notice if there is none."""
     run_id = min(parent.runs, key=lambda run_id: run_id != state.url_id("run"), default=None)
     if run_id is None:
-        state.leave_notice("The edit was saved but not re-scored, because no run has scored its parent yet.", good=True)
+        state.set_notice("The edit was saved but not re-scored, because no run has scored its parent yet.", good=True)
         return None
     where = (page.project.project_id, parent.golden_id, parent.aspect)
     try:
@@ -114,9 +114,9 @@ def _rescore(page: Opened, parent: CriteriaEntry, edited: str) -> str | None:
             RescoreRequest(*where, edited, parent.criteria_id, run_id),
         )
     except ConcordError as error:
-        state.leave_notice(f"The edit was saved but not re-scored: {error}", good=False)
+        state.set_notice(f"The edit was saved but not re-scored: {error}", good=False)
         return None
-    state.leave_notice("Edit saved.", good=True)
+    state.set_notice("Edit saved.", good=True)
     return rescore_id
 
 
@@ -131,7 +131,7 @@ def draw_restore(page: Opened, entry: CriteriaEntry) -> None:
         where = (page.store, project_id, entry.criteria_id, text, page.actor.name)
         restored = projects.save_edit(*where, note="restored the parent's text", expected_head=entry.head)
         state.put_in_url(criteria=restored, rescore=None)
-        state.leave_notice("The parent's text was restored as a new version.", good=True)
+        state.set_notice("The parent's text was restored as a new version.", good=True)
 
     words = "Restore the parent's text"
     if people.button(page, "reviewer", words, icon=":material/undo:", key=state.widget("restore")):

@@ -207,7 +207,7 @@ def draw_keep(page: Opened, fused: Fused) -> None:
             kept = page.store.judges.get(page.project.project_id, kept_id).judge.name
             new = kept == name.strip()
             said = f"{kept} was saved as a judge" if new else f"This fusion is already saved as {kept}"
-            state.leave_notice(f"{said}. Compare it on the Compare page, or download it below.", good=True)
+            state.set_notice(f"{said}. Compare it on the Compare page, or download it below.", good=True)
         except ConcordError as error:
-            state.leave_notice(f"The fusion wasn't saved: {error}", good=False)
+            state.set_notice(f"The fusion wasn't saved: {error}", good=False)
         st.rerun()

@@ -223,6 +223,6 @@ def _freeze(page: Opened, built: BuiltGolden, *, off: bool) -> None:
 
 def _open(golden_id: str, notice: str) -> None:
     """Open the golden set that was just saved."""
-    state.leave_notice(notice, good=True)
+    state.set_notice(notice, good=True)
     state.put_in_url(golden=golden_id, section=None)
     st.rerun()

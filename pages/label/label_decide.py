@@ -116,16 +116,16 @@ def _decide(store: Store, passed: LabelPass, which: Which, key: str, form: str) 
     aspect, item_id = which
     value, reason = st.session_state[f"{key}_value"], st.session_state[f"{key}_reason"]
     if value is None:
-        state.leave_notice("Choose a label first.", good=False)
+        state.set_notice("Choose a label first.", good=False)
         return
     where = (store, passed.project_id, passed.pass_id, item_id)
     try:
         projects.adjudicate(*where, aspect=aspect, value=float(value), reason=reason, form=form)
     except ConcordError as error:
-        state.leave_notice(f"Nothing was decided: {error}", good=False)
+        state.set_notice(f"Nothing was decided: {error}", good=False)
         return
     st.session_state.pop(f"{key}_form_id", None)
-    state.leave_notice(f"Decision saved for {item_id}: {aspect} {float(value):g}.", good=True)
+    state.set_notice(f"Decision saved for {item_id}: {aspect} {float(value):g}.", good=True)
 
 
 def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:

@@ -176,10 +176,10 @@ def _begin(page: Opened, golden_id: str, name: str, plan: LabelPlan, items: int)
         if plan.n_raters == 1:  # the user who starts the pass labels it
             projects.join_pass(page.store, project_id, pass_id)
     except ConcordError as error:
-        state.leave_notice(f"The pass didn't start: {error}", good=False)
+        state.set_notice(f"The pass didn't start: {error}", good=False)
         return
     drafts.done(page, _instructions(page))
     where = "" if plan.n_raters == 1 else " To get the link for raters, open the Progress view."
-    state.leave_notice(f"{' '.join(visible_name(name).split())} has begun.{where}", good=True)
+    state.set_notice(f"{' '.join(visible_name(name).split())} has begun.{where}", good=True)
     state.put_in_url(labelling=pass_id, golden=None, order=None)
     st.session_state[state.LABEL_VIEW] = "Label"

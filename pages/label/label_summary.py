@@ -134,10 +134,10 @@ def _save(store: Store, passed: LabelPass, aspect: LabelAspect, boxes: Mapping[f
         projects.set_anchors(*where, texts, expected=seen.number)
     except ConflictError as error:
         mine = "; ".join(f"{level:g}: {text}" for level, text in texts.items() if text != seen.texts.get(level, ""))
-        state.leave_notice(f"{error} You wrote: {mine}", good=False)
+        state.set_notice(f"{error} You wrote: {mine}", good=False)
     except ConcordError as error:
-        state.leave_notice(f"Nothing was saved: {error}", good=False)
+        state.set_notice(f"Nothing was saved: {error}", good=False)
     else:
-        state.leave_notice(
+        state.set_notice(
             f"The level descriptions for {aspect.aspect} are saved. Raters see them next to the buttons.", good=True
         )

@@ -199,9 +199,9 @@ def _said(act: Callable[[], object], done: str) -> None:
     try:
         act()
     except ConcordError as error:
-        state.leave_notice(f"Nothing was changed: {error}", good=False)
+        state.set_notice(f"Nothing was changed: {error}", good=False)
     else:
-        state.leave_notice(done[:1].upper() + done[1:], good=True)
+        state.set_notice(done[:1].upper() + done[1:], good=True)
 
 
 def _draw_texts(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:

@@ -124,7 +124,7 @@ def draw_demo(settings: Settings, store: Store, project_id: str) -> None:
             if again:
                 projects.reset_demo(store, settings)
                 state.leave_project()
-                state.leave_notice("The demo was reset.", good=True)
+                state.set_notice("The demo was reset.", good=True)
                 go("overview")
         except ConcordError as error:
             st.warning(plain(str(error)), icon=":material/warning:")

@@ -15,7 +15,7 @@ from core.project_records import GoldenSummary
 from core.projects.calibration import VersionRequest
 from core.projects.judge_line import JudgeVersion
 from core.projects.reports import MeasuredJudge
-from core.report.headline import asides, gained, headline, limits, sign_off
+from core.report.headline import gained, headline, headline_notes, limits, sign_off
 from core.report.page import appendix_page, figures_csv, html_page, sides_plot
 from core.report.report_facts import Report
 from core.wording import in_short, price_words
@@ -157,7 +157,7 @@ def draw_evidence(report: Report) -> None:
     known = [f"- **{plain(limit.headline)}.** {plain(limit.detail)}" for limit in limits(report)]
     st.markdown("\n".join(known) or "There are no limitations apart from the width of the intervals.")
     st.subheader("The tests behind the finding", anchor=False)
-    st.markdown("\n".join(f"- {plain(detail)}" for detail in asides(report)))
+    st.markdown("\n".join(f"- {plain(detail)}" for detail in headline_notes(report)))
     with st.container(horizontal=True, gap="small"):
         _download("Appendix", appendix_page, report, "appendix.html")
         _download("Figures as CSV", figures_csv, report, "figures.csv")

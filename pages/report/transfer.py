@@ -41,7 +41,7 @@ def import_upload(page: Opened) -> None:
     words = f"{arrived.file.project} was imported{under}: {arrived.file.words}."
     if arrived.file.holds["runs"]:
         words += " The imported runs are read-only. You can use the golden sets, labels and criteria."
-    state.leave_notice(words, good=True)
+    state.set_notice(words, good=True)
     state.leave_project()
     state.remember_project(arrived.project_id)
     st.rerun()

@@ -84,7 +84,7 @@ def begin(page: Opened, subject: str, version: str, name: str, *, base: str = ""
     return now
 
 
-def draw_kept(page: Opened, editing: Editing, head: str = "") -> None:
+def draw_draft_notice(page: Opened, editing: Editing, head: str = "") -> None:
     """Say that the text area shows a draft, and offer the saved version; `head` is the newest version."""
     if editing.opened_at is None:
         return

@@ -180,7 +180,7 @@ def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSumma
     if named is not None and named not in known:
         state.leave_project()  # other ids in the link belong to that project
         words = f"This link points to a project that isn't here. Concord shows “{known[wanted].name}” instead."
-        state.leave_notice(words, good=False)
+        state.set_notice(words, good=False)
     state.remember_project(wanted)
     return known[wanted]
 

@@ -121,7 +121,7 @@ def _log_in(provider: str | None) -> None:
         st.login(provider)
     except (StreamlitAuthError, StreamlitMissingAuthlibError) as error:
         _log.error("signing in with %s: %s", provider or "the only provider", error)
-        state.leave_notice("Sign-in isn't fully set up. The server's log shows what is missing.", good=False)
+        state.set_notice("Sign-in isn't fully set up. The server's log shows what is missing.", good=False)
 
 
 def _draw_sign_out() -> None:
@@ -286,7 +286,7 @@ def _answer(asked: Asked) -> None:
             return
         state.leave_project()
         state.remember_project(created.project_id)
-        state.leave_notice(f"Project “{created.name}” created.", good=True)
+        state.set_notice(f"Project “{created.name}” created.", good=True)
     _stop_asking()
     if asked.act is not None:
         asked.act()

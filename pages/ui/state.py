@@ -118,7 +118,7 @@ def remember_project(project_id: str) -> None:
     put_in_url(project=project_id)
 
 
-def leave_notice(text: str, *, good: bool) -> None:
+def set_notice(text: str, *, good: bool) -> None:
     """Store a message for the next rerun; `good` is False if the action failed."""
     st.session_state[NOTICE] = text, good
     if good:
@@ -130,7 +130,7 @@ def attempt(refused: str, act: Callable[..., object], *args: object) -> None:
     try:
         act(*args)
     except ConcordError as error:
-        leave_notice(f"{refused}: {error}", good=False)
+        set_notice(f"{refused}: {error}", good=False)
 
 
 def closing(name: str) -> str:

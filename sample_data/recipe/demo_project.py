@@ -28,7 +28,7 @@ from core.projects.misaligned_items import ItemScore, TriageRequest
 from core.projects.project_files import ASPECT, CHOSEN, DEFINITION, DEMO_NAME
 from core.projects.project_judges import MetricsRequest
 from core.projects.review import Choice, Point, Verdict
-from core.projects.start_and_resume import do_here
+from core.projects.start_and_resume import execute_here
 from core.records import GoldenSet, Scale
 from core.repeval.search import RepEvalSettings
 from core.repeval.states import Extraction
@@ -72,7 +72,7 @@ class Build:
 
     def done(self, run_id: str) -> str:
         """Work the run off here; JobError unless it ends well."""
-        status = do_here(self.store, self.settings, run_id)
+        status = execute_here(self.store, self.settings, run_id)
         if status != "done":
             raise JobError(f"Run {run_id} of the demo ended as {status}.")
         return run_id

@@ -13,8 +13,8 @@ this process count; what a file does when it is imported does not, nor do files 
 `heat map`        texts → hidden states of the embedded encoder → RepEval → the heat map of layer by token
 ================  =====================================================================================================
 
-Runs are done in this process, as a worker does them (`core.projects.start_and_resume.do_here`), and screens are walked
-below their widgets: by the functions they call.
+Runs are done in this process, as a worker does them (`core.projects.start_and_resume.execute_here`). Screens are
+walked below their widgets: by the functions they call.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def to_judge_file(settings: Settings) -> Walk:
     from core.calibration.calibration_records import CalibrationSettings
     from core.data import build_golden, propose_mapping
     from core.projects.calibration import CalibrationRequest
-    from core.projects.start_and_resume import do_here
+    from core.projects.start_and_resume import execute_here
 
     store, project_id = opened(settings)
     sent = (SAMPLES / "data_to_text.csv").read_bytes()
@@ -116,7 +116,7 @@ def to_judge_file(settings: Settings) -> Walk:
         quick = CalibrationSettings(preset="quick")
         request = CalibrationRequest(project_id, golden_id, next(iter(golden.aspects)), "offline", quick)
         run_id = projects.start_run(store, settings, request)
-        assert do_here(store, settings, run_id) == "done"
+        assert execute_here(store, settings, run_id) == "done"
         return projects.judge_file(store, run_id)
 
     return walk
@@ -174,7 +174,7 @@ def to_heat_map(settings: Settings) -> Walk:
     import core
     from core import projects
     from core.projects.method_runs import RepEvalOutcome, RepEvalRequest
-    from core.projects.start_and_resume import do_here
+    from core.projects.start_and_resume import execute_here
     from core.repeval.search import RepEvalSettings
     from core.report.figures import measure_name
     from core.report.figures.heat_map import Heat, heat_figure
@@ -196,7 +196,7 @@ def to_heat_map(settings: Settings) -> Walk:
     def walk() -> object:
         request = RepEvalRequest(project_id, golden_id, aspect, settings=quick)
         run_id = projects.start_run(store, settings, request)
-        assert do_here(store, settings, run_id) == "done"
+        assert execute_here(store, settings, run_id) == "done"
         outcome = projects.run_view(store, run_id).outcome
         assert isinstance(outcome, RepEvalOutcome)
         measure = outcome.result.settings.measure

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from core.records import Alignment
-from core.report.figures import sides_figure
+from core.report.figures import held_out_figure
 from core.report.figures.svg import DARK, PAPER
 from tests.browser.conftest import rest
 
@@ -49,7 +49,7 @@ def test_a_picture_says_its_figures_in_words_and_no_request_leaves(page: Page, d
 def test_a_hostile_name_on_a_picture_stays_letters(page: Page) -> None:
     some = Alignment("spearman", "sample", 0.5, n=40)
     hostile = '"><script>document.title="owned"</script><image href="http://example.com/x"/>'
-    svg = sides_figure({hostile: some}, measure=hostile).svg()
+    svg = held_out_figure({hostile: some}, measure=hostile).svg()
     drawn = base64.b64encode(svg.encode()).decode()
     page.set_content(f'<title>mine</title><img src="data:image/svg+xml;base64,{drawn}">')  # and no request leaves
     page.wait_for_function("document.images[0].complete && document.images[0].naturalWidth > 0")

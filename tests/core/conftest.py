@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from core.jobs.queue import Queue
-from core.projects.start_and_resume import do_run
+from core.projects.start_and_resume import execute_run
 from core.settings import Settings
 from core.store.store import Store
 
@@ -41,7 +41,7 @@ def work_off() -> Callable[[Store, Settings], None]:
     """
 
     def worked(store: Store, settings: Settings, *, wait: bool = True) -> None:
-        queue = Queue(store, "here", lambda run, progress: do_run(store, settings, run, progress))
+        queue = Queue(store, "here", lambda run, progress: execute_run(store, settings, run, progress))
         queue.tick()
         if wait:
             wait_until(lambda: queue.idle, 120)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core import errors
-from core.errors import hide, remember
+from core.errors import hide, register_secret
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +15,7 @@ def nothing_sent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("sent", ["sk-canary0123", "sk-canary0123456789abcdef/tail"])
 def test_a_sent_value_that_is_part_of_a_key_or_holds_one_leaves_no_rest(sent: str) -> None:
-    remember(sent)
+    register_secret(sent)
     said = hide("it said sk-canary0123456789abcdef/tail and sk-canary0123456789abcdef.")
     assert "0123" not in said
     assert "456789" not in said
@@ -24,5 +24,5 @@ def test_a_sent_value_that_is_part_of_a_key_or_holds_one_leaves_no_rest(sent: st
 
 
 def test_what_is_no_key_stays() -> None:
-    remember("sk-canary0123")
+    register_secret("sk-canary0123")
     assert hide("a plain sentence, 4/5 and key words") == "a plain sentence, 4/5 and key words"

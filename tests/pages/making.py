@@ -27,7 +27,7 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.criteria import RoundRequest
 from core.projects.labelling import TriageVerdict
 from core.projects.misaligned_items import TriageRequest
-from core.projects.start_and_resume import KINDS, do_here
+from core.projects.start_and_resume import KINDS, execute_here
 from core.records import (
     Alignment,
     AspectLabels,
@@ -216,7 +216,7 @@ def calibrate(place: Place, chosen: CalibrationSettings, aspect: str = "coherenc
     """A calibration of the offline judge, done here; the id of the run."""
     request = CalibrationRequest(place.project_id, place.golden_id, aspect, "offline", chosen)
     run_id = projects.start_run(place.store, place.settings, request)
-    assert do_here(place.store, place.settings, run_id) == "done"
+    assert execute_here(place.store, place.settings, run_id) == "done"
     return run_id
 
 
@@ -227,7 +227,7 @@ class Real(Place):
 
     def drive(self, run_id: str) -> None:
         """Does a run's work as a worker would."""
-        do_here(self.store, self.settings, run_id)
+        execute_here(self.store, self.settings, run_id)
 
 
 def hostile_golden() -> GoldenSet:
@@ -275,5 +275,5 @@ def review(home: Path) -> Reviewed:
         small = RoundSettings(sizes=(2,), trials=1)
         request = RoundRequest(ann.project_id, ann.golden_id, "coherence", run_id, (best,), worst, small)
         round_id = projects.start_run(ann.store, settings, request)
-        assert do_here(store, settings, round_id) == "done"
+        assert execute_here(store, settings, round_id) == "done"
     return Reviewed(ann.project_id, ann.golden_id, run_id, round_id, best)

@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.projects.start_and_resume import do_here
+from core.projects.start_and_resume import execute_here
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Calibrated
@@ -32,7 +32,7 @@ def test_a_press_starts_an_ablation_whose_table_says_what_was_opened(
     assert projects.run_view(store, run.run_id).request.run_id == calibrated.run_id  # type: ignore[attr-defined]
     assert has_button(screen, "Cancel")
     assert not has_button(screen, "Run the ablations")
-    do_here(store, settings, run.run_id)
+    execute_here(store, settings, run.run_id)
     screen = figures(calibrated)
     found: Any = projects.run_view(store, run.run_id).outcome
     table = frame_with(screen, "variant")

@@ -127,7 +127,7 @@ def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Place) -> 
     golden = shelf.store.goldens.load(shelf.golden_id)
     listed = {judge.name: judge.judge.values for judge in shelf.store.judges.all(shelf.project_id)}
     scores = dict(zip(golden.item_ids, listed["good"].tolist(), strict=True))
-    own = core.beside_people(golden, scores, "coherence", core.MeasureSettings(level="sample"))
+    own = core.compare_with_raters(golden, scores, "coherence", core.MeasureSettings(level="sample"))
     assert people.loc["good", "the judge"] == pytest.approx(own.judge.value)
     assert people.loc["good", "judge minus rater"].startswith(f"{own.difference:+.2f} [")
     assert (people.loc["good", "ω"], people.loc["good", "annotator test"]) == (1.0, "passed")

@@ -11,7 +11,7 @@ from core.findings.over_time import steadiness_finding, switch_finding
 from core.findings.weak_spots import controls_finding
 from core.projects.calibration import CalibrationRequest
 from core.projects.method_runs import SwitchRequest
-from core.projects.start_and_resume import do_here
+from core.projects.start_and_resume import execute_here
 from core.records import Usage
 from core.settings import Settings
 from core.store.store import Store
@@ -30,7 +30,7 @@ def calibrated(store: Store, settings: Settings) -> tuple[Place, str]:
     run_id = projects.start_run(
         store, settings, CalibrationRequest(place.project_id, place.golden_id, ASPECT, "scripted", quick, asking=how)
     )
-    assert do_here(store, settings, run_id) == "done"
+    assert execute_here(store, settings, run_id) == "done"
     return place, run_id
 
 
@@ -39,9 +39,9 @@ def test_the_judge_is_asked_again_and_shown_spoiled_texts(store: Store, settings
     before = open_screen("6_compare", **place.ids, **PROBES)
     assert "30 highly rated calibration items" in texts(before)
     press(before, "Ask the judge again")
-    assert do_here(store, settings, place.newest("repeat")) == "done"
+    assert execute_here(store, settings, place.newest("repeat")) == "done"
     press(open_screen("6_compare", **place.ids, **PROBES), "Judge spoiled texts")
-    assert do_here(store, settings, place.newest("controls")) == "done"
+    assert execute_here(store, settings, place.newest("controls")) == "done"
     steadiness, controls = projects.steadiness_of(store, run_id), projects.controls_of(store, run_id)
     assert steadiness is not None and controls is not None
     said = steadiness_finding(steadiness)
@@ -70,7 +70,7 @@ def test_another_model_is_tried_and_becomes_a_version(store: Store, settings: Se
     chosen = labelled(chosen.multiselect, "Models to try").set_value(["offline"]).run()
     assert "at most 864 calls" in texts(chosen), "two models, three criteria, 144 items"
     press(chosen, "Try these models")
-    assert do_here(store, settings, place.newest("switch")) == "done"
+    assert execute_here(store, settings, place.newest("switch")) == "done"
     found = projects.models_tried(store, run_id)
     assert found is not None
     shown = open_screen("6_compare", **place.ids, **PROBES)
@@ -78,7 +78,7 @@ def test_another_model_is_tried_and_becomes_a_version(store: Store, settings: Se
     (table,) = grids(shown)
     assert list(table["model"]) == ["scripted", "offline"] and list(table["unread"]) == ["0 %", "0 %"]
     press(shown, "Save as a version")
-    assert do_here(store, settings, place.newest("version")) == "done"
+    assert execute_here(store, settings, place.newest("version")) == "done"
     version = projects.judge_line(store, place.project_id, ASPECT).versions[-1]
     assert (version.number, version.made.judge_spec, version.made.parent) == (2, "offline", 1)
     after = open_screen("6_compare", **place.ids, **PROBES, version="1")

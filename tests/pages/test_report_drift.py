@@ -11,7 +11,7 @@ from core import projects
 from core.calibration.calibration_records import CalibrationSettings
 from core.data import load_golden
 from core.findings.over_time import recheck_finding
-from core.projects.start_and_resume import do_here
+from core.projects.start_and_resume import execute_here
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -51,7 +51,7 @@ def test_newer_labels_are_asked_for_then_a_recheck_is_started_and_its_answer_dra
     shown = screen(place)
     assert "hasn't been rechecked on newer labels yet" in texts(shown)
     press(shown, "Recheck")
-    assert do_here(place.store, place.settings, place.newest("recheck")) == "done"
+    assert execute_here(place.store, place.settings, place.newest("recheck")) == "done"
     shown = screen(place)
     (recheck,) = projects.list_rechecks(place.store, place.project_id, ASPECT)
     words = texts(shown)

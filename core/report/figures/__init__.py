@@ -7,7 +7,7 @@ candidates of a calibration; `curves` draws scores and labels.
 from core.report.figures.curves import labels_figure
 from core.report.figures.search_plots import candidates_figure
 from core.report.figures.svg import Drawing, Theme
-from core.report.figures.whiskers import sides_figure
+from core.report.figures.whiskers import held_out_figure
 from core.wording import LEVEL_NAMES, STATISTIC_NAMES, describe, measure_name
 
 __all__ = [
@@ -19,5 +19,5 @@ __all__ = [
     "describe",
     "labels_figure",
     "measure_name",
-    "sides_figure",
+    "held_out_figure",
 ]

@@ -125,7 +125,7 @@ def leaderboard_figure(judges: Mapping[str, Alignment], ceiling: Alignment | Non
     return _whiskers("leaderboard", "Agreement of each judge, with its interval", rows, measure=measure, people=ceiling)
 
 
-def sides_figure(
+def held_out_figure(
     judges: Mapping[str, Alignment], *, measure: str, people: Alignment | None = None, width: int = WIDE
 ) -> Drawing:
     """Draw the held-out alignment of each judge."""

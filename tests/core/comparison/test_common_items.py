@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.comparison import costly, item_pool
+from core.comparison import item_pool, judges_to_leave_out
 from core.errors import UsageError
 from core.records import Unscored
 
@@ -45,7 +45,7 @@ def test_who_takes_a_third_of_anothers_items_stands_aside(judge_of: Any) -> None
     own = judge_of("own", [1.0] * 12, seen=(0, 1, 2))  # measured on 9
     cheap = judge_of("cheap", [1.0] * 12, seen=(0, 1, 2, 3, 4, 5))  # leaves 6 of them
     dear = judge_of("dear", [1.0] * 8 + [None] * 4, seen=(0, 1, 2))  # leaves 5
-    assert costly([own, cheap, dear], 0) == (2,)
-    assert costly([cheap, dear, own], 2) == (1,)
-    assert costly([judge_of("pilot", [1.0] * 3 + [None] * 9), own]) == (0,)
-    assert costly([]) == ()
+    assert judges_to_leave_out([own, cheap, dear], 0) == (2,)
+    assert judges_to_leave_out([cheap, dear, own], 2) == (1,)
+    assert judges_to_leave_out([judge_of("pilot", [1.0] * 3 + [None] * 9), own]) == (0,)
+    assert judges_to_leave_out([]) == ()

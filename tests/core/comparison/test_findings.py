@@ -13,7 +13,7 @@ from core.comparison import compare_table
 from core.findings import Finding
 from core.findings.agreement import board_finding, gain_finding, rater_finding
 from core.records import Alignment, Interval, Measure
-from core.stats import BesidePeople, BesideRater
+from core.stats import PairedRater, RaterComparison
 from core.stats.alignment import Difference, RegressionBar
 
 ASPECT, MEASURE = "coherence", "Spearman rho, dataset level"
@@ -120,8 +120,8 @@ def test_a_judge_is_compared_with_a_rater_as_its_interval_allows(
     low: float, high: float, p: float | None, word: str
 ) -> None:
     own = Alignment("spearman", "dataset", 0.6, 80)
-    raters = (BesideRater("r1", 0.6, 0.5, 80),)
-    beside = BesidePeople(own, own, (low + high) / 2, Interval(low, high), p, 80, 20, raters)
+    raters = (PairedRater("r1", 0.6, 0.5, 80),)
+    beside = RaterComparison(own, own, (low + high) / 2, Interval(low, high), p, 80, 20, raters)
     said = rater_finding(beside, MEASURE)
     assert word in said.headline and short(said)
     withheld = rater_finding(beside.without_claim("the choice may depend on them"), MEASURE)

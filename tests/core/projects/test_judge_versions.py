@@ -15,7 +15,7 @@ from core.comparison.given_verdicts import calibration_items
 from core.data.split import text_digest
 from core.errors import ConflictError, CriteriaError, JobError, NotFoundError, UsageError
 from core.project_records import Actor
-from core.projects.calibration import CalibrationRequest, VersionRequest, sides_of
+from core.projects.calibration import CalibrationRequest, VersionRequest, split_of_run
 from core.projects.judge_line import JudgeLine, VersionState
 from core.records import AspectLabels, GoldenSet
 from core.store.store import Store
@@ -198,7 +198,7 @@ def test_the_line_goes_on_when_labels_grow(versions: Versions, golden: GoldenSet
     golden_id = projects.add_golden(store, project_id, grown)
     run_id = projects.measure_version(store, versions.settings, project_id, ASPECT, 1, golden_id=golden_id)
     versions.do(run_id)
-    before, after = sides_of(store, versions.run_id, golden), sides_of(store, run_id, grown)
+    before, after = split_of_run(store, versions.run_id, golden), split_of_run(store, run_id, grown)
     for old, now in ((before.calibration, after.calibration), (before.held_out, after.held_out)):
         assert {k for k in now if k < n} == set(old)
         assert any(k >= n for k in now)
@@ -221,7 +221,7 @@ def test_the_line_goes_on_when_labels_grow(versions: Versions, golden: GoldenSet
     (judge,) = (entry.judge for entry in shown.entries if entry.judge_id == shown.own)
     assert projects.seen_labels(store, project_id, golden_id, judge) == judge.seen  # made after they came
     again = projects.start_run(store, versions.settings, CalibrationRequest(project_id, golden_id, ASPECT))
-    assert sides_of(store, again, grown) == after
+    assert split_of_run(store, again, grown) == after
 
 
 def test_whoever_sees_a_judge_or_a_version_finds_what_its_run_left(

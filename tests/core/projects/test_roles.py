@@ -26,7 +26,7 @@ READING = """
     find_project
     item_changes item_scores judge_file
     list_held_out_accesses list_passes list_proposals list_triage
-    as_claimed load_calibration
+    drop_invalid_p load_calibration
     load_scores unread_replies round_cost run_view
     estimate_styles styles_so_far
     estimate_version in_place_of_parent judge_line judge_lines judge_runs overview version_run
@@ -39,7 +39,7 @@ READING = """
     estimate_fusion fusion_result
     judge_adapters
     criteria_names get_draft
-    default_measure measured_judges judges_shown readable_judges keeping_sides as_compared calibration_behind
+    default_measure measured_judges judges_shown readable_judges with_kept_split as_compared calibration_behind
     still_rating get_anchors my_highlights
     seen_labels label_planning repeval_file
 """

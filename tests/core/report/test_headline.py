@@ -10,9 +10,9 @@ import pytest
 from core.findings import Finding
 from core.projects.judge_line import VersionState
 from core.records import Alignment, Interval
-from core.report.headline import asides, headline, limits, readiness, standing
+from core.report.headline import headline, headline_notes, limits, readiness, standing
 from core.report.report_facts import Report, raters_of
-from core.stats import BesidePeople, BesideRater, Difference
+from core.stats import Difference, PairedRater, RaterComparison
 
 
 def aligned(value: float | None, low: float = 0.0, high: float = 0.0, **more: object) -> Alignment:
@@ -20,18 +20,18 @@ def aligned(value: float | None, low: float = 0.0, high: float = 0.0, **more: ob
     return Alignment("spearman", "sample", value, 80, n_groups=20, interval=interval, **more)
 
 
-def beside(low: float, high: float, p: float | None = 0.01, n_sources: int = 20) -> BesidePeople:
+def beside(low: float, high: float, p: float | None = 0.01, n_sources: int = 20) -> RaterComparison:
     """The judge at .6 compared with a rater, with that interval of the difference."""
     gap = (low + high) / 2
     person = aligned(0.6 - gap, 0.4 - gap, 0.8 - gap)
-    raters = tuple(BesideRater(name, 0.6, 0.6 - gap, 80) for name in ("r1", "r2", "r3"))
+    raters = tuple(PairedRater(name, 0.6, 0.6 - gap, 80) for name in ("r1", "r2", "r3"))
     reason = "" if p else f"only {n_sources} sources, and it takes 8 to tell a difference from chance"
-    return BesidePeople(
+    return RaterComparison(
         aligned(0.6, 0.4, 0.8), person, gap, Interval(low, high), p, 80, n_sources, raters, reason=reason
     )
 
 
-def with_figures(report: Report, held: Alignment, people: BesidePeople | None, reason: str = "") -> Report:
+def with_figures(report: Report, held: Alignment, people: RaterComparison | None, reason: str = "") -> Report:
     ceiling = replace(report.raters.ceiling, reason=reason)
     return replace(
         report,
@@ -77,7 +77,7 @@ def test_no_stronger_than_the_figures(report, held, people, expected, says):
         assert "Spearman rho, sample level, 80 items in 20 sources" in result
     if people is not None and held == GOOD:
         assert f"Judge minus rater: {people.difference:+.2f} [".replace("-", "−") in result
-        assert people.reason.lower() in asides(changed)[0].lower()
+        assert people.reason.lower() in headline_notes(changed)[0].lower()
 
 
 def test_a_higher_figure_against_an_easier_target_is_not_above(report):
@@ -128,7 +128,7 @@ def test_after_a_choice_on_held_out_items_nothing_is_claimed_beside_a_person(rep
     told = with_figures(report, GOOD, beside(0.01, 0.2), "")
     told = replace(told, raters=raters_of(report.judged, reason), board=told.board.without_p(0, reason))
     result = sentence(headline(told))
-    assert "better than they" not in " ".join((result, *asides(told)))
+    assert "better than they" not in " ".join((result, *headline_notes(told)))
     assert reason in result and told.raters.beside.p is None and told.raters.beside.standing == "open"
     test = told.raters.test
     assert test is not None and test.passes is None and not any(rater.replaceable for rater in test.by_rater)

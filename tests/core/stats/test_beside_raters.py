@@ -12,9 +12,9 @@ from core.records import Measure
 from core.stats import (
     LEAST_SOURCES,
     AnnotatorTest,
-    among_judges,
     annotator_test,
-    beside_people,
+    compare_with_raters,
+    correct_for_judges,
     holm,
     leave_one_out,
 )
@@ -30,7 +30,7 @@ def left_out(ratings, statistic, level, groups=(), names=(), **drawn):
 
 
 def beside(ratings, judge, statistic, level, *, sources=None):
-    return beside_people(raters(ratings), judge, rated(ratings, sources), Measure(statistic, level))
+    return compare_with_raters(raters(ratings), judge, rated(ratings, sources), Measure(statistic, level))
 
 
 def draw(seed=0, n_raters=3, n_sources=12, n_systems=5, holes=0.0, noise=1.0):
@@ -159,9 +159,9 @@ def test_several_judges_are_corrected_after_holm():
         ratings, _, sources = drawn(24, seed=seed, noise=0.6)
         judge = ratings.mean(axis=0) + 0.5 * seed * np.random.default_rng(seed).normal(size=120)
         results.append(beside(ratings, judge, "spearman", "dataset", sources=sources))
-    corrected = among_judges(results)
+    corrected = correct_for_judges(results)
     assert [own.p for own in corrected] == pytest.approx(holm([own.p for own in results]).tolist())
-    assert among_judges(results[:1]) == results[:1]
+    assert correct_for_judges(results[:1]) == results[:1]
     for before, after in zip(results, corrected, strict=True):
         wider = (after.interval.high - after.interval.low) / (before.interval.high - before.interval.low)
         t = scipy_stats.t(23).ppf  # 24 sources, at the level that 0.05 falls to as p rises

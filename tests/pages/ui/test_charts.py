@@ -12,11 +12,11 @@ HOSTILE = "<script>alert(1)</script>"
 
 def drawn() -> None:
     from core.records import Alignment
-    from core.report.figures import sides_figure
+    from core.report.figures import held_out_figure
     from pages.ui import charts
 
     some = Alignment("spearman", "sample", 0.5, n=40)
-    figure = sides_figure({"<script>alert(1)</script>": some}, measure="rho")
+    figure = held_out_figure({"<script>alert(1)</script>": some}, measure="rho")
     charts.place(figure, key="sides", alt="Both sides")
 
 

@@ -36,7 +36,7 @@ FIGURES = {
     "scatter": lambda: scatter_figure(ONE, ONE, scale=Scale(1, 5), of=HOSTILE, picked=0),
     "heat": lambda: heat_figure(HEAT, measure="m"),
     "candidates": lambda: figures.candidates_figure([(HOSTILE, "kept", GOOD)], None, measure="m"),
-    "sides": lambda: figures.sides_figure({HOSTILE: GOOD}, measure="m"),
+    "sides": lambda: figures.held_out_figure({HOSTILE: GOOD}, measure="m"),
 }
 
 
@@ -58,7 +58,7 @@ CONTROL = "a\x00\u202e\ud800b"
 
 
 def test_what_no_document_may_hold_is_made_visible():
-    drawn = figures.sides_figure({CONTROL: GOOD}, measure=CONTROL)
+    drawn = figures.held_out_figure({CONTROL: GOOD}, measure=CONTROL)
     etree.fromstring(drawn.svg())
     assert "a\ufffd\ufffd?b" in drawn.svg()
 
