@@ -290,8 +290,8 @@ def adapt(
     out: Annotated[
         str,
         typer.Option(
-            help="File or folder to write. A folder must exist, or its name must end in /. Without this option, the "
-            "result is printed."
+            help="File or folder to write. The name of a new folder must end in /. Without this option, the result is "
+            "printed."
         ),
     ] = "",
     force: ForceFlag = False,

@@ -38,7 +38,7 @@ SAME = 1e-9
 """Largest gap between equal scores: means of the same ratings, added in another order."""
 SAMPLES = (2, 3, 5, 10)
 """Numbers of samples for which the alignment is forecast."""
-TOO_FEW, ALL_SAME = "fewer than two items have two scores to compare", "all scores are equal"
+TOO_FEW, ALL_SAME = "fewer than two items were scored at least twice", "all scores are equal"
 
 
 @dataclass(frozen=True, slots=True)

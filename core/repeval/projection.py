@@ -329,7 +329,7 @@ class RepEvalScorer:
         if len({(cell.layer, cell.token) for cell in self.cells}) < len(self.cells):
             raise ValueError("two cells have the same layer and token")
         if len({cell.dim for cell in self.cells}) > 1:
-            raise ValueError("its directions have different dimensions")
+            raise ValueError("the directions of its cells have different dimensions")
 
     @property
     def embedded(self) -> bool:
@@ -419,8 +419,8 @@ class ScorerWithModel:
         if here != scorer.fingerprint:
             raise JudgeError(
                 f"The model {scorer.model} isn't the version that this score was fitted on (fitted: "
-                f"{scorer.fingerprint[:12]}; now: {here[:12]}), so its states differ. Use the same version of the "
-                "model, or fit RepEval again."
+                f"{scorer.fingerprint[:12]}; now: {here[:12]}), so its hidden states differ. Use the same version "
+                "of the model, or fit RepEval again."
             )
         for start in range(0, len(items), TOGETHER):
             chunk = items[start : start + TOGETHER]
