@@ -85,11 +85,12 @@ class CalibrationSettings:
         "How many sets of criteria to draft and refine, and how many labelled items to show in each request.",
     )
     revisit: RevisitMode = setting(
-        "racing", "How to score drafts: full (every draft on every item) or racing (about a seventh of the calls)."
+        "racing", "How to score drafts: full (every draft on every item) or racing (about a seventh as many calls)."
     )
     rounds: int | None = setting(
         None,
-        f"Number of refinement rounds (default: 1; 0 for fewer than {ENOUGH} calibration labels to avoid overfitting).",
+        f"Number of refinement rounds (default: 1, or 0 with fewer than {ENOUGH} calibration labels to avoid "
+        "overfitting).",
         low=0,
         high=20,
     )

@@ -60,7 +60,8 @@ def calibrate(
         bool,
         typer.Option(
             "--as-in-paper",
-            help="Use the paper's settings: --revisit full --rounds 1 --no-refine-gate --ensemble 1 --form score_only.",
+            help="Use the AutoCalibrate paper's settings: --revisit full --rounds 1 --no-refine-gate --ensemble 1 "
+            "--form score_only.",
         ),
     ] = False,
     scale: Annotated[
@@ -85,9 +86,9 @@ def calibrate(
     tokens = f", about {first.prompt_tokens:,} prompt tokens" if first.prompt_tokens else ""
     how_much = (
         f"{first.n_calibration} calibration and {first.n_held_out} held-out items, "
-        f"with {counted(first.rounds, 'round')}"
+        f"with {counted(first.rounds, 'refinement round')}"
     )
-    lines = [f"About {first.calls:,} calls{tokens}{price_words(first.cost)} on {how_much} of refining."]
+    lines = [f"About {first.calls:,} calls{tokens}{price_words(first.cost)} for {how_much}."]
     lines += cautions([*filter(None, [first.few_labels]), *first.notes])
     if not asked.definition and judge.startswith(("openai:", "hf:")):
         lines.append(f"The aspect {aspect} has no definition. Add a one-sentence definition with --definition.")
@@ -192,15 +193,15 @@ class ReadingOptions:
     method: Literal["ridge", "paper-pca", "paper-svm"] = setting(
         "ridge",
         "A cell is one layer of the model at one token. ridge: average the best cells. paper-pca and paper-svm: use "
-        "one cell, as the paper does. paper-svm doesn't write repeval.yaml.",
+        "one cell, as in the RepEval paper. paper-svm doesn't write repeval.yaml.",
     )
     pairs: int | None = setting(
         None, "Number of training pairs of a good and a bad text (default: 20; for paper-svm: 100)."
     )
     texts: Literal["compared", "prompt"] | None = setting(
         None,
-        "compared: read the text, source and context separately and use their distances (default for MiniLM). prompt: "
-        "read the text alone or in a template.",
+        "compared (default for MiniLM): read the text, source and context separately, and also use their distances. "
+        "prompt: read only the text, alone or in a template.",
     )
     template: str = setting(
         "", "Name of a template, or a template that contains {hypothesis}. Default: the text alone."
@@ -328,5 +329,7 @@ def _repeval_words(result: RepEvalResult) -> list[str]:
         f"validation  {alignment_words(result.validation)}",
     ]
     if result.optimism is not None:
-        lines.append(f"Validation alignment minus test alignment: {signed(result.optimism)}. Report the test value.")
+        lines.append(
+            f"Validation alignment minus test alignment: {signed(result.optimism)}. Report the test alignment."
+        )
     return lines

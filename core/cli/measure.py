@@ -117,8 +117,8 @@ def ceiling(
     raters_are: Annotated[
         Literal["experts", "skilled", "crowd"],
         typer.Option(
-            help="Type of raters. It sets how much worse than a rater the judge may be in the annotator test: 0.2 "
-            "(experts), 0.15 (skilled) or 0.1 (crowd)."
+            help="Type of raters. In the annotator test, the judge may be worse than a rater by at most 0.2 (experts), "
+            "0.15 (skilled) or 0.1 (crowd)."
         ),
     ] = "skilled",
     seen: SeenOptions,
@@ -294,7 +294,8 @@ def plan_labels(
     items: Annotated[int, typer.Argument(min=1, help="Number of items to label.")],
     *,
     sources: Annotated[
-        int | None, typer.Option(min=1, help="Number of sources that the items come from (default: one per item).")
+        int | None,
+        typer.Option(min=1, help="Number of sources of the items (default: one source per item)."),
     ] = None,
     raters: Annotated[int, typer.Option(min=1, help="Number of raters per item.")] = 1,
 ) -> None:
@@ -353,7 +354,7 @@ def _comparison_words(comparison: Comparison, bars: list[str]) -> list[str]:
         "higher": "Judge a agrees with the raters better than judge b does.",
         "lower": "Judge b agrees with the raters better than judge a does.",
         "open": "Judges a and b don't differ significantly in agreement with the raters.",
-        "untested": "Concord can't test which judge agrees with the raters better, a or b.",
+        "untested": "Concord can't test whether judge a or judge b agrees better with the raters.",
         "undefined": "The difference between judges a and b in agreement with the raters is undefined.",
     }
     return [

@@ -83,7 +83,9 @@ def spoiled_pairs(
     labels, generator = golden.labels(aspect), np.random.default_rng(seed)
     usable = np.asarray([place for place in positions if not np.isnan(labels[place])], dtype=np.intp)
     if golden.kind == "pair":
-        raise GoldenError("The golden set contains pairs. Only single texts can be spoiled.", file=golden.name)
+        raise GoldenError(
+            "The golden set contains pairs. Spoiled texts can only be made from single texts.", file=golden.name
+        )
     if not usable.size:
         raise GoldenError(
             "No labelled item was used to calibrate this judge. Use the golden set from its calibration.",
@@ -133,7 +135,7 @@ def _control(kind: ControlKind, pairs: Sequence[tuple[Item, Item]], scores: dict
     sources = np.unique([item.source_id or item.item_id for item, _ in both], return_inverse=True)[1]
     n_sources, lost = len(set(sources.tolist())), len(pairs) - len(both)
     if not both:
-        return Control(kind, 0, 0, lost, None, None, "no text could be spoiled in this way and then scored")
+        return Control(kind, 0, 0, lost, None, None, "no text spoiled in this way could be made and scored")
     share = float(wins.mean())
     if n_sources < LEAST_SOURCES:
         return Control(kind, len(both), n_sources, lost, share, None, TOO_FEW)

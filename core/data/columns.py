@@ -146,7 +146,7 @@ class Values:
             return TypeAdapter(cls).validate_python(said)
         except (ValidationError, ValueError):
             listed = [answers] if isinstance(answers, str) else list(answers or ())
-            message = f"Concord can't read the value setting {', '.join(listed)[:100]!r}. Use one of: {_ANSWERS}."
+            message = f"Concord can't use {', '.join(listed)[:100]!r} to read label values. Use one of: {_ANSWERS}."
             raise UsageError(message) from None
 
     def is_missing(self, value: float | None, aspect: str) -> bool:
@@ -414,7 +414,7 @@ def kept_values(kept: abc.Mapping[str, str]) -> Values:
     try:
         return TypeAdapter(Values).validate_json(kept[KEPT_VALUES])
     except ValidationError:
-        raise UsageError("Concord can't read the value settings in the judge file. Export the judge again.") from None
+        raise UsageError("The judge file's settings for label values can't be read. Export the judge again.") from None
 
 
 def values_to_keep(values: Values) -> dict[str, str]:

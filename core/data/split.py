@@ -104,7 +104,7 @@ def too_few_to_stack(n: int) -> str:
     """Return a warning if `n` labels are too few to learn weights; "" if they are enough."""
     if n >= TO_STACK:
         return ""
-    return f"Only {n} labels are left for fitting. Weights learnt from fewer than {TO_STACK} labels fit noise"
+    return f"Only {n} labels are left for fitting. Weights learnt from fewer than {TO_STACK} labels overfit"
 
 
 # ── the split ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -237,7 +237,7 @@ def inner_fold(
     Raises GoldenError for fewer than 2 sources.
     """
     if not 0 < fraction < 1:
-        raise UsageError(f"The fraction of items to fit on must be between 0 and 1; got {fraction:g}.")
+        raise UsageError(f"The fraction of sources used for fitting must be between 0 and 1; got {fraction:g}.")
     chosen = np.asarray(sorted(positions), dtype=np.intp)
     fitting = _share(source_codes[chosen], fraction, np.random.default_rng(seed), "the calibration sources")
     return tuple(chosen[fitting].tolist()), tuple(chosen[~fitting].tolist())
@@ -247,7 +247,7 @@ def _share(codes: IntArray, fraction: float, rng: Generator, what: str, file: st
     """Draw a `fraction` of the distinct codes, at least 1 in and 1 out; return the mask (n,) of their entries."""
     distinct = np.unique(codes)
     if distinct.size < 2:
-        raise GoldenError(f"Splitting {what} requires at least 2; got {distinct.size}.", file=file)
+        raise GoldenError(f"Can't split {what}: at least 2 are required; got {distinct.size}.", file=file)
     n = min(max(round(fraction * distinct.size), 1), distinct.size - 1)
     return np.isin(codes, rng.permutation(distinct)[:n])
 

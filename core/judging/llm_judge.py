@@ -68,9 +68,9 @@ LOGPROBS = 20
 NO_REFERENCES = "The item has no reference, but this judge needs one."
 
 _NOT_TAKEN = {
-    "temperature": "refuses the temperature {0.temperature:g} and uses its own, so a second scoring may differ",
-    "top_p": "refuses top_p {0.top_p:g}, so its replies are drawn from all tokens",
-    "reasoning_effort": "doesn't accept a reasoning effort, so the model decides how long it reasons",
+    "temperature": "refuses the temperature {0.temperature:g} and uses its own, so scoring again may give other scores",
+    "top_p": "refuses top_p {0.top_p:g}, so the model samples from all tokens",
+    "reasoning_effort": "doesn't accept the setting reasoning_effort, so the model decides how long it reasons",
     "logprobs": "doesn't return token probabilities, so the stated ratings are used instead",
     "response_format": "doesn't accept a JSON schema, so its replies are read as text",
 }

@@ -551,7 +551,7 @@ KINDS["calibration"] = Kind(
     "started a calibration",
     _check_calibration,
     run_calibration,
-    opens=lambda request: "a calibration measured its best criteria on them",
+    opens=lambda request: "a calibration measured its best criteria",
     documents={SNAPSHOT: LeaderboardSnapshot},
     enter=enter_judge,
 )
@@ -561,7 +561,7 @@ KINDS["version"] = Kind(
     "started measuring a version of the judge",
     _check_version,
     run_version_measurement,
-    opens=lambda request: "a version of the judge was measured on them" if request.held_out else "",
+    opens=lambda request: "a version of the judge was measured" if request.held_out else "",
     documents={SNAPSHOT: LeaderboardSnapshot},
     enter=enter_judge,
 )

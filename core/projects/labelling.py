@@ -64,7 +64,7 @@ class LabelPlan:
     def __post_init__(self) -> None:
         names = [aspect.aspect.strip() for aspect in self.aspects]
         if not all(names) or not 0 < len(set(names)) == len(names):
-            raise UsageError("A labelling pass must have at least one aspect, and all names must differ.")
+            raise UsageError("A labelling pass must have at least one aspect, and each aspect needs a unique name.")
         if any(not aspect.scale.low < aspect.scale.high for aspect in self.aspects):
             raise UsageError("The lower end of a scale must be below its upper end.")
         if not 1 <= self.overlap <= self.n_raters <= MOST_RATERS or self.shared < 0:

@@ -192,7 +192,7 @@ def _changes(
             new, old, gain = proposal.criteria.criteria_id, proposal.parent.criteria_id, proposal.inner
             if proposal.decision is None:
                 change = "an undefined amount" if gain.value is None else change_figures(gain.value, gain.interval)
-                text = f"Agreement changes by {change} on {gain.n} items that the refiner didn't see."
+                text = f"Agreement changes by {change} on {gain.n} items that weren't used for refining."
                 title = f"Replace “{names[old]}” with “{names[new]}”?"
                 yield Point(f"proposal:{run.run_id}:{new}", title, text, new, old, run.run_id)
     settled = {decision.criteria_id for decision in decided.values() if decision.verdict != "postponed"}

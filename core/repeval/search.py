@@ -301,11 +301,14 @@ def run(
     )
     warnings = list(states.warnings())
     if undefined := int(np.isnan(cells).sum()):
-        warnings.append(f"{undefined} of {cells.size} cells are undefined because their values don't vary.")
+        warnings.append(
+            f"The alignment is undefined for {undefined} of {cells.size} cells, because "
+            "their values are all the same or not finite."
+        )
     if validation.labels.size < FEW_LABELS:
         warnings.append(
-            f"Layer and token were chosen on only {validation.labels.size} labels. Other labels may lead to another "
-            "choice."
+            f"The layer and token were chosen on only {validation.labels.size} labels. With other labels, the choice "
+            "might be different."
         )
     if how.uses_pairs:
         warnings.append(
@@ -461,8 +464,8 @@ def search(
     finite = finite_cells(values)
     if not finite.any():
         raise JudgeError(
-            f"No cell of {n_layers} layers x {n_tokens} tokens has only finite hidden states. Check that the model's "
-            "weights are intact, or use another model."
+            f"Every cell ({n_layers} layers x {n_tokens} tokens) contains hidden states that are not finite. Check "
+            "that the model's weights are intact, or use another model."
         )
     layers, tokens = np.nonzero(finite & varying_cells(values))
     total, step = len(layers), max(1, BATCH_BYTES // max(1, 4 * n_items * dim))
@@ -497,9 +500,8 @@ def search(
             on_progress(min(start + step, total), total)
     if np.isnan(scores).all():
         raise AspectError(
-            f"No cell of {n_layers} layers x {n_tokens} tokens has an alignment on the {validation.labels.size} "
-            "validation items: their labels, or all their hidden states, are the same. Label more items on which "
-            "raters differ."
+            f"On the {validation.labels.size} validation items, all labels or all hidden states are the same, so no "
+            f"cell ({n_layers} layers x {n_tokens} tokens) has an alignment. Label items that differ in quality."
         )
     return Searched(alignments, best_k, scores, fits)
 

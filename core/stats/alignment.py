@@ -79,7 +79,7 @@ WILLIAMS_GROUPED = (
     "Williams' test assumes independent items, but some items share a source. The test would report a difference "
     "between equal judges in 8 to 17 % of cases instead of 5 %. Use the test over sources"
 )
-WILLIAMS_SINGLE = "Williams' test assumes independent items; here, each item has its own source"
+WILLIAMS_SINGLE = "Williams' test assumes independent items, and here each item has its own source"
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,9 +61,9 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
     from scipy.special import ndtri
 
     if not 0 < alpha < 0.5:
-        raise UsageError(f"alpha must be between 0 and 0.5; got {alpha:g}.")
+        raise UsageError(f"alpha (the accepted chance of a false alarm) must be between 0 and 0.5; got {alpha:g}.")
     if not 0 < fall <= 1:
-        raise UsageError(f"fall must be above 0 and at most 1; got {fall:g}.")
+        raise UsageError(f"fall (the smallest fall that matters) must be above 0 and at most 1; got {fall:g}.")
     undefined = Change(None, None, None, fall, alpha)
     if now.measure != then.measure:
         return replace(undefined, reason=f"the judge file contains {then.measure} instead of {now.measure}")
@@ -80,7 +80,7 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
     q = float(ndtri(1.0 - alpha))
     down = math.hypot(value - math.tanh(z - q * below), math.tanh(z_then + q * above_then) - earlier)
     up = math.hypot(math.tanh(z + q * above) - value, earlier - math.tanh(z_then - q * below_then))
-    method = f"MOVER, from both intervals; {now.n} items now, {then.n} before"
+    method = f"MOVER method (Zou 2007), from both intervals; {now.n} items now, {then.n} before"
     ends = Interval(value - earlier - down, value - earlier + up, 1.0 - 2.0 * alpha, method)
     error, error_then, n_needed = (below + above) / 2.0, (below_then + above_then) / 2.0, None
     if earlier - fall > -_EDGE and error != 0.0:  # otherwise the fall leaves [-1, 1]

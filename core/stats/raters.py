@@ -634,11 +634,13 @@ def annotator_test(
     few, reason, cautions = sum(0 < own.n_items < LEAST_DUELS for own in tested), "", list[str]()
     if len(known) < 2:
         at_least = f"{LEAST_DUELS} items" + (f" from {LEAST_SOURCES} sources" if clustered else "")
-        shared = f"fewer than two raters rated at least {at_least} that the judge and another rater also rated"
+        shared = f"the test needs two raters, each with at least {at_least} that the judge and another rater also rated"
         reason = ONE_RATER if len(tested) < 2 else shared
     elif few:
-        of_all = f"{few} of {len(tested)} raters share fewer than {LEAST_DUELS} items with the judge and others"
-        cautions.append(f"{of_all}, so Concord doesn't test these raters.")
+        cautions.append(
+            f"Concord doesn't test {few} of {len(tested)} raters, because the judge and another rater rated fewer than "
+            f"{LEAST_DUELS} of their items."
+        )
     if not reason and len(known) < ADVISED_RATERS:
         cautions.append(f"Only {len(known)} raters; we recommend {ADVISED_RATERS} or more.")
     return AnnotatorTest(

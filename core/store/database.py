@@ -723,4 +723,4 @@ def _array(value: Any, info: schemas.ValidationInfo[bytes]) -> Any:
         numbers = np.frombuffer(info.context or b"", "<f8", math.prod(shape), offset)
         return numbers.reshape(shape).astype(np.float64)
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError("an array within its blob") from error
+        raise ValueError("the array's shape or offset doesn't fit the stored bytes") from error

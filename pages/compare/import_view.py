@@ -135,11 +135,11 @@ def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
         return
     st.session_state[state.IMPORTED] = st.session_state.get(state.IMPORTED, 0) + 1
     words = f"{name.strip()} was added as a judge. "
-    words += f"It scored {preview.n_scored:,} of {preview.judge.values.size:,} items on {preview.judge.aspect}."
+    words += f"The judge scored {preview.n_scored:,} of {preview.judge.values.size:,} items for {preview.judge.aspect}."
     known = {entry.judge_id: entry.name for entry in entries}
     if judge_id in known:
         words = f"This file has already been imported. The judge {known[judge_id]} hasn't changed."
     if n_seen := len(page.store.judges.get(project_id, judge_id).judge.seen):
-        words += f" It has seen {counted(n_seen, 'label')} for these items."
+        words += f" The judge has already seen {counted(n_seen, 'label')} of these items."
     state.set_notice(words, good=True)
     st.rerun()

@@ -129,7 +129,7 @@ def _draw_notes(fused: Fused) -> None:
     if system and ends:
         words.append(f"The interval applies only to these systems (method: {ends.method}).")
     untested = {minus.p_reason for _, minus in shown.without.values() if minus.p is None}
-    words += [f"Rows without a p: {reason}." for reason in untested if reason]
+    words += [f"Rows without a p-value: {reason}." for reason in untested if reason]
     words += shown.notes
     words += [f"{name} was left out: {why}." for name, why in shown.left_out.items()]
     st.caption(plain(" ".join(words)))

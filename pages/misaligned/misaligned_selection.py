@@ -178,7 +178,7 @@ def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
     if n:
         found = [triage[item.item_id] for item in scored.misaligned if item.item_id in triage]
         facts = [
-            f"Of {len(scored):,} calibration items, at least {MISALIGNED_FROM:g} SD apart",
+            f"Gap of at least {MISALIGNED_FROM:g} SD on {n} of {len(scored):,} calibration items",
             f"▲ {scored.counts['too lenient']} too lenient",
             f"▼ {scored.counts['too strict']} too strict",
             f"{sum(bool(known.verdict) for known in found)} of {n} triaged",

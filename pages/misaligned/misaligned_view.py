@@ -32,7 +32,7 @@ _KEYS = st.components.v2.component(
 )
 MEANINGS: dict[TriageVerdict, str] = {
     "judge wrong": "The raters are right. Improve the criteria.",
-    "label wrong": "Raters should decide the label again.",
+    "label wrong": "The raters should label this text again.",
     "ambiguous": "The judge or the raters could be right. The criteria need a rule for items like this one.",
 }
 SHEET = """

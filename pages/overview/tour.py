@@ -74,7 +74,7 @@ STEPS = (
     Step(
         "criteria",
         "You can edit criteria and see immediately which items improved. This edit adds a rule that no draft "
-        "contained: the result must come first. The edit became version 2.",
+        "contained: a text must state the result first. The edit became version 2.",
         lambda demo: {"rescore": demo.run("rescore")},
     ),
     Step(

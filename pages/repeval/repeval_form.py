@@ -32,11 +32,11 @@ COMPARED = "the text and its distance from the source"
 METHOD_HELP = (
     "A cell is one token at one layer of the model. Ridge agrees best with raters on most data. It learns from all "
     "labels outside the test set, and averages the 20 cells that do best in cross-validation. The other two methods "
-    "follow the paper: they use one cell, and a few pairs of good and bad texts."
+    "follow the RepEval paper: they use one cell, and a few pairs of good and bad texts."
 )
 TEXT_HELP = (
-    "MiniLM agrees best with raters if it also reads the source and context separately. RepEval then also learns "
-    "from the distances between them and the text."
+    "MiniLM agrees best with raters if it reads the text, source and context separately. RepEval then also learns "
+    "from the distances between them."
 )
 SLOW, FAST = 1_000, 6_000  # tokens per second with MiniLM on two CPU cores, busy and idle
 TOKENS_A_WORD = 1.4
@@ -103,7 +103,7 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
     labels = {"statistic": "Measure", "level": "Level", "seed": "Seed"}
     words = {"level": LEVEL_NAMES}
     measure = setting_form.draw(RepEvalSettings, labels, prefix=prefix, usual=usual, words=words)
-    st.caption("The level applies to choosing cells and to the result. The default is the current judge's level.")
+    st.caption("Concord chooses cells and reports the result at this level. The default is the current judge's level.")
     return replace(request, settings=replace(settings, **measure), split_of=_split(page, request))
 
 

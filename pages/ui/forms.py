@@ -35,10 +35,10 @@ JUDGES = {
 WORDS: Mapping[str, Mapping[Any, str]] = {
     "preset": {name: f"{name} ({preset.n_drafts} drafts)" for name, preset in PRESETS.items()},
     "revisit": {
-        "racing": "racing: makes about a seventh of the calls (more with few items)",
+        "racing": "racing: makes about a seventh as many calls as “full” (more with few items)",
         "full": "full: scores every draft on every item",
     },
-    "examples_by": {"scale": "label (the same examples for all items)", "similarity": "similarity to the item"},
+    "examples_by": {"scale": "label (every item gets the same examples)", "similarity": "similarity to the item"},
     "split": {"sources": "other sources", "sources+systems": "other sources and other systems"},
 }
 
@@ -172,8 +172,8 @@ def _choose_settings(spec: str) -> CalibrationSettings:
         label = "As in the paper"
         st.button(label, key=widget(label), on_click=st.session_state.update, args=(fields,))
         st.caption(
-            "The paper scores every draft on every item, accepts every refinement, and applies only the best set of "
-            "criteria. The model replies with only a rating."
+            "The AutoCalibrate paper scores every draft on every item, accepts every refinement, and applies only "
+            "the best set of criteria. The model replies with only a rating."
         )
     values: dict[str, Any] = {}
     for place, groups in zip(st.columns(3, gap="medium"), GROUPS, strict=True):

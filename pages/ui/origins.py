@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _NO_HOST = (
-    "Concord doesn't accept this host name. On the machine that runs Concord, open localhost. If it runs behind a "
-    "proxy, add the proxy's name to server.allowedHosts in .streamlit/config.toml.\n"
+    "Concord doesn't accept this host name. On the machine that runs Concord, open localhost. If Concord runs "
+    "behind a proxy, add the proxy's name to server.allowedHosts in .streamlit/config.toml.\n"
 )
 _NO_ORIGIN = (
-    "Concord doesn't accept requests from pages at another address. Behind a proxy, add its address to "
-    "server.corsAllowedOrigins in .streamlit/config.toml.\n"
+    "Concord doesn't accept requests from pages at another address. If Concord runs behind a proxy, add the "
+    "proxy's address to server.corsAllowedOrigins in .streamlit/config.toml.\n"
 )
 SAFE_HEADERS = {
     "Content-Security-Policy": (

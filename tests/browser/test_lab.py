@@ -38,7 +38,7 @@ def bring_in(page: Page, settle: Settle, enter: Settle, file: Path, name: str) -
     expect(page.get_by_text("1 of 144").first).to_be_visible(timeout=MS)  # unread replies, beside the 143 scored
     enter(page.get_by_label("Judge name"), name)
     page.get_by_role("button", name="Add this judge").click()
-    settle(f"{name} was added as a judge. It scored 143 of 144 items on coherence")
+    settle(f"{name} was added as a judge. The judge scored 143 of 144 items for coherence")
 
 
 @pytest.fixture

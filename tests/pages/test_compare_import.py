@@ -65,7 +65,7 @@ def test_a_file_is_understood_shown_and_added(screen: AppTest, store: Store) -> 
     (view,) = judges(store)
     np.testing.assert_array_equal(view.judge.values, [2, np.nan, np.nan, np.nan])
     assert view.name == "GPT"
-    assert "GPT was added as a judge. It scored 1 of 4 items on wit" in told(screen)
+    assert "GPT was added as a judge. The judge scored 1 of 4 items for wit" in told(screen)
     assert not screen.button, "the upload is empty again"
     bring(screen, [{"id": "i0", "reply": "Score: 2"}, {"id": "i1", "reply": "?"}, {"id": "x", "reply": "Score: 1"}])
     press(screen, "Add this judge")

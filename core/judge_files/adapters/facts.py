@@ -121,7 +121,7 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
     """Extract the data of a judge card. Raises JudgeError for a fused judge, a judge of pairs, or a damaged card."""
     if card.get("format") == FORMATS["fusion"]:
         raise JudgeError(
-            "This judge is a fused judge, and files for other tools can't contain its parts and weights. Score with "
+            "Files for other tools can't contain the parts and weights of a fused judge. Score with "
             "'python -m core score --judge-file', or adapt the judge.yaml file of one part."
         )
     document: JudgeDocument = document_of(card)

@@ -51,7 +51,7 @@ Made = tuple[str, Sequence[str]]
 # ── parts of several files ───────────────────────────────────────────────────────────────────────────────────────
 
 _LOST_BY_PROMPTS = (
-    "Concord's reply reader. This file reads only a number on the scale, in the form that the prompt requests. "
+    "The way Concord reads replies. This file reads only a number on the scale, in the form that the prompt requests. "
     "Other replies get no score.",
     "The shortening of very long items.",
 )
@@ -84,7 +84,7 @@ def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
         )
     elif how.examples:
         lost.append(
-            "The replacement of examples that come from the same source as the item to rate. The tool shows the same "
+            "The replacement of examples that share a source with the item to rate. The tool shows the same "
             "examples for all items."
         )
     if facts.model and judge.sampling and judge.sampling.nearest:
@@ -110,8 +110,8 @@ def _head(facts: JudgeFacts, tool: str, use: Sequence[str], lost: Sequence[str])
     The first two lines are fixed, so that no name from a judge file can declare an encoding.
     """
     key = (
-        f"The address {facts.base_url} comes from the judge file. The address receives JUDGE_API_KEY, but receives "
-        "OPENAI_API_KEY only if you set JUDGE_BASE_URL to this address."
+        f"The address {facts.base_url} comes from the judge file, so only JUDGE_API_KEY is sent to it. To allow "
+        "OPENAI_API_KEY as well, set JUDGE_BASE_URL to this address."
     )
     return [
         f"A calibrated judge, written by Concord for {tool}.",

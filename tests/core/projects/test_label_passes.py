@@ -41,8 +41,8 @@ def test_every_item_reaches_as_many_raters_as_planned(
     ("changes", "words"),
     [
         ({"aspects": ()}, "at least one aspect"),
-        ({"aspects": (COHERENCE, COHERENCE)}, "all names must differ"),
-        ({"aspects": (LabelAspect(" ", Scale(1, 5)),)}, "all names must differ"),
+        ({"aspects": (COHERENCE, COHERENCE)}, "each aspect needs a unique name"),
+        ({"aspects": (LabelAspect(" ", Scale(1, 5)),)}, "each aspect needs a unique name"),
         ({"aspects": (LabelAspect("a", Scale(5, 5)),)}, "must be below its upper end"),
         ({"n_raters": 0}, "1 to 100 raters"),
         ({"overlap": 4}, "at least one rater, and to no more raters"),

@@ -62,7 +62,10 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "an entry of no kind": (_put("events", "kind", "made up"), "'made up'"),
     "a role that does not exist": (_put("events", "role", "owner"), "or role 'owner'"),
     # arrays
-    "an array beyond its blob": (lambda t: t["judges"][0]["body"]["values"].update(shape=[10**12]), "within its blob"),
+    "an array beyond its blob": (
+        lambda t: t["judges"][0]["body"]["values"].update(shape=[10**12]),
+        "the stored bytes",
+    ),
     "a judge of another length": (lambda t: t["judges"][0]["body"]["values"].update(shape=[2]), "a judge.s scores"),
     "items seen beyond": (lambda t: t["judges"][0]["body"].update(seen=[3]), "seen items"),
     "scores of other items": (
