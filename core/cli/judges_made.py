@@ -192,8 +192,8 @@ class ReadingOptions:
     )
     method: Literal["ridge", "paper-pca", "paper-svm"] = setting(
         "ridge",
-        "A cell is one layer of the model at one token. ridge: average the best cells. paper-pca and paper-svm: use "
-        "one cell, as in the RepEval paper. paper-svm doesn't write repeval.yaml.",
+        "A cell is one layer of the model at one token. Method ridge averages the best cells. Methods paper-pca "
+        "and paper-svm use one cell, as in the RepEval paper. paper-svm doesn't write repeval.yaml.",
     )
     pairs: int | None = setting(
         None, "Number of training pairs of a good and a bad text (default: 20; for paper-svm: 100)."

@@ -61,7 +61,7 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
     from scipy.special import ndtri
 
     if not 0 < alpha < 0.5:
-        raise UsageError(f"alpha (the accepted chance of a false alarm) must be between 0 and 0.5; got {alpha:g}.")
+        raise UsageError(f"alpha must be between 0 and 0.5; got {alpha:g}.")
     if not 0 < fall <= 1:
         raise UsageError(f"fall (the smallest fall that matters) must be above 0 and at most 1; got {fall:g}.")
     undefined = Change(None, None, None, fall, alpha)
