@@ -91,14 +91,14 @@ def test_aspects_that_cannot_be_used_say_why_and_what_to_do(aspect: str, message
 
 
 def test_too_few_sources_or_systems_are_refused() -> None:
-    with pytest.raises(GoldenError, match=r"the sources labelled on 'x' .* got 1"):
+    with pytest.raises(GoldenError, match=r"the sources labelled on 'x': .* got 1"):
         split_sources(golden(1, 8), aspect="x")
     with pytest.raises(GoldenError, match="needs a system_id"):
         split_sources(golden(20, 1), aspect="x", kind="sources+systems")
     items = tuple(Item(f"i{i}", "t", source_id=f"s{i}", system_id="only") for i in range(8))
     labels = AspectLabels("x", Scale(1, 5), (1.0, 2.0, 3.0, 4.0, 5.0, 1.0, 2.0, 3.0))
     one_system = GoldenSet("made", "single", items, {"x": labels})
-    with pytest.raises(GoldenError, match=r"the systems labelled on 'x' .* got 1"):
+    with pytest.raises(GoldenError, match=r"the systems labelled on 'x': .* got 1"):
         split_sources(one_system, aspect="x", kind="sources+systems")
 
 
