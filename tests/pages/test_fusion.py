@@ -117,7 +117,7 @@ def test_parts_that_saw_nearly_everything_are_refused_in_words(shelf: Place) -> 
     add(shelf, "cheat", 0.1, kind="calibrated", seen=tuple(range(110)))
     page_text = texts(open_screen(SCREEN, **shelf.ids))
     assert "Concord can't fuse these judges" in page_text
-    assert "used to calibrate or fit any part" in page_text
+    assert "a part was calibrated or fitted on" in page_text
 
 
 def test_the_cost_of_a_fusion_by_a_model_is_shown(full: Place) -> None:
