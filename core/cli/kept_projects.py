@@ -134,7 +134,7 @@ def demo(
     sets = [golden.name for golden in store.goldens.all(project.project_id)]
     body = {"project": project.project_id, "golden_sets": sets, "runs": project.n_runs, "home": str(settings.home)}
     lines = [
-        f"{project.name}: {project.n_runs} finished runs on {', '.join(sets)}, in {settings.home}.",
+        f"{project.name}: {project.n_runs} finished runs on {', '.join(sets)}. Folder: {settings.home}.",
         "The labels are simulated and the raters are fictional. The demo shows how Concord works, not how good a "
         "judge is.",
         "To open it, run: streamlit run app.py",

@@ -549,7 +549,7 @@ def preview(
                 of_reason += [(row.item_id, row.row, text[:_EXAMPLE_TEXT])] * (len(of_reason) < _EXAMPLES)
     use, n = "replies" if columns.replies_first else "scores", sum(len(readings) for _, readings in read)
     of_items = verdicts.of_items(golden.item_ids)
-    how = "unchanged, on their own scale" if own_scale else f"on {task.scale}"
+    how = "on their own scale, without mapping" if own_scale else f"on the scale {task.scale}"
     judge = JudgeScores(
         name=results.name,
         kind="imported",

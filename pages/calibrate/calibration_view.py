@@ -139,7 +139,7 @@ def _draw_shown(result: Calibration) -> None:
     sampling = result.judge_state.get("sampling") or {}
     if examples := [each for each in sampling.get("examples", ()) if not each["spare"]]:
         nearest = sampling.get("nearest", 0)
-        chosen = f"; the prompt for each item shows the {nearest} most similar ones" if nearest else ""
+        chosen = f"; the prompt for each item shows the {nearest} most similar examples" if nearest else ""
         title = counted(len(examples), "rated example") + chosen
         with st.expander(title, icon=":material/format_list_numbered:"):
             for each in examples:

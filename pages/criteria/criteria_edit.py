@@ -104,7 +104,9 @@ def _rescore(page: Opened, parent: CriteriaEntry, edited: str) -> str | None:
     """Score an edit and its parent with the judge that scored the parent; leave a notice if there is none."""
     run_id = min(parent.runs, key=lambda run_id: run_id != state.url_id("run"), default=None)
     if run_id is None:
-        state.set_notice("The edit was saved but not re-scored, because no run has scored its parent yet.", good=True)
+        state.set_notice(
+            "The edit was saved but not re-scored, because no run has scored its parent version yet.", good=True
+        )
         return None
     where = (page.project.project_id, parent.golden_id, parent.aspect)
     try:
@@ -131,7 +133,7 @@ def draw_restore(page: Opened, entry: CriteriaEntry) -> None:
         where = (page.store, project_id, entry.criteria_id, text, page.actor.name)
         restored = projects.save_edit(*where, note="restored the parent's text", expected_head=entry.head)
         state.put_in_url(criteria=restored, rescore=None)
-        state.set_notice("The parent's text was restored as a new version.", good=True)
+        state.set_notice("The text of the parent version was restored as a new version.", good=True)
 
     words = "Restore the parent's text"
     if people.button(page, "reviewer", words, icon=":material/undo:", key=state.widget("restore")):

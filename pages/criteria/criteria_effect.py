@@ -71,7 +71,7 @@ def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_i
                 st.warning(plain(now.outcome.unread), icon=":material/visibility_off:")
             _draw_known(page, entry, names, parent_id=parent_id, run_id=now.run_id)
             return
-        st.markdown("**Not scored**" if now.finished else "**Scoring the edit and its parent** …")
+        st.markdown("**Not scored**" if now.finished else "**Scoring the edit and its parent version** …")
         run_panel.draw_status(page, now)
 
     run_panel.follow_run(page, rescore_id, show, every=SOON)
@@ -110,7 +110,7 @@ def _draw_known(
         try:
             parent = page.store.criteria.get(page.project.project_id, parent_id)
         except ConcordError:
-            st.caption("The parent isn't in this project.")
+            st.caption("The parent version isn't in this project.")
             return
         diff_view.draw(word_diff(parent.text, entry.text), changed_only=True)
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -54,7 +54,7 @@ def draw(page: Opened) -> None:
             default=known[:1],
             key=state.widget(f"label_aspects_{golden.golden_id}"),
             accept_new_options=True,
-            placeholder="Choose one, or type a new one and press Enter",
+            placeholder="Choose an aspect, or type a new one and press Enter",
         )
         raters = _number(golden, "raters", "Raters", (1, MOST_RATERS, 1), "More raters can join later.")
         items = _number(

@@ -163,7 +163,7 @@ def test_a_fitted_repeval_score_is_read_from_the_texts(fused: Any) -> None:
         (("parts", 0, "repeval", "dim"), 10**12, "not 1000000000000"),
         (("parts", 0, "repeval", "cells"), [1], "the RepEval score in the file is damaged"),
         (("fusion", "spread"), [1.0, 0.0], "spread"),
-        (("fusion", "weights"), [1.0], "needs a weight"),
+        (("fusion", "weights"), [1.0], "weights differ"),
         (("fusion", "weights"), [1.0, True], "weights"),
     ],
 )
