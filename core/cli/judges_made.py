@@ -107,7 +107,8 @@ def ablate(
     judge: Annotated[
         str,
         typer.Option(
-            "--judge", help="SPEC of the judge in the file. Required only if that judge needs a key or a local model."
+            "--judge",
+            help="SPEC of the judge in the judge file. Required only if that judge needs a key or a local model.",
         ),
     ] = "",
     out: Annotated[Path | None, typer.Option(help="Folder for summary.json.")] = None,
@@ -196,7 +197,7 @@ class ReadingOptions:
         "and paper-svm use one cell, as in the RepEval paper. paper-svm doesn't write repeval.yaml.",
     )
     pairs: int | None = setting(
-        None, "Number of training pairs of a good and a bad text (default: 20; for paper-svm: 100)."
+        None, "Number of training pairs, each with a good and a bad text (default: 20; paper-svm: 100)."
     )
     texts: Literal["compared", "prompt"] | None = setting(
         None,

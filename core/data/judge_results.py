@@ -385,8 +385,8 @@ AnyVerdicts = Path | str | Sequence[Verdict] | Mapping[str, float]
 """A file of scores or replies, `Verdicts` or other records, or scores by item id (a Mapping or a pandas Series)."""
 
 FORMS = (
-    "Give the verdicts as a file path, a Verdicts object, a list of Verdict records, a mapping from item id to "
-    "number, or a pandas Series of numbers indexed by item id."
+    "Give the verdicts as a file path, a Verdicts object, a list of Verdict records, or numbers by "
+    "item id (a mapping or a pandas Series)."
 )
 
 

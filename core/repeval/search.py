@@ -70,7 +70,7 @@ class RepEvalSettings:
     method: Method = "ridge"
     model: ModelSpec = field(default_factory=ModelSpec)
     reading: Extraction | None = None
-    n_pairs: int | None = setting(None, "Number of pairs, each a good and a bad text.", low=2)
+    n_pairs: int | None = setting(None, "Number of training pairs, each with a good and a bad text.", low=2)
     statistic: Statistic = "spearman"
     level: Level | None = None
     test_share: float = setting(0.4, low=0.05, high=0.7)

@@ -66,9 +66,9 @@ def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
     judge, how, lost = facts.document.judge, facts.sampling, list[str]()
     if not facts.model:
         lost += [
-            f"The judge ({judge.spec}), which isn't a language model that this tool can use. The file contains only "
-            "the judge's criteria. Choose a model for the tool.",
-            "The measured agreement, which applies only to the original judge. Measure the agreement again.",
+            f"The judge ({judge.spec}), because it isn't a language model that this tool can use. The file contains "
+            "only the judge's criteria. Choose a model for the tool.",
+            "The measured agreement, because it applies only to the original judge. Measure the agreement again.",
         ]
     elif own_prompt:
         lost.append(
@@ -297,7 +297,7 @@ def openai(facts: JudgeFacts) -> Made:
             if (effort := facts.document.judge.effort)
             else []
         ),
-        f"Each message is between a line that starts with {boundary} and the next such line.",
+        f"Each message follows a line that starts with {boundary}, and ends before the next such line.",
         f"Replace {place} with the parts of the item, separated by empty lines: "
         + " / ".join(f"{heading}:" for heading in headings(facts).values()),
         'Put each text under its heading, and start every line with "> ", so that the model can\'t mistake a text for '
