@@ -117,9 +117,9 @@ class GoldenFile:
     golden: Annotated[Path, typer.Argument(help="Golden set file: CSV, JSONL (.gz), Parquet or XLSX.")]
     values: tuple[str, ...] = setting(
         (),
-        "How to read values: missing=99 if 99 means no label, missing=none if every number is a label, best=low, "
-        "ids=number or ids=first for repeated ids, aspect=OLD:NEW. For a single aspect: missing=ASPECT:99. You can "
-        "repeat this option.",
+        "How to read values. missing=99: 99 means no label. missing=none: every number is a label. best=low: the "
+        "lowest label is the best. ids=number or ids=first: keep or drop later rows with a repeated id. "
+        "aspect=OLD:NEW: rename an aspect. For a single aspect: missing=ASPECT:99. You can repeat this option.",
     )
     mapped: MapOption = None
 

@@ -238,7 +238,7 @@ def limits(report: Report) -> tuple[Finding, ...]:
             "Agreement between raters is unknown, so the highest agreement that a judge can reach is unknown too.",
         )
     elif len(raters.n_rated) == 1:
-        add("One rater", "All labels are from one rater. Concord can't tell whether other raters agree with them.")
+        add("One rater", "All individual ratings are from one rater. Concord can't tell whether other raters agree.")
     elif raters.alpha.value is not None and raters.alpha.value < LOW_ALPHA:
         add(
             "Low agreement between raters",
