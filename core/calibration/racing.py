@@ -255,8 +255,8 @@ class CandidatePool:
     def candidates(self) -> tuple[Candidate, ...]:
         """Return all candidates, best first within their tier: racing or kept, then rejected, stopped, waiting.
 
-        A value on few items is noisy and optimistic, so a stopped candidate never ranks above one that still races or
-        finished.
+        A value on few items is noisy and optimistic, so a stopped candidate never ranks above one that is still racing
+        or has finished.
         """
         tier = {"rejected": 1, "stopped": 2, "waiting": 3}
         ranked = sorted(self.entries, key=lambda name: (tier.get(self.entries[name].status, 0), -self.value(name)))

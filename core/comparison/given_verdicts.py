@@ -59,7 +59,7 @@ class LabelledVerdicts:
         return self.items.positions[~np.isnan(self.scores)]
 
     def counted(self, found: _Counted) -> _Counted:
-        """Add to `found` the number of calibration items left out or kept."""
+        """Return `found` with the number of calibration items that were left out, or kept by `all_items`."""
         n = self.n_calibration
         return replace(found, n_calibration_left_out=0 if self.kept else n, n_calibration_kept=n if self.kept else 0)
 

@@ -223,7 +223,7 @@ class Decision(FilePart):
 
 @dataclass(frozen=True)
 class JudgeVersionEntry(FilePart):
-    """The version of a project's judge. `approvals` are the decisions on it, oldest first."""
+    """Which version of a project's judge the file contains. `approvals` lists its approvals, oldest first."""
 
     id: str
     number: int

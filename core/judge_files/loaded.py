@@ -575,9 +575,7 @@ def load_judge(
     card = read_card(path, accept_edited=accept_edited)
     kind, marks = kind_of(card), () if is_as_exported(card) else (EDITED,)
     if kind == "fusion" and judge is not None:
-        raise UsageError(
-            f"{path} is a fused judge, which contains its own judges. Load the file without another judge."
-        )
+        raise UsageError(f"{path} is a fused judge, which contains its own judges. Load it without specifying a judge.")
     if kind == "fusion":
         from core.judge_files.fused_judge import FusedJudge
 

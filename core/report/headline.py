@@ -193,7 +193,7 @@ def better_system(report: Report) -> str:
 
 
 def regression(report: Report) -> str:
-    """Compare the judge with a plain regression on the labels; "" if there is no regression."""
+    """Return a sentence that compares the judge with a plain regression fitted to the labels; "" without one."""
     bar = report.board.bar
     if bar is not None and report.seen_before:
         bar = bar.without_p(report.ours, report.seen_before)

@@ -139,7 +139,7 @@ def closing(name: str) -> str:
 
 
 def take_notice() -> tuple[str, bool] | None:
-    """Return and remove the stored message, with True if it reports a success; None if there is no message."""
+    """Remove and return (stored message, whether it reports success), or None if there is no message."""
     notice: tuple[str, bool] | None = st.session_state.pop(NOTICE, None)
     st.session_state[NOTICE_SHOWN] = notice
     return notice

@@ -116,7 +116,7 @@ def test_the_result_shows_a_table_and_what_was_not_run(place: Grids) -> None:
     assert "stars: no evaluation steps" in page_text.replace("\\", "")
     assert "stand" in page_text
     best = max(result.cells, key=lambda cell: cell.alignment.value or 0.0)
-    headline = f"“{best.name}” has the highest agreement: {best.alignment.value:.2f}."
+    headline = f"“{best.name}” has the highest agreement: " + f"{best.alignment.value:.2f}.".replace("-", "−")
     assert page.subheader[0].value.replace("\\", "").startswith(headline)
     assert "Try more styles" in [part.label for part in page.expander]
 
