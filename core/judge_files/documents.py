@@ -223,7 +223,7 @@ class Decision(FilePart):
 
 @dataclass(frozen=True)
 class JudgeVersionEntry(FilePart):
-    """Which version of a project's judge the file contains. `approvals` lists its approvals, oldest first."""
+    """Which version of a project's judge the file contains. `approvals` lists the decisions about it, oldest first."""
 
     id: str
     number: int

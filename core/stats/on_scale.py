@@ -565,7 +565,7 @@ def _errors_by_score(calibrated: FloatArray, residuals: FloatArray) -> tuple[Flo
 
 
 def source_quantile(errors: FloatArray, sources: IntArray) -> float | None:
-    """Return the `COVERAGE` quantile of `errors` (conformal, each source with equal weight); None for too few sources."""
+    """Return the conformal `COVERAGE` quantile of `errors`, each source weighted equally; None for too few sources."""
     _, of_item, sizes = np.unique(sources, return_inverse=True, return_counts=True)
     if sizes.size < LEAST_FOR_INTERVALS:
         return None
