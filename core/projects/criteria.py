@@ -52,10 +52,11 @@ def _points(text: str) -> tuple[str, ...]:
         words = "".join(sign if sign.isprintable() else " " for sign in clause)
         lead = _LEAD.match(words)
         rest = " ".join(words[lead.end() if lead else 0 :].split()).strip(" ,–—-")
-        if len(rest) > 1:
-            short = shorten(rest, _LONGEST_POINT, placeholder="…")
-            short = f"{rest[: _LONGEST_POINT - 1]}…" if short == "…" else short  # a single very long word
-            points.append(f"Penalise: {short}" if lead and lead[1] else short[:1].upper() + short[1:])
+        for name in (rest.partition(": ")[0], rest):  # "Be brief" of "Be brief: take off 1 for more than 25 words"
+            if len(name) > 1:
+                short = shorten(name, _LONGEST_POINT, placeholder="…")
+                short = f"{name[: _LONGEST_POINT - 1]}…" if short == "…" else short  # a single very long word
+                points.append(f"Penalise: {short}" if lead and lead[1] else short[:1].upper() + short[1:])
     return tuple(dict.fromkeys(points))
 
 
@@ -75,7 +76,11 @@ def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[
         before = {point for each in criteria.provenance.parents if each in texts for point in _points(texts[each].text)}
         points = sorted(_points(criteria.text), key=lambda point: point in before)
         points = [point for point in points if not _FRAME.match(point)] or points
-        pairs = [(one, f"{one} + {other[0].lower()}{other[1:]}") for one, other in combinations(points[:20], 2)]
+        pairs = [
+            (one, f"{one} + {other[0].lower()}{other[1:]}")
+            for one, other in combinations(points[:20], 2)
+            if not (one.startswith(other) or other.startswith(one))
+        ]
         named = [(point, point) for point in points] + [pair for pair in pairs if len(pair[1]) <= _LONGEST_NAME]
         # otherwise an edit could be named after a point that it did not change
         points = [name for _, name in sorted(named, key=lambda each: each[0] in before)]
