@@ -44,8 +44,8 @@ def _again(table: str) -> Callable[[Tables], None]:
 
 HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     # fields that are not of the record
-    "a column more": (lambda t: t["runs"][0].update(worker_id="w"), "runs.jsonl, line 1: worker_id"),
-    "a column less": (lambda t: t["labels"][0].pop("form"), "labels.jsonl, line 1: form"),
+    "a column more": (lambda t: t["runs"][0].update(worker_id="w"), "runs.jsonl, line 1: the column worker_id"),
+    "a column less": (lambda t: t["labels"][0].pop("form"), "labels.jsonl, line 1: the column form"),
     "not a row": (lambda t: t["runs"].__setitem__(0, [1]), "runs.jsonl, line 1"),
     "text for a number": (_put("runs", "calls", "5"), "calls has a value of the wrong type, '5'"),
     "too large for Postgres": (_put("runs", "attempt", 2**31), "attempt has"),
@@ -67,7 +67,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
         "the stored bytes",
     ),
     "a judge of another length": (lambda t: t["judges"][0]["body"]["values"].update(shape=[2]), "a judge.s scores"),
-    "items seen beyond": (lambda t: t["judges"][0]["body"].update(seen=[3]), "seen items"),
+    "items seen beyond": (lambda t: t["judges"][0]["body"].update(seen=[3]), "labels it has seen"),
     "scores of other items": (
         _put("run_scores", "blob", base64.b64encode(bytes(32)).decode()),
         "cover 4 items, but the golden set has 3",
