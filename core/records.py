@@ -1,8 +1,7 @@
 """Frozen records shared by all layers.
 
-Every layer imports this module; it imports none of them.  `json_fields` converts records to JSON, and `check_settings`
-checks settings records.  Arrays are numpy float64; a missing label or score is NaN in arrays, `None` in records and
-`null` in files.
+This module imports no other layer. `json_fields` converts records to JSON, and `check_settings` checks settings. Arrays
+are numpy float64. A missing label or score is NaN in arrays, `None` in records and `null` in files.
 """
 
 from __future__ import annotations
@@ -26,9 +25,8 @@ from core.errors import UsageError
 def json_fields(record: Any, but: Sequence[str] = ()) -> dict[str, Any]:
     """Return the fields of a dataclass as JSON values by name, except those in `but`.
 
-    "" becomes null, tuples become lists, and records use their `as_json`.  A field `interval` becomes two fields:
-    `interval` with `[low, high]`, and `interval_method`.  Fields marked "silent" are omitted if they are empty or
-    false.
+    "" becomes null, tuples become lists, and records are converted by their `as_json`. A field `interval` becomes two
+    fields: `interval` with `[low, high]`, and `interval_method`. Fields marked "silent" are omitted if empty or false.
     """
     body = {}
     for each in fields(record):
@@ -94,7 +92,7 @@ def content_digest(tag: str, value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A text to judge; absent parts are empty strings, and `source_id` identifies its source."""
+    """A text to judge. Absent parts are empty strings."""
 
     item_id: str
     target: str
@@ -120,7 +118,7 @@ class Rating:
 class Scale:
     """Closed range of ratings.
 
-    `step` is None for a continuous scale.  `given` is true if a user confirmed the scale.
+    `step` is None for a continuous scale. `given` is true if a user confirmed the scale.
     """
 
     low: float
@@ -129,7 +127,7 @@ class Scale:
     given: bool = False
 
     def holds(self, value: float) -> bool:
-        """Return whether `value` lies on the scale (steps are not enforced, since means of raters lie between them)."""
+        """Return whether `value` lies between the ends of the scale. It need not be a step."""
         return self.low <= value <= self.high
 
     @property
@@ -145,8 +143,8 @@ class Scale:
 class AspectLabels:
     """The gold labels of one aspect, in the order of `GoldenSet.items`, None = unlabelled.
 
-    `ranks` is true if the labels were given as ranks.  `reasons` maps item ids to the reasons given for the item, not
-    for a single rating.
+    `ranks` is true if the labels were given as ranks. `reasons` maps item ids to reasons for the item as a whole.
+    Reasons for a single rating are in `Rating.comment`.
     """
 
     aspect: str
@@ -162,10 +160,11 @@ class AspectLabels:
 
 @dataclass(frozen=True)
 class GoldenSet:
-    """Items with human labels; `digest` is the content hash of everything but `name` and `columns`.
+    """Items with human labels.
 
-    `columns` says how the file was read.  It maps a role to its column if the two names differ, and "values" to the
-    meanings of values as JSON (`core.data.columns.Values`).
+    `digest` is the content hash of all fields except `name` and `columns`. `columns` says how the file was read: it
+    maps a role to its column if the two names differ. Its key "values" holds the meanings of values as JSON
+    (`core.data.columns.Values`).
     """
 
     name: str
@@ -197,12 +196,12 @@ class GoldenSet:
 
     @cached_property
     def source_codes(self) -> IntArray:
-        """(n_items,) codes 0..n_sources-1 in order of first appearance."""
+        """Codes of the items' sources, (n_items,): 0 to n_sources - 1, in order of first appearance."""
         return _codes([item.source_id for item in self.items])
 
     @cached_property
     def system_codes(self) -> IntArray:
-        """(n_items,) codes 0..n_systems-1 in order of first appearance; all 0 without system names."""
+        """Codes of the items' systems, (n_items,): from 0, in order of first appearance; all 0 without system names."""
         return _codes([item.system_id for item in self.items])
 
     @property
@@ -220,12 +219,12 @@ class GoldenSet:
     def labels(self, aspect: str) -> FloatArray:
         """Return labels (n_items,) float64, NaN = unlabelled.
 
-        Raises KeyError for an unknown aspect (callers check first).
+        Raises KeyError for an unknown aspect.
         """
         return np.array([np.nan if v is None else v for v in self.aspects[aspect].values], dtype=np.float64)
 
     def reasons(self, aspect: str) -> dict[str, tuple[str, ...]]:
-        """Map each item id to the distinct reasons for its labels; the reasons for individual ratings come first."""
+        """Map each item id to the distinct reasons for its labels. Reasons for single ratings come first."""
         said = [(rating.item_id, rating.comment) for rating in self.ratings if rating.aspect == aspect]
         said += [(item_id, text) for item_id, texts in self.aspects[aspect].reasons.items() for text in texts]
         found: dict[str, dict[str, None]] = {}
@@ -251,9 +250,9 @@ def _codes(names: Sequence[str]) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Positions in `GoldenSet.items` of the calibration and held-out sets, which share no source.
+    """Positions of the calibration items and the held-out items in `GoldenSet.items`. The two sets share no source.
 
-    With `kind` "sources+systems" the sets share no system either; `dropped` counts the labelled items left out to
+    With `kind` "sources+systems" the sets share no system either. `dropped` counts the labelled items left out to
     achieve this.
     """
 
@@ -279,7 +278,7 @@ class Anchor:
 class Task:
     """A judging task: rate this aspect of items of this kind on this scale.
 
-    `levels` are the described levels, lowest first, for judging prompts.
+    `levels` are the described levels of the scale, lowest first.
     """
 
     aspect: str
@@ -291,7 +290,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class RatedExample:
-    """A labelled item for judging prompts.  A `spare` replaces an example that shares the judged item's source."""
+    """A labelled item for judging prompts.
+
+    A `spare` example is used only to replace an example with the same source as the judged item.
+    """
 
     item: Item
     label: float
@@ -300,7 +302,10 @@ class RatedExample:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The origin of criteria; `item_ids` are the exemplars (draft) or the misaligned items shown (refine)."""
+    """The origin of criteria.
+
+    For a draft, `item_ids` are the example items. For a refinement, they are the misaligned items in the prompt.
+    """
 
     origin: Origin = "given"
     round: int = 0
@@ -315,10 +320,10 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Criteria:
-    """Scoring rules in natural language; empty text means the judge without criteria (the baseline).
+    """Scoring rules in natural language. Empty text stands for the judge without criteria (the baseline).
 
-    `weights` are the weights of the clauses (at least 0, sum 1), for a judge that rates clause by clause; () means
-    equal weights.
+    `weights` are the weights of the clauses (at least 0, sum 1) if the judge rates clause by clause; () means equal
+    weights.
     """
 
     text: str
@@ -328,7 +333,10 @@ class Criteria:
 
     @cached_property
     def criteria_id(self) -> str:
-        """``"c" + 12 hex digits`` of a digest of the aspect and the text, with white space folded."""
+        """ID of the criteria: "c" and 12 hex digits of a hash of aspect and text.
+
+        Differences in white space are ignored.
+        """
         folded = " ".join(unicodedata.normalize("NFC", self.text).split())
         return "c" + content_digest("criteria", [self.aspect, folded]).split(":")[1][:12]
 
@@ -337,12 +345,15 @@ class Criteria:
 class Scored:
     """A score on the task's scale: the mean of `n_read` replies.
 
-    `n_unweighted` of these replies came without probabilities.  `calibrated` is the score mapped to the raters' scale,
-    and `expected_error` is the expected error of `calibrated`.  `low` and `high` are the ends of an interval on the
-    raters' scale.  `turned` is the inverted score of a pair with text B first; the score with text A first is 2·value −
-    turned.  `calibration_item` is true if the item's label was used to choose or fit the judge, so that alignment on it
-    is optimistic.  `clauses` has two values for each separately rated clause: its rating, and the rating with the texts
-    in the other order (or None).
+    `n_unweighted` counts the replies without token probabilities. `calibrated` is the score mapped to the raters'
+    scale. `expected_error` is its expected error, and `low` and `high` are the ends of its interval.
+
+    `turned` is set for a pair judged in both orders: the score with text B first, inverted so that it can be compared.
+    The score with text A first is 2·value − turned.
+
+    `calibration_item` is true if the item's label was used to choose or fit the judge, so alignment on it is
+    optimistic. `clauses` has two ratings for each separately rated clause: one per order of the texts. The second is
+    None if it is missing.
     """
 
     item_id: str
@@ -363,9 +374,10 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Unscored:
-    """An item without a readable score, which never counts as 0.
+    """An item without a readable score.
 
-    `detail` is a message, and `raw` has the original replies.  `calibration_item` has the meaning given in `Scored`.
+    `detail` explains the reason in a sentence, and `raw` has the original replies. `calibration_item` is explained in
+    `Scored`.
     """
 
     item_id: str
@@ -380,7 +392,10 @@ Verdict = Scored | Unscored
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Number and cost of requests: `requests` were sent, `cached` came from the store; `cost` is None if unknown."""
+    """Number and cost of requests.
+
+    `requests` counts the requests sent, and `cached` the replies found in the store. `cost` is None if unknown.
+    """
 
     requests: int = 0
     cached: int = 0
@@ -400,9 +415,9 @@ class Usage:
 class ScoreMatrix:
     """Scores of several criteria on several items: (n_criteria, n_items) float64, NaN = unscored.
 
-    `unscored` has the Unscored verdicts per criteria id, in item order.  `calls` counts each pair of criteria and item,
-    whether computed, requested or cached; budgets limit this number.  `turned` has the shape of `values` and the
-    meaning given in `Scored`; it is None if pairs were judged in only one order.
+    `unscored` maps a criteria id to its Unscored verdicts, in item order. `calls` counts the pairs of criteria and
+    item, whether cached or not; budgets limit this number. `turned` has the shape of `values` and is explained in
+    `Scored`. It is None if pairs were judged in only one order.
     """
 
     criteria_ids: tuple[str, ...]
@@ -418,12 +433,15 @@ class ScoreMatrix:
 class JudgeScores:
     """The scores of one judge on a golden set.
 
-    `values` is (n_items,) float64 in the golden set's order, NaN = unscored, on the aspect's scale if `on_scale`.
-    `unscored` gives the reasons.  `seen` are the positions of items whose labels were used to choose or fit the judge.
-    Alignment on these items is optimistic, so nothing is reported on them.  `note` describes the judge, `run_id` is the
-    run that made it, and `calls_per_item` the number of calls for one score (None = unknown).  `turned` (n_items,) has
-    the meaning given in `Scored`.  `mapped` (n_items,) are the scores mapped to the raters' scale
-    (`Scored.calibrated`), None without a map.
+    `values` is (n_items,) float64 in the golden set's order, NaN = unscored. They lie on the aspect's scale if
+    `on_scale` is true. `unscored` gives the reasons for missing scores.
+
+    `seen` are the positions of items whose labels were used to choose or fit the judge. Alignment on these items is
+    optimistic, so it is not reported.
+
+    `note` describes the judge, and `run_id` is the run that made it. `calls_per_item` is the number of calls for one
+    score, None if unknown. `turned` (n_items,) is explained in `Scored`. `mapped` (n_items,) are the scores mapped to
+    the raters' scale, None without a map.
     """
 
     name: str
@@ -503,11 +521,14 @@ class Interval:
 class Alignment(JsonRecord):
     """Agreement of scores with raters: value, interval and n.
 
-    If `value` is undefined (constant scores or labels, too few items), it is None and not 0, and `reason` says why.
-    `no_interval` says why there is no interval, with a remedy ("" = unknown).  `n` counts the items used, or the
-    systems at system level.  At sample level, `n_groups` counts the averaged sources, and `n_left_out` the sources left
-    out.  `n_unscored` counts the labelled items without a score.  Of the judge's calibration items,
-    `n_calibration_left_out` are excluded from `n`, and `n_calibration_kept` are included on request.
+    If `value` is undefined (constant scores or labels, too few items), it is None and `reason` says why. `no_interval`
+    says why there is no interval and how to get one; "" means unknown.
+
+    `n` counts the items used, or the systems at system level. At sample level, `n_groups` counts the sources averaged,
+    and `n_left_out` the sources without a coefficient. `n_unscored` counts the labelled items without a score.
+
+    Calibration items of the judge are normally excluded from `n`; `n_calibration_left_out` counts them. If they were
+    included on request, `n_calibration_kept` counts them.
     """
 
     statistic: Statistic
@@ -536,7 +557,7 @@ def setting(
 ) -> Any:
     """Define a settings field with a default, a help text, and inclusive bounds.
 
-    Each field with a help text becomes a command option, named `flag` if given.
+    Each field with a help text becomes a command option. `flag` changes the name of the option.
     """
     return field(default=default, metadata={"help": help_, "low": low, "high": high, "flag": flag})
 
@@ -554,7 +575,7 @@ def choices(record: type) -> dict[str, tuple[Any, ...]]:
 
 
 def check_settings(record: Any) -> None:
-    """Raise UsageError for a value that is out of bounds or not among its choices."""
+    """Raise UsageError if a value is out of bounds or not among its choices."""
     among = choices(record.__class__)
     for each in fields(record):
         value, low, high = getattr(record, each.name), each.metadata.get("low"), each.metadata.get("high")
@@ -588,7 +609,7 @@ _HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 
 
 def is_blank(text: str) -> bool:
-    """Return whether a text has only white space, control, format and other invisible characters."""
+    """Return whether a text has no visible characters."""
     if not text or text.isspace():
         return True
     if text[0].isalnum() and text[0].isascii():  # fast path for nearly every text
@@ -603,9 +624,9 @@ def is_blank(text: str) -> bool:
 
 
 def visible_name(text: str) -> str:
-    """Trim a name and remove its invisible characters, so that names that look alike are equal.
+    """Trim a name and remove invisible characters, so that two names that look the same are equal.
 
-    Used for columns, aspects, ids, raters and projects.  Joiners within emoji are kept.
+    Joiners within emoji are kept.
     """
     if text.isascii():
         return text.strip()

@@ -1,7 +1,7 @@
-"""Scores of a judge, or the reasons why items have none.
+"""Scores of a judge, or the reasons why there is no score.
 
-A `Reading` is the rating in one reply. `mean_verdict` combines the readings of an item into `Scored` or `Unscored`.
-`Verdicts` are the results of a judge with one criteria text, `Scores` those with several.
+A `Reading` is the rating in one reply. `mean_verdict` combines the readings of an item into a `Scored` or an
+`Unscored`. `Verdicts` are a judge's results with one criteria text, and `Scores` its results with several.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from core.records import (
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The rating read from one reply: a number on the scale and its place in the reply, or None and the reason.
+    """The rating read from one reply: a number on the scale and its position, or None and the reason.
 
-    `detail` gives the reason in a sentence.
+    `detail` explains the reason in a sentence.
     """
 
     value: float | None
@@ -44,7 +44,10 @@ class Reading:
 def mean_verdict(
     item_id: str, readings: Sequence[Reading], *, explanation: str = "", raw: tuple[str, ...] = ()
 ) -> Verdict:
-    """Average the readings. If none has a rating, return Unscored with the first reason ("empty" without readings)."""
+    """Average the readings of one item.
+
+    If no reading has a rating, the result is Unscored with the first reason, or "empty" if there are no readings.
+    """
     values = [reading.value for reading in readings if reading.value is not None]
     if not values:
         first = readings[0] if readings else Reading(None, "empty")
@@ -54,11 +57,11 @@ def mean_verdict(
 
 
 class Verdicts(tuple[Verdict, ...]):
-    """The results of a judge in the order of the items, with explanations and replies if known."""
+    """The results of a judge, in the order of the items."""
 
     @classmethod
     def of_scores(cls, scores: Mapping[str, float]) -> Verdicts:
-        """Make verdicts from numbers by item id; NaN becomes Unscored ("no verdict")."""
+        """Make verdicts from a mapping of item ids to scores. NaN becomes Unscored ("no verdict")."""
         return cls(
             Unscored(item_id, "no verdict") if math.isnan(score) else Scored(item_id, float(score))
             for item_id, score in scores.items()
@@ -66,12 +69,12 @@ class Verdicts(tuple[Verdict, ...]):
 
     @cached_property
     def values(self) -> FloatArray:
-        """(n,) float64 scores in the order of the verdicts, NaN = unscored."""
+        """Scores (n,) float64 in the order of the verdicts, NaN = unscored."""
         return _numbers([verdict.value if isinstance(verdict, Scored) else None for verdict in self])
 
     @cached_property
     def mapped(self) -> FloatArray | None:
-        """(n,) float64 scores mapped to the raters' scale, NaN = unscored; None unless all scores are mapped."""
+        """Scores (n,) mapped to the raters' scale, NaN = unscored; None unless all scores are mapped."""
         mapped = [verdict.calibrated for verdict in self if isinstance(verdict, Scored)]
         if not mapped or None in mapped:
             return None
@@ -79,26 +82,24 @@ class Verdicts(tuple[Verdict, ...]):
 
     @cached_property
     def by_id(self) -> Mapping[str, Verdict]:
-        """Verdicts by item id."""
         return {verdict.item_id: verdict for verdict in self}
 
     @cached_property
     def unscored(self) -> tuple[Unscored, ...]:
-        """Verdicts without a score, in order."""
         return tuple(verdict for verdict in self if isinstance(verdict, Unscored))
 
     @property
     def turned(self) -> FloatArray | None:
-        """Scores (n,) of pairs with the texts in the other order, NaN if unknown; None if all are unknown."""
+        """Scores (n,) of pairs with text B first, inverted as in `Scored`. NaN if unknown; None if all are unknown."""
         turned = [verdict.turned if isinstance(verdict, Scored) else None for verdict in self]
         return _numbers(turned) if any(value is not None for value in turned) else None
 
     def of_items(self, item_ids: Sequence[str]) -> Verdicts:
-        """Return the verdicts in the order of `item_ids`; Unscored for an item without a verdict."""
+        """Return the verdicts in the order of `item_ids`. An item without a verdict becomes Unscored."""
         return Verdicts(self.by_id.get(item_id) or Unscored(item_id, "no verdict") for item_id in item_ids)
 
     def aligned(self, item_ids: Sequence[str]) -> FloatArray:
-        """Return scores (n_items,) in the order of `item_ids`, NaN without a verdict or score."""
+        """Return scores (n_items,) in the order of `item_ids`, NaN for an item without a verdict or score."""
         return self.of_items(item_ids).values
 
 
@@ -111,9 +112,9 @@ def _numbers(values: Sequence[float | None]) -> FloatArray:
 class Scores(ScoreMatrix):
     """Scores for all criteria and items, and one verdict per item if explanations were requested.
 
-    `explained` has each item's first readable verdict, in the order of the criteria; Unscored if there is none.  `said`
-    maps criteria id → item id → explanation in the reply.  `clauses` maps criteria id → item id → `Scored.clauses`, for
-    criteria whose clauses were rated one by one.
+    `explained` has one verdict per item: the first that is readable, in the order of the criteria. It is Unscored if
+    none is readable. `said` maps criteria id → item id → explanation. `clauses` maps criteria id → item id →
+    `Scored.clauses`, for criteria whose clauses were rated separately.
     """
 
     explained: Verdicts = field(default_factory=Verdicts)
@@ -130,7 +131,7 @@ class Scores(ScoreMatrix):
         *,
         explain: bool,
     ) -> Scores:
-        """Collect `verdicts` (one row per criteria text) in the order of the items."""
+        """Combine `verdicts`, which has one row for each criteria text, with the items in order."""
         rows = [Verdicts(row) for row in verdicts]
         first_read = (
             next((verdict for verdict in of_item if isinstance(verdict, Scored)), of_item[0])
@@ -168,7 +169,7 @@ BY_ORDER = ("score_a_first", "score_b_first")
 
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
-    """Return one line of a verdict file; a pair asked in both orders has the score of each order.
+    """Return one line of a verdict file. A pair judged in both orders also has both scores.
 
     `CALIBRATION_ITEM` is in the line only if the item's label was used to choose or fit the judge.
     """
@@ -191,6 +192,6 @@ def verdict_row(verdict: Verdict) -> dict[str, Any]:
 
 
 def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
-    """Yield the lines of a verdict file, each with a line break at its end."""
+    """Yield the lines of a verdict file, including the line breaks."""
     for verdict in verdicts:
         yield json.dumps(verdict_row(verdict), ensure_ascii=False, allow_nan=False) + "\n"

@@ -65,7 +65,7 @@ class CalibratedRun(Calibration):
         with self.reopened() as judge:
             verdicts = final_verdicts(self, self.golden, judge)
         known = card_arguments(self.golden, self)
-        return write_run(Path(folder), self, verdicts, self.seconds, told=self._sureness, **known)
+        return write_run(Path(folder), self, verdicts, self.seconds, extra=self._sureness, **known)
 
     @cached_property
     def _sureness(self) -> dict[str, Any]:

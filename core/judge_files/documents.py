@@ -1,9 +1,9 @@
 """Read and validate `judge.yaml`, `fused.yaml` and `repeval.yaml` safely.
 
 A judge file may come from anybody, so reading it must be cheap whatever it contains. Size, depth and number of values
-are limited before anything is built. Aliases (which can expand a few lines to gigabytes), tags and repeated keys are
-refused. The result, the card, contains only texts, finite numbers, true, false, null, lists and objects. The digest is
-computed from the card. Pydantic validates it with one frozen dataclass per kind of file, on reading and on writing.
+are limited. Aliases (which can expand a few lines to gigabytes), tags and repeated keys are refused. The content of a
+file is called its card: only texts, finite numbers, true, false, null, lists and objects.
+
 Fields that are only for people (`note`, `split`, `work`, …) are not validated. Fields with a default are optional.
 """
 
@@ -86,7 +86,10 @@ def _usable_map(body: Mapping[str, Any]) -> IsotonicMap:
 
 
 def alignment_of(body: Mapping[str, Any]) -> Alignment:
-    """Parse an alignment from `Alignment.as_json`. Raises ValueError for a wrong type or a correlation beyond ±1."""
+    """Parse an alignment written by `Alignment.as_json`.
+
+    Raises ValueError if a value has the wrong type, or if a correlation is beyond ±1.
+    """
     known = {name: body[name] for name in Alignment.__slots__ if body.get(name) is not None} | {"value": body["value"]}
     if ends := known.get("interval"):
         known["interval"] = {"low": ends[0], "high": ends[1], "method": body.get("interval_method") or ""}
@@ -118,7 +121,10 @@ class FilePart:
 
 @dataclass(frozen=True)
 class TaskEntry(FilePart):
-    """The judging task in a file. `needs` lists the parts that every calibration item had; absent if unknown."""
+    """The judging task in a file.
+
+    `needs` lists the parts that every calibration item had; () if unknown.
+    """
 
     aspect: Aspect
     kind: ItemKind
@@ -134,7 +140,7 @@ class TaskEntry(FilePart):
 
 @dataclass(frozen=True)
 class GoldenEntry(FilePart):
-    """The golden set of the calibration, with the content hash of its items, labels and ratings.
+    """The golden set of the calibration; `digest` is the hash of its content.
 
     `columns` maps each role to its column in the file, if their names differ. Another file with such a column is read
     in the same way, unless it also has a column named after the role. The key "values" is not a role: it holds the
@@ -148,14 +154,14 @@ class GoldenEntry(FilePart):
 
 @dataclass(frozen=True, kw_only=True)
 class FileDocument(FilePart):
-    """The common fields of all judge files.
+    """The fields that all judge files have.
 
-    `created` is in ISO 8601 and UTC. `digest` is the SHA-256 of the canonical JSON of all other fields. Canonical means
-    sorted keys, no spaces, UTF-8, and one spelling for equal numbers (1.0 as 1). `warnings` are sentences for users of
-    the judge. `texts` lists digests of the texts of the calibration: calibration, held_out, and only_mapped. Texts in
-    only_mapped were labelled after the criteria were chosen, and were used only to fit the map. A recheck compares
-    digests, not ids, to find newer labels. Each digest is the first 12 hex digits of the SHA-256 of source, context and
-    target.
+    `created` is in ISO 8601 and UTC. `digest` is the SHA-256 of the canonical JSON of all other fields: sorted keys, no
+    spaces, UTF-8, and one spelling for equal numbers (1.0 as 1). `warnings` are sentences for users of the judge.
+
+    `texts` has digests of the items' texts, from which a recheck finds newer labels. Each digest is the first 12 hex
+    digits of the SHA-256 of source, context and target. The lists are `calibration`, `held_out` and `only_mapped`.
+    Texts in `only_mapped` were labelled after the criteria were chosen, and used only to fit the map.
     """
 
     digest: str | None
@@ -168,7 +174,7 @@ class FileDocument(FilePart):
 
 @dataclass(frozen=True)
 class JudgeDescription(FilePart):
-    """The state of the judge for `core.judging.judge_specs.restore_judge`, without a key."""
+    """The judge's settings, from which `restore_judge` opens the judge again. They contain no key."""
 
     spec: Annotated[str, Field(min_length=1, max_length=2000)]
     """offline, openai:MODEL[@BASE_URL], hf:ID_OR_PATH, recorded:FILE or scripted[:SEED]."""
@@ -191,9 +197,9 @@ class JudgeDescription(FilePart):
 
 @dataclass(frozen=True)
 class CriteriaText(FilePart):
-    """Criteria with their full text. `id` is "c" followed by 12 hex digits of the hash of aspect and text.
+    """Criteria with their text and, as `id`, their `criteria_id`.
 
-    For `weights` see `Criteria`.
+    `weights` are explained in `Criteria`.
     """
 
     id: str
@@ -223,7 +229,10 @@ class Decision(FilePart):
 
 @dataclass(frozen=True)
 class JudgeVersionEntry(FilePart):
-    """Which version of a project's judge the file contains. `approvals` lists the decisions about it, oldest first."""
+    """The version of the judge that the file contains.
+
+    `approvals` lists the decisions about it, oldest first.
+    """
 
     id: str
     number: int
@@ -263,7 +272,7 @@ def _rate_prompt(name: str) -> str:
 class ModelFusionEntry(FilePart):
     """A language model that rates each item by a plan and the scores of the parts.
 
-    `plan` and `criteria` are texts; "none" means that the model gets no plan or no criteria.
+    `plan` and `criteria` are texts. "none" means that the prompt has no plan or no criteria.
     """
 
     prompt: Annotated[str, AfterValidator(_rate_prompt)]
@@ -277,9 +286,10 @@ class ModelFusionEntry(FilePart):
 
 @dataclass(frozen=True)
 class FusedPart(FilePart):
-    """A part of a fusion: an `assistant` (metric name), a fitted `repeval` score, or the content of a `judge` file.
+    """A part of a fusion: a metric, a fitted RepEval score, or a judge.
 
-    If it has none of the three, the caller provides its scores.
+    `assistant` is the name of the metric, `repeval` the fitted score, and `judge` the content of a judge file. If all
+    three are unset, the caller provides the scores.
     """
 
     name: str
@@ -299,7 +309,7 @@ class FusedPart(FilePart):
 
     @property
     def column(self) -> str:
-        """Name of the input column that provides the part's scores if they cannot be computed.
+        """Name of the input column with the part's scores, which is used if they cannot be computed.
 
         For example, ``metric_offline_calibrated``.
         """
@@ -307,7 +317,7 @@ class FusedPart(FilePart):
 
     @property
     def requirement(self) -> str:
-        """What scoring with this part requires, in words."""
+        """Phrase that says what scoring with this part requires."""
         if self.judge is not None:
             return f"the judge {self.judge.get('judge', {}).get('spec', 'offline')}, which this file contains"
         if self.repeval is not None:
@@ -357,9 +367,9 @@ def _checked_scorer(body: Mapping[str, Any]) -> Any:
 class RepEvalDocument(FileDocument):
     """The content of `repeval.yaml`: a fitted RepEval score that can score new items, without model weights.
 
-    `scorer` has the name, revision and fingerprint of the model, the template, the criterion, and the cells. Each cell
-    has a layer, token and direction (base64 of float32). Layer 0 is the embeddings, layer i the output of block i, and
-    token -1 the last token.
+    `scorer` has the model's name, revision and fingerprint, the template, the criterion, and the cells. Each cell has a
+    layer, a token and a direction (base64 of float32). Layer 0 is the embeddings, and layer i the output of block i.
+    Token -1 is the last token.
     """
 
     scorer: Annotated[Any, _read_by(_checked_scorer)]
@@ -373,9 +383,9 @@ def _checker(kind: Kind) -> TypeAdapter[Any]:
 
 
 def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> Any:
-    """Validate a card (plain JSON types) and return it as a document.
+    """Validate a card (the content of a judge file) and return it as a document.
 
-    Raises JudgeError, which names the file (`where`), the path in it, and the expected and actual values.
+    Raises JudgeError, which names the file (`where`), the field, and what is wrong.
     """
     version = card.get("version")
     if type(version) is not int or version != VERSION:
@@ -413,8 +423,8 @@ def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "jud
 def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any]:
     """Read and validate a judge file of any kind; return its content (the card).
 
-    Raises JudgeError if the file is missing, is not YAML, has another format or version, or has missing or invalid
-    parts. It is also raised for a file that was edited after its export, unless `accept_edited`.
+    Raises JudgeError if the file is missing, is not YAML, or has another format or version. It is also raised if parts
+    are missing or invalid, or if the file was edited after its export and `accept_edited` is false.
     """
     try:
         with Path(path).open("rb") as file:
@@ -436,12 +446,12 @@ def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any
 
 
 def kind_of(card: Mapping[str, Any]) -> Kind:
-    """Return the kind of judge file that a card comes from."""
+    """Return the kind of judge file that the card is from."""
     return next(kind for kind, name in FORMATS.items() if name == card["format"])
 
 
 def kept_columns(card: Mapping[str, Any]) -> dict[str, str]:
-    """Return the column mapping of the golden set (`GoldenSet.columns`) from a judge file."""
+    """Return the column mapping of the golden set (`GoldenSet.columns`) from a card."""
     return dict(card.get("golden", {}).get("columns", {}))
 
 
@@ -458,12 +468,12 @@ def digest_of(card: Mapping[str, Any]) -> str:
 
 
 def is_as_exported(card: Mapping[str, Any]) -> bool:
-    """Whether the content of a file matches its digest."""
+    """Return whether the content of a file matches its digest."""
     return card.get("digest") == digest_of(card)
 
 
 def parsed(text: str, path: Path | str) -> dict[str, Any]:
-    """Parse `text` as YAML without validating it. Raises JudgeError with the problem and its position."""
+    """Parse `text` as YAML without validating it. Raises JudgeError with the problem and its line."""
     try:
         if text.lstrip()[:1] == "{":
             if sum(map(text.count, ",{[")) > MOST_VALUES:  # commas in texts count too, but no valid file comes close
@@ -547,7 +557,7 @@ def _check_plain(value: Any, path: str) -> None:
 def with_leaves(value: Any, leaf: Callable[[Any, str], Any], path: str = "", depth: int = 0) -> Any:
     """Copy nested mappings and sequences, and replace each leaf with `leaf(value, path)`.
 
-    Raises ValueError for more than `MOST_DEPTH` levels.
+    Raises ValueError if there are more than `MOST_DEPTH` levels.
     """
     if depth > MOST_DEPTH:
         raise ValueError(f"{path} is nested more than {MOST_DEPTH} levels deep")

@@ -1,8 +1,7 @@
 """Write the files of a calibration: `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl`, `summary.json`.
 
-For scoring, `judge.yaml` contains the criteria, the state of the judge, the parser version, and the map to the human
-scale. As evidence, it contains alignments, the ceiling, the hash of the golden set, approvals and warnings. Digests of
-the texts help find newer labels. The file never contains a key: text that looks like one is removed.
+`judge.yaml` contains all that scoring needs, the measured alignments, approvals and warnings. It never contains a key:
+text that looks like a key is removed.
 """
 
 from __future__ import annotations
@@ -50,10 +49,10 @@ NUMBERS = ("direction", "support")
 
 
 def card_arguments(golden: GoldenSet, calibration: Calibration) -> dict[str, Any]:
-    """Return those arguments of `judge_card` that depend on the golden set: ceiling, needs and warnings.
+    """Return the arguments of `judge_card` that depend on the golden set: ceiling, needs and warnings.
 
-    The ceiling uses the same statistic and level as the held-out alignment. It is left out if there are no individual
-    ratings.
+    The ceiling uses the same statistic and level as the held-out alignment. Without individual ratings there is no
+    ceiling.
     """
     held_out, aspect, state = calibration.held_out, calibration.task.aspect, calibration.judge_state
     read = parts_read(state["spec"], references=bool(state.get("sampling", {}).get("references", False)))
@@ -80,11 +79,11 @@ def judge_card(
 
     Args:
         calibration: The result to write.
-        version: Version of a project's judge with its approval; None means that nobody approved the judge.
+        version: The project's version of this judge, with approvals; None means that nobody approved the judge.
         ceiling: Leave-one-rater-out alignment.
-        held_out_opened: How many times the held-out items were opened.
+        held_out_opened: How many times users opened the held-out items.
         needs: Parts that every item had.
-        people: Counts such as raters, edits and decisions: name → count.
+        people: Counts of raters, edits, decisions and so on: name → count.
         warnings: Additional warnings for users of the judge.
     """
     c, state, split = calibration, calibration.judge_state, calibration.split
@@ -130,18 +129,17 @@ def judge_card(
 
 
 def judge_yaml(calibration: Calibration, **known: Any) -> str:
-    """Return the text of `judge.yaml`; `known` holds arguments of `judge_card`."""
+    """Return the text of `judge.yaml`; `known` holds keyword arguments of `judge_card`."""
     return yaml_text(judge_card(calibration, **known))
 
 
 def task_entry(aspect: str, kind: str, scale: Scale, definition: str = "") -> dict[str, Any]:
-    """Return the judging task as stored in files."""
     ends = {"low": scale.low, "high": scale.high, "step": scale.step}
     return {"aspect": aspect, "kind": kind, "scale": ends, "definition": definition}
 
 
 def golden_entry(name: str, digest: str, columns: Mapping[str, str]) -> dict[str, Any]:
-    """Return the golden set's entry in files, with the column mapping for reading similar files."""
+    """Return the golden set's entry in files. `columns` is `GoldenSet.columns`."""
     return {"name": name, "digest": digest} | ({"columns": columns} if columns else {})
 
 
@@ -158,10 +156,7 @@ def _alignments(calibration: Calibration) -> dict[str, Any]:
 
 
 def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
-    """Return warnings if labels are skewed, or if there are fewer than two raters.
-
-    The calibration itself warns if there are few labels.
-    """
+    """Return warnings if labels are skewed, or if there are fewer than two raters."""
     labels = golden.labels(aspect)
     values, counts = np.unique(labels[~np.isnan(labels)], return_counts=True)
     if not values.size:
@@ -255,10 +250,10 @@ def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any
 
 
 def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge) -> Verdicts:
-    """Return the final judge's verdicts with reasons, on calibration items and then on held-out items.
+    """Return the final judge's verdicts with reasons: first calibration items, then held-out items.
 
-    The scores are those of the calibration. The reasons come from `judge` (a remote judge uses its cache). For each
-    item, the reason is that of the best criteria with a readable reply.
+    The scores are from `calibration`. The reasons come from `judge`; a remote judge uses its cache. Each reason is from
+    the best criteria with a readable reply on the item.
     """
     scores, n_calibration = calibration.scores, len(calibration.split.calibration)
     missing = {unscored.item_id: unscored for unscored in scores.unscored.get("final", ())}
@@ -281,13 +276,13 @@ def write_run(
     verdicts: Iterable[Verdict],
     seconds: float,
     *,
-    told: Mapping[str, Any] | None = None,
+    extra: Mapping[str, Any] | None = None,
     **known: Any,
 ) -> dict[str, Any]:
     """Write the four files of a calibration to `folder`, which is created if missing; return the summary.
 
-    `verdicts` come from `final_verdicts`; `verdicts.jsonl` also says whether an item is held out. `told` is added to
-    the summary. `known` holds arguments of `judge_card`.
+    `verdicts` come from `final_verdicts`. `extra` is added to the summary. `known` holds keyword arguments of
+    `judge_card`.
     """
     n_calibration = len(calibration.split.calibration)
     rows = (
@@ -307,7 +302,7 @@ def write_run(
         }
         for rank, one in enumerate(calibration.candidates, start=1)
     )
-    body = summary(calibration, str(folder), seconds) | dict(told or {})
+    body = summary(calibration, str(folder), seconds) | dict(extra or {})
     write_text(folder / "judge.yaml", judge_yaml(calibration, **known))
     write_text(folder / "candidates.jsonl", json_lines(candidates))
     write_text(folder / "verdicts.jsonl", json_lines(rows))
@@ -321,7 +316,7 @@ def write_run(
 def written(body: Mapping[str, Any], kind: Kind, note: str = "", created: dt.datetime | None = None) -> dict[str, Any]:
     """Build and validate the content of a judge file: the common fields, `body` and the digest.
 
-    If `created` is None, the current time is used. Raises JudgeError if `read_card` would refuse the content.
+    If `created` is None, the current time is used. Raises JudgeError if the content is invalid.
     """
     card = sealed(
         {
@@ -339,7 +334,10 @@ def written(body: Mapping[str, Any], kind: Kind, note: str = "", created: dt.dat
 
 
 def sealed(card: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `card` as JSON types, without secrets and with its digest. A warning lists where secrets were removed."""
+    """Return `card` as JSON types, without secrets and with its digest.
+
+    If secrets were removed, the card gets a warning that says where they were.
+    """
     clean, places = without_secrets(with_leaves(card, _plain))
     if places:
         clean["warnings"] = [*clean.get("warnings", []), LEFT_OUT.format(places=", ".join(places))]
@@ -347,7 +345,10 @@ def sealed(card: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_secrets(value: Any) -> tuple[Any, list[str]]:
-    """Copy `value` (JSON types) without text that looks like a key or password; also return the paths of that text."""
+    """Copy `value` (JSON types), and remove text that looks like a key or password.
+
+    Returns the copy, and the path of each text that was changed.
+    """
     places: list[str] = []
 
     def clean(leaf: Any, path: str) -> Any:
@@ -367,7 +368,7 @@ def _plain(value: Any, _: str) -> Any:
 
 
 def yaml_text(card: Mapping[str, Any]) -> str:
-    """Return a card as YAML that `read_card` can read."""
+    """Return a card as YAML text that `read_card` can read."""
     plain = with_leaves(card, _plain)
     return yaml.dump(plain, Dumper=_ReadableDumper, sort_keys=False, allow_unicode=True, width=10_000)
 

@@ -1,8 +1,8 @@
 """Requests, replies and the `Provider` protocol for language model completions.
 
-A provider sends a batch of requests concurrently and in order, so that a server's prefix cache works. A single bad
-reply becomes a `Failure` in its position. A `ProviderError` ends the batch, for example when the key is refused, the
-model is unknown, or the endpoint is down.
+A provider sends the requests of a batch concurrently and in order, so that a server's prefix cache works. If a single
+reply is unusable, a `Failure` takes its position in the results. A `ProviderError` ends the batch, for example if the
+key is refused, the model is unknown, or the endpoint is down.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class Message:
 class Request:
     """A request for one completion from a language model.
 
-    Requests that differ only in `sample` are repeated samples of one prompt (see `prompt`).
+    Requests that differ only in `sample` are repeated samples of the same prompt.
 
     Attributes:
         temperature: None uses the model's default.
         sample: Number of the sample, from 0, if a prompt is sampled several times.
         json_schema: JSON schema of the reply as text, "" for none.
-        logprobs: Number of most likely tokens to return for each position in the reply. An endpoint may leave them out.
+        logprobs: Number of most likely tokens to return for each position in the reply. An endpoint may ignore it.
         effort: Reasoning effort, such as "low"; "" uses the model's default.
-        numbers: For a local model, return the probabilities of these answers instead of generating text.
+        numbers: Answers whose probabilities a local model returns instead of generating text.
         extra: Additional fields of the request body, as a JSON object.
         room: Tokens for reasoning, in addition to `max_tokens`.
-        reads: Returns whether a reply can be parsed. Other runs don't reuse an unreadable reply.
+        reads: Function that returns whether a reply can be parsed. Unreadable replies aren't reused by other runs.
     """
 
     model: str
@@ -56,13 +56,13 @@ class Request:
 
     @property
     def prompt(self) -> Request:
-        """This request with `sample` set to 0, so it is the same for all samples of a prompt."""
+        """This request with `sample` set to 0, so that all samples of a prompt are equal."""
         return self if self.sample == 0 else replace(self, sample=0)
 
     def key(self, endpoint: str) -> str:
-        """Return the cache key, a hash of everything that can change the reply.
+        """Return the cache key: a hash of everything that can change the reply, including the endpoint.
 
-        It covers the endpoint but not the API key.
+        The API key is not part of it.
         """
         parts: list[Any] = [
             endpoint,
@@ -85,7 +85,10 @@ OFF_SCALE = "off_scale"
 
 
 class TokenLogprobs(NamedTuple):
-    """A token of a reply, and the top tokens at its position with their log probabilities (natural logarithm)."""
+    """A token of a reply, and the most likely tokens at its position with their log probabilities.
+
+    Log probabilities are natural logarithms.
+    """
 
     token: str
     top: tuple[tuple[str, float], ...]
@@ -99,8 +102,8 @@ class Completion:
         finish: "stop", "length" (truncated), "refusal" or `OFF_SCALE`.
         cached: Whether the reply came from the cache.
         logprobs: Log probabilities of the first tokens, if requested and returned.
-        thinking: Number of reasoning tokens, which the usage includes.
-        without: Parts of the request that the endpoint refuses or ignores, so they were not sent.
+        thinking: Number of reasoning tokens, which are included in `usage`.
+        without: Parts of the request that were not sent, because the endpoint refuses or ignores them.
         room: Tokens that were added to the limit because reasoning had used it up.
     """
 
@@ -116,9 +119,9 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The failure of a single request (content filter, malformed reply).
+    """The failure of a single request, for example because of a content filter or a malformed reply.
 
-    `usage` is its cost, since an endpoint may charge for a withheld reply.
+    `usage` is what the request cost: an endpoint may charge for a withheld reply.
     """
 
     message: str
@@ -131,29 +134,26 @@ OnReply = Callable[[int, Reply], None]
 
 
 class ReplyStore(Protocol):
-    """A cache of replies by request key. The store implements it."""
+    """A cache of replies by request key."""
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        """Look up `keys`; return key → stored JSON text, without the keys that are missing."""
+        """Return the stored JSON text of each key in `keys`, except keys without a reply."""
         ...
 
     def put_replies(self, replies: Sequence[tuple[str, str]]) -> None:
-        """Store and commit (key, JSON text) pairs. An existing key keeps its reply."""
+        """Store and commit (key, JSON text) pairs. If a key already has a reply, that reply is kept."""
         ...
 
 
 @runtime_checkable
 class RunAnswers(ReplyStore, Protocol):
-    """The reply store of a run, with all replies and failures of the run.
-
-    Implemented by `core.store.runs.RunReplies`.
-    """
+    """A cache with all replies and failures of a run, implemented by `core.store.runs.RunReplies`."""
 
     counted: set[str]
     """Keys that were counted since the run started or resumed. Repeated answers cost nothing."""
 
     def answered(self, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
-        """Look up `keys`; return key → (stored JSON text, whether the run paid for it), without unanswered keys."""
+        """Return key → (stored JSON text, whether the run paid for it), except keys without an answer."""
         ...
 
     def put_failures(self, new: Sequence[tuple[str, str]]) -> None:
@@ -170,23 +170,23 @@ class Provider(Protocol):
         ...
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """Return the replies in the order of `requests`; call `on_reply(index, reply)` as each arrives."""
+        """Return the replies in the order of `requests`. Call `on_reply(index, reply)` for each reply on arrival."""
         ...
 
     def close(self) -> None: ...
 
 
 class ClosedProvider:
-    """A provider that refuses all requests, so that only cached replies of the endpoint can be used."""
+    """A provider that refuses all requests. Only cached replies of the endpoint can be used."""
 
     def __init__(self, endpoint: str, why: ConsentError) -> None:
         self.endpoint, self.why = endpoint, why
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """Raise ConsentError for any request."""
+        """Raise ConsentError if there is any request."""
         if requests:
             raise ConsentError(str(self.why), self.endpoint)
         return []
 
     def close(self) -> None:
-        """Do nothing: no connection is open."""
+        """Do nothing, because no connection is open."""

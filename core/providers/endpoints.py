@@ -1,14 +1,14 @@
 """Endpoint settings: base URLs, the endpoint file, and which keys and headers go to which host.
 
-URLs are parsed once and strictly. A URL is refused if two parsers could read different hosts in it. So it must not
-contain user names, backslashes, spaces, non-ASCII letters, or ``%`` in the host.
+A URL is refused if two parsers could read different hosts in it. So it must not contain user names, backslashes,
+spaces, non-ASCII letters, or ``%`` in the host.
 
 The endpoint file (`endpoints.yaml`) belongs to the owner of this installation. It names environment variables and never
 holds secrets. Errors never repeat text that may be a secret.
 
 Only `Installation` decides which key goes to which host; a judge file, a zip or an upload cannot. A base URL in the
-file gets only the key that the file names for it. Other URLs are treated as if there were no file. The exception is
-OPENAI_API_KEY: if the file assigns it to an endpoint, it goes only there and to the host in the environment.
+endpoint file gets only the key that the file names for it. Any other URL may get OPENAI_API_KEY, unless the file names
+that key for an endpoint. Then the key goes only to that endpoint and to the host of OPENAI_BASE_URL.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Host(NamedTuple):
 
 
 def host_of(url: str) -> Host:
-    """Return the server that a request to `url` reaches. Raises UsageError as in `checked_base_url`."""
+    """Return the server that a request to `url` reaches. Raises UsageError if `url` is invalid or holds a secret."""
     if "@" in url.partition("://")[2].partition("/")[0] or "?" in url or "#" in url:
         raise UsageError(
             "The base URL can't contain a user name, a password, '?' or '#'. Put the key in OPENAI_API_KEY."
@@ -85,16 +85,16 @@ def checked_base_url(url: str) -> str:
 
 
 def endpoint_name(base_url: str, extra_body: Mapping[str, Any]) -> str:
-    """Return the name of an endpoint in the reply cache, made of its URL and the extra fields of every request."""
+    """Return the name of an endpoint in cache keys: its URL, and the extra fields of its requests."""
     name = base_url.rstrip("/")
     return f"{name} with {json.dumps(extra_body, sort_keys=True)}" if extra_body else name
 
 
 def trusted_with_the_key(base_url: str, usual: str | None) -> bool:
-    """Whether the OpenAI key may be sent to a URL that no user has typed, such as one from a file.
+    """Return whether the OpenAI key may be sent to a URL that no user has typed, for example one from a file.
 
-    It may be sent to the endpoint `usual` (from `OPENAI_BASE_URL`, if set), OpenAI's own endpoint over TLS, and this
-    machine on any port. Raises UsageError for an invalid URL.
+    It may be sent to OpenAI's own endpoint over TLS, to `usual` (the value of `OPENAI_BASE_URL`), and to this machine.
+    Raises UsageError if the URL is invalid.
     """
     place = host_of(base_url)
     return place in (host_of(usual or OPENAI_URL), host_of(OPENAI_URL)) or place.loopback
@@ -124,7 +124,7 @@ class Price:
     cached: _AtLeast0 | None = None
 
     def cost(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
-        """Return the cost of the tokens in dollars; `cached_tokens` are part of `prompt_tokens`."""
+        """Return the cost of the tokens in dollars. `cached_tokens` are part of `prompt_tokens`."""
         cheaper = self.prompt if self.cached is None else self.cached
         n_cached = min(cached_tokens, prompt_tokens)
         dollars = (prompt_tokens - n_cached) * self.prompt + n_cached * cheaper + completion_tokens * self.completion
@@ -132,7 +132,10 @@ class Price:
 
 
 def list_price(base_url: str, model: str) -> Price | None:
-    """Return the list price of `model` at `base_url`, or None. A dated snapshot costs as much as its model."""
+    """Return the list price of `model` at `base_url`, or None if unknown.
+
+    A dated snapshot costs as much as its model.
+    """
     prices = _shipped().get(base_url, {})
     return prices.get(model) or prices.get(_SNAPSHOT.sub("", model))
 
@@ -147,7 +150,7 @@ def _shipped() -> Mapping[str, Mapping[str, Price]]:
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """Limits on requests to an endpoint; `timeout` is in seconds per attempt.
+    """Limits on requests to an endpoint. `timeout` is in seconds per attempt.
 
     A request is retried up to `retries` times after 408, 409, 5xx, a lost connection, or a reply that is not a
     completion. After 429 it is retried without limit, unless the endpoint returns only 429 for `patience` seconds.
@@ -219,7 +222,7 @@ class EndpointSettings(BaseModel):
 
 
 class EndpointFile(BaseModel):
-    """The content of the endpoint file; the keys of `endpoints` are normalised base URLs."""
+    """The content of the endpoint file. The keys of `endpoints` are normalised base URLs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -227,7 +230,7 @@ class EndpointFile(BaseModel):
 
 
 def read_endpoint_file(path: Path) -> EndpointFile:
-    """Read and validate an endpoint file. Raises UsageError, which names the invalid field and the allowed values."""
+    """Read and validate an endpoint file. Raises UsageError, which names the invalid field and what is wrong."""
     try:
         return EndpointFile.model_validate(yaml.safe_load(path.read_text("utf-8")) or {})
     except OSError as error:
@@ -258,24 +261,24 @@ class Installation:
 
     @classmethod
     def of(cls, settings: Settings) -> Installation:
-        """Read the endpoint file named by `CONCORD_ENDPOINTS`, or the one in `CONCORD_HOME`.
+        """Read the endpoint file named by `CONCORD_ENDPOINTS`, or else the one in `CONCORD_HOME`, if any.
 
-        Raises UsageError if it is invalid.
+        Raises UsageError if the file is invalid.
         """
         path = settings.endpoints or settings.home / "endpoints.yaml"
         there = settings.endpoints is not None or path.is_file()
         return cls(settings, read_endpoint_file(path)) if there else cls(settings)
 
     def entry(self, base_url: str) -> EndpointSettings:
-        """Return the file's settings for `base_url`, or the defaults."""
+        """Return the endpoint file's settings for `base_url`, or the defaults."""
         return self.file.endpoints.get(base_url) or EndpointSettings()
 
     def trusts(self, base_url: str) -> bool:
-        """Whether keys may be sent to `base_url` even if a file names it and no user has typed it."""
+        """Return whether keys may be sent to `base_url` even if it comes from a file and no user has typed it."""
         return base_url in self.file.endpoints or trusted_with_the_key(base_url, self.settings.openai_base_url)
 
     def key_name(self, base_url: str) -> str:
-        """Return the name of the environment variable with the key for `base_url`; "" for none."""
+        """Return the name of the environment variable with the key for `base_url`; "" for no key."""
         if name := self.entry(base_url).key:
             return name
         usual = OPENAI_KEY if self.settings.openai_api_key else ""
@@ -285,7 +288,7 @@ class Installation:
         return usual if host_of(base_url) == host_of(self.settings.openai_base_url or OPENAI_URL) else ""
 
     def key(self, base_url: str) -> str | None:
-        """Return the key for `base_url`, or None if it has none.
+        """Return the key for `base_url`; None if `key_name` gives no name.
 
         Raises AuthError if the key's environment variable is not set.
         """
@@ -304,7 +307,6 @@ class Installation:
         return self.entry(base_url).extra_body
 
     def limits(self, base_url: str) -> RequestLimits:
-        """Return the timeout, concurrency and rate limit for `base_url`."""
         named = self.entry(base_url).model_dump(include=_NAMED_LIMITS, exclude_none=True)
         return RequestLimits(**{"concurrency": self.settings.concurrency} | named)
 

@@ -1,13 +1,13 @@
-"""Measure alignment with raters, with intervals, and compare judges with each other and with a plain regression.
+"""Measure alignment with raters, and compare judges with each other and with a plain regression.
 
-`core.stats.intervals` explains the standard errors at each level.  A p value needs `LEAST_SOURCES` sources.  With fewer
-sources there is only an interval: `p` is None, and `p_reason` says why.  At sample level only sources with a
-coefficient count, and the interval is for new sources with texts of the same systems.
+`core.stats.intervals` explains the standard errors at each level. With fewer than `LEAST_SOURCES` sources there is an
+interval but no p value: `p` is None, and `p_reason` says why. At sample level only sources with a coefficient count.
+The interval there is for new sources with texts of the same systems.
 
-Every test is about the difference in *alignment* with raters, not in scores, and uses only items that all compared
-judges scored.  Williams' test assumes independent items and applies only to Pearson at dataset level.  With several
-items per source it finds false differences in 8 to 17 % of draws at a nominal 5 %.  The paired test over sources
-applies to every statistic and level: if the two disagree, trust the paired test.
+Every test is about the difference in *alignment* with raters, not in scores. It uses only items that all compared
+judges scored. Williams' test assumes independent items, and applies only to Pearson at dataset level. With several
+items per source it finds false differences in 8 to 17 % of draws at a nominal 5 %. The paired test over sources applies
+to every statistic and level. If the two tests disagree, trust the paired test.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from core.wording import counted
 class MeasureSettings:
     """Settings for measuring agreement with raters.
 
-    If `level` is None, the level is sample if the sources allow it, otherwise dataset.  `seed` seeds the resampling of
-    sources for intervals at system level.
+    If `level` is None, the sample level is used if the sources allow it, otherwise the dataset level. `seed` is the
+    seed for drawing sources, which some intervals need.
     """
 
     statistic: Statistic = setting("spearman", "Agreement coefficient.")
@@ -65,7 +65,7 @@ class MeasureSettings:
         check_settings(self)
 
     def on(self, items: LabelledItems) -> Measure:
-        """Return the statistic and level to measure `items` with."""
+        """Return the statistic and level for measuring agreement on `items`."""
         return Measure(self.statistic, self.level or items.usual_level)
 
 
@@ -86,9 +86,8 @@ WILLIAMS_SINGLE = "Williams' test assumes independent items, and here each item 
 class Difference:
     """Difference in alignment: judge `a` minus judge `b`, both on the same items.
 
-    `value` is None if it is undefined, and `reason` says why.  `p` is two-sided; it is None without a test, and
-    `p_reason` says why (such as fewer than 8 sources).  `n` counts the common items: labelled, and scored by both
-    judges.
+    If `value` is undefined, it is None, and `reason` says why. `p` is two-sided. If it is None, `p_reason` says why,
+    for example fewer than 8 sources. `n` counts the labelled items that both judges scored.
     """
 
     value: float | None
@@ -102,7 +101,7 @@ class Difference:
 
     @property
     def reversed(self) -> Difference:
-        """Return the alignment of `b` minus the alignment of `a`."""
+        """The alignment of `b` minus the alignment of `a`."""
         interval = self.interval and replace(self.interval, low=-self.interval.high, high=-self.interval.low)
         value, a, b = self.value and -self.value, self.b, self.a
         return replace(self, value=value, interval=interval, a=a, b=b, reason=_undefined(a, b))
@@ -118,9 +117,9 @@ def _undefined(a: Alignment, b: Alignment) -> str:
 
 
 def align(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> Alignment:
-    """Measure how one judge's `scores` (n_items,), NaN = unscored, agree with the labels of `items`.
+    """Measure how well one judge's `scores` (n_items,), NaN = unscored, agree with the labels of `items`.
 
-    Returns the one Alignment that `align_each` gives for these scores, and raises the same errors.
+    For undefined values, missing intervals and errors, see `align_each`.
     """
     return align_each(np.asarray(scores, dtype=np.float64)[None, :], items, measure, seed=seed)[0]
 
@@ -128,9 +127,10 @@ def align(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Se
 def align_each(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> list[Alignment]:
     """Return one Alignment per row of `scores` (n_candidates, n_items), with its 95 % interval.
 
-    An undefined value is None, with its reason.  The interval is also None with fewer than 2 sources, or if the
-    standard error is unknown.  `seed` affects intervals at system level, and with over 400 sources.  Raises ValueError
-    if lengths differ, and UsageError for ±inf or an unknown level or statistic.
+    An undefined value is None, with its reason. The interval is also None with fewer than 2 sources, or if the standard
+    error is unknown. `seed` affects intervals at system level, and all intervals with over 400 sources.
+
+    Raises ValueError if lengths differ, and UsageError for ±inf or an unknown level or statistic.
     """
     return measured(paired(scores, items), measure, seed)[0]
 
@@ -143,11 +143,10 @@ def paired_difference(
     *,
     seed: Seed = 0,
 ) -> Difference:
-    """Test the difference in alignment, `a` minus `b` (n_items,) each, on the items that both scored.
+    """Test whether the alignments of judges `a` and `b` differ, on the items that both scored.
 
-    Returns the difference with its interval and two-sided p; p is None with fewer than 8 sources.  To test a change
-    over time, pass the later scores as `a`.  It tests the difference in *alignment*, not in scores.  Swapping a and b
-    flips the sign of value and interval and keeps p.
+    `a` and `b` are scores (n_items,). Returns the alignment of `a` minus that of `b`, with interval and two-sided p. p
+    is None with fewer than 8 sources. To test a change over time, pass the later scores as `a`.
     """
     data = _on_common_items([a, b], items)
     return _difference(measured(data, measure, seed), 0, 1, data.items.n)
@@ -162,7 +161,7 @@ def _on_common_items(scores: ArrayLike | Sequence[ArrayLike], items: LabelledIte
 
 
 def measured(data: Paired, measure: Measure, seed: Seed) -> tuple[list[Alignment], StandardErrors | None]:
-    """Return the result of `align_each` for paired data, and the standard errors of its intervals.
+    """Return the alignments as in `align_each`, and the standard errors of their intervals.
 
     The standard errors are None with fewer than 2 sources.
     """
@@ -196,11 +195,11 @@ def _difference(judges: tuple[list[Alignment], StandardErrors | None], i: int, j
 
 @dataclass(frozen=True, slots=True)
 class Williams(JsonRecord):
-    """Williams' test of two dependent Pearson correlations that share the labels.
+    """Williams' test of whether two judges' Pearson correlations with the same labels differ.
 
-    `t` is positive if the first judge agrees better.  If the test is undefined, `t`, `df` and p are None, and `reason`
-    says why.  With fewer than 8 sources, only p is None.  `n` counts the common items, `df` is n − 3.  `note` warns of
-    the test's assumptions and their effect.
+    `t` is positive if the first judge agrees better. If the test is undefined, `t`, `df` and p are None, and `reason`
+    says why. With fewer than 8 sources, only p is None. `n` counts the common items, and `df` is n − 3. `note` says
+    whether the items are independent, as the test assumes.
     """
 
     t: float | None
@@ -214,10 +213,13 @@ class Williams(JsonRecord):
 def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
     """Test whether two judges differ in their Pearson correlation with the labels.
 
-    `a` and `b` are their scores (n_items,), NaN = missing.  The test is at dataset level, on the items that have both
-    scores and a label.  With fewer than 8 sources there is no p.  The test is undefined with 3 items or fewer, constant
-    scores or labels, or judges that are equal up to a linear map.  It is due to Williams (1959), and recommended for
-    metrics by Graham and Baldwin (2014).  Raises ValueError if lengths differ, and UsageError for ±inf.
+    `a` and `b` are the judges' scores (n_items,), NaN = missing. The test is at dataset level, on labelled items that
+    both judges scored. With fewer than 8 sources there is no p.
+
+    The test is undefined with 3 items or fewer, constant scores or labels, or scores that are a linear function of the
+    other judge's. It is due to Williams (1959); Graham and Baldwin (2014) recommend it for metrics.
+
+    Raises ValueError if lengths differ, and UsageError for ±inf.
     """
     data = _on_common_items([a, b], items)
     labels, n, n_sources = data.items.labels, data.items.n, data.items.n_sources
@@ -240,10 +242,10 @@ def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
 def williams_t(r_a: float, r_b: float, r_ab: float, n: int) -> float:
     """Compute Williams' t for n > 3 items; NaN if the denominator is 0.
 
-    t = (r_a − r_b) · √((n−1)(1+r_ab)) / √(2K(n−1)/(n−3) + (r_a+r_b)²/4 · (1−r_ab)³) with
-    K = 1 − r_a² − r_b² − r_ab² + 2·r_a·r_b·r_ab; df = n − 3.
+    t = (r_a − r_b) · √((n−1)(1+r_ab)) / √(2K(n−1)/(n−3) + (r_a+r_b)²/4 · (1−r_ab)³) with K = 1 − r_a² − r_b² − r_ab² +
+    2·r_a·r_b·r_ab; df = n − 3.
 
-    `r_a` and `r_b` are each judge's correlation with the labels; `r_ab` is the correlation between the two judges.
+    `r_a` and `r_b` are the judges' correlations with the labels, and `r_ab` is their correlation with each other.
     """
     k = max(1.0 - r_a**2 - r_b**2 - r_ab**2 + 2.0 * r_a * r_b * r_ab, 0.0)
     below = 2.0 * k * (n - 1.0) / (n - 3.0) + (r_a + r_b) ** 2 / 4.0 * (1.0 - r_ab) ** 3
@@ -255,11 +257,13 @@ def williams_t(r_a: float, r_b: float, r_ab: float, n: int) -> float:
 
 
 def holm(p: ArrayLike) -> FloatArray:
-    """Correct p values for multiple testing (Holm), in the same shape; NaN (undefined) stays NaN and is not counted.
+    """Correct p values for multiple testing with Holm's method (1979). The result has the same shape.
 
-    The smallest of m p values is multiplied by m, the next by m − 1, …; results never decrease and are at most 1 (Holm
-    1979).  If every p up to α is rejected, the chance of any false rejection in the table is at most α, however the
-    tests depend on each other.
+    The smallest of m p values is multiplied by m, the next by m − 1, and so on. Results never decrease and are at most
+    1. NaN stays NaN and does not count.
+
+    If every p up to α is rejected, the chance of any false rejection is at most α, however the tests depend on each
+    other.
     """
     values = np.asarray(p, dtype=np.float64)
     corrected = np.full(values.shape, np.nan)
@@ -273,9 +277,9 @@ def holm(p: ArrayLike) -> FloatArray:
 class PairwiseComparison:
     """Comparison of all pairs of judges on the `n` items that all of them scored.
 
-    `alignments` has one entry per judge, `differences` one per pair (first < second).  `p_holm` (n_judges, n_judges)
-    has the two-sided p of each pair, paired over sources and corrected for all comparisons in the table.  It is NaN if
-    undefined, with fewer than 8 sources, and on the diagonal.
+    `alignments` has one entry per judge, and `differences` one per pair (first < second). `p_holm` (n_judges, n_judges)
+    has the two-sided p of each pair, corrected for all pairs. It is NaN on the diagonal, with fewer than 8 sources, and
+    if undefined.
     """
 
     alignments: tuple[Alignment, ...]
@@ -289,15 +293,16 @@ class PairwiseComparison:
 
     @property
     def difference(self) -> FloatArray:
-        """Alignment of the row's judge minus that of the column's judge, (n_judges, n_judges); NaN = undefined."""
+        """Differences in alignment (n_judges, n_judges): row's judge minus column's judge. NaN = undefined."""
         points = np.array([np.nan if own.value is None else own.value for own in self.alignments])
         return np.asarray(points[:, None] - points[None, :])
 
 
 def compare_judges(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> PairwiseComparison:
-    """Compare all pairs of `scores` (n_judges, n_items) on the labelled items that every judge scored.
+    """Compare all pairs of judges on the labelled items that every judge scored.
 
-    The result for each pair equals `paired_difference` on those items.  Raises UsageError if there are no such items.
+    `scores` is (n_judges, n_items). Each pair's result equals `paired_difference` on the same items. Raises UsageError
+    if there are no such items.
     """
     data = _on_common_items(scores, items)
     if not data.items.n:
@@ -320,9 +325,10 @@ def compare_judges(scores: ArrayLike, items: LabelledItems, measure: Measure, *,
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Comparison of two judges on their common items: the paired difference (with both alignments) and Williams' test.
+    """Comparison of two judges on their common items: the paired difference and Williams' test.
 
-    `bar` compares both with a plain regression on the labels; None if no regression could be fitted.
+    `bar` compares both judges with a plain regression fitted to the labels. It is None if no regression could be
+    fitted.
     """
 
     difference: Difference
@@ -353,10 +359,11 @@ BarStanding = Literal["better", "worse", "as well", "open", "untested", "undefin
 
 @dataclass(frozen=True)
 class RegressionBar:
-    """Comparison of judges with a regression trained on about `n_labels` labels of other sources.
+    """Comparison of judges with a regression that was fitted to about `n_labels` labels.
 
-    `alignment` is the regression's own alignment.  `minus` has, for each judge, its alignment minus the regression's on
-    the items that both scored.  The p values are Holm-corrected over the judges.
+    The regression predicts each item from the labels of other sources. `alignment` is the regression's own alignment.
+    `minus` has one difference per judge: the judge's alignment minus the regression's, on the items that both scored.
+    The p values are Holm-corrected for the number of judges.
     """
 
     alignment: Alignment
@@ -368,11 +375,11 @@ class RegressionBar:
         return f"plain regression on {counted(self.n_labels, 'label')}"
 
     def standing(self, judge: int) -> BarStanding:
-        """Classify judge number `judge` against the regression, as far as intervals and p allow.
+        """Classify judge number `judge` in comparison with the regression.
 
-        "better" and "worse" need a significant difference.  The interval of the better one's own alignment must also
-        lie above `MARGIN`.  "as well" needs a difference whose interval ends below `MARGIN`, and a regression whose
-        interval lies above it.
+        "better" and "worse" mean that the difference is significant. The interval of whichever is better must also lie
+        above `MARGIN`. "as well" means that the difference's interval ends below `MARGIN`, and the regression's
+        interval lies above `MARGIN`. "open" is anything else. "untested" has no p, and "undefined" has no value.
         """
         gap = self.minus[judge]
         shown = claim(gap.value, gap.interval, gap.p)
@@ -406,10 +413,10 @@ def compare_with_regression(
     *,
     seed: Seed = 0,
 ) -> RegressionBar:
-    """Compare judges' `scores` (n_judges, n_items) with the predictions of a regression.
+    """Compare the alignment of judges with the alignment of a regression.
 
-    `predicted` (n_items,) are the predictions, NaN = no prediction.  `n_labels` is the number of labels that the
-    regression was trained on.
+    `scores` is (n_judges, n_items). `predicted` (n_items,) are the regression's predictions, NaN = none. `n_labels` is
+    the number of labels that the regression was fitted to.
     """
     known = items.labelled(np.where(np.isnan(predicted), np.nan, items.labels))
     data = paired(np.vstack([predicted, scores]), known)

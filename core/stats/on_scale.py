@@ -1,37 +1,40 @@
 """Compare scores with labels on their scale: errors, agreement on steps and classes, the map, and intervals.
 
-A judge can rank well and still be too strict.  Errors and agreement need scores on the scale of the labels.  The map to
+An undefined result is None with a reason, never 0 or 1. Scores and labels are (n_items,), NaN = missing.
+
+# The map to the scale of the labels
+
+A judge can rank well and still be too strict. Errors and agreement need scores on the scale of the labels. The map to
 that scale is centred isotonic regression (Oron and Flournoy 2017, "Centered Isotonic Regression: Point and Interval
-Estimation for Dose-Response Studies").  It pools adjacent violators, shrinks every flat stretch to one point at its
-weighted mean score, and joins the points by straight lines.  So the map rises strictly where plain isotonic regression
-has steps, and keeps ranks, hence Spearman and Kendall.
+Estimation for Dose-Response Studies"). It shrinks every flat stretch of an isotonic regression to one point at its
+weighted mean score, and joins the points by straight lines. So the map rises strictly, and keeps ranks, Spearman and
+Kendall.
 
-Departures from the paper: outside the outermost points, where the paper's map is flat, this map continues towards the
-ends of the human scale along a hyperbola.  The hyperbola starts with the slope of the nearest segment and never reaches
-the end.  To leave room for it, the fitted values are kept `END_MARGIN` of the scale's width away from each end.
-
-An undefined result is None with a reason, never 0 or 1.  Scores and labels are (n_items,), NaN = missing.
+One thing differs from the paper. Outside the outermost points, where the paper's map is flat, this map continues along
+a hyperbola. The hyperbola starts with the slope of the nearest segment and never reaches the end of the scale. To leave
+room for it, the fitted values are kept `END_MARGIN` of the scale's width away from each end.
 
 # Intervals around verdicts
 
-Intervals come from split conformal prediction (Vovk, Gammerman, Shafer 2005; Lei et al. 2018) with the errors of the
-monotone map, cross-fitted over the calibration sources.  The interval extends by a quantile of these errors to each
-side.
+Intervals come from split conformal prediction (Vovk, Gammerman, Shafer 2005; Lei et al. 2018). They extend to each side
+of the score by a quantile of the map's errors, cross-fitted over the calibration sources.
 
-The quantile is taken *by source*: every source has the same mass, and 1 / (n + 1) of the mass lies at infinity, for the
-new verdict.  n is the effective number of independent errors, n_items / (1 + (m − 1)·ICC) (Kish 1965).  It equals the
-number of items if errors of a source are not more alike than others, and the number of sources if they are equal.
-Using the number of sources as n (Dunn, Wasserman, Ramdas 2023) is safe but too wide: in simulation it covers 96 to 99 %
-for nominal 90 % at 9 sources of 6 items, this method 91 to 92 %.  A minimum number of sources is required anyway: 9 for
-90 %, 19 for 95 %.  Between two errors the quantile is interpolated (Beran and Hall 1993), since the larger one covers
+The quantile is taken *by source*: every source has the same mass. A mass of 1 / (n + 1) lies at infinity, for the new
+verdict. n is the effective number of independent errors, n_items / (1 + (m − 1)·ICC) (Kish 1965). It equals the number
+of items if errors within a source are as different as between sources, and the number of sources if they are equal.
+Using the number of sources as n (Dunn, Wasserman, Ramdas 2023) is safe but too wide. In simulation, at 9 sources of 6
+items and nominal 90 %, it covers 96 to 99 %, and this method 91 to 92 %. Both need a minimum number of sources: 9 for
+90 %, 19 for 95 %. Between two errors the quantile is interpolated (Beran and Hall 1993), since the larger error covers
 up to 1 / (n + 1) more than necessary.
 
 If all calibration labels lie on the scale's steps, the interval ends are moved to steps (Sheng et al. 2025), which
-loses no coverage.  For yes and no this gives a prediction set of one answer or both.  Coverage is marginal: over items
-like those of calibration, not for each score or system.
+loses no coverage. For yes and no this gives a prediction set of one answer or both. Coverage is marginal: it holds over
+items like those of calibration, not for each score or system.
 
-Abstention leaves out the verdicts with the largest expected error, which is the mean error of the calibration items
-with the nearest scores.
+# Abstention
+
+Abstention leaves out the verdicts with the largest expected error. A verdict's expected error is the mean error of the
+calibration items with the nearest scores.
 """
 
 from __future__ import annotations
@@ -61,10 +64,10 @@ END_MARGIN = 0.005
 
 @dataclass(frozen=True, slots=True)
 class AbsoluteErrors(JsonRecord):
-    """Errors in points of the scale; None if no item has both score and label.
+    """Errors in points of the scale; None if no item has both a score and a label.
 
-    `mae` = mean |score − label|, from 0 (exact) upwards.  `bias` = mean (score − label): positive if the judge is more
-    generous than the raters.  `n` counts the items used, `n_unscored` the labelled items without a score.
+    `mae` is the mean of |score − label|. `bias` is the mean of score − label: positive if the judge is more generous
+    than the raters. `n` counts the items used, and `n_unscored` the labelled items without a score.
     """
 
     mae: float | None
@@ -74,7 +77,7 @@ class AbsoluteErrors(JsonRecord):
 
 
 def absolute_errors(scores: ArrayLike, labels: ArrayLike) -> AbsoluteErrors:
-    """Compute the errors of `scores` against `labels`, (n_items,) each, NaN = missing."""
+    """Return the errors of `scores`, compared with `labels`; (n_items,) each, NaN = missing."""
     x, y = present(scores, labels)
     n_unscored = int((~np.isnan(np.asarray(labels, dtype=np.float64))).sum()) - x.size
     if not x.size:
@@ -86,9 +89,9 @@ def absolute_errors(scores: ArrayLike, labels: ArrayLike) -> AbsoluteErrors:
 class StepAgreement(JsonRecord):
     """Agreement on the steps of an ordinal scale, with scores and labels rounded to the nearest step (halves up).
 
-    `quadratic_kappa` is 1 for perfect agreement, 0 for chance.  `exact` is the share of the `n` items whose rounded
-    score and label are equal; `adjacent` also counts those one step apart.  An undefined value is None, and `reason`
-    says why.
+    `quadratic_kappa` is 1 for perfect agreement, and 0 for agreement by chance. `exact` is the share of the `n` items
+    whose rounded score and label are equal. `adjacent` is the share whose rounded score and label are equal or one step
+    apart. An undefined value is None, and `reason` says why.
     """
 
     quadratic_kappa: float | None
@@ -99,10 +102,10 @@ class StepAgreement(JsonRecord):
 
 
 def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAgreement:
-    """Compute quadratic-weighted kappa, exact and adjacent agreement on the steps of `scale`.
+    """Return the agreement on the steps of `scale`.
 
-    Values beyond the scale are moved to its nearest end.  Quadratic kappa is undefined on a continuous scale, and on a
-    scale of two steps, whose distances are all equal.
+    Values beyond the scale are moved to its nearest end. Quadratic kappa is undefined on a continuous scale, and on a
+    scale of two steps.
     """
     x, y = present(scores, labels)
     if scale.step is None or not x.size:
@@ -123,8 +126,8 @@ def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAg
 def quadratic_kappa(a: ArrayLike, b: ArrayLike) -> float | None:
     """Compute Cohen's quadratic-weighted kappa (1968) of step numbers `a` and `b`.
 
-    1 − Σ(a_i − b_i)² / mean over all i, j of Σ(a_i − b_j)². Distances are differences of the step numbers, so steps
-    that never occur count too.  Returns None if no item has both values, or if all values are the same.
+    kappa = 1 − Σ(a_i − b_i)² / mean over all i, j of Σ(a_i − b_j)². Returns None if no item has both values, or if all
+    values are the same.
     """
     x, y = present(a, b)
     if not x.size:
@@ -134,7 +137,7 @@ def quadratic_kappa(a: ArrayLike, b: ArrayLike) -> float | None:
 
 
 def to_steps(values: FloatArray, scale: Scale) -> FloatArray:
-    """Round values to the nearest step of a scale, halves up; return step numbers from 0.
+    """Return the number of the nearest step for each value, from 0; halves are rounded up.
 
     Values beyond the scale are moved to its nearest end.
     """
@@ -146,12 +149,10 @@ def to_steps(values: FloatArray, scale: Scale) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class BinaryAgreement(JsonRecord):
-    """Agreement on two classes, the upper of which is positive.
+    """Agreement on two classes; the upper class is positive.
 
-    Precision is the share of the judge's positives that are positive for the raters; recall is the share of the raters'
-    positives that are positive for the judge.  F1 = 2·hits / (positives of the judge + positives of the raters), their
-    harmonic mean; `kappa` is Cohen's (1960).  An undefined value is None, such as precision if the judge has no
-    positives.
+    F1 is the harmonic mean of precision and recall: 2·hits / (positives of the judge + positives of the raters).
+    `kappa` is Cohen's (1960). An undefined value is None, for example the precision of a judge without positives.
     """
 
     precision: float | None
@@ -165,7 +166,7 @@ class BinaryAgreement(JsonRecord):
 def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.5) -> BinaryAgreement:
     """Compute precision, recall, F1 and kappa.
 
-    Values of at least `threshold` (the middle of the scale) are positive.
+    Values of at least `threshold` are positive.
     """
     x, y = present(scores, labels)
     up, true = x >= threshold, y >= threshold
@@ -190,11 +191,12 @@ def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.
 
 @dataclass(frozen=True)
 class AgreementReport(JsonRecord):
-    """Errors of one judge, and its agreement on steps and classes; None if not applicable, and `note` says why.
+    """Errors of one judge, and its agreement on steps and classes; None if not applicable.
 
-    `errors` and `steps` are None if scores lie outside the scale, `binary` also if the scale has more than two steps.
-    `basis` says which scores were used: the original ones, or those mapped to the raters' scale.  `alignments` are
-    three statistics at each of three levels; only `agreement_report` fills them.
+    `errors`, `steps` and `binary` are None if scores lie outside the scale; `note` says so. `binary` is also None if
+    the scale has more than two steps. `basis` says which scores were used: the original ones, or those mapped to the
+    raters' scale. `alignments` has three statistics at each of three levels. It is empty unless made by
+    `agreement_report`.
     """
 
     errors: AbsoluteErrors | None = None
@@ -206,14 +208,14 @@ class AgreementReport(JsonRecord):
 
     @property
     def words(self) -> str:
-        """Name the scale of the points, to append to a figure: ``"on the raters' scale"``."""
+        """Phrase that names the scale of the errors, such as "on the raters' scale"."""
         return "on the raters' scale" if self.basis == "mapped" else "for the scores as given"
 
 
 def on_scale(scores: ArrayLike, labels: ArrayLike, scale: Scale, *, mapped: ArrayLike | None = None) -> AgreementReport:
     """Compare `scores` with `labels` in points of the labels' `scale`.
 
-    `mapped` (n_items,) are the scores mapped to the raters' scale; they replace `scores`.
+    If `mapped` is given, it is used instead of `scores`: the scores (n_items,) mapped to the raters' scale.
     """
     if mapped is not None:
         return replace(on_scale(mapped, labels, scale), basis="mapped")
@@ -238,8 +240,7 @@ def agreement_report(
 ) -> AgreementReport:
     """Compare one judge's `scores` with the labels of `items`: errors, steps, classes, and all alignments.
 
-    `scale` is the scale of the labels, and `mapped` is as in `on_scale`.  Each alignment draws its own resamples from
-    `seed`, so that it equals the result of `align`.
+    `scale` is the scale of the labels. If `mapped` is given, errors, steps and classes use it instead of `scores`.
     """
     measures = (Measure(statistic, level) for level in LEVELS for statistic in STATISTICS)
     alignments = tuple(align(scores, items, measure, seed=seed) for measure in measures)
@@ -253,9 +254,10 @@ def agreement_report(
 
 @dataclass(frozen=True, slots=True)
 class IsotonicMap(JsonRecord):
-    """Strictly increasing map from judge scores to the human scale, through knots (`x`, `y`).
+    """Strictly increasing map from judge scores to the human scale, through the points (`x`, `y`).
 
-    At least 2 knots, x and y strictly ascending, `low` < y < `high` (the ends of the scale); otherwise JudgeError.
+    `low` and `high` are the ends of the scale. Raises JudgeError unless there are at least 2 points, x and y are
+    strictly ascending, and y lies strictly between the ends.
     """
 
     x: tuple[float, ...]
@@ -274,7 +276,7 @@ class IsotonicMap(JsonRecord):
             )
 
     def apply(self, values: ArrayLike) -> FloatArray:
-        """Map `values` to scores between `low` and `high`, in the same shape and strictly increasing; NaN stays NaN."""
+        """Map `values` to scores strictly between `low` and `high`. NaN stays NaN."""
         scores = np.asarray(values, dtype=np.float64)
         x, y = np.array(self.x), np.array(self.y)
         mapped = np.interp(scores, x, y)
@@ -285,7 +287,7 @@ class IsotonicMap(JsonRecord):
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> IsotonicMap:
-        """Read a map written by `as_json`.  Raises JudgeError if a part is missing, not a number, or not ascending."""
+        """Read a map written by `as_json`. Raises JudgeError if a part is missing, not a number, or not ascending."""
         return _read(
             cls,
             body,
@@ -296,10 +298,12 @@ class IsotonicMap(JsonRecord):
 def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[IsotonicMap | None, str]:
     """Fit an increasing map from `scores` to `labels` on the human `scale`.
 
-    Returns the map and a warning ("" for none), or None and the reason why no map is possible.  If scores and labels
-    correlate negatively, the map still increases, with a warning: it must not invert a bad judge.  There is no map with
-    fewer than `MIN_LABELS` items that have both score and label, with constant scores or labels, or if no increase is
-    left after pooling.
+    Returns the map and a warning ("" for none), or None and the reason why no map is possible. If scores and labels
+    correlate negatively, the map still increases, and the warning says so.
+
+    No map is possible with fewer than `MIN_LABELS` items that have both a score and a label. It is also impossible if
+    all scores are equal, if all labels are equal, if labels lie outside the scale, or if labels don't increase with
+    scores.
     """
     from scipy.optimize import isotonic_regression
 
@@ -359,9 +363,9 @@ def _short(numbers: FloatArray) -> list[float]:
 
 
 class KeptShare(NamedTuple):
-    """Mean `error` of the most certain `share` of the verdicts, whose expected errors are at most `expected`.
+    """Mean `error` of the most certain `share` of the verdicts; each has an expected error of at most `expected`.
 
-    `best` is the mean error of the same number of verdicts with the smallest errors: no selection can do better.
+    `best` is the mean error of the same number of verdicts with the smallest errors. No selection can do better.
     """
 
     share: float
@@ -371,9 +375,9 @@ class KeptShare(NamedTuple):
 
 
 def kept_shares(expected: FloatArray, errors: FloatArray) -> tuple[KeptShare, ...]:
-    """Average `errors` (n,) over the verdicts with the smallest `expected` errors (n,), for each share in `SHARES`.
+    """Return the mean of `errors` (n,) over the most certain verdicts, for each share in `SHARES`.
 
-    Returns () if there are no items.
+    The most certain verdicts have the smallest `expected` errors (n,). Returns () if there are no items.
     """
     if not errors.size:
         return ()
@@ -388,9 +392,9 @@ def kept_shares(expected: FloatArray, errors: FloatArray) -> tuple[KeptShare, ..
 class Abstention:
     """Rule to leave out the least certain verdicts, so that the mean error of the others is at most `wanted`.
 
-    Verdicts with an expected error above `most_expected` are left out.  `share` is the share of the calibration
-    verdicts that remains.  If even the most certain verdicts have a larger error, `most_expected` is None and `share`
-    is 0.  `overall` is the mean error of all calibration verdicts.
+    Verdicts with an expected error above `most_expected` are left out. `share` is the share of calibration verdicts
+    that remain. If the rule would leave out all verdicts, `most_expected` is None and `share` is 0. `overall` is the
+    mean error of all calibration verdicts.
     """
 
     wanted: float
@@ -402,7 +406,7 @@ class Abstention:
 def abstain_over(kept: tuple[KeptShare, ...], wanted: float) -> Abstention:
     """Return the rule that keeps as many verdicts as possible with a mean error of at most `wanted`.
 
-    `kept` has the mean error for each share of verdicts, as in `VerdictIntervals`.
+    `kept` is `VerdictIntervals.kept`.
     """
     overall = kept[-1].error
     last = next((point for point in reversed(kept) if point.error <= wanted + _ROUNDING), None)
@@ -425,13 +429,15 @@ NEAR = 0.2
 
 @dataclass(frozen=True, slots=True)
 class VerdictIntervals(JsonRecord):
-    """Intervals around verdicts and expected errors, fitted on `n` cross-fitted errors of `n_sources` sources.
+    """Intervals around verdicts, and expected errors, fitted to the errors of `n` items from `n_sources` sources.
 
-    `reason` says why there are no intervals.  `on_points` is true if raters' labels lie on the scale's steps, so that
-    interval ends do too.  `expected_error` has pairs of a calibrated score and the expected error there, in points.
-    `quantiles` has pairs of a coverage and half the interval width in points, None with too few sources.  Older judge
-    files have coverages other than those in `COVERAGE`.  `kept` has the error for each share of verdicts kept.  Raises
-    JudgeError if an error is below 0.
+    `reason` says why there are no intervals. `on_points` is true if all raters' labels lie on steps of the scale;
+    interval ends then do too. `expected_error` has pairs of a calibrated score and the expected error at that score, in
+    points.
+
+    `quantiles` has pairs of a coverage and half the interval width in points, None with too few sources. Older judge
+    files can have several coverages. `kept` has the mean error for each share of verdicts kept. Raises JudgeError if an
+    error is below 0.
     """
 
     n: int
@@ -448,17 +454,17 @@ class VerdictIntervals(JsonRecord):
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> VerdictIntervals:
-        """Read intervals written by `as_json`.  Raises JudgeError if a part is missing or not a number."""
+        """Read intervals written by `as_json`. Raises JudgeError if a part is missing or not a number."""
         return _read(cls, {**body, "reason": body.get("reason") or ""}, DAMAGED)
 
     @property
     def reach(self) -> float | None:
-        """Half the width of an interval; None with too few sources."""
+        """Half the width of an interval, in points; None if there are no intervals."""
         return dict(self.quantiles).get(COVERAGE)
 
     @property
     def why_none(self) -> str:
-        """Say why there are no intervals; "" if there are."""
+        """The reason why there are no intervals; "" if there are."""
         if self.reason or self.reach is not None:
             return self.reason
         return (
@@ -467,15 +473,15 @@ class VerdictIntervals(JsonRecord):
         )
 
     def expected_errors(self, calibrated: FloatArray) -> FloatArray:
-        """Return the expected errors (n,), in points, of verdicts with the scores `calibrated` (n,); NaN if unknown."""
+        """Return the expected errors (n,), in points, of verdicts with scores `calibrated` (n,); NaN if unknown."""
         scores, errors = np.array(self.expected_error or [(0.0, np.nan)]).T
         return np.asarray(np.interp(calibrated, scores, errors), dtype=np.float64)
 
     def around(self, calibrated: FloatArray, scale: Scale) -> FloatArray:
         """Return the low and high ends (2, n) of the intervals around `calibrated` (n,), clipped to `scale`.
 
-        NaN means no interval.  With `on_points`, both ends move inwards to a step of the scale.  If no step lies inside
-        the interval, both are the step nearest to the score.
+        NaN means no interval. If `on_points` is true, both ends move inwards to a step of the scale. If the interval
+        contains no step, both ends are the step nearest to the score.
         """
         if self.reach is None:
             return np.full((2, calibrated.size), np.nan)
@@ -504,7 +510,7 @@ def verdict_errors(calibrated: FloatArray, labels: FloatArray, scale: Scale, *, 
 
 
 def labels_on_points(labels: FloatArray, scale: Scale) -> bool:
-    """Return whether all `labels` (n,) lie on steps of the scale (means of raters can lie between them)."""
+    """Return whether all `labels` (n,) lie on steps of the scale. Means of raters can lie between steps."""
     steps = (labels - scale.low) / (scale.step or 1.0)
     return scale.step is not None and bool(np.allclose(steps, np.rint(steps), atol=1e-6))
 
@@ -512,7 +518,7 @@ def labels_on_points(labels: FloatArray, scale: Scale) -> bool:
 def cross_mapped(
     scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale, *, n_folds: int = FOLDS, seed: int = 0
 ) -> FloatArray:
-    """Map each score (n,) with a map that was fitted on the other folds of sources; NaN if no map could be fitted."""
+    """Map each score (n,) with a map fitted to other sources; NaN if no map could be fitted."""
     mapped = np.full(scores.size, np.nan)
     folds = source_folds(sources, n_folds, seed)
     for fold in np.unique(folds):
@@ -523,11 +529,10 @@ def cross_mapped(
 
 
 def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale) -> VerdictIntervals:
-    """Fit intervals on the items that have both a score and a label.
+    """Fit intervals to the items that have both a score and a label.
 
-    All arrays are (n,), NaN = missing; `sources` are codes.  The items must be of the same kind as those of later
-    verdicts.  With too few sources, or if no map can be fitted (constant scores, too few labels), the result has no
-    intervals, and `reason` says why.
+    All arrays are (n,), NaN = missing; `sources` are codes. The items must be of the same kind as those of later
+    verdicts. With too few sources, or if no map can be fitted, the result has no intervals, and `reason` says why.
     """
     usable = ~np.isnan(scores) & ~np.isnan(labels)
     scores, labels, sources = scores[usable], labels[usable], sources[usable]

@@ -1,42 +1,46 @@
 """Measure agreement of raters: Krippendorff's alpha, one rater against the others, and a judge against a rater.
 
-An undefined result is None with a reason, never 0 or 1.  Missing ratings are NaN.
+An undefined result is None with a reason, never 0 or 1. Missing ratings are NaN.
 
-*The ceiling* (`leave_one_out`) is the alignment of one rater with the mean of the others, at the statistic and level
-used for judges, so both fit on one axis.  It is slightly low: judges are measured against the mean of all raters, which
-is more reliable than the mean of all but one and adds 0.03 to 0.04.  So never compare a judge with it by eye or by
-interval.
+# The ceiling (`leave_one_out`)
 
-*A judge compared with raters* (`compare_with_raters`) has the same target as a rater: for each rater j, over the
-items that j and the judge scored and somebody else rated,
+The ceiling is the alignment of one rater with the mean of the others, at the statistic and level used for judges. So
+both fit on one axis. But judges are measured against the mean of all raters, which is more reliable and adds 0.03 to
+0.04. The ceiling is therefore slightly too low: never compare a judge with it by eye or by interval.
 
-    alignment(judge, mean of the others without j) - alignment(j, mean of the others without j),
+# A judge compared with raters (`compare_with_raters`)
 
-averaged over the raters.  If the judge is like one more rater, it is interchangeable with j, so the expected difference
-is exactly 0.  The result is about *these* raters: another panel can be better or worse.  Intervals come from deleting
-one source at a time (jackknife; Efron and Stein 1981, "The jackknife estimate of variance"), with t on sources - 1
-degrees of freedom.  At sample level, with the same raters everywhere, this is the t interval over the paired
-differences of the sources.
+Judge and rater are measured against the same target. For each rater j, over the items that j, the judge and somebody
+else rated, the difference is
 
-*The Alternative Annotator Test* (`annotator_test`) tests whether a judge can replace a rater (Calderon, Reichart and
-Dror 2025, "The Alternative Annotator Test for LLM-as-a-Judge", ACL).  For each rater j, over the items that j, the
-judge and at least one other rater scored, an annotation x is compared with the *other raters' single labels*: S(x) is
-minus the root mean square difference from them.  With
+    alignment(judge, mean of the others without j) - alignment(j, mean of the others without j).
+
+The result is the average difference over the raters. If the judge is like one more rater, the expected difference is
+exactly 0. The result is about *these* raters: another panel can be better or worse. Intervals come from the jackknife
+over sources (Efron and Stein 1981, "The jackknife estimate of variance"), with t on sources - 1 degrees of freedom. At
+sample level, if every source has the same raters, this is the t interval of the sources' paired differences.
+
+# The Alternative Annotator Test (`annotator_test`)
+
+The test says whether a judge can replace a rater (Calderon, Reichart and Dror 2025, "The Alternative Annotator Test for
+LLM-as-a-Judge", ACL). For each rater j, it uses the items that j, the judge and at least one other rater rated. S(x)
+compares an annotation x with the *single labels* of the other raters: it is minus the root mean square difference. With
 
     d = [S(j) >= S(judge)] - [S(judge) >= S(j)]        (a tie is 0)
 
-H0 says that the mean of d is epsilon or more: the judge is cheaper, so it may be worse than a rater by up to epsilon
-(0.2 for experts, 0.15 for skilled raters, 0.1 for crowd workers; epsilon is reported with the result).  The test is a
-one-sided t test over the items, corrected over the raters (Benjamini and Yekutieli 2001) at q = 0.05.  omega is the
-share of raters for whom H0 is rejected; the judge passes at 0.5.  rho is the mean share of items on which the judge
-does at least as well as the rater.  It compares judges with each other, and does not decide the test: judges with rho
-0.77 have failed for every rater.
+H0 says that the mean of d is epsilon or more. The judge is cheaper, so it may be worse than a rater by up to epsilon:
+0.2 for experts, 0.15 for skilled raters, 0.1 for crowd workers. The test is a one-sided t test over the items,
+corrected for the number of raters (Benjamini and Yekutieli 2001) at q = 0.05.
 
-There are two departures from the paper.  The paper's t test treats items as independent.  If items share sources, it
-rejects in 14 to 17 % of runs at a nominal 5 %, so a version clustered by source is used, which rejects in 3 to 5 %.
-With fewer than 30 items the paper uses Wilcoxon's test, which is about the median of d.  If the mean of d is epsilon,
-it rejects in 13 to 68 % of runs of 15 or 25 items.  (The t test from 30 items on rejects in 5 to 6 %, or 15 % with only
-ties and losses.) So raters with fewer than `LEAST_DUELS` items are not tested.
+omega is the share of raters for whom H0 is rejected; the judge passes at 0.5. rho is the mean share of items on which
+the judge does at least as well as the rater. It only compares judges with each other: judges with rho 0.77 have failed
+for every rater.
+
+Concord departs from the paper in two ways. The paper's t test treats items as independent. If items share sources, it
+rejects in 14 to 17 % of runs at a nominal 5 %. So Concord clusters by source, which rejects in 3 to 5 %. With fewer
+than 30 items the paper uses Wilcoxon's test, which is about the median of d. If the mean of d is epsilon, it rejects in
+13 to 68 % of runs of 15 or 25 items. So Concord doesn't test raters with fewer than `LEAST_DUELS` items. With more
+items, the t test rejects in 5 to 6 %, or 15 % with only ties and losses.
 """
 
 from __future__ import annotations
@@ -109,9 +113,10 @@ NO_SINGLE_RATINGS = "so the judge can't be compared with raters"
 
 @dataclass(frozen=True)
 class RaterTable:
-    """Single ratings: `values` (n_raters, n_items) in the order of `raters` and of `GoldenSet.items`, NaN = none.
+    """Single ratings of one aspect: `values` (n_raters, n_items), NaN = not rated.
 
-    `panel` names the panel of the raters if there are several.
+    Rows are in the order of `raters`, columns in the order of `GoldenSet.items`. `panel` names the panel of the raters
+    if there are several.
     """
 
     raters: tuple[str, ...]
@@ -120,7 +125,7 @@ class RaterTable:
 
     @property
     def rated(self) -> BoolArray:
-        """(n_raters, n_items) mask of existing ratings."""
+        """Mask (n_raters, n_items): whether the rater rated the item."""
         return ~np.isnan(self.values)
 
     @cached_property
@@ -134,17 +139,18 @@ class RaterTable:
         return np.flatnonzero(self.n_ratings >= 2)
 
     def at(self, positions: IntArray | BoolArray) -> RaterTable:
-        """Select the ratings of the items at `positions`."""
+        """Return a table of only the items at `positions`."""
         return replace(self, values=self.values[:, positions])
 
 
 def rater_table(golden: GoldenSet, aspect: str) -> RaterTable:
-    """Tabulate the individual ratings on `aspect`; unnamed raters are called r1, r2, … by their place.
+    """Return the table of individual ratings on `aspect`.
 
     All raters count, unless there are several panels (expert1, expert2, …; turker1, …) and the gold labels are the
-    means of exactly one.  Then only that panel counts, since judges are measured against it.  With more than
-    `MOST_RATERS` raters, the rows are the first, second, … rating of each item.  Raises AspectError if there are no
-    individual ratings.
+    means of exactly one panel. Then only that panel counts, since judges are measured against its means. With more than
+    `MOST_RATERS` raters, the rows are the first, second, … rating of each item.
+
+    Raises AspectError if there are no individual ratings.
     """
     import pandas as pd
 
@@ -186,9 +192,9 @@ def rater_table(golden: GoldenSet, aspect: str) -> RaterTable:
 
 @dataclass(frozen=True, slots=True)
 class Alpha:
-    """Krippendorff's alpha: 1 perfect, 0 chance, below 0 systematic disagreement.
+    """Krippendorff's alpha: 1 for perfect agreement, 0 for chance, below 0 for systematic disagreement.
 
-    If alpha is undefined, it is None, and `reason` says why.  `n_items` counts the items with at least two ratings.
+    If alpha is undefined, `value` is None, and `reason` says why. `n_items` counts the items with at least two ratings.
     """
 
     value: float | None
@@ -198,13 +204,14 @@ class Alpha:
 
 
 def krippendorff_alpha(ratings: ArrayLike, metric: AlphaMetric) -> Alpha:
-    """Compute Krippendorff's alpha of `ratings` (n_raters, n_items), NaN = not rated; any rater may rate any item.
+    """Compute Krippendorff's alpha of `ratings` (n_raters, n_items), NaN = not rated.
 
-    alpha = 1 − D_o / D_e (Krippendorff 2011): D_o is the mean distance of ratings on one item, each item's pairs
-    weighted by 1 / (m − 1) for its m ratings; D_e the mean distance of any two of the pairable ratings.  The distance
-    is 0 or 1 (*nominal*), the squared difference (*interval*), or the squared difference of average ranks among all
-    pairable ratings (*ordinal*; equal to Krippendorff's sum over the ranks between).  Items rated once do not count.
-    Undefined if no item is rated twice, or if all pairable ratings are equal.
+    alpha = 1 − D_o / D_e (Krippendorff 2011). D_o is the mean distance between ratings of the same item. Each pair of
+    ratings has weight 1 / (m − 1), where m is the number of the item's ratings. D_e is the mean distance between any
+    two ratings. Items with one rating do not count.
+
+    The distance is 0 or 1 (*nominal*), the squared difference (*interval*), or the squared difference of average ranks
+    (*ordinal*). Alpha is undefined if no item has two ratings, or if all ratings are equal.
     """
     matrix = np.atleast_2d(np.asarray(ratings, dtype=np.float64))
     present = ~np.isnan(matrix)
@@ -231,7 +238,7 @@ def krippendorff_alpha(ratings: ArrayLike, metric: AlphaMetric) -> Alpha:
 
 
 def alpha_metric(scale: Scale) -> AlphaMetric:
-    """Choose the distance for alpha: nominal for 0/1, ordinal for steps, interval for a continuous scale."""
+    """Return the distance for alpha: nominal for two steps, ordinal for more, interval for a continuous scale."""
     if scale.step is None:
         return "interval"
     return "nominal" if scale.two_steps else "ordinal"
@@ -286,8 +293,8 @@ class _LeftOuts:
     def averages(self, counts: FloatArray) -> FloatArray:
         """Return averages over the raters (resamples, n_rows), weighted by their number of items or sources.
 
-        A rater counts only with a value in every row; an average without any rater is NaN.  `counts` (resamples,
-        n_sources) says how often each source was drawn.
+        Raters without a value in every row do not count. If no rater counts, the average is NaN. `counts` (resamples,
+        n_sources) has the number of times that each source was drawn.
         """
         values, weights = self._values(counts), (counts @ self.weights.T)[:, :, None]
         undefined = np.isnan(values).any(axis=-1, keepdims=True)
@@ -328,11 +335,13 @@ def leave_one_out(
 ) -> tuple[Alignment, Rated]:
     """Measure the alignment of each rater in `table` with the mean of the others, on `items` that others rated too.
 
-    Returns the average over the raters, and the result of each rater.  The average weights each rater by the number of
-    items, or of sources at sample level.  `n` counts the items used, or their systems at system level.  `n_unscored`
-    counts the items with fewer than two ratings, and `n_groups` the sources with a coefficient for at least one rater.
-    The labels of `items` are ignored.  The interval comes from leaving out one source at a time, for all raters at
-    once; at system level, it comes from drawing sources at random.
+    Returns the average over the raters, and the result of each rater. Raters are weighted by their number of items, or
+    of sources at sample level. In the average, `n` counts the items used, or their systems at system level.
+    `n_unscored` counts the items with fewer than two ratings, and `n_groups` the sources with a coefficient for at
+    least one rater. The labels of `items` are ignored.
+
+    The interval comes from leaving out one source at a time, for all raters at once. At system level, it comes from
+    drawing sources at random.
     """
     left, level = _LeftOuts(table, items, measure), measure.level
     sides = zip(table.raters, left.values[:, 0], left.places, strict=True)
@@ -368,7 +377,7 @@ Standing = Literal["above", "level", "below", "open"]
 
 @dataclass(frozen=True, slots=True)
 class PairedRater:
-    """Alignment of judge and rater with the mean of the other raters, on the same `n_items`; None if undefined."""
+    """Alignment of a judge and of a rater with the mean of the other raters, on the same items; None if undefined."""
 
     rater: str
     judge: float | None
@@ -388,11 +397,13 @@ class PairedRater:
 class RaterComparison:
     """Comparison of a judge with the raters, each measured against the mean of the other raters on the same items.
 
-    `judge`, `person` (a rater) and `difference` (judge minus rater) are averages over `by_rater`, weighted by the items
-    of each rater, or its sources at sample level.  Only the difference has an `interval` and a two-sided `p`, which is
-    None with fewer than `LEAST_SOURCES` sources.  `reason` says why a field is None.  `n_sources` counts the sources of
-    the difference.  `n_judges` is the number of judges compared together; `interval` and `p` are corrected for it
-    (`correct_for_judges`).  `withheld` says why no claim is made, although a test is possible.
+    `judge`, `person` (a rater) and `difference` (judge minus rater) are averages over `by_rater`. Raters are weighted
+    by their number of items, or of sources at sample level. Only the difference has an `interval` and a two-sided `p`.
+    p is None with fewer than `LEAST_SOURCES` sources. `reason` says why a field is None. `n_sources` counts the sources
+    behind the difference.
+
+    `n_judges` is the number of judges compared together; `interval` and `p` are corrected for it
+    (`correct_for_judges`). `withheld` says why no claim is made although a test is possible; "" means no such reason.
     """
 
     judge: Alignment
@@ -409,7 +420,7 @@ class RaterComparison:
     withheld: str = field(default="", metadata={"silent": True})
 
     def without_claim(self, reason: str) -> RaterComparison:
-        """Return a copy without p; `withheld` gives `reason`.
+        """Return a copy without p, with `reason` in `withheld`.
 
         If `reason` is "", the result is unchanged.
         """
@@ -417,15 +428,15 @@ class RaterComparison:
 
     @property
     def n_raters(self) -> int:
-        """Number of raters whose own agreement with the others is defined."""
+        """Number of raters whose agreement is defined."""
         return sum(rater.difference is not None for rater in self.by_rater)
 
     @property
     def standing(self) -> Standing:
-        """Classify the judge against one of these raters: "above", "below", "level" or "open".
+        """Classify the judge in comparison with a rater: "above", "below", "level" or "open".
 
-        It is "above" or "below" if the interval excludes 0, and "level" if the interval includes 0 and its low end lies
-        above -`MARGIN`.  Otherwise, or without a p, it is "open".
+        It is "above" or "below" if the interval excludes 0. It is "level" if the interval includes 0 and its low end
+        lies above -`MARGIN`. Otherwise, or if p is None, it is "open".
         """
         if self.interval is None or self.p is None:
             return "open"
@@ -436,7 +447,6 @@ class RaterComparison:
         return "level" if self.interval.low > -MARGIN else "open"
 
     def as_json(self) -> dict[str, Any]:
-        """Return all fields as JSON; undefined values are null."""
         return {"standing": self.standing} | json_fields(self) | {"n_raters": self.n_raters}
 
 
@@ -445,8 +455,8 @@ def compare_with_raters(
 ) -> RaterComparison:
     """Compare a judge's `scores` (n_items,) with the raters of `table` on the same `items`.
 
-    Higher scores are better, and NaN is a missing score.  Only items that the judge scored and at least two
-    raters rated are used, and the labels of `items` are ignored.
+    Higher scores must be better, and NaN is a missing score. Items count if the judge scored them and at least two
+    raters rated them. The labels of `items` are ignored.
     """
     judge = np.asarray(scores, dtype=np.float64)
     left = _LeftOuts(table, items, measure, judge)
@@ -493,8 +503,8 @@ def compare_with_raters(
 def correct_for_judges(results: Sequence[RaterComparison]) -> list[RaterComparison]:
     """Correct the results of several judges for multiple testing, so that the best judge can be chosen.
 
-    The p values are Holm's over all judges, and the intervals are widened to match: an interval excludes 0 if p is
-    below 0.05.  If all judges are like a rater, the best judge is called better in at most 5 % of cases.
+    The p values are corrected with Holm's method. The intervals are widened to match: an interval excludes 0 if p is
+    below 0.05. If no judge differs from a rater, the best judge is called better in at most 5 % of cases.
     """
     n_judges, corrected = sum(own.p is not None for own in results), []
     for own, p in zip(results, holm([np.nan if own.p is None else own.p for own in results]).tolist(), strict=True):
@@ -525,12 +535,12 @@ TIE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class RaterTest(JsonRecord):
-    """Test of one rater against the judge on `n_items`.
+    """Test of whether the judge can replace one rater, on `n_items`.
 
-    `judge_wins` and `rater_wins` are the shares of items on which each does at least as well as the other; their sum
-    less 1 is the share of ties.  `difference` is the mean of d, defined in the module docstring.  `p` is None with
-    fewer than `LEAST_DUELS` items or `LEAST_SOURCES` sources.  `replaceable` is true if H0 is rejected after the
-    correction over raters.
+    `judge_wins` is the share of items on which the judge does at least as well as the rater; `rater_wins` is the
+    opposite. Ties count in both. `difference` is the mean of d, which the module docstring defines. `p` is None with
+    fewer than `LEAST_DUELS` items or `LEAST_SOURCES` sources. `replaceable` is true if H0 is rejected after correction
+    for the number of raters.
     """
 
     rater: str
@@ -546,10 +556,10 @@ class RaterTest(JsonRecord):
 class AnnotatorTest:
     """Result of the Alternative Annotator Test over all raters.
 
-    The module docstring defines `omega`, `rho` and `epsilon`.  If `omega` is undefined, it is None, and `reason` says
-    why.  `cautions` are reasons to trust the result less.  `clustered` is true if the tests are clustered by source.
-    `n_items` counts the items of the tests, `n_sources` their sources.  `withheld` says why no verdict is given,
-    although one is possible.
+    The module docstring defines `omega`, `rho` and `epsilon`. If `omega` is undefined, it is None, and `reason` says
+    why. `cautions` are reasons to trust the result less. `clustered` is true if the tests are clustered by source.
+    `n_items` and `n_sources` count the items and sources used. `withheld` says why no verdict is given although a test
+    is possible; "" means no such reason.
     """
 
     by_rater: tuple[RaterTest, ...]
@@ -565,7 +575,7 @@ class AnnotatorTest:
     withheld: str = field(default="", metadata={"silent": True})
 
     def without_claim(self, reason: str) -> AnnotatorTest:
-        """Return a copy without the verdict and the p of each rater; `withheld` gives `reason`.
+        """Return a copy without the verdict and without p values, with `reason` in `withheld`.
 
         If `reason` is "", the result is unchanged.
         """
@@ -596,10 +606,11 @@ class AnnotatorTest:
 def annotator_test(
     table: RaterTable, scores: ArrayLike, items: LabelledItems, epsilon: float = EPSILON
 ) -> AnnotatorTest:
-    """Test whether a judge with `scores` (n_items,), NaN = missing, could replace the raters of `table`.
+    """Test whether a judge could replace the raters of `table`.
 
-    `table` and `scores` must have the same `items`, and `scores` must be on the scale of the ratings.  `epsilon` is how
-    much worse than a rater the judge may be.  Raises UsageError unless it lies in [0, 1).
+    `scores` (n_items,) are the judge's, on the scale of the ratings; NaN = missing. `table`, `scores` and `items` must
+    have the same order. `epsilon` is how much worse than a rater the judge may be. Raises UsageError unless 0 ≤
+    `epsilon` < 1.
     """
     from scipy.stats import false_discovery_control
 
@@ -658,10 +669,10 @@ def annotator_test(
 
 
 def mean_below(d: FloatArray, epsilon: float, sources: IntArray) -> float | None:
-    """Test whether the mean of `d` (n,) is below `epsilon`: one-sided p of Student's t, clustered by `sources` (n,).
+    """Return the p of a one-sided t test of whether the mean of `d` (n,) is below `epsilon`.
 
-    With one item per source this is the t test over items.  Returns None with fewer than `LEAST_DUELS` items or
-    `LEAST_SOURCES` sources.  If all differences are equal, p is 0 or 1.
+    The test is clustered by `sources` (n,). With one item per source it is the usual t test. Returns None with fewer
+    than `LEAST_DUELS` items or `LEAST_SOURCES` sources. If all values of `d` are equal, p is 0 or 1.
     """
     codes = np.unique(sources, return_inverse=True)[1]
     counts, sums = np.bincount(codes), np.bincount(codes, weights=d)
