@@ -51,9 +51,10 @@ def command(panel: str, name: str = "") -> Callable[[Callable[..., None]], Calla
 
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Turn a function into a command: each field of its dataclass parameters becomes an option, as do all `FLAGS`.
+    """Convert a function to a command: `FLAGS` and the fields of its dataclass parameters become options.
 
-    A field may have its own `typer.Option`. Otherwise, one is made from its name, default and help (`core.records`).
+    A field may have its own `typer.Option`. Otherwise the option comes from the field's name, default and help
+    (`core.records`).
     """
     hints = get_type_hints(function, include_extras=True)
     records: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
@@ -112,7 +113,7 @@ def _option(record: type[Any], each: Field[Any]) -> inspect.Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenFile:
-    """The file of a golden set, with options for reading it."""
+    """The file of a golden set, and options for reading it."""
 
     golden: Annotated[Path, typer.Argument(help="Golden set file: CSV, JSONL (.gz), Parquet or XLSX.")]
     values: tuple[str, ...] = setting(
@@ -126,7 +127,8 @@ class GoldenFile:
     def load(self, scales: Mapping[str, Scale] | None = None, kept: Mapping[str, str] | None = None) -> GoldenSet:
         """Read the golden set.
 
-        `scales` are confirmed scales by aspect; others are detected. `kept` is the column mapping of an earlier file.
+        `scales` maps aspects to their confirmed scales; the scales of other aspects are detected. `kept` is the column
+        mapping of an earlier file.
         """
         from core.data import load_golden
 
@@ -208,7 +210,7 @@ class StyleOptions:
         )
 
     def style(self, judge: str, form: str) -> Style:
-        """Return the style for a form of reply."""
+        """Return the style for a form of reply; without options, the default style."""
         from core.judging.scoring_styles import Style
 
         return self.asked(judge, form).style or (Style("score_only", weighted=True) if self.weighted else Style())
@@ -216,7 +218,7 @@ class StyleOptions:
 
 @dataclass(frozen=True)
 class AskingOptions(StyleOptions):
-    """Options for how a judge is asked."""
+    """Options for asking a judge."""
 
     definition: str = setting("", "What the aspect means, in one sentence.")
     level_text: tuple[str, ...] = setting(
@@ -271,7 +273,7 @@ def read_scale(text: str) -> Scale:
 
 
 def reply_cache(spec: str) -> ReplyStore | None:
-    """Return the store's reply cache for a judge whose calls cost something; None for any other judge."""
+    """Return the store's reply cache for a judge that uses a language model; None for any other judge."""
     return settings_and_store()[1].replies if spec.startswith(("openai:", "hf:")) else None
 
 
@@ -287,7 +289,7 @@ def settings_and_store() -> tuple[Settings, Store]:
 def read_table(golden: GoldenSet, file: Path, aspect: str) -> tuple[Verdicts, int, list[str]]:
     """Read verdicts on an aspect from a file.
 
-    Returns the verdicts, the number of verdicts on items that are not in the golden set, and notes on scores off the
+    Returns the verdicts, the number of verdicts on items outside the golden set, and warnings on scores outside the
     scale.
     """
     from core.data.judge_results import as_verdicts, off_scale_words

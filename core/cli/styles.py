@@ -31,7 +31,7 @@ FORMS = "Form of the reply: score_only, free_text, stars, rate_explain or analyz
 
 @dataclass(frozen=True)
 class GridOptions:
-    """Options for the `styles` command: forms, size and output."""
+    """Options for the `styles` command: reply forms, number of items, budget and output."""
 
     pilot: int | None = setting(
         None, "Approximate number of items to use (default: all). Items from the same source stay together."

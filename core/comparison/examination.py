@@ -1,15 +1,15 @@
-"""Find where a judge fails, and its biases.
+"""Find where a judge makes larger errors, and its biases.
 
-Every claim rests on a test.  All tests of an examination are corrected together (Holm) at 2.5 %; the other 2.5 % belong
-to the comparison with the regression (`core.stats.alignment`).  If there is nothing to find, the chance of any claim is
-at most 5 % (`tests/core/comparison/test_false_claims.py`).
+All tests of an examination are corrected together (Holm) at 2.5 %; the comparison with the regression
+(`core.stats.alignment`) uses the other 2.5 %.  If there is nothing to find, the chance of any claim is at most 5 %
+(`tests/core/comparison/test_false_claims.py`).
 
-*Where it fails.* Items are divided by the judge's score, by system and by length.  Only errors are tested: a part with
-a narrower range has a lower alignment (`core.stats.judge_flaws`).  Excess error is the error beyond that of an equally
-good judge. A part is worse if its excess error is larger than that of the other parts of its division.
+*Weak spots.* Items are divided by the judge's score, by system and by length.  The excess error of a part is its error
+beyond that of an equally good judge.  A part is worse if its excess error is larger than that of the other parts of its
+division.  Alignment is not tested, because it is lower in any part with a narrower range (`core.stats.judge_flaws`).
 
-*Biases.* Raters may prefer longer texts too, so only the excess over the labels is a bias.  `core.stats.judge_flaws`
-separates it from noise in scores and labels.
+*Biases.* Raters may prefer longer texts too.  So a bias is only what the labels don't explain, beyond noise
+(`core.stats.judge_flaws`).
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ FAMILIES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the items, named by `division` and `name`, with the judge's `alignment` on it.
+    """A part of the items, for example one system, with the judge's `alignment` on it.
 
-    `error` is the mean |label − expected label| in points of the scale. `expected` is the same error for an equally
-    good judge. `difference` is the excess error of this part minus that of the division's other parts; None if it was
-    not tested. `interval` and `p` belong to `difference` and are corrected for all tests of the examination. The part's
-    items come from `n_sources` sources.
+    `error` is the mean |label − expected label| in points of the scale, and `expected` the same error for an equally
+    good judge. The difference of the two is the excess error. `difference` is the excess error of this part minus that
+    of the other parts of its `division`; None if not tested. Its `interval` and `p` are corrected for all tests of the
+    examination.
     """
 
     division: Division
@@ -94,7 +94,7 @@ class Part:
 
     @property
     def worse(self) -> bool:
-        """Whether errors are significantly larger than in the other parts, and by enough to matter."""
+        """Whether the errors are significantly larger than in the other parts, and the difference is large enough."""
         larger = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA) == "higher"
         least = LEAST_EXCESS * (self.expected or 0.0)
         return larger and self.interval is not None and self.interval.low > least
@@ -105,16 +105,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Bias:
-    """A bias of the judge: `difference` with its 95 % interval; `p` is corrected for all tests of the examination.
+    """A bias of the judge: `difference` with its 95 % `interval`, and a `p` corrected for all tests of the examination.
 
-    For the kinds "length" and "own family", `judge` is the correlation of the scores with length, or with membership
-    in the model family `name`; `people` is that of the labels. `expected` is the judge's correlation without bias (a
-    range if the labels' reliability is unknown). The difference is the excess over it; for the family it is in standard
-    deviations of the scores. Differences up to `least` are too small to be called a bias.
+    Kind "length": `judge` is the correlation of the scores with length, and `people` that of the labels. `expected` is
+    the correlation of unbiased scores, a range if the labels' reliability is unknown. `difference` is `judge` minus
+    `expected`.
 
-    For the position in a pair asked in both orders, the difference is the share of preferences for the second text
-    minus one half; a tie counts half.  `flips` is the share of pairs whose verdict changes with the order. `reason`
-    says why there is no value, or no test.
+    Kind "own family": the same for membership in the model family `name`, but `difference` is in standard deviations of
+    the scores.
+
+    Kind "position", for pairs judged in both orders: `difference` is the share of preferences for the second text minus
+    one half; a tie counts half. `flips` is the share of pairs whose verdict changes with the order.
+
+    A difference up to `least` is too small to be called a bias. `reason` says why there is no difference or no test.
     """
 
     kind: BiasKind
@@ -132,7 +135,10 @@ class Bias:
 
     @property
     def shown(self) -> bool:
-        """Whether the bias is reported: it is significant, large enough, and not against the judge's own family."""
+        """Whether the bias is significant and large enough to report.
+
+        A bias against the judge's own model family is not reported.
+        """
         verdict = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA)
         if self.interval is None:
             return False
@@ -146,9 +152,9 @@ class Bias:
 
 @dataclass(frozen=True)
 class Examination:
-    """Weak spots and biases of the judge `name` on `n` unseen items; `overall` is its alignment on all of them.
+    """Weak spots and biases of a judge on items that it has not seen; `overall` is its alignment on all of them.
 
-    Every p and interval of a part is corrected for all `n_tests`.  `left_out` has the reason for each missing division.
+    Every p and interval of a part is corrected for all `n_tests`.  `left_out` maps each missing division to the reason.
     """
 
     name: str
@@ -191,8 +197,7 @@ def examine_judge(
 ) -> Examination:
     """Examine `judge` on the labelled items that it scored and has not seen.
 
-    `model` is the name of the judge's model; "" stands for the judge's own name. It tells which systems belong to the
-    same model family.
+    `model` identifies the systems of the same model family. "" means that the judge's name is used instead.
     """
     usable = ~np.isnan(golden.labels(aspect)) & ~np.isnan(judge.values)
     usable[list(judge.seen)] = False
@@ -232,9 +237,9 @@ def examine(
 ) -> Examination:
     """Examine `verdicts` on labelled items: alignment by score, system and length, and biases.
 
-    Items used to choose or fit the judge are left out, unless `all_items`. They are recognised by marks in the verdicts
-    and by texts in `judge_file`. The judge file also names the model, so that systems of its family can be compared
-    with others. Raises AspectError for an unknown aspect, and UsageError if no verdict belongs to a labelled item.
+    Items that were used to choose or fit the judge are left out, unless `all_items`. They are recognised by marks in
+    the verdicts and by the texts in `judge_file`. The judge file also names the model, to find systems of the same
+    model family. Raises AspectError for an unknown aspect, and UsageError if no verdict belongs to a labelled item.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     of_items = given.verdicts.of_items(golden.item_ids)
@@ -288,8 +293,8 @@ def _parts(
 def _tested(part: Part, contrast: FloatArray, p: float, n_tests: int, width: float) -> Part:
     value, error, freedom, p_alone = contrast.tolist()
     # The widened interval excludes 0 exactly if the corrected p is at most `HALF_ALPHA`.
-    looks = ALPHA / HALF_ALPHA * (n_tests if p_alone <= 0.0 else max(p / p_alone, 1.0))
-    reach = t_quantile(int(freedom), looks) * error
+    n_intervals = ALPHA / HALF_ALPHA * (n_tests if p_alone <= 0.0 else max(p / p_alone, 1.0))
+    reach = t_quantile(int(freedom), n_intervals) * error
     method = (
         f"jackknife over {part.n_sources:,} sources, t({freedom:.0f}), corrected for {n_tests} tests, like the p value"
     )
@@ -316,14 +321,14 @@ def _by_system(items: tuple[Item, ...]) -> tuple[IntArray, list[str]] | str:
 
 
 def text_lengths(items: tuple[Item, ...]) -> tuple[FloatArray, str]:
-    """Measure the judged texts (n,) in words, or characters for scripts without spaces; also return the unit."""
+    """Return the length of each judged text (n,) and the unit: words, or characters for scripts without spaces."""
     lengths = np.array([text_length(item.target) for item in items], dtype=np.float64)
     unspaced = sum(is_unspaced(item.target) for item in items)
     return lengths, "characters" if 2 * unspaced > len(items) else "words"
 
 
 def pair_lengths(items: tuple[Item, ...]) -> FloatArray:
-    """Return how much longer the second text of each pair is than the first, (n,)."""
+    """Return the length of each pair's second text minus that of the first, (n,)."""
     return np.array([text_length(item.context) - text_length(item.target) for item in items], dtype=np.float64)
 
 

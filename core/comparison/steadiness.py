@@ -1,4 +1,4 @@
-"""Measure how much a judge's scores change when it is asked again, and the gain from more samples."""
+"""Measure how much a judge's scores change when it scores again, and the gain from more samples."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TOO_FEW, ALL_SAME = "fewer than two items were scored at least twice", "all scor
 
 @dataclass(frozen=True, slots=True)
 class RepeatSettings:
-    """Settings of `repeat`: the number of calibration items, and how often to ask about each."""
+    """Settings of `repeat`: the number of calibration items, and how often each is scored."""
 
     items: int = setting(30, "Number of calibration items to score.", low=2, high=10_000)
     times: int = setting(3, "Number of times to score each item.", low=2, high=50)
@@ -65,18 +65,18 @@ class Forecast(JsonRecord):
 
 @dataclass(frozen=True)
 class Steadiness:
-    """Result of asking a judge repeatedly; a score is the mean over its criteria and samples.
+    """Result of scoring items repeatedly with a judge. A score is the mean over the judge's criteria and samples.
 
     Attributes:
         judge: The SPEC of the judge.
-        temperature: Temperature of the judge; None leaves it to the model.
-        n_items: Items with at least two scores, on which all figures are based.
-        n_unread: Requested scores that could not be read.
+        temperature: Temperature of the judge; None is the model's default.
+        n_items: Number of items with at least two scores. All figures are based on these items.
+        n_unread: Number of requested scores that could not be read.
         changed_share: Share of the items whose score changed, 0 to 1.
         mean_change: Mean absolute change between two scores of an item, in points of the scale.
-        reliability: ICC(1) of one score, at most 1; None if undefined, then `reason` says why.
+        reliability: ICC(1) of one score, at most 1. None if undefined; `reason` says why.
         interval: 95 % interval of the reliability.
-        alignment: The held-out alignment as measured, with one score per item; None if unknown.
+        alignment: The measured held-out alignment, with one score per item; None if unknown.
         forecasts: Forecasts for the mean of more samples.
     """
 
@@ -96,7 +96,7 @@ class Steadiness:
     usage: Usage = field(default_factory=Usage)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON of `repeat`."""
+        """Return the JSON that the command `repeat` prints."""
         return json_fields(self, but=("usage",)) | {"usage": asdict(self.usage)}
 
 
@@ -108,10 +108,10 @@ def repeat(
     replies: ReplyStore | None = None,
     progress: Progress = SILENT,
 ) -> Steadiness:
-    """Ask `judge` again about some of the items of `golden` that it was calibrated on.
+    """Score again some of the items in `golden` that `judge` was calibrated on.
 
     `judge` is a judge file or a loaded judge. `replies` must be a cache for this repetition alone, because the usual
-    cache would return the same replies.
+    cache would return the earlier replies.
 
     Raises:
         UsageError: The judge is not a language model, or the golden set has none of its calibration items.
@@ -144,9 +144,9 @@ def steadiness(
     """Score `items` `settings.times` times with `judge`, each time with fresh replies, and compare the scores.
 
     The reliability of one score is ICC(1) (Shrout and Fleiss 1979). The reliability of the mean of k scores is k·ICC /
-    (1 + (k − 1)·ICC) (Spearman 1910, Brown 1910). A correlation with anything else grows with the square root of the
-    reliability (Spearman 1904). So the expected alignment of the mean of k samples is alignment · sqrt(reliability of k
-    / reliability of one).
+    (1 + (k − 1)·ICC) (Spearman 1910, Brown 1910). Correlations grow with the square root of the reliability (Spearman
+    1904). So the expected alignment of the mean of k scores is alignment · sqrt(reliability of k scores / reliability
+    of one).
 
     Raises:
         UsageError: The judge is not a language model, or has no price for a budget in dollars.
@@ -205,10 +205,11 @@ def _forecast(samples: int, icc: float, alignment: float | None) -> Forecast:
 
 
 def reliability_interval(scores: FloatArray) -> Interval | None:
-    """Compute the 95 % interval of the ICC(1) of `scores` (times, n_items); None if a score is missing or none changed.
+    """Compute the 95 % interval of the ICC(1) of `scores` (times, n_items).
 
-    McGraw and Wong (1996, table 7).  With F = MSB/MSW and k times: from (F/F₁ − 1)/(F/F₁ + k − 1) to (F·F₂ − 1)/(F·F₂ +
-    k − 1).  F₁ and F₂ are the upper quantiles of F with (n − 1, n(k − 1)) and (n(k − 1), n − 1) degrees of freedom.
+    Returns None if a score is missing or no score changed.  With F = MSB/MSW and k times, the interval is (F/F₁ −
+    1)/(F/F₁ + k − 1) to (F·F₂ − 1)/(F·F₂ + k − 1) (McGraw and Wong 1996, table 7).  F₁ and F₂ are the upper quantiles
+    of F with (n − 1, n(k − 1)) and (n(k − 1), n − 1) degrees of freedom.
     """
     from scipy.special import fdtri
 
@@ -224,11 +225,11 @@ def reliability_interval(scores: FloatArray) -> Interval | None:
 
 
 def gain_noise(found: Steadiness, gain: Difference) -> float | None:
-    """Estimate how much the `gain` of one judge over another varies when both are asked again; None if unknown.
+    """Estimate how much `gain`, the difference of two judges, varies if both score again; None if unknown.
 
-    If a judge scores the same n items again, its alignment r changes.  To first order, with independent errors of the
-    scores, the standard deviation of r is sqrt((1 − reliability)·(1 − r²)/n).  Both judges are assumed to be as
-    reliable as the judge of `found`.  The noise is 1.96 standard deviations of the difference.
+    To first order, and with independent errors, the alignment r of a judge varies with a standard deviation of sqrt((1
+    − reliability)·(1 − r²)/n) on n items.  Both judges are assumed to have the reliability in `found`.  The result is
+    1.96 standard deviations of the difference.
     """
     if found.reliability is None or gain.a.value is None or gain.b.value is None or not gain.n:
         return None
@@ -237,7 +238,7 @@ def gain_noise(found: Steadiness, gain: Difference) -> float | None:
 
 
 def is_within_noise(found: Steadiness, gain: Difference) -> bool:
-    """Return whether the `gain` is smaller than the judge's own noise, and so inconclusive."""
+    """Return whether `gain` is inconclusive, because it is smaller than the noise of scoring again (`gain_noise`)."""
     noise = gain_noise(found, gain)
     return noise is not None and gain.value is not None and abs(gain.value) < noise
 

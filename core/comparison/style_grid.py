@@ -1,6 +1,6 @@
-"""Ask one language model in several styles and measure each (A Closer Look, section 3).
+"""Score items with one language model in several styles, and measure each style (A Closer Look, section 3).
 
-`styles` runs the grid, `estimate_of_styles` estimates its cost.
+`styles` scores and measures; `estimate_of_styles` estimates the cost.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _LONGEST_NAME = 120
 class StylesSettings:
     """Settings of a grid: all `styles` on one aspect.
 
-    With `auto_steps` the judge's model writes evaluation steps once, for styles without their own steps. `n_items` None
-    takes all labelled items; a number takes whole sources, drawn by `seed`, until that many items are selected.
-    `budget_usd` limits the cost in dollars: styles beyond it have no result.  `level` None takes sample level if the
-    sources allow it, otherwise dataset level.
+    With `auto_steps`, the judge's model writes evaluation steps once, for styles without their own steps. `n_items`
+    limits the number of labelled items: whole sources are drawn with `seed` until the number is reached. Once
+    `budget_usd` dollars are spent, no more styles are scored.  `level` None means sample level if the sources allow it,
+    otherwise dataset level.
     """
 
     styles: tuple[Style, ...] = (Style(),)
@@ -83,13 +83,13 @@ class StylesSettings:
         return self.auto_steps and not all(style.steps.strip() for style in self.styles)
 
     def with_steps(self, steps: str) -> list[Style]:
-        """Return the styles, with `steps` for those without their own steps."""
+        """Return the styles. Styles without evaluation steps get `steps`."""
         return [style if style.steps.strip() else replace(style, steps=steps) for style in self.styles]
 
 
 @dataclass(frozen=True)
 class AskedItems:
-    """Labelled items that a grid scores, at `positions` of the golden set, and the `level` to measure on."""
+    """Labelled items that a grid scores, as `positions` in the golden set, and the `level` to measure on."""
 
     task: Task
     items: tuple[Item, ...]
@@ -97,12 +97,12 @@ class AskedItems:
     level: Level
 
     def calls(self, style: Style) -> int:
-        """Count the calls of a style: one per sample of each item, or two for pairs, one in each order."""
+        """Return the number of calls for a style: one per sample of each item, or for pairs one in each order."""
         return len(self.items) * style.samples * (2 if self.task.kind == "pair" else 1)
 
 
 def asked_items(golden: GoldenSet, aspect: str, settings: StylesSettings) -> AskedItems:
-    """Choose the items of a grid. Raises AspectError if the aspect is unknown or has too few labels."""
+    """Choose the items that a grid scores. Raises AspectError if the aspect is unknown or has too few labels."""
     task, positions = task_of(golden, aspect), np.flatnonzero(~np.isnan(golden.labels(aspect)))
     if positions.size < 2:
         raise AspectError(
@@ -160,9 +160,9 @@ def estimate_of_styles(
 
 @dataclass(frozen=True, slots=True)
 class StyleCell:
-    """Result of one style on the labelled items that were scored.
+    """Result of one style on the labelled items that it scored.
 
-    `n_asked` items needed `n_replies` replies, one call each. Of the replies, `n_unread` could not be read, and
+    The style was tried on `n_asked` items, which took `n_replies` replies. `n_unread` replies could not be read, and
     `n_unweighted` lacked the probabilities that a weighted style needs.
     """
 
@@ -189,10 +189,10 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class StylesView:
-    """The results of a grid; while it runs, the results so far, with `phase` and `message`.
+    """The results of a grid. While it runs, `phase` and `message` describe its progress.
 
-    `steps` maps the aspect to the evaluation steps that the model wrote.  `stopped_early` says how a budget ended the
-    grid.
+    `steps` maps the aspect to the evaluation steps that the model wrote.  If the budget ended the grid, `stopped_early`
+    has the message.
     """
 
     cells: tuple[StyleCell, ...] = ()
@@ -213,7 +213,7 @@ Replies = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class ComparedStyles:
-    """The results of a grid: `judges` has the scores, and `replies` the model's replies, for each of `view.cells`."""
+    """The results of a grid: the scores (`judges`) and the model's `replies` for each of `view.cells`."""
 
     view: StylesView
     judges: tuple[JudgeScores, ...]
@@ -231,15 +231,15 @@ def styles(
 ) -> ComparedStyles:
     """Score items with the language model `judge` in every style, without criteria, and measure each style.
 
-    With a reply cache, an interrupted call resumes without paying twice.
+    With a reply cache, an interrupted call can resume without paying twice.
 
     Args:
         golden: Items and labels.
         aspect: The aspect to rate.
         judge: A SPEC or a judge.
-        settings: The styles, and how much of the golden set they score.
-        enter: Receives scores and replies of each finished style.  With it, an error of the judge is raised at once;
-            without it, a style that fails is left out with its reason, unless no style has a result.
+        settings: The styles, and which items to score.
+        enter: Called with the scores and replies of each finished style.  With `enter`, an error of the judge is raised
+            at once.  Without it, a style that fails is left out with its reason, unless all fail.
         progress: Receives the results so far.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Cross-fitted ridge regression on text features: the agreement that labels alone reach, without criteria.
+"""Predict labels from text features by cross-fitted ridge regression, as a comparison for judges.
 
-The features are those of the offline judge, and the penalty is chosen by cross-validation over sources. The prediction
-for an item uses only labels of other folds of sources, so it can be compared with judges on any labelled item.
+The features are those of the offline judge, and the penalty is chosen by cross-validation over sources. Each prediction
+uses only labels of other folds of sources, so all labelled items can be used for the comparison.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_ITEMS = 2_000
 
 @dataclass(frozen=True, eq=False)
 class PlainRegression:
-    """Predictions `values` (n_items,) in points of the labels, each learnt from about `n_labels` labels.
+    """Predictions `values` (n_items,) in points of the labels' scale, each learnt from about `n_labels` labels.
 
     NaN means no prediction. If nothing could be fitted, all are NaN and `reason` says why.
     """
@@ -36,7 +36,7 @@ class PlainRegression:
 
 
 def plain_regression(golden: GoldenSet, aspect: str, *, seed: int = 0) -> PlainRegression:
-    """Fit a plain regression to all labelled items of `golden`; `seed` draws the folds."""
+    """Fit a plain regression to all labelled items of `golden`; the folds depend on `seed`."""
     labels, values = golden.labels(aspect), np.full(len(golden.items), np.nan)
     at = _drawn(golden.source_codes, np.flatnonzero(~np.isnan(labels)), seed)
     y, folds = labels[at], source_folds(golden.source_codes[at], seed=seed)

@@ -1,16 +1,18 @@
-"""Read the results of another judge: its scores or replies, by item id.
+"""Read scores or replies of another judge, by item id.
 
 ::
 
-    open_results(file) ── ResultFile ── propose_columns(results, aspect) ── Columns (correctable)
-                              └── rows_of(results, columns) ── one ResultRow per row ── verdict_of the rows of an item
-    read_verdicts(path, task)         read the VERDICTS argument of a command
-    as_verdicts(verdicts, task)        the same for the forms that Python callers use
-    preview(results, golden, aspect)  preview an import before anything is stored
-    read_replies_file(path, scale)    the command `read-ratings`
+    open_results(file)                       open a result file
+    propose_columns(results, aspect)         guess the role of each column; users can correct it
+    rows_of(results, columns)                yield one ResultRow for each row
+    verdict_of(rows, readings)               combine the rows of one item into a verdict
+    read_verdicts(path, task)                read the VERDICTS argument of a command
+    as_verdicts(verdicts, task)              convert any form that Python callers can pass
+    preview(results, golden, aspect)         preview an import before anything is stored
+    read_replies_file(path, scale, out, aspect)   run the command `read-ratings`
 
-A file can have any format of `core.data.tables`, with one row per item, or per item and sample. Nested objects become
-columns with dotted names.
+A file can have any format of `core.data.tables`, with one row for each item, or for each sample of an item. Nested
+objects become columns with dotted names.
 """
 
 from __future__ import annotations
@@ -86,12 +88,12 @@ class ResultFile:
 
 
 def open_results(file: Path | str | bytes, name: str = "", *, max_mb: float = USUAL_MB) -> ResultFile:
-    """Open a file of replies or scores; a file with an unknown extension is read as JSON lines, plain or gzip.
+    """Open a file of replies or scores. A file with an unknown extension is read as JSON lines, plain or gzip.
 
     Args:
-        file: A path, read row by row at any length, or the bytes of an upload, read whole.
+        file: A path of any size, read row by row, or the bytes of an upload.
         name: The file name of an upload.
-        max_mb: The largest upload, packed and unpacked.
+        max_mb: The maximum size of an upload in MB, compressed and uncompressed.
 
     Raises:
         GoldenError: The file cannot be read.
@@ -148,24 +150,25 @@ _AROUND_ASPECT = re.compile("^(?:judge_|llm_|(?:score|rating|grade|value)s?_)+|_
 
 @dataclass(frozen=True)
 class Columns(ColumnRoles):
-    """The roles of the columns of a result file."""
+    """The columns of a result file, by role."""
 
     def check_role(self, role: str) -> None:
-        """Raise UsageError if `role` is not a role that a column of a result file can have."""
+        """Raise UsageError unless a column of a result file can have this role."""
         if role not in ROLES:
             raise UsageError(f"{role!r} isn't a role in a results file. Use one of: {', '.join(ROLES)}.")
 
     @property
     def replies_first(self) -> bool:
-        """Whether the replies in a row take precedence over its score.
+        """Whether a row's replies are used instead of its score.
 
-        They do if there is no score column, or if their own column is called `responses` or was chosen by the user.
+        They are if there is no score column, if the replies column is called `responses`, or if the user chose that
+        column.
         """
         return "score" not in self.roles or self.found.get("replies") in ("exact", "corrected")
 
 
 def propose_columns(results: ResultFile, aspect: str = "") -> Columns:
-    """Propose a role for each result column: by the usual name of the role, then by its aliases in order.
+    """Propose a column for each role, by the role's usual name or one of its aliases.
 
     A score column named after `aspect` (coherence, score_coherence, scores.coherence) takes precedence over a general
     score column.
@@ -198,10 +201,10 @@ def _last(column: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """One row of a result file, with its row number, item id and `cells`.
+    """One row of a result file.
 
-    `replies` is None if the row has a `score` instead, which is stored unchanged.  `words` are the judge's words: its
-    replies, or the reason next to a score.
+    `replies` is None if the row has a `score`, which is kept as in the file.  `words` are the replies, or the reason
+    given with a score.
     """
 
     row: int
@@ -258,7 +261,10 @@ def rows_of(results: ResultFile, columns: Columns, aspect: str = "") -> Iterator
 
 
 def replies_in(cell: Any) -> tuple[str, ...]:
-    """Read the replies in a cell: a text, a list (or JSON text of one), a chat message; null is an empty reply."""
+    """Read the replies in a cell: one text, a list of texts (or its JSON), or a chat message.
+
+    A null cell counts as an empty reply.
+    """
     return ("",) if cell is None or cell == "" else tuple(map(text_of, read_list(cell)))
 
 
@@ -279,8 +285,8 @@ def text_of(value: Any) -> str:
 def score_in(cell: Any, *, pairs: bool = False) -> Reading:
     """Read the score in a cell: a number, or for `pairs` also "A", "B" or "tie".
 
-    Empty cells, NaN and N/A give a reading without a value.  So does any other cell that is not a score, and its
-    reading also has a `detail`.
+    Returns a reading without a value if the cell contains no score. Its `detail` is "" for an empty cell, NaN and N/A,
+    and otherwise names the cell's content.
     """
     if pairs and isinstance(cell, str) and (side := side_named(cell)) is not None:
         return Reading(side)
@@ -299,17 +305,17 @@ def out_of_range(number: float, scale: Scale) -> Reading:
 
 
 def readings_of(row: ResultRow, task: Task) -> list[Reading]:
-    """Read each reply of a row on the scale of `task`, or take its score unchanged."""
+    """Return the readings of a row's replies on the scale of `task`, or of its score, which is kept as it is."""
     if row.replies is None:
         return [score_in(row.score, pairs=task.kind == "pair")]
     return [read_rating(reply, task.scale, task.aspect) for reply in row.replies]
 
 
 def verdict_of(rows: Sequence[ResultRow], readings: Sequence[Reading]) -> Verdict:
-    """Combine the `rows` of one item into a verdict, with the mean of their `readings`.
+    """Return the verdict on one item: the mean of the `readings` of its `rows`.
 
-    Extra columns of Concord's own files are read too: the mapped score, the calibration mark, and the score of each
-    order of a pair.
+    It also reads the columns that Concord adds to its own files: the mapped score, whether the item is a calibration
+    item, and the score for each order of a pair.
     """
     words, cells = tuple(text for row in rows for text in row.words), rows[0].cells
     verdict = mean_verdict(rows[0].item_id, readings, explanation=words[0] if words else "", raw=words)
@@ -329,10 +335,10 @@ Read = list[tuple[ResultRow, list[Reading]]]
 
 
 def read_rows(results: ResultFile, rows: Iterable[ResultRow], task: Task) -> tuple[Read, bool]:
-    """Read the score or replies of each row; codes for "unread" and typing errors become "out of range".
+    """Return each row with the readings of its score or replies, and whether the scores use a scale of their own.
 
-    Returns the rows with their readings, and whether the scores have their own scale (`off_scale`).  Raises GoldenError
-    if it is unclear which text of a pair each score prefers.
+    Scores that are typing errors or codes for "unread" get the reason "out of range".  Raises GoldenError if it is
+    unclear which text of a pair each score prefers.
     """
     read = [(row, readings_of(row, task)) for row in rows]
     codes = {
@@ -358,7 +364,7 @@ def read_rows(results: ResultFile, rows: Iterable[ResultRow], task: Task) -> tup
 
 
 def by_item(read: Read) -> Verdicts:
-    """Combine the rows of each item, in the order of their first rows."""
+    """Return one verdict for each item, in order of first appearance."""
     items: dict[str, tuple[list[ResultRow], list[Reading]]] = {}
     for row, readings in read:
         rows, found = items.setdefault(row.item_id, ([], []))
@@ -393,7 +399,7 @@ FORMS = (
 def as_verdicts(verdicts: AnyVerdicts, task: Task) -> Verdicts:
     """Convert verdicts in any supported form to `Verdicts`.
 
-    Codes for "unread", and typing errors outside the scale of the labels, become Unscored.  Raises UsageError unless
+    Values outside the scale that are codes for "unread" or typing errors become Unscored.  Raises UsageError unless
     `verdicts` has a number or None for each item id.
     """
     if isinstance(verdicts, Path | str):
@@ -433,7 +439,7 @@ def as_verdicts(verdicts: AnyVerdicts, task: Task) -> Verdicts:
 
 
 def off_scale_words(verdicts: Verdicts, scale: Scale) -> list[str]:
-    """Return warnings on scores that can't be used, and on a judge with its own scale; empty if there are none."""
+    """Return a warning if some scores can't be used, and one if the judge uses its own scale."""
     lost = [verdict for verdict in verdicts.unscored if verdict.reason == "out of range" and verdict.detail]
     words = []
     if lost:
@@ -482,12 +488,12 @@ _EXAMPLES, _EXAMPLE_TEXT = 3, 200
 
 @dataclass(frozen=True)
 class ImportPreview:
-    """Preview of an import: how a result file fits a golden set on one aspect, and the resulting unnamed `judge`.
+    """Preview of an import: how a result file fits a golden set on one aspect.
 
-    `n_rows` counts the rows read, `n_matched` the items with at least one row, and `n` the replies or scores.  `unread`
-    counts the unreadable replies or scores by reason.  `examples` has some of them for each reason: item id, row number
-    and beginning of the text.  `replies` maps item ids to the replies, or to the reasons next to scores.  Errors among
-    the `findings` prevent the import.
+    `n_rows` counts the rows read, and `n_matched` the items with at least one row. `n` counts the replies or scores,
+    and `unread` counts the unreadable ones by reason. `examples` lists a few unreadable texts for each reason, as (item
+    id, row number, start of the text). `judge` is the resulting judge, still without a name. `replies` maps each item
+    id to its replies, or to the reasons given with its scores. Errors in `findings` prevent the import.
     """
 
     file: str
@@ -528,7 +534,7 @@ class ImportPreview:
 def preview(
     results: ResultFile, golden: GoldenSet, aspect: str, corrected: Mapping[Role, str | None] | None = None
 ) -> ImportPreview:
-    """Match results with the items of `golden`, and return the preview to show before anything is stored.
+    """Match results with the items of `golden`, and return a preview before anything is stored.
 
     `corrected` maps a role to the column that the user chose, or to None for no column.  Raises AspectError for an
     unknown aspect, UsageError for an unknown column, and GoldenError as `rows_of` and `read_rows` do.
@@ -643,9 +649,9 @@ def read_replies_file(
 
 
 def read_replies(path: Path | str, read: Callable[[str], Reading]) -> list[dict[str, Any]]:
-    """Read the replies in a file with `read`; return one line of a ratings file per item.
+    """Read the replies in a file with `read`; return one line for each item, for a ratings file.
 
-    Each line has the mean of the item's readable replies, and the reasons why other replies could not be read.
+    A line has the mean of the readable replies, and the reasons why other replies could not be read.
     """
     results = open_results(path)
     columns = propose_columns(results)

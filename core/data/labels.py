@@ -1,7 +1,6 @@
-"""Read label cells as numbers, and settle the scale and the missing values of each aspect.
+"""Read labels from cells, and determine the scale and the missing values of each aspect.
 
-Cells become gold labels, individual ratings and metrics, with a finding for every refused cell.  Then the user's
-answers are applied, and open questions are collected.
+A cell can hold a gold label, an individual rating or a metric; refused cells become findings.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ LONGEST_REASON = 5_000
 
 @dataclass
 class ItemRows:
-    """Items with the table rows that they came from.
+    """Items, and the table rows that contain them.
 
     `item_of_row[i]` is the position of the item in table row i; `row_of_item[k]` is the row number of item k in the
     file.  `questions` has one question for each row that repeats an earlier id.
@@ -100,11 +99,11 @@ class AspectCells:
 
     @property
     def column(self) -> str | None:
-        """The column of the first label; None if there are no labels."""
+        """The column of the first label; None without labels."""
         return self.labels[0].column if self.labels else None
 
     def change(self, new: abc.Callable[[LabelCell], float | None]) -> None:
-        """Replace the value of each label with `new(label)`; remove the label if that is None."""
+        """Replace each label's value with `new(label)`; remove the label if the result is None."""
         changed = ((label, new(label)) for label in self.labels)
         self.labels = [label._replace(value=value) for label, value in changed if value is not None]
 
@@ -114,10 +113,9 @@ Found = abc.Iterator[tuple[str, Any, LabelCell]]
 
 
 def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> dict[str, AspectCells]:
-    """Map each aspect to its labels, in column order, or in order of first appearance in a long file.
+    """Return the labels of each aspect, in column order, or for a long file in order of first appearance.
 
-    Adds a finding for each refused cell.  Raises GoldenError if there are more labels or aspects than a golden set may
-    have.
+    Adds a finding to `log` for each refused cell.  Raises GoldenError if there are too many labels or aspects.
     """
     long, n_items = mapping.layout == "long", len(items.items)
     aspects = {} if long else {aspect: AspectCells(aspect, n_items) for aspect in mapping.aspects}
@@ -260,7 +258,7 @@ def _long_cells(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
 def read_metrics(
     table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
 ) -> dict[str, tuple[float | None, ...]]:
-    """Map each metric to one value per item; a cell that is not a number is skipped with a finding."""
+    """Return one value per item for each metric. Cells that are not numbers are skipped, with a finding."""
     metrics: dict[str, tuple[float | None, ...]] = {}
     for name, column in mapping.metric_columns.items():
         values: list[float | None] = [None] * len(items.items)
@@ -297,10 +295,10 @@ def _reason(cell: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question about an aspect or an id that the user must answer before the file can be used.
+    """A question that the user must answer before the file can be used.
 
-    A question of kind "ids" asks whether the `rows` that share the id in `aspect` are different items.  A question of
-    kind "missing" asks whether `numbers` are labels.
+    Kind "ids": are the `rows` with the same id different items? The id is in `aspect`. Kind "missing": are the
+    `numbers` labels of the aspect, or do they mean "no label"?
     """
 
     kind: Literal["ids", "missing"]
@@ -310,7 +308,7 @@ class Question:
 
 
 def leave_out_missing(aspects: abc.Mapping[str, AspectCells], mapping: Mapping, log: FindingLog) -> None:
-    """Remove the labels that the user declared missing, in place; a note counts them."""
+    """Remove labels whose value the user declared to mean "missing", in place; log their number."""
     for aspect, cells in aspects.items():
         lost = [label for label in cells.labels if mapping.values.is_missing(label.value, aspect)]
         if lost:
@@ -327,10 +325,11 @@ def settle(
     worded: abc.Collection[str],
     log: FindingLog,
 ) -> tuple[Scale, list[Question]]:
-    """Determine the scale of an aspect, and the questions that the user must answer; labels change in place.
+    """Determine the scale of an aspect, and the questions that the user must answer. Changes labels in place.
 
-    `confirmed` is the scale that the user confirmed, or None.  `worded` names the columns whose preferences were words,
-    now converted to numbers from 1 to 3.  Raises GoldenError for a confirmed scale that does not run from low to high.
+    `confirmed` is the scale that the user confirmed, or None.  `worded` lists the columns in which preferences were
+    words; they have been converted to 1, 2 and 3.  Raises GoldenError if the confirmed scale does not run from low to
+    high.
     """
     aspect, values, scale, pairs = cells.aspect, mapping.values, confirmed, mapping.kind == "pair"
     asked: list[Question] = []
@@ -456,11 +455,13 @@ _MANY_OFF = 0.05
 def find_scale(gold: abc.Sequence[float], ratings: abc.Sequence[float] = (), *, all_count: bool = False) -> Scale:
     """Find the narrowest usual scale that contains the values, with a step of 1, 0.5 or None (continuous).
 
-    Steps are read from the individual `ratings` if there are any, since gold labels can be means of ratings.  A scale
-    with more than 20 steps counts as continuous.  The user must confirm the ends: labels of a 1-5 scale that never
-    reach 5 are read as 1-4.  Values found by `strays` are ignored unless `all_count` is true.  If no usual scale
-    contains the values, the scale runs from the smallest to the largest value, rounded outwards to whole numbers.
-    Raises ValueError if there are no values.
+    The step follows the individual `ratings` if there are any, because gold labels can be means of ratings.  A scale
+    with more than 20 steps counts as continuous.  Values found by `strays` are ignored unless `all_count` is true.  If
+    no usual scale contains the values, the scale runs from the smallest to the largest value, rounded outwards to whole
+    numbers.
+
+    The user must confirm the scale: on a scale of 1 to 5 where nobody chose 5, the result is 1 to 4.  Raises ValueError
+    if there are no values.
     """
     values = np.asarray([*gold, *ratings], dtype=np.float64)
     if not values.size:
@@ -494,10 +495,10 @@ def is_usual(scale: Scale) -> bool:
 
 
 def strays(values: FloatArray) -> tuple[float, ...]:
-    """Find the distinct values outside the scale of the others: codes for "no answer", and typing errors.
+    """Find the distinct values that don't fit the scale of the other values: "no answer" codes and typing errors.
 
     A code such as 99 or -1 can occur any number of times.  A typing error is rare and far from all other labels.  A 0
-    is doubtful if the others use a scale from 1 to 5, 6 or 7.
+    does not fit if the others use a scale from 1 to 5, 6 or 7.
     """
     different, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     for usual in USUAL:
@@ -535,10 +536,10 @@ def _are_strays(off: FloatArray, n_off: NDArray[Any], on: FloatArray, n_on: NDAr
 
 
 def off_scale(scores: FloatArray, scale: Scale) -> tuple[NDArray[np.bool_], bool]:
-    """Find codes for "unread" and typing errors among a judge's `scores` (n,), NaN = none.
+    """Find codes for "unread" and typing errors among a judge's `scores` (n,), NaN for no score.
 
-    `scale` is that of the labels.  If other scores lie off this scale too, the judge has its own scale.  Returns a mask
-    (n,) of scores that do not count, and whether the judge has its own scale.
+    `scale` is the scale of the labels.  Returns a mask (n,) of the scores that do not count, and whether the judge has
+    its own scale.  It has one if many other scores lie outside `scale`.
     """
     known = ~np.isnan(scores)
     off = known & ~((scores >= scale.low - 1e-9) & (scores <= scale.high + 1e-9))

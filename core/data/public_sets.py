@@ -196,7 +196,7 @@ def newsroom(parts: Parts, aspects: Aspects) -> list[Row]:
 
 
 def topical_chat(parts: Parts, aspects: Aspects) -> list[Row]:
-    """Convert USR Topical-Chat (``dialogues``, JSON): three raters for each response, six aspects on three scales."""
+    """Convert USR Topical-Chat (``dialogues``, JSON): three raters for each response, six aspects, three scales."""
     ids, rows = _Ids("tc", "A"), []
     for position, dialogue in enumerate(parts["dialogues"]):
         fact, annotators = _text(dialogue["fact"]), ids.raters(dialogue["annotators"])
@@ -217,7 +217,7 @@ def topical_chat(parts: Parts, aspects: Aspects) -> list[Row]:
 def webnlg(parts: Parts, aspects: Aspects) -> list[Row]:
     """Convert WebNLG 2017: 223 sets of triples × 10 teams, crowd ratings of 1 to 3 (``ratings``, CSV, one per row).
 
-    The texts of team ``webnlg`` are the gold texts, and the references for the others.  NA is a missing value.
+    The texts of team ``webnlg`` are gold texts; they become the references of the other teams.  NA is a missing value.
     """
     groups = _grouped(parts["ratings"], "mr", "team")
     gold = {data: _text(records[0]["text"]) for (data, team), records in groups.items() if team == "webnlg"}
@@ -257,7 +257,7 @@ class _Ids:
     def of(self, source: str, system: str) -> Row:
         """Return the item, source and system ids for a row of the golden set.
 
-        `source` and `system` are the names in the publisher's file.
+        `source` and `system` are their names in the publisher's file.
         """
         source_id = self.sources.setdefault(source, f"{self.prefix}{len(self.sources):03d}")
         system_id = re.sub(r"[^a-z0-9.]+", "-", system.lower()).strip("-") or "unnamed"

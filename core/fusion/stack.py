@@ -1,11 +1,11 @@
-"""Combine several judges and metrics of a golden set into one judge, without calls.
+"""Combine several judges and metrics (the *parts*) of a golden set into one judge, without calls.
 
-Weights are fitted on one half of the sources that no part has seen, and measured on the other half. Other sources are
-left out, because scores of parts are optimistic there. Some parts are trained on the items that weights are fitted to.
-They score each of these items with a model that has not seen its source (`cross_fitted`).
+A part has seen a source if it was calibrated or fitted on the source's labels, so its scores are optimistic there.
+Weights are fitted on one half of the sources that no part has seen, and measured on the other half. Parts made for a
+fusion may learn from the items to fit on. They must score these items with cross-fitting (`cross_fitted`).
 
-Scores (n_assistants, n_items) are turned so that higher is better, NaN = missing. An estimator learns mean and spread
-of each assistant; a missing score counts as the mean. An item without any score stays NaN.
+Scores are (n_assistants, n_items), with higher values better and NaN = missing. An estimator learns mean and spread of
+each assistant; a missing score counts as the mean. An item without any score stays NaN.
 """
 
 from __future__ import annotations
@@ -45,11 +45,12 @@ FitAndScore = Callable[[Split], FloatArray]
 
 @dataclass(frozen=True)
 class Estimator:
-    """Fitted weights of a fusion: standardise scores by `mean` and `spread`, weigh them, and add `intercept`.
+    """Fitted weights of a fusion. Standardised scores are multiplied by `weights`, and `intercept` is added.
 
     "average" is the mean of the available standardised scores, and uses no labels. "ridge" and "nnls" learn an
     intercept and weights on the scale of the labels. Ridge shrinks the weights, with the penalty that has the smallest
-    squared error in 5-fold cross-validation by source. NNLS keeps weights non-negative. Scoring doesn't need `penalty`.
+    squared error in 5-fold cross-validation by source. NNLS keeps weights non-negative. `penalty` is not used for
+    scoring.
     """
 
     method: FusionMethod
@@ -77,7 +78,7 @@ class Estimator:
 def fit_estimator(method: FusionMethod, scores: FloatArray, labels: FloatArray, sources: IntArray) -> Estimator:
     """Fit weights that predict `labels` (n_items,) from `scores` (n_assistants, n_items).
 
-    `sources` (n_items,) are the codes of the sources, for cross-validation.
+    `sources` (n_items,) has source codes, for cross-validation.
     """
     known = ~np.isnan(scores)
     count = np.maximum(known.sum(axis=1), 1)
@@ -146,7 +147,7 @@ def _best_penalty(z: FloatArray, y: FloatArray, sources: IntArray) -> float:
 class FusionSplit:
     """Positions to fit on (n_fit,) and to report on (n_report,), from different sources.
 
-    `notes` say which items were left out, and why.
+    `notes` say how many items were left out, and why.
     """
 
     fit: IntArray
@@ -157,7 +158,7 @@ class FusionSplit:
 def unseen_split(
     golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], *, fit_share: float = 0.5, seed: int = 0
 ) -> FusionSplit:
-    """Split the labelled items of sources that no part has seen, by source. Raises AspectError if too few are left."""
+    """Split the labelled items of unseen sources, by source. Raises AspectError if too few items are unseen."""
     labelled, stale = ~np.isnan(golden.labels(aspect)), seen_sources(golden, parts)
     fresh, notes = np.flatnonzero(labelled & ~stale), tuple[str, ...]()
     if stale.any():
@@ -190,7 +191,7 @@ def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
 
 
 def seen_sources(golden: GoldenSet, parts: Sequence[JudgeScores]) -> NDArray[np.bool_]:
-    """Return for each item (n_items,) whether any of `parts` has seen a label from the item's source."""
+    """Return a mask (n_items,) of the items whose source has a label that any of `parts` has seen."""
     seen = sorted({k for part in parts for k in part.seen})
     return np.isin(golden.source_codes, golden.source_codes[seen]) if seen else np.zeros(len(golden.items), dtype=bool)
 
@@ -198,9 +199,9 @@ def seen_sources(golden: GoldenSet, parts: Sequence[JudgeScores]) -> NDArray[np.
 def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) -> FloatArray:
     """Return scores (n_items,), each from a fit that has not seen the source of its item.
 
-    Calibration items get their score from a fit to the other folds of sources, all other items from a fit to all
-    calibration items. Calls `fit_and_score` `PART_FOLDS` + 1 times, first with the whole `split`. Raises UsageError if
-    there are fewer calibration sources than folds.
+    The items outside the calibration set get the scores of the first fit, to all calibration items. Calibration items
+    are divided into `PART_FOLDS` folds of sources; each fold gets the scores of a fit to the other folds. Raises
+    UsageError if there are fewer calibration sources than folds.
     """
     calibration = np.array(split.calibration, dtype=np.intp)
     codes = golden.source_codes[calibration]
@@ -228,10 +229,9 @@ class Fusion:
     """A fused judge and its parts, all measured on the same `report` items.
 
     `weights` are in points of the label per standard deviation of a part; for the average, they are shares. `left_out`
-    has the reason for each unused part. For each part, `without` has the alignment of a fusion without it, and the
-    difference: full fusion minus this one. The p values of these differences are Holm-corrected. `against_best` is the
-    fusion minus its best part. The best part is chosen on the items to *fit* on, so the choice uses no report item.
-    `state` is the data for scoring new items.
+    maps each unused part to the reason. `without` maps each part to the alignment of the fusion without it, and the
+    Holm-corrected difference: full fusion minus the fusion without the part. `against_best` is the fusion minus its
+    best part, which is chosen on the items to *fit* on. `state` has the data for scoring new items.
     """
 
     method: FusionMethod
@@ -249,7 +249,7 @@ class Fusion:
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON of `fuse` about this fusion."""
+        """Return the JSON that the command `fuse` prints about this fusion."""
         return {
             "method": self.method,
             "fused": self.fused.as_json(),
@@ -270,7 +270,7 @@ class Fusion:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Measure how well scores agree with the raters on one aspect, for the items at given positions."""
+    """Measures the agreement of scores with the raters on one aspect."""
 
     golden: GoldenSet
     aspect: str
@@ -286,7 +286,7 @@ class Agreement:
         return align_each(matrix[:, at], items, how.measure, seed=[how.seed, stream])
 
     def difference(self, a: FloatArray, b: FloatArray, at: IntArray) -> Difference:
-        """Return the alignment of `a` minus that of `b`, both (n_items,), on the items in `at` with both scores."""
+        """Return the alignment of `a` minus that of `b` (n_items,), on the items in `at` that both scored."""
         how, items = self.settings, self.items.take(at)
         return paired_difference(a[at], b[at], items, how.measure, seed=[how.seed, 2])
 
@@ -298,14 +298,15 @@ def fuse(
     settings: FusionSettings,
     split: FusionSplit | None = None,
 ) -> Fusion:
-    """Fuse `parts` (judges of this golden set with different names, on any scales) on one aspect, without calls.
+    """Fuse `parts` (judges of this golden set, with different names, on any scales) on one aspect, without calls.
 
-    If you pass a `split`, its fit items must have cross-fitted scores of the parts (`cross_fitted`). With too few
-    labels to learn weights, the parts are averaged, and `notes` says so.
+    The fit items of a given `split` need cross-fitted scores of the parts (`cross_fitted`). With too few labels to
+    learn weights, the parts are averaged, and `notes` says so.
 
-    Parts that are constant or without scores are left out. The average also leaves out parts that don't beat chance on
-    the fit items. With fewer than 50 labels or `LEAST_SOURCES` sources, it leaves out only those that disagree beyond
-    chance. Raises UsageError if fewer than two parts are usable, and AspectError if too few items are unseen.
+    Parts that are constant or have no scores are left out. An average also leaves out parts that don't agree
+    significantly with the labels on the fit items. With fewer than 50 labels or `LEAST_SOURCES` sources, it leaves out
+    only parts that significantly contradict the labels. Raises UsageError if fewer than two parts are usable, and
+    AspectError if too few items are unseen.
     """
     names = [part.name for part in parts]
     split = split or unseen_split(golden, aspect, parts, fit_share=settings.fit_share, seed=settings.seed)
@@ -406,11 +407,11 @@ def _choose_parts(
 
 
 def beats_chance(alignment: Alignment) -> bool:
-    """Check whether the whole interval is above 0."""
+    """Return whether the whole interval is above 0."""
     return alignment.value is not None and alignment.interval is not None and alignment.interval.low > 0
 
 
 def holm_corrected(differences: Sequence[Difference]) -> list[Difference]:
-    """Apply Holm's correction to the p values of the differences that have one."""
+    """Return the differences with Holm-corrected p values. A difference without p stays as it is."""
     corrected = holm([np.nan if test.p is None else test.p for test in differences])
     return [replace(test, p=None if np.isnan(p) else float(p)) for test, p in zip(differences, corrected, strict=True)]

@@ -1,9 +1,9 @@
-"""The LLM judge, which asks a language model for ratings and averages them.
+"""The LLM judge: asks a language model for ratings and averages them.
 
 It sends one request per sample. The probability-weighted score (G-Eval, section 2) is the expected rating: the sum of
-p(s) · s over the ratings s of the scale. The probabilities are those of the top tokens at the position of the rating,
-renormalised. Only one-digit ratings are a single token with every tokenizer. So with an endpoint the scale must consist
-of whole numbers from 0 to 9.
+p(s) · s over the ratings s of the scale. The probabilities p(s) are those of the top tokens at the position of the
+rating, renormalised. They require whole numbers from 0 to 9, because only one digit is a single token with every
+tokenizer.
 """
 
 from __future__ import annotations
@@ -139,10 +139,9 @@ class LLMJudge(Judge):
         explain: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Scores:
-        """Score items on the task's scale.
+        """Score items on the task's scale, with one verdict per item and criteria text.
 
-        Requests are sent item by item, so that all criteria share the item's prefix. With a reply cache, replies that
-        arrived before an error are not requested again.
+        With a reply cache, replies that arrived before an error are not requested again.
 
         Raises:
             ProviderError: The endpoint cannot answer.
@@ -163,7 +162,7 @@ class LLMJudge(Judge):
             if on_progress is not None and n_replies * n_scores % n_planned < n_scores:
                 on_progress(n_replies * n_scores // n_planned, n_scores)
 
-        for cells, requests in self._chunks(task, items, criteria):
+        for cells, requests in self._chunks(task, items, criteria):  # by item: all criteria share the item's prefix
             replies = self._complete(requests, arrived)
             usage += self._note_sent(replies)
             left = iter(replies)
@@ -280,7 +279,7 @@ class LLMJudge(Judge):
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
-        """Draft or refine criteria from the exemplars of each request."""
+        """Draft or refine criteria from the exemplars of each request; a failed draft is an error message."""
         how = self.sampling
 
         def arrived(_index: int, reply: Reply) -> None:
@@ -306,7 +305,7 @@ class LLMJudge(Judge):
         The steps depend only on the task and the criteria. The temperature is 0. Use the steps as `Style.steps`.
 
         Returns:
-            The steps or "", an error message or "", and the cost.
+            The steps (or ""), an error message (or ""), and the cost.
         """
         replies = self._complete([self._request(steps_messages(task, criteria), 0.0, STEPS_TOKENS, _says_something)])
         text, problem = written(replies[0], task.aspect)
@@ -315,7 +314,7 @@ class LLMJudge(Judge):
         return text, problem, self._note_sent(replies)
 
     def made_ready(self, task: Task, items: Sequence[Item], *, writes_steps: bool = False) -> tuple[LLMJudge, Prepared]:
-        """Prepare the judge; return the prepared judge and what this cost.
+        """Return the judge, ready to score, and the cost of preparing it.
 
         With `writes_steps`, the model writes evaluation steps, unless the style already has some. Raises JudgeError if
         the steps are unusable, and UsageError if the style shows references but no item has any.
@@ -335,7 +334,7 @@ class LLMJudge(Judge):
     def estimate(
         self, task: Task, items: Sequence[Item], criteria_words: int, clauses: float = CLAUSES
     ) -> CallEstimate:
-        """Estimate tokens from the length of texts (about 4 characters per token), and the price if known."""
+        """Estimate tokens from the length of the texts (about 4 characters per token), and the price if it is known."""
         self.require_askable(task)
         how, asked = self.sampling, clauses if self.sampling.form == "clauses" else 1
         if how.nearest:  # all choices of examples are about equally long
@@ -350,14 +349,14 @@ class LLMJudge(Judge):
         return CallEstimate(len(items), tokens, completion, self.cost_of(tokens, completion))
 
     def with_sampling(self, sampling: Style) -> LLMJudge:
-        """Return a judge with the same model and connections, but another style."""
+        """Return a judge with the same model and connections, and another style."""
         other = copy.copy(self)
         other.sampling, other._without = sampling, set()
         other._first_replies = FirstReplies(f"{self.model} at {self.provider.endpoint}")
         return other
 
     def asked_again(self, time: int) -> LLMJudge:
-        """Return a copy with other sample numbers for each `time` (1, 2, …), so that cached replies are not reused."""
+        """Return a copy whose sample numbers differ for each `time` (1, 2, …), so that no cached reply is reused."""
         other = self.with_sampling(self.sampling)
         other._first_sample = time * self.sampling.samples
         return other
@@ -399,7 +398,7 @@ class LLMJudge(Judge):
         return tuple(f"The endpoint {_NOT_TAKEN[name].format(how)}." for name in _NOT_TAKEN if name in self._without)
 
     def as_state(self) -> Mapping[str, Any]:
-        """Return the state for `restore_judge`, without the key. It lists the settings that the endpoint refused."""
+        """Return the state for `restore_judge`, without the API key but with the settings that the endpoint refused."""
         state: dict[str, Any] = {"spec": self.spec, "model": self.model, "sampling": self.sampling.as_state()}
         state |= {name: value for name in ("effort", "extra", "room") if (value := getattr(self, name))}
         return state | ({"sent_without": sorted(self._without)} if self._without else {})
@@ -444,7 +443,7 @@ class LocalJudge(LLMJudge):
 
 
 def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
-    """Raise UsageError if the style shows references but no item has any."""
+    """Raise UsageError if the style `how` shows references but no item has any."""
     if not how.references:
         return
     if task.kind == "pair":
@@ -454,7 +453,7 @@ def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
 
 
 def added_prompt_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: int) -> str:
-    """Say how many tokens references, level descriptions and examples add to the prompt; "" if there are none."""
+    """Return a sentence on the prompt tokens that references, level descriptions and examples add; "" without any."""
     how, shown = judge.sampling, [item for item in items if not judge.lacking(task, item)]
     what = ["level descriptions"] * bool(task.levels) + [counted(how.n_examples, "example")] * bool(how.n_examples)
     what += ["references"] * how.references
@@ -474,10 +473,11 @@ def added_prompt_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls
 def verdict_of(task: Task, item: Item, replies: Sequence[Reply], *, weighted: bool = False) -> Verdict:
     """Return the mean rating of the readable `replies`, or Unscored with the reason of the first reply.
 
-    A pair is judged in both orders; in the second half of `replies` its texts are swapped. The verdict is the mean of
-    both orders, and Unscored if either is unreadable, because one order alone would include position bias. With
-    `weighted`, each reply counts with its probability-weighted score, or with its stated rating if there are no
-    probabilities.
+    With `weighted`, a reply counts with its probability-weighted score, or without probabilities, with its stated
+    rating.
+
+    For a pair, the second half of `replies` has the texts swapped. The verdict is the mean of both orders. It is
+    Unscored if one order has no readable reply, because the other alone would include position bias.
     """
     if task.kind != "pair":
         return _verdict_in_order(task, item, replies, weighted=weighted)
@@ -560,7 +560,7 @@ def _explained(reply: Completion) -> str:
 
 
 def total_usage(replies: Sequence[Reply]) -> Usage:
-    """Add up the usage of all `replies`, including failures."""
+    """Return the total usage of all replies, including failures."""
     return sum((reply.usage for reply in replies), Usage())
 
 
@@ -574,7 +574,7 @@ _SCALE_AFTER = re.compile(r"\s*(?:[–-]|to\b)\s*\d")
 
 
 def weighted_rating(reply: Completion, reading: Reading, scale: Scale) -> float | None:
-    """Return the probability-weighted score at the position of the rating that was read.
+    """Return the probability-weighted score, from the token probabilities at the rating's position in the reply.
 
     Returns None without logprobs, or if the rating is not a whole number ("3.5").
     """
@@ -606,7 +606,7 @@ FIRST_RATINGS, FIRST_DRAFTS = 16, 8
 
 
 class FirstReplies:
-    """Stops a run if none of its first replies is readable, before more requests cost money."""
+    """Records the first replies of a run, and stops the run if none is readable, before it costs more money."""
 
     def __init__(self, who: str) -> None:
         self._who = who
@@ -617,7 +617,7 @@ class FirstReplies:
     def note(self, problem: str, most: int, reply: Reply) -> None:
         """Record a reply with its problem ("" if it is readable).
 
-        Raises UnreadableError if the first `most` replies are all unreadable.
+        Raises UnreadableError once `most` replies have arrived and none was readable.
         """
         self.any_read = self.any_read or not problem
         if self.any_read:
@@ -652,7 +652,7 @@ _TITLES = ("criteria", "scoring criteria", "steps", "evaluation steps")
 
 
 def written(reply: Reply, aspect: str) -> tuple[str, str]:
-    """Extract criteria or steps from a reply; return (text, error), one of them "".
+    """Return the criteria or steps in a reply as (text, ""), or an error as ("", message).
 
     Reasoning, code fences and introductions are removed.
     """

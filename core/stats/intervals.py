@@ -250,14 +250,14 @@ def length(deviations: FloatArray) -> float:
     return float(np.sqrt((deviations * deviations).sum()))
 
 
-def t_quantile(freedom: int, looks: float = 1.0) -> float:
+def t_quantile(freedom: int, n_intervals: float = 1.0) -> float:
     """Return the two-sided 95 % quantile of Student's t with `freedom` degrees of freedom.
 
-    With `looks` above 1, the quantile is Bonferroni-corrected for that many intervals.
+    With `n_intervals` above 1, the quantile is Bonferroni-corrected for that many intervals.
     """
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, 1.0 - (1.0 - CONFIDENCE) / (2.0 * looks)))
+    return float(stdtrit(freedom, 1.0 - (1.0 - CONFIDENCE) / (2.0 * n_intervals)))
 
 
 def two_sided(t: float, freedom: int) -> float:

@@ -1,4 +1,4 @@
-"""Prepare the content of a judge file for the adapters: facts, prompts, and safe literals and comments."""
+"""Prepare the content of a judge file for the adapters: facts, prompts, escaped literals and comments."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class JudgeFacts:
 
     Attributes:
         criteria: Criteria texts, best first.
-        model: "" for a judge that other tools cannot call. Then `sampling` has the defaults and `isotonic` is None,
-            because the map was fitted to scores of another model.
-        key_goes: Whether OPENAI_API_KEY may be sent to `base_url`, which comes from the file and cannot be trusted.
-        parts: Parts that every item of the calibration had.
+        model: "" for a judge that other tools cannot call. In this case, `sampling` has the defaults and `isotonic` is
+            None, because the map was fitted to scores of another model.
+        key_goes: Whether OPENAI_API_KEY may be sent to `base_url`. The URL comes from the file and cannot be trusted.
+        parts: The parts of an item that the judge needs, such as "source" and "target".
     """
 
     document: JudgeDocument
@@ -84,12 +84,12 @@ class JudgeFacts:
 
     @property
     def max_tokens(self) -> int:
-        """Token limit to send, with room for reasoning, because other tools don't raise the limit."""
+        """Token limit to send, including room for reasoning, because other tools don't raise a limit."""
         return self.sampling.max_tokens + self.document.judge.room
 
     @property
     def tokens_with_reasons(self) -> int:
-        """Token limit for a tool that asks for JSON with reasons: such replies may be longer than the judge's own."""
+        """Token limit for a tool that asks for JSON with reasons, which may be longer than the judge's own replies."""
         return max(self.max_tokens, USUAL_TOKENS + self.document.judge.room)
 
     @property
@@ -118,7 +118,7 @@ class JudgeFacts:
 
 
 def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
-    """Extract the data of a judge card. Raises JudgeError for a fused judge, a judge of pairs, or a damaged card."""
+    """Return the facts of a judge card. Raises JudgeError for a fused judge, a judge of pairs, or a damaged card."""
     if card.get("format") == FORMATS["fusion"]:
         raise JudgeError(
             "Files for other tools can't contain the parts and weights of a fused judge. Score with "
@@ -176,11 +176,11 @@ def _words(alignment: Alignment | None) -> str:
 
 
 def open_prompts(facts: JudgeFacts) -> tuple[dict[str, Any], ...]:
-    """Return one prompt per criteria text, with a placeholder for the item.
+    """Return one prompt per criteria text, with a gap for the item.
 
-    The user message is `before` + item block + `after`. `leading` lists the messages before it, such as a persona, as
-    (role, content). `form` names the form of the reply; it ends in "_json" if there is a JSON `schema`. `schema` is ""
-    for free text. `samples` is the number of replies to average.
+    The user message is `before`, then the item, then `after`. `leading` has the earlier messages, such as a persona, as
+    (role, content). `form` is the form of the reply; "_json" is appended if the reply must follow a JSON `schema`,
+    which is "" for free text. `samples` is the number of replies to average.
     """
     how = facts.sampling
     shown = (how.steps, levels_block(facts.task), *(each.item.target for each in how.examples))
@@ -217,10 +217,7 @@ def headings(facts: JudgeFacts) -> dict[str, str]:
 
 
 def unused(form: str, texts: Iterable[str]) -> str:
-    """Return the first marker that occurs in none of the texts.
-
-    The markers are `form` filled with "", 2, 3 and so on.
-    """
+    """Return the first of the markers `form % ""`, `form % 2`, `form % 3`, … that occurs in none of the texts."""
     whole = "\0".join(texts)
     return next(mark for number in chain([""], count(2)) if (mark := form % number) not in whole)
 
@@ -251,7 +248,7 @@ def comment(lines: Iterable[str]) -> str:
 
 
 def constants(values: Mapping[str, Any]) -> str:
-    """Return Python source that assigns each of `values`, as a literal, to its name. Names must be trusted."""
+    """Return Python source that assigns each value, as a literal, to its name. The names must be trusted."""
     return "\n".join(f"{name} = {literal(value)}" for name, value in values.items())
 
 
@@ -261,7 +258,7 @@ def literal(value: Any) -> str:
 
 
 def javascript(value: Any) -> str:
-    """Return a JavaScript literal (JSON).
+    """Return `value` as a JavaScript literal (JSON).
 
     Braces in texts are escaped, because promptfoo reads ``{{ }}`` as a template.
     """

@@ -1,4 +1,4 @@
-"""Measure a text against its source: a document, a dialogue with a fact, or structured data.
+"""Compare a text with its source: a document, a dialogue with a fact, or structured data.
 
 Coverage and density follow Grusky et al. (2018, Newsroom): the text is split greedily into the longest fragments that
 occur in the source.
@@ -28,7 +28,7 @@ MAX_STARTS = 24
 
 
 class SourceText:
-    """A source document, prepared once for all its texts."""
+    """A source document, prepared once for all texts about it."""
 
     def __init__(self, raw: str) -> None:
         text = self.text = cut(raw)
@@ -51,16 +51,16 @@ class SourceText:
 
 
 def measure(text: Text, source: SourceText) -> Features:
-    """Return the features of a text that compare it with its source; empty if either has no words."""
+    """Return the features of a text compared with its source; empty if either has no words."""
     if not text.words or not source.text.words:
         return {}
     return _copying(text, source) | _support(text, source) | _coverage(text, source)
 
 
 def fragments(stems: Sequence[str], source: SourceText) -> list[int]:
-    """Return the lengths in words of the greedy longest matches with the source, left to right.
+    """Return the lengths in words of the fragments that the text shares with the source, left to right.
 
-    Single words count as matches.
+    Matching is greedy: each fragment is the longest possible. A single word counts as a fragment.
     """
     lengths: list[int] = []
     whole, pairs, vocabulary = source.text.stems, source.pairs, source.vocabulary
@@ -144,9 +144,9 @@ _SLOT = re.compile(
 
 
 class Dialogue:
-    """A dialogue history and a given fact, prepared once for all replies.
+    """A dialogue history and a fact, prepared once for all replies to the dialogue.
 
-    Each line is a turn. The reply answers the last non-empty line.
+    Each line of the history is a turn. A reply answers the last non-empty line.
     """
 
     def __init__(self, history: str, fact: str) -> None:
@@ -156,7 +156,7 @@ class Dialogue:
 
 
 def measure_reply(text: Text, dialogue: Dialogue) -> Features:
-    """Return the features of a reply: how it uses the fact, the last turn and the history. Empty if it has no words."""
+    """Return how a reply uses the fact, the last turn and the history, as features. Empty if it has no words."""
     if not text.words:
         return {}
     content, last, total = text.counts, dialogue.last, max(1, len(text.content_stems))
@@ -189,7 +189,7 @@ Slot = tuple[str, str]
 
 
 class Data:
-    """Structured data of a source: its slots, the stems of each slot, and all allowed stems."""
+    """Structured data to write about: the slots, the word stems of each slot, and all stems that a text may use."""
 
     def __init__(self, source: str) -> None:
         self.slots = parse_slots(source[:MAX_SOURCE])[:MAX_SLOTS]
@@ -245,7 +245,7 @@ def _key_stems(text: str) -> frozenset[str]:
 def measure_data(text: Text, data: Data) -> Features:
     """Return the features of a text about data: which slots it mentions, and which of its words come from no slot.
 
-    The result is empty for a text without words.
+    Empty for a text without words.
     """
     if not text.words:
         return {}

@@ -1,20 +1,18 @@
 """The offline judge: score, explain, draft, refine and fit without a language model.
 
-Each score has an explanation: which clauses moved it up or down, and by how much.
-
 *Drafting* (AutoCalibrate, section 2.3): the evidence for a concept is its rank correlation with the labels, shrunk
 towards the weight that the aspect's name suggests. Temperature adds seeded noise in proportion to the uncertainty. So
 drafts differ where there is little evidence and agree where there is much.
 
-*Refining* (section 2.3): each misaligned item shows in which direction its score should move. Each request draws one
-operation: add, strengthen, weaken, flip or drop a clause, or switch the aspect as a whole on or off. Refining never
-paraphrases: this judge reads only concepts, so a different wording would not change a score.
+*Refining* (section 2.3): a request changes the criteria by one operation that moves the scores of misaligned items
+towards their labels. It adds, strengthens, weakens, flips or drops a clause, or switches the aspect as a whole on or
+off. It never paraphrases, because wording doesn't change this judge's scores.
 
 *Fitting*: a ridge regression of all calibration labels on single features. Labels are ranked, within their source if
 sources have several texts. The penalty is chosen by cross-validation over sources. To keep criteria readable, only
-`MOST_CLAUSES` features are kept. The regression is then averaged with the baseline (no criteria), whose share is
-`PRIOR_LABELS` / (`PRIOR_LABELS` + n). The average becomes clauses with strengths of two decimals. `PRIOR_LABELS`,
-`LEAST_SHARE` and `MOST_CLAUSES` were chosen by leaving out one public set at a time (`tests/bench/bench_offline.py`).
+`MOST_CLAUSES` features are used. The result is averaged with the baseline (no criteria), whose share is `PRIOR_LABELS`
+/ (`PRIOR_LABELS` + n), within limits. `PRIOR_LABELS`, `LEAST_SHARE` and `MOST_CLAUSES` were chosen by leaving out one
+public set at a time (`tests/bench/bench_offline.py`).
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ PROGRESS_EVERY = 200
 
 
 class OfflineJudge(Judge):
-    """The offline judge, which scores by weighted text features. Immutable; `prepare` returns a new judge."""
+    """The offline judge, which scores by weighted text features. It is immutable; `prepare` returns a new judge."""
 
     spec = "offline"
     is_llm = False
@@ -73,7 +71,7 @@ class OfflineJudge(Judge):
         self.scaling = scaling
 
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
-        """Return a judge with feature scaling learnt from `items`, without labels."""
+        """Return a judge whose feature scaling is learnt from `items`. Labels are not used."""
         return type(self)(fit(items, task.kind))
 
     # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -89,7 +87,7 @@ class OfflineJudge(Judge):
     ) -> Scores:
         """Score items strictly inside the scale, without rounding; NaN for items without words.
 
-        Explanations list which clauses of the first criteria moved the score, and by how much.
+        Explanations list the clauses of the first criteria that moved the score, and by how much.
         """
         calls = len(items) * len(criteria)
         values, written = self._measure(task, items, calls, on_progress)
@@ -119,7 +117,7 @@ class OfflineJudge(Judge):
         )
 
     def unread_lines(self, criteria: Criteria) -> tuple[str, ...]:
-        """Return the lines that do not match the grammar of `features.read`."""
+        """Return the lines that `features.read` cannot parse."""
         return read(criteria.text).unread
 
     def _measure(
@@ -150,7 +148,7 @@ class OfflineJudge(Judge):
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
         """Draft, fit or refine criteria from the exemplars of each request.
 
-        The result is an error message if the exemplars provide no evidence.
+        A draft is an error message if the exemplars provide no evidence.
         """
         drafted: list[Criteria | str] = []
         for request in requests:
@@ -188,9 +186,9 @@ _AIMLESS = "the examples don't show what raters prefer"
 
 
 def squash(raw: FloatArray, scale: Scale) -> FloatArray:
-    """Map raw sums to scores strictly between the ends of the scale, with r / √(4 + r²). 0 becomes the middle.
+    """Map raw sums r to scores strictly between the ends of the scale, in proportion to r / √(4 + r²).
 
-    Unlike the logistic function, this is strictly increasing in float64 up to |r| of about 1e7, so there are no ties.
+    A sum of 0 becomes the middle. Unlike the logistic function, this gives no ties in float64 up to |r| of about 1e7.
     """
     return scale.low + (scale.high - scale.low) * (0.5 + 0.5 * raw / np.sqrt(4 + raw**2))
 
@@ -200,10 +198,10 @@ MIN_MOVE, MAX_PARTS = 0.005, 8
 
 
 def explain_item(task: Task, reading: CriteriaReading, weights: FloatArray, values: FloatArray) -> str:
-    """List the effect of each clause on the score, one per line.
+    """Return the effect of each clause on the score, one per line.
 
-    The effects add up to the score minus the middle of the scale. `weights` (n_concepts,), of unit length, and `values`
-    (n_concepts,) are those from which the score was computed.
+    The effects add up to the score minus the middle of the scale. The score was computed from `weights` and `values`,
+    both (n_concepts,); `weights` has length 1.
     """
     span, total = task.scale.high - task.scale.low, float((weights * values).sum())
     moves = weights * values * (0.5 / np.sqrt(4 + total**2)) * span  # each clause's part of the squashed total
@@ -258,9 +256,10 @@ _ONE_WAY = np.array([concept.one_way for concept in CONCEPTS[:GROUPED]])
 
 
 def draft(values: FloatArray, labels: FloatArray, task: Task, *, temperature: float, seed: int) -> str:
-    """Draft criteria from the concept values (n, n_concepts) and labels (n,) of exemplars; use only grouped concepts.
+    """Draft criteria for concepts that correlate with the labels. Single features are not used.
 
-    Returns "" if neither the exemplars nor the aspect's name suggests a concept.
+    `values` (n, n_concepts) and `labels` (n,) belong to the exemplars. Returns "" if no concept fits the labels or the
+    aspect's name.
     """
     rng, n, values = np.random.default_rng([seed, 1]), len(labels), values[:, :GROUPED]
     usable, expected = applicable(task.kind)[:GROUPED], prior(task)[:GROUPED]
@@ -309,9 +308,9 @@ def refine(
     temperature: float,
     seed: int,
 ) -> str:
-    """Refine criteria by one operation; return "" if none helps. Temperature 0 takes the best operation.
+    """Refine criteria by one operation; return "" if none helps. Temperature 0 chooses the best operation.
 
-    `values` (n, n_concepts) and `gaps` (n,) belong to the misaligned items; a gap is the label minus the score.
+    `values` (n, n_concepts) and `gaps` (n,) belong to the misaligned items. A gap is the label minus the score.
     """
     share = gaps / max(float(np.abs(gaps).max()), 1e-9)
     pull = np.asarray(share @ values / len(gaps))
@@ -394,9 +393,10 @@ STRENGTH_DECIMALS = 2
 
 
 def fitted(values: FloatArray, labels: FloatArray, sources: IntArray, task: Task) -> str:
-    """Fit criteria over single features. Returns "" if all labels are equal or come from fewer than three sources.
+    """Fit criteria to labels, using only single features.
 
-    `values` (n, n_concepts), `labels` (n,) without NaN, and source codes `sources` (n,) belong to the same items.
+    `values` (n, n_concepts), `labels` (n,) without NaN and the source codes `sources` (n,) belong to the same items.
+    Returns "" if all labels are equal or come from fewer than three sources.
     """
     n, at = len(labels), GROUPED + np.flatnonzero(applicable(task.kind)[GROUPED:])
     if not n or labels.min() == labels.max() or np.unique(sources).size < 3:
@@ -418,8 +418,8 @@ def fitted(values: FloatArray, labels: FloatArray, sources: IntArray, task: Task
 def ridge(x: FloatArray, y: FloatArray, sources: IntArray, *, within: bool) -> FloatArray:
     """Fit a ridge regression of `y` (n,) on `x` (n, n_features); return weights (n_features,).
 
-    At most `MOST_CLAUSES` weights are nonzero. The penalty is chosen by cross-validation over sources. `x` and `y`
-    are centred within each source if `within` is true, otherwise over all items.
+    At most `MOST_CLAUSES` weights are nonzero. The penalty is chosen by cross-validation over `sources`. With `within`,
+    `x` and `y` are centred within each source, otherwise over all items.
     """
     group = np.unique(sources, return_inverse=True)[1] if within else np.zeros(len(y), dtype=np.intp)
     x, y = _centred(x, group), _centred(y[:, None], group)[:, 0]
@@ -460,7 +460,7 @@ def _kept(squares: FloatArray, products: FloatArray) -> IntArray:
 
 
 def ridge_path(squares: FloatArray, products: FloatArray) -> FloatArray:
-    """Return the ridge weights (n_features, n_penalties) for all `PENALTIES`, from one eigendecomposition.
+    """Return the ridge weights (n_features, n_penalties) for all `PENALTIES`.
 
     `squares` is xᵀx (n_features, n_features), and `products` is xᵀy (n_features,).
     """
