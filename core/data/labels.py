@@ -83,7 +83,7 @@ class AspectCells:
 
     @property
     def given(self) -> dict[int, float]:
-        """Gold labels by the position of their item; empty if the file has none."""
+        """Gold labels by item position; empty if the file has none."""
         return {label.position: label.value for label in self.labels if label.rater is None}
 
     @property

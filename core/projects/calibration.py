@@ -1,6 +1,6 @@
 """Calibrate judges and measure judge versions: requests, estimates, runs and results.
 
-A *judge run* is a calibration or the measurement of a version. Both produce a judge. When labels are added, known
+A *judge run* is a calibration or the measurement of a version; both produce a judge. When a golden set grows, known
 sources stay in the same part of the split.
 """
 
@@ -54,7 +54,7 @@ class CalibrationRequest:
     """A request to calibrate a judge on an aspect of a golden set.
 
     `scale` None means the scale of the aspect. `levels` are the level descriptions at the start of the run.
-    `split_from` is the id of a judge run on an earlier golden set; known sources keep their part of its split.
+    `split_from` is the id of a judge run on an earlier golden set; its sources stay in the same part of the split.
     """
 
     project_id: str
@@ -80,10 +80,10 @@ class CalibrationRequest:
 class VersionRequest:
     """A request to measure a version of the judge of an aspect.
 
-    `version` is the number; 0 means the next one. The version scores with `criteria_ids`, best first. It has the prompt
-    and sampling of calibration `run_id`, and its model unless `judge_spec` names another. If `run_id`, `judge_spec` or
-    `golden_id` is "", the value of the default version is used. Without `held_out` only calibration items are scored.
-    `split_from` is the id of a run whose split is used; "" uses that of `run_id`.
+    `version` is the number, or 0 for the next version. The version scores with `criteria_ids`, best first. Its prompt
+    and sampling come from the calibration `run_id`, and so does its model unless `judge_spec` names another. "" for
+    `run_id`, `judge_spec` or `golden_id` means the value of the default version. Unless `held_out` is true, only
+    calibration items are scored. `split_from` is the id of the run whose split is used; "" means `run_id`.
     """
 
     project_id: str
@@ -149,7 +149,7 @@ def _with_levels(store: Store, request: CalibrationRequest) -> CalibrationReques
 
 
 def run_calibration(work: RunWork) -> Calibration:
-    """Run a calibration, with raters' reasons in the prompts."""
+    """Run a calibration. The prompts include the reasons that raters gave for labels."""
     from core.calibration.loop import calibrate
     from core.judging.judge_specs import NAMED, make_judge
 
@@ -180,8 +180,8 @@ def version_asked(run: Run) -> VersionRequest:
 def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
     """Return the request of the calibration behind a judge run, a re-scoring or a refinement round.
 
-    The request names the golden set of the run. It includes the definition, even if a model wrote it. Raises JobError
-    for another kind of run.
+    The request has the golden set of the run, and the definition, even if a model wrote it. Raises JobError for another
+    kind of run.
     """
     run = store.runs.get(judge_run(store, run_id))
     if run.kind == "version":
@@ -211,7 +211,7 @@ def _asked_split(store: Store, request: CalibrationRequest, golden: GoldenSet) -
 
 
 def carried_split(store: Store, earlier_id: str, golden: GoldenSet) -> Split:
-    """Split `golden` like an earlier run: known sources stay in the same part."""
+    """Split `golden` like an earlier run: sources of that run stay in the same part."""
     from core.data.split import grown_split
 
     earlier = store.runs.get(earlier_id)
@@ -224,9 +224,9 @@ def carried_split(store: Store, earlier_id: str, golden: GoldenSet) -> Split:
 
 
 def with_kept_split(store: Store, request: CalibrationRequest) -> CalibrationRequest:
-    """Return the request, changed so that known sources stay in the same part of the split.
+    """Return the request, with `split_from` set if known sources should keep their part of the split.
 
-    If the first version was measured on another golden set with the same split settings, `split_from` is set.
+    This is the case if the first version was measured on another golden set with the same split settings.
     """
     line = judge_line(store, request.project_id, request.aspect)
     measured = [entry for version in line.versions for entry in version.measured]
@@ -242,7 +242,7 @@ def with_kept_split(store: Store, request: CalibrationRequest) -> CalibrationReq
 
 
 def judge_runs(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Run]:
-    """List the finished judge runs of an aspect: the run of the default version, then the others, newest first."""
+    """List the finished judge runs of an aspect, newest first, but first of all the run of the default version."""
     about = (golden_id, aspect)
     runs = [run for run in store.runs.all(project_id) if run.kind in JUDGES and (run.golden_id, run.aspect) == about]
     version = judge_line(store, project_id, aspect).default
@@ -307,7 +307,7 @@ def measure_version(
 ) -> str:
     """Start measuring a version again, for example on a newer golden set; return the run id.
 
-    Raises NotFoundError for an unknown version or golden set, and JobError if its judge was deleted.
+    Raises NotFoundError for an unknown version or golden set, and JobError if the version's judge was deleted.
     """
     line = judge_line(store, project_id, aspect)
     made = line.get(number).made
@@ -343,9 +343,9 @@ def estimate_version(store: Store, settings: Settings, request: VersionRequest) 
 
 
 def with_model(store: Store, settings: Settings, run_id: str, spec: str, replies: ReplyStore | None = None) -> Judge:
-    """Restore the judge of judge run `run_id`, with the model `spec` ("": its own model).
+    """Restore the judge of judge run `run_id`, with the model `spec` ("" keeps its own model).
 
-    Another model is set up with the calibration items of that run, so the judge does not depend on what it scores
+    Another model is prepared with the calibration items of that run, so the judge does not depend on what it scores
     later.
     """
     from core.judging.judge_specs import NAMED, other_judge, restore_judge
@@ -384,9 +384,9 @@ def _completed(store: Store, line: JudgeLine, request: VersionRequest) -> Versio
 
 
 def in_place_of_parent(store: Store, project_id: str, aspect: str, criteria_id: str) -> tuple[str, ...]:
-    """Return the criteria ids of the default version, with `criteria_id` in place of its closest ancestor.
+    """Return the criteria ids of the default version, with `criteria_id` instead of its closest ancestor.
 
-    Returns () if the default version has only one criteria text or nothing would change.
+    Returns () if nothing would change, or if the version has only one criteria text.
     """
     version = judge_line(store, project_id, aspect).default
     ids = version.criteria_ids if version is not None else ()
@@ -412,7 +412,7 @@ def version_run(store: Store, project_id: str, aspect: str, number: int) -> Run 
 
 
 def run_version_measurement(work: RunWork) -> Calibration:
-    """Score the items that have no scores yet, and measure the version."""
+    """Score the items that a version has not scored, and return its alignment and scores."""
     from core.calibration.loop import measure
 
     request, golden = work.request(VersionRequest), work.golden
@@ -430,7 +430,7 @@ def run_version_measurement(work: RunWork) -> Calibration:
 def enter_judge(work: RunWork, result: Calibration) -> None:
     """Save the results of a judge run in the project: criteria, alignments, judge, baseline, and measured version.
 
-    Calling it again changes nothing. A calibration without criteria proposes no version.
+    A second call changes nothing. A calibration without criteria proposes no version.
     """
     run, store = work.run, work.store
     version = work.request(VersionRequest) if run.kind == "version" else None

@@ -48,9 +48,9 @@ class LabelAspect:
 
 @dataclass(frozen=True, slots=True)
 class LabelPlan:
-    """The plan of a labelling pass: aspects, and `positions` of the items in the order of rating.
+    """The plan of a labelling pass: its aspects, and the `positions` of its items in the order of rating.
 
-    `start_pass` fills in the positions. `order` "file" keeps the order of the golden set; otherwise it is random.
+    `start_pass` sets the positions. With the `order` "file", they follow the golden set; otherwise they are random.
     """
 
     aspects: tuple[LabelAspect, ...]
@@ -74,7 +74,7 @@ class LabelPlan:
             )
 
     def assigned(self, rater: int) -> tuple[int, ...]:
-        """Return the positions of the items that a rater rates, in order.
+        """Return the positions of a rater's items, in order.
 
         Raters are numbered from 0 in the order of joining. Raters beyond `n_raters` get the items of an earlier rater.
         """
@@ -133,7 +133,7 @@ class LabelsFrozen(Entry):
 
 @dataclass(frozen=True)
 class LabelPass(PassEntry):
-    """A labelling pass over a golden set. `raters` are in the order of joining, and `stopped` are those who left."""
+    """A labelling pass over a golden set. `raters` are in order of joining; `stopped` lists the raters who left."""
 
     kind = "labelling pass"
     does = "started the labelling pass {0.name}"
@@ -153,16 +153,16 @@ class LabelPass(PassEntry):
         return tuple(planned.aspect for planned in self.plan.aspects)
 
     def assigned(self, rater: str) -> tuple[int, ...]:
-        """Return the positions in the golden set that a rater rates, in order."""
+        """Return the positions of the rater's items in the golden set, in order."""
         return self.plan.assigned(self.raters.index(rater))
 
 
 @dataclass(frozen=True)
 class AnnotationSession:
-    """The work of a rater in a pass: `assigned` item ids (in order), labels and comments.
+    """The work of a rater in a pass: `assigned` item ids in order, labels and comments.
 
-    `labels` maps (item id, aspect) to the newest label. Its value None means "cannot tell". `comments` maps item id to
-    the comment.
+    `labels` maps (item id, aspect) to the newest label; a label's value None means "cannot tell". `comments` maps item
+    ids to comments.
     """
 
     pass_id: str
@@ -212,7 +212,7 @@ def get_pass(store: Store, project_id: str, pass_id: str) -> LabelPass:
 
 
 def frozen_from(store: Store, project_id: str, golden_id: str) -> Iterator[tuple[str, LabelPass]]:
-    """Yield the passes that a golden set was made from, as (golden set id, pass), newest first."""
+    """Yield the passes that produced a golden set and its predecessors, as (golden set id, pass), newest first."""
     passes: dict[str, LabelPass] | None = None
     while frozen := store.events.all(project_id, LabelsFrozen, golden_id):
         if passes is None:
@@ -229,7 +229,7 @@ def frozen_from(store: Store, project_id: str, golden_id: str) -> Iterator[tuple
 
 @requires("annotator")
 def join_pass(store: Store, project_id: str, pass_id: str) -> AnnotationSession:
-    """Return the user's items and labels in a pass, and join it on the first call.
+    """Return the user's items and labels in a pass. The first call makes the user a rater of the pass.
 
     Raises UsageError if the user has no name.
     """
@@ -310,7 +310,7 @@ def save_label(
 
 @requires("annotator")
 def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str | None:
-    """Undo the user's newest label in a pass; return its item, which is open again, or None if there is no label.
+    """Undo the user's newest label in a pass; return the id of its item, or None if there is no label to undo.
 
     Another call undoes the label before it. The history keeps all labels. For `form` and errors see `save_label`.
     """
@@ -330,7 +330,7 @@ def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str
 
 @requires("annotator")
 def stop_rating(store: Store, project_id: str, pass_id: str) -> None:
-    """End the user's rating in a pass for good. Their labels still count, and they may see those of others.
+    """End the user's rating in a pass for good. The user's labels still count, and other raters' labels become visible.
 
     Does nothing if the user does not rate in the pass.
     """
@@ -342,9 +342,9 @@ def stop_rating(store: Store, project_id: str, pass_id: str) -> None:
 def still_rating(
     store: Store, project_id: str, golden_id: str, aspects: Sequence[str] | None = None
 ) -> list[tuple[LabelPass, int]]:
-    """List the passes over a golden set with items left for the user, as (pass, number of items left).
+    """List the passes over a golden set in which the user still has items to rate, as (pass, number of items left).
 
-    Until the user has finished them, hide golden labels and the labels of others.
+    Until the user has finished, don't show gold labels or the labels of other raters.
     """
     rater, rating = store.actor.name, []
     for labelling in list_passes(store, project_id, golden_id) if rater else []:
@@ -380,8 +380,8 @@ class AnchorsSet(Entry):
 def get_anchors(store: Store, project_id: str, golden_id: str, aspect: str) -> AnchorsSet:
     """Return the level descriptions of an aspect; empty if nobody has written any.
 
-    A golden set that was made by a labelling pass starts with the descriptions of the golden set that was labelled. The
-    `number` of the result is that of the newest entry about the golden set, for any aspect. Pass it to `set_anchors` as
+    A golden set made by a labelling pass starts with the descriptions of the golden set that was labelled. The result's
+    `number` is the number of the newest log entry about the golden set, for any aspect. Pass it to `set_anchors` as
     `expected`.
     """
     entries = store.events.all(project_id, AnchorsSet, golden_id)
@@ -406,10 +406,10 @@ def set_anchors(
     *,
     expected: int | None = None,
 ) -> AnchorsSet:
-    """Replace the level descriptions of an aspect. An empty text removes one.
+    """Replace the level descriptions of an aspect. An empty text removes a description.
 
-    `expected` is the `number` of the entry that the user saw. Raises ConflictError if somebody else has changed them
-    since.
+    `expected` is the `number` that `get_anchors` returned. Raises ConflictError if somebody else has changed the
+    descriptions since.
     """
     written = tuple(Anchor(float(value), " ".join(text.split())) for value, text in sorted(texts.items()))
     entry = AnchorsSet(aspect, tuple(anchor for anchor in written if anchor.text), subject=golden_id)
@@ -435,7 +435,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Highlighted(Entry):
-    """A log entry: all highlights of a rater (actor) in an item of a pass (subject). The newest entry counts."""
+    """A log entry: all highlights of a rater (actor) in an item of a pass (subject). Only the newest entry counts."""
 
     kind = "highlights"
     does = "highlighted words in an item"
@@ -458,21 +458,21 @@ def find_span(text: str, words: str, near: int) -> Span:
 
 
 def highlights(store: Store, project_id: str, pass_id: str) -> dict[tuple[str, str], Highlighted]:
-    """Return (rater, item id) → newest highlights in a pass."""
+    """Return (rater, item id) → the rater's newest highlights, for all items of a pass."""
     entries = store.events.all(project_id, Highlighted, pass_id)
     newest = {(entry.actor, entry.item_id): entry for entry in entries}
     return {which: entry for which, entry in newest.items() if entry.spans}
 
 
 def my_highlights(store: Store, project_id: str, pass_id: str) -> dict[str, tuple[Span, ...]]:
-    """Return item id → the user's highlights in a pass."""
+    """Return item id → the user's highlights in the item, for all items of a pass."""
     marked = highlights(store, project_id, pass_id)
     return {item_id: entry.spans for (rater, item_id), entry in marked.items() if rater == store.actor.name}
 
 
 @requires("reviewer")
 def item_highlights(store: Store, project_id: str, pass_id: str, item_id: str) -> dict[str, tuple[Span, ...]]:
-    """Return rater → highlights in an item."""
+    """Return rater → the rater's highlights in an item."""
     marked = highlights(store, project_id, pass_id)
     return {rater: entry.spans for (rater, other), entry in marked.items() if other == item_id}
 
@@ -516,7 +516,7 @@ TRIAGE_VERDICTS: tuple[TriageVerdict, ...] = ("judge wrong", "label wrong", "amb
 
 @dataclass(frozen=True)
 class Triage(Entry):
-    """A log entry: a verdict on a misaligned item (subject). The next round learns from `picked` items.
+    """A log entry: a verdict on a misaligned item (subject). The next refinement round learns from `picked` items.
 
     `subject_id` is the id of the criteria or judge that scored the item. `verdict` is "" until somebody decides.
     """
@@ -536,7 +536,7 @@ class Triage(Entry):
 
     @property
     def is_blank(self) -> bool:
-        """Whether the entry is empty, and so undoes an earlier triage of the item."""
+        """Whether the entry is empty, so that it undoes an earlier triage of the item."""
         return not (self.verdict or self.picked or self.note)
 
     @property
@@ -549,7 +549,7 @@ class Triage(Entry):
 
 
 def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:
-    """Return item id → newest triage by anybody, without undone ones."""
+    """Return item id → its newest triage by any user. Items whose triage was undone are left out."""
     said = store.events.all(project_id, Triage)
     found = {triage.item_id: triage for triage in said if (triage.golden_id, triage.aspect) == (golden_id, aspect)}
     return {item_id: triage for item_id, triage in found.items() if not triage.is_blank}
@@ -558,9 +558,9 @@ def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> d
 def with_reasons(
     store: Store, project_id: str, golden: GoldenSet, aspect: str, before: datetime | None = None
 ) -> GoldenSet:
-    """Add the reasons for labels to a golden set: triage notes, and highlights of the passes that it was made from.
+    """Return a golden set with added reasons for labels: triage notes, and highlights from its labelling passes.
 
-    Reasons after `before` are left out, so that a resumed run gets the same reasons; None keeps all. Added reasons
+    Reasons later than `before` are left out, so that a resumed run gets the same reasons; None keeps all. Added reasons
     change the digest of the golden set.
     """
     found: dict[str, list[str]] = {}

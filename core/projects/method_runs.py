@@ -1,7 +1,6 @@
-"""Runs other than calibrations: styles, RepEval, ablations, rechecks, repeats, controls, other models.
+"""Runs other than calibrations: styles, RepEval, ablations, rechecks, repeats, damaged texts (controls), other models.
 
-Each kind of run has a request, an estimate, a check before it starts, and a run function. The run function loads the
-inputs, calls the method and stores the result.
+Each kind of run has a request, an estimate, a check before it starts, and a run function that stores the result.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StylesRequest:
-    """A request to ask the judge `judge_spec` about an aspect in several styles, without criteria."""
+    """A request to rate an aspect with the judge `judge_spec` in several styles, without criteria."""
 
     project_id: str
     golden_id: str
@@ -92,7 +91,7 @@ def _check_styles(store: Store, settings: Settings, request: StylesRequest) -> t
 
 
 def run_styles(work: RunWork) -> StylesView:
-    """Ask in all styles, and add each finished style as a judge."""
+    """Score items in all styles, and add each finished style as a judge."""
     request = work.request(StylesRequest)
 
     def enter(judge: JudgeScores, replies: Mapping[str, tuple[str, ...]]) -> None:
@@ -105,7 +104,7 @@ def run_styles(work: RunWork) -> StylesView:
 
 
 def styles_so_far(store: Store, run_id: str) -> StylesView | None:
-    """Return the results of a grid of styles so far; None if there are none. Raises NotFoundError for an unknown id."""
+    """Return a grid's results so far; None if there are none. Raises NotFoundError for an unknown run id."""
     store.runs.get(run_id)
     return store.results.read(run_id, RESULT, StylesView) or store.results.read(run_id, SNAPSHOT, StylesView)
 
@@ -124,8 +123,7 @@ METHOD_NAMES: dict[Method, str] = {
 class RepEvalRequest:
     """A request to fit RepEval: read hidden states of the texts, and project them onto an aspect.
 
-    `split_of` is the id of the calibration whose split is used; it has the same golden set and aspect. "" draws a new
-    split.
+    `split_of` is the id of a calibration on the same golden set and aspect, whose split is used. "" means a new split.
     """
 
     project_id: str
@@ -137,10 +135,7 @@ class RepEvalRequest:
 
 @dataclass(frozen=True, slots=True)
 class RepEvalEstimate:
-    """The size of a RepEval run: distinct texts, words, labels in each part of the split, and pairs.
-
-    `n_pairs` is 0 if the method uses no pairs.
-    """
+    """The size of a RepEval run: distinct texts, words, labels in each part of the split, and pairs (0 if not used)."""
 
     n_texts: int
     n_words: int
@@ -159,7 +154,7 @@ class RepEvalOutcome:
 
 
 def estimate_repeval(store: Store, settings: Settings, request: RepEvalRequest) -> RepEvalEstimate:
-    """Estimate texts, words, labels and pairs of a RepEval run, without loading a model.
+    """Count the texts, words, labels and pairs of a RepEval run, without loading a model.
 
     Raises UsageError for an invalid template, text mode or split, AspectError for unusable labels, and NotFoundError
     for unknown ids.
@@ -213,7 +208,7 @@ def split_of(store: Store, golden: GoldenSet, request: RepEvalRequest) -> Split 
 
 
 def run_repeval(work: RunWork) -> RepEvalOutcome:
-    """Read the hidden states, search for the best layers and tokens, and add the result as a judge."""
+    """Read the hidden states, find the best layers and tokens, and add the result as a judge."""
     request, golden = work.request(RepEvalRequest), work.golden
     split = split_of(work.store, golden, request)
     how, progress = request.settings, work.progress
@@ -222,7 +217,7 @@ def run_repeval(work: RunWork) -> RepEvalOutcome:
 
 
 def judge_of(result: RepEvalResult, golden: GoldenSet, run_id: str) -> JudgeScores:
-    """Return RepEval scores as a judge. The labels of training and validation items count as seen by it."""
+    """Return RepEval scores as a judge that has seen the labels of the training and validation items."""
     method, cells = METHOD_NAMES[result.settings.method], len(result.members)
     place = f"layer {result.chosen.layer}, token {result.chosen.token}"
     where = f"mean of the {cells} best cells, the best at {place}" if cells > 1 else place
@@ -246,7 +241,7 @@ def judge_of(result: RepEvalResult, golden: GoldenSet, run_id: str) -> JudgeScor
 
 @dataclass(frozen=True, slots=True)
 class AblationRequest:
-    """A request for the ablation of the finished calibration `run_id`."""
+    """A request to run an ablation of the finished calibration `run_id`."""
 
     project_id: str
     golden_id: str
@@ -255,7 +250,7 @@ class AblationRequest:
 
 
 def estimate_ablation(store: Store, settings: Settings, request: AblationRequest) -> Estimate:
-    """Estimate calls, tokens and price of the scores that an ablation needs and the calibration has not stored.
+    """Estimate calls, tokens and price of the scores that an ablation needs, except scores stored by the calibration.
 
     Raises JobError if the calibration has not finished.
     """
@@ -279,7 +274,7 @@ def _check_ablation(store: Store, settings: Settings, request: AblationRequest) 
 
 
 def run_ablation(work: RunWork) -> Ablation:
-    """Score the variants of a calibration that have no scores yet, and compare all of them."""
+    """Score the variants of a calibration that have no scores yet, and return a comparison of all of them."""
     from core.calibration.ablate import ablate
 
     request = work.request(AblationRequest)
@@ -289,7 +284,10 @@ def run_ablation(work: RunWork) -> Ablation:
 
 
 def last_run_on(store: Store, kind: RunKind, run_id: str) -> Run | None:
-    """Return the newest run of a kind about run `run_id`; a failed or cancelled run only if there is no other."""
+    """Return the newest run of a kind on run `run_id`; None if there is none.
+
+    Failed and cancelled runs are only considered if there is no other.
+    """
     about = _runs_on(store, kind, run_id)
     usable = [run for run in about if not run.finished or run.status in WITH_RESULT]
     return next(iter(usable or about), None)
@@ -335,7 +333,7 @@ class RecheckRequest:
 
 @dataclass(frozen=True, slots=True)
 class DatedRecheck:
-    """A finished recheck of the judge of run `judged_id`. `version` is that judge's version number, 0 for none."""
+    """A finished recheck of the judge of run `judged_id`. `version` is the judge's version number, or 0 if it has none."""
 
     created_at: datetime
     judged_id: str
@@ -371,7 +369,7 @@ def _check_recheck(store: Store, settings: Settings, request: RecheckRequest) ->
 
 
 def run_recheck(work: RunWork) -> Recheck:
-    """Score newer items as the judge file would, and compare the scores with the labels. No judge is added."""
+    """Score newer items with the judge, and compare the scores with the labels. The scores don't become a new judge."""
     request = work.request(RecheckRequest)
     with _restored(work.store, request.run_id, work.settings, work.replies) as judge:
         return recheck(judge, work.golden, request.aspect, progress=work.progress)
@@ -392,7 +390,7 @@ def _restored(
 
 @dataclass(frozen=True, slots=True)
 class RepeatRequest:
-    """A request to ask the judge of judge run `run_id` again about some of its calibration items."""
+    """A request to score some calibration items again with the judge of judge run `run_id`."""
 
     project_id: str
     golden_id: str
@@ -402,7 +400,7 @@ class RepeatRequest:
 
 
 def estimate_repeat(store: Store, settings: Settings, request: RepeatRequest) -> CallEstimate:
-    """Estimate calls, tokens and price of asking a judge again. Raises the same errors as `start_run`."""
+    """Estimate calls, tokens and price of scoring items again. Raises the same errors as `start_run`."""
     _check_repeat(store, settings, request)
     with _restored(store, request.run_id, settings) as judge:
         items = items_to_repeat(judge, store.goldens.load(request.golden_id), request.settings)
@@ -411,7 +409,7 @@ def estimate_repeat(store: Store, settings: Settings, request: RepeatRequest) ->
 
 
 def steadiness_of(store: Store, run_id: str) -> Steadiness | None:
-    """Return the newest steadiness result for judge run `run_id`; None if the judge was never asked again."""
+    """Return the newest steadiness result for judge run `run_id`; None if there is none."""
     found = (store.results.read(run.run_id, RESULT, Steadiness) for run in _runs_on(store, "repeat", run_id))
     return next(filter(None, found), None)
 
@@ -429,7 +427,7 @@ def _check_repeat(store: Store, settings: Settings, request: RepeatRequest) -> t
 
 
 def run_repeat(work: RunWork) -> Steadiness:
-    """Ask the judge again, without the cached replies of other runs."""
+    """Score items with the judge again, without the cached replies of other runs."""
     request, own = work.request(RepeatRequest), work.store.replies.of_run(work.run.run_id, alone=True)
     with _restored(work.store, request.run_id, work.settings, own) as judge:
         return repeat(judge, work.golden, request.settings, progress=work.progress)
@@ -459,7 +457,7 @@ def estimate_controls(store: Store, settings: Settings, request: ControlsRequest
 
 
 def controls_of(store: Store, run_id: str) -> tuple[Control, ...] | None:
-    """Return the newest controls for judge run `run_id`, one per kind of damage; None if there are none."""
+    """Return the newest results on damaged texts for judge run `run_id`, one per kind of damage; None without results."""
     found = (store.results.read(run.run_id, RESULT, tuple[Control, ...]) for run in _runs_on(store, "controls", run_id))
     return next(filter(None, found), None)
 
@@ -474,7 +472,7 @@ def _check_controls(store: Store, settings: Settings, request: ControlsRequest) 
 
 
 def run_controls(work: RunWork) -> tuple[Control, ...]:
-    """Score damaged texts and their originals, and count which ones the judge prefers."""
+    """Score damaged texts and their originals, and count how often the judge prefers the original."""
     request, golden = work.request(ControlsRequest), work.golden
     positions = load_calibration(work.store, request.run_id).split.calibration
     with _restored(work.store, request.run_id, work.settings, work.replies) as judge:
@@ -506,7 +504,7 @@ class SwitchRequest:
 def estimate_switch(store: Store, settings: Settings, request: SwitchRequest) -> CallEstimate:
     """Estimate calls, tokens and price of trying other models. Raises the same errors as `start_run`.
 
-    Cached replies are ignored. The judge's own model is included, because its replies may have been deleted.
+    The estimate ignores cached replies. It includes the judge's own model, because its replies may have been deleted.
     """
     request, _, _ = _check_switch(store, settings, request)
     golden, split = store.goldens.load(request.golden_id), load_calibration(store, request.run_id).split
@@ -564,7 +562,7 @@ def _check_switch(store: Store, settings: Settings, request: SwitchRequest) -> t
 def run_switch(work: RunWork) -> tuple[TriedModel, ...]:
     """Score the items of the judge's split with each model.
 
-    There are no p values if judges were compared on these items before.
+    There are no p values if judges were already compared on these items.
     """
     request, store, run = work.request(SwitchRequest), work.store, work.run
     split, opened = (

@@ -1,11 +1,11 @@
 """Start, execute, cancel, resume and view runs. `KINDS` lists all kinds of runs.
 
-To start a run, `start_run` looks up the kind of the request in `KINDS` and checks the request. It writes a row in
-`runs` and makes sure that a worker is running. The worker's queue (`core.jobs.queue`) takes the row and calls
-`execute_run`, which calls the function of the kind with a `RunWork`. To resume a run, or take it over from a lost
-worker, the function is called again. It finds its earlier replies, criteria, judges, scores and documents in the store,
-and hidden states on disk. Only arithmetic is repeated. This requires that inputs are pinned, and that requests, seeds
-and tie-breaks have a fixed order.
+`start_run` checks a request and adds the run to the queue (`core.jobs.queue`). A worker takes the run and calls
+`execute_run`, which calls the function of the run's kind with a `RunWork`.
+
+To resume a run, or take it over from a lost worker, the function is called again. It finds its earlier replies,
+criteria, judges, scores and documents in the store, and hidden states on disk. Only arithmetic is repeated. This
+requires that inputs are fixed, and that requests, seeds and tie-breaks have a fixed order.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ MODELS_TRIED = "other models were tried on them"
 
 @dataclass(frozen=True)
 class HeldOutAccess(Entry):
-    """A log entry: results on the held-out items of a golden set (subject) were seen.
+    """A log entry: somebody saw results on the held-out items of a golden set (subject).
 
-    Frequent looks make these results optimistic.
+    The more often results are seen, the more optimistic they become.
     """
 
     kind = "held-out opened"
@@ -56,10 +56,7 @@ class HeldOutAccess(Entry):
 
 @dataclass(frozen=True)
 class JudgeState:
-    """The state of a prepared judge for `restore_judge`.
-
-    `prepared` holds the calls and cost of the preparation.
-    """
+    """The state of a prepared judge, for `restore_judge`, with the calls and cost of its preparation (`prepared`)."""
 
     state: Mapping[str, Any]
     prepared: Prepared = field(default_factory=Prepared)
@@ -72,10 +69,12 @@ class JudgeState:
 class Kind:
     """A kind of run, with its functions and record types.
 
-    `does` describes the action in the log. `check` validates and completes a request, and returns it with the title and
-    the SPEC of the judge. `opens` returns the reason why held-out items are opened, "" if they stay closed. `documents`
-    maps the names of intermediate records to their types. `enter` adds the results to the project once the result is
-    stored, so that screens can open it.
+    Attributes:
+        does: The action, in words for the log.
+        check: Checks and completes a request; returns the request, the title and the judge's SPEC.
+        opens: Returns why the run uses held-out items, or "" if it doesn't.
+        documents: The types of intermediate records, by name.
+        enter: Adds the results to the project, once the result is stored.
     """
 
     request: type[RunRequest]
@@ -96,7 +95,7 @@ KINDS: dict[RunKind, Kind] = {}
 def start_run(store: Store, settings: Settings, request: RunRequest) -> str:
     """Enqueue a run, make sure that a worker is running, and return the run id.
 
-    Looks at held-out items are logged (`list_held_out_accesses`).
+    If the run uses held-out items, this is logged (`list_held_out_accesses`).
 
     Raises:
         NotFoundError: The project, golden set, aspect, run, judge or criteria is unknown.
@@ -180,7 +179,7 @@ def cancel_run(store: Store, run_id: str) -> None:
 def resume_run(store: Store, settings: Settings, run_id: str) -> None:
     """Resume a failed or cancelled run. A failed run requests missing and unreadable replies again.
 
-    Raises JobError for any other run, and for imported runs.
+    Raises JobError for an imported run or a run with another status.
     """
     require_made_here(store, run_id)
     run = store.runs.get(run_id)
@@ -215,10 +214,7 @@ def unread_replies(store: Store, run_id: str) -> int:
 
 @dataclass(frozen=True)
 class RunDetail(Run):
-    """A run with its request, the latest leaderboard (`standing`, for judge runs), and its result (`outcome`).
-
-    The record types are in `KINDS`.
-    """
+    """A run with its request, the latest leaderboard (`standing`, for judge runs), and its result (`outcome`)."""
 
     request: RunRequest = field(kw_only=True)
     standing: LeaderboardSnapshot | None = None
@@ -258,7 +254,7 @@ def load_scores(store: Store, run_id: str) -> ScoreMatrix:
 
 
 def judge_run(store: Store, run_id: str) -> str:
-    """Return the id of the judge run behind a re-scoring or a refinement round; for any other run, its own id."""
+    """Return the id of the judge run behind a re-scoring or a refinement round; any other id is returned unchanged."""
     run = store.runs.get(run_id)
     return str(json.loads(run.request_json)["run_id"]) if run.kind in ("rescore", "round") else run_id
 
@@ -272,7 +268,7 @@ def load_judge_state(store: Store, run_id: str) -> Mapping[str, Any] | None:
 def require_judge(store: Store, run_id: str) -> Mapping[str, Any]:
     """Return the state of the judge that a calibration prepared.
 
-    Raises JobError if there is none, or for an imported run.
+    Raises JobError if the state is missing or the run is imported.
     """
     require_made_here(store, run_id)
     state = load_judge_state(store, run_id)
@@ -282,7 +278,7 @@ def require_judge(store: Store, run_id: str) -> Mapping[str, Any]:
 
 
 def list_held_out_accesses(store: Store, project_id: str, golden_id: str, aspect: str) -> list[HeldOutAccess]:
-    """List when results on the held-out items of an aspect were seen, oldest first."""
+    """List the log entries about seen results on the held-out items of an aspect, oldest first."""
     return [access for access in store.events.all(project_id, HeldOutAccess, golden_id) if access.aspect == aspect]
 
 
@@ -291,7 +287,7 @@ def list_held_out_accesses(store: Store, project_id: str, golden_id: str, aspect
 
 @dataclass(frozen=True)
 class RunWork(Recorder):
-    """The inputs and outputs of a run in progress. The store refuses writes once another attempt has started."""
+    """The inputs and outputs of a run in progress. Once another attempt has started, the store refuses writes."""
 
     store: Store
     settings: Settings
@@ -321,7 +317,7 @@ class RunWork(Recorder):
         self.store.criteria.add(self.run.project_id, self.run.golden_id, criteria)
 
     def alignment(self, criteria_id: str, side: Side, alignment: Alignment, status: str = "") -> CriteriaAlignment:
-        """Return a record of an alignment of criteria in this run, for `add_alignments`."""
+        """Return a record of the alignment of criteria in this run, for `add_alignments`."""
         return CriteriaAlignment(criteria_id, self.run.run_id, side, alignment, status)
 
     def add_alignments(self, alignments: Sequence[CriteriaAlignment]) -> None:
@@ -329,7 +325,7 @@ class RunWork(Recorder):
         self.store.criteria.record(self.run.project_id, alignments)
 
     def add_judge(self, judge: JudgeScores, replies: Mapping[str, tuple[str, ...]] | None = None) -> str:
-        """Add a judge to the project, unless it exists, and return its id."""
+        """Add a judge to the project, unless it already exists; return its id."""
         self.progress.check()
         return self.store.judges.add(self.run.project_id, self.run.golden_id, judge, replies)
 
@@ -337,7 +333,7 @@ class RunWork(Recorder):
 
     @contextmanager
     def asking(self, state: Mapping[str, Any], task: Task) -> Iterator[BoundJudge]:
-        """Open the judge in `state` for a `with` block. The run stores its criteria and scores as they arrive."""
+        """Open the judge in `state` for a `with` block. Criteria and scores are stored as they arrive."""
         with closing(restore_judge(state, self.settings, self.replies, gate=NAMED)) as judge:
             self.progress.remarks = lambda: judge.remarks
             yield BoundJudge(judge, self.golden, task, self.progress, recorder=self)
