@@ -51,7 +51,7 @@ def strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
                     yield from strings(part)
         elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):  # a docstring
             yield from strings(node)
-        if isinstance(node, ast.FunctionDef) and any("commands.command" in ast.unparse(d) for d in node.decorator_list):
+        if isinstance(node, ast.FunctionDef) and any(ast.unparse(d).startswith("command") for d in node.decorator_list):
             yield node.lineno, ast.get_docstring(node) or ""
 
 

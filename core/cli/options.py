@@ -118,9 +118,9 @@ class GoldenFile:
     golden: Annotated[Path, typer.Argument(help="Golden set file: CSV, JSONL (.gz), Parquet or XLSX.")]
     values: tuple[str, ...] = setting(
         (),
-        "How to read values. missing=99: 99 means no label. missing=none: every number is a label. best=low: the "
-        "lowest label is the best. ids=number or ids=first: keep or drop later rows with a repeated id. "
-        "aspect=OLD:NEW: rename an aspect. For a single aspect: missing=ASPECT:99. You can repeat this option.",
+        "How to read values. Missing labels: missing=99, or missing=none if every number is a label. Order: best=low if "
+        "the lowest label is the best. Repeated ids: ids=number keeps later rows, ids=first drops them. "
+        "For one aspect only: missing=ASPECT:99. Rename an aspect: aspect=OLD:NEW. You can repeat this option.",
     )
     mapped: MapOption = None
 
