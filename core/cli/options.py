@@ -118,8 +118,8 @@ class GoldenFile:
     golden: Annotated[Path, typer.Argument(help="Golden set file: CSV, JSONL (.gz), Parquet or XLSX.")]
     values: tuple[str, ...] = setting(
         (),
-        "How to read values. Missing labels: missing=99, or missing=none if every number is a label. Order: best=low if "
-        "the lowest label is the best. Repeated ids: ids=number keeps later rows, ids=first drops them. "
+        "How to read values. Missing labels: missing=99, or missing=none if every number is a label. Order: best=low "
+        "if the lowest label is the best. Repeated ids: ids=number keeps later rows, ids=first drops them. "
         "For one aspect only: missing=ASPECT:99. Rename an aspect: aspect=OLD:NEW. You can repeat this option.",
     )
     mapped: MapOption = None
