@@ -126,7 +126,7 @@ def difference_figures(
 def consistent_interval(ends: Iterable[float] | None, p: float | None, limit: float = _ALPHA) -> Iterable[float] | None:
     """Return the interval of a difference, or None if it excludes 0 although `p` is above `limit`.
 
-    A p value is corrected for the number of comparisons, but an interval isn't, so the two could disagree.
+    Only p is corrected for the number of comparisons, so the interval could contradict it.
     """
     if ends is None or p is None or not p > limit:
         return ends

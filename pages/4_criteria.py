@@ -21,7 +21,7 @@ SECTIONS = {None: "Edit", "versions": "Versions", review.SECTION: "Review"}
 
 
 def choose_section() -> str | None:
-    """Return the section in the URL; choosing another one writes it to the URL."""
+    """Draw the choice of section, and return the section in the URL; None is the first section."""
     section = state.url_id("section") if state.url_id("section") in SECTIONS else None
     key = state.CRITERIA_VIEW
     st.session_state[key] = SECTIONS[section]
@@ -81,7 +81,7 @@ def show(page: Opened) -> None:
             criteria_text.draw_lines(opened.text)
             st.caption(plain(criteria_text.origin_words(opened)))
             with st.container(horizontal=True, gap="small"):
-                criteria_edit.draw_way_in(page, opened)
+                criteria_edit.draw_edit_button(page, opened)
     with right, st.container(key="effect"):
         criteria_effect.draw(page, opened, names, rescore_id)
     criteria_list.draw(page, entries, names)

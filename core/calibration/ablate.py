@@ -178,7 +178,7 @@ class _Asked:
 def estimate_ablation(
     judge: Judge, golden: GoldenSet, calibration: Calibration, scores: ScoreMatrix | None = None
 ) -> Estimate:
-    """Estimate calls, tokens and price of `ablate`; raises the same errors."""
+    """Estimate the calls, tokens and price of `ablate`. Raises the same errors."""
     asked = _Asked(calibration, golden, scores)
     words = sum(text_length(criteria.text) for criteria in calibration.chosen) // max(1, len(calibration.chosen))
     once = judge.estimate(calibration.task, [golden.items[p] for p in asked.positions], words)

@@ -52,8 +52,9 @@ MOST_TAKEN = 1 / 3
 class ItemPool:
     """Items that all judges are compared on: `positions` (n_common,) in `GoldenSet.items`, ascending.
 
-    Of `n_labelled` items, `n_seen` are left out because a judge has seen the label, and `n_unscored` more because some
-    judge gave no score.  `unscored` counts for each judge the labelled, unseen items without a score, by reason.
+    Of `n_labelled` items, `n_seen` are left out because a judge has seen their labels. Another `n_unscored` are left
+    out because a judge gave them no score. `unscored` has one mapping per judge: reason → number of labelled, unseen
+    items without a score.
     """
 
     positions: IntArray
@@ -111,7 +112,7 @@ def usual_level(golden: GoldenSet, aspect: str) -> Level:
 
 
 def unique_names(judges: Sequence[JudgeScores]) -> tuple[str, ...]:
-    """Make the names of judges unique by numbering repeats: "offline", "offline (2)"."""
+    """Return the names of judges, made unique by numbering repeats: "offline", "offline (2)"."""
     times: Counter[str] = Counter()
     names = []
     for judge in judges:
@@ -148,9 +149,9 @@ class Row:
 class Leaderboard:
     """Judges compared on the same items, best first; judges without an alignment come last.
 
-    `pairwise` is in the order of `rows`. It is None if there is no common item, or only one judge. `ceiling` is one
-    rater against the mean of the others. `problem` says why nothing can be compared, or is "". `bar` compares a plain
-    regression on the same items with each row; None if none could be fitted.
+    `pairwise` is in the order of `rows`. It is None if there is no common item, or only one judge. `ceiling` is the
+    alignment of one rater with the mean of the others. `problem` says why nothing can be compared, or is "". `bar`
+    compares the judges with a plain regression; None if none could be fitted.
     """
 
     aspect: str
@@ -176,7 +177,7 @@ class Leaderboard:
         return replace(self.pairwise.pair(row, other), p=None if np.isnan(p) else p)
 
     def with_planned(self, place: int, other: int) -> Leaderboard:
-        """Return a copy in which two judges were compared as planned beforehand, so their p is not corrected.
+        """Return a copy in which the comparison of two judges counts as planned, so its p is not corrected.
 
         `place` and `other` are indices among the given judges.
         """
@@ -320,8 +321,8 @@ def annotator_tests(
 ) -> tuple[AnnotatorTest | None, ...]:
     """Run the Alternative Annotator Test for each row of `board`; return () if there are no individual ratings.
 
-    `judges` are those of the board, in their original order. A judge's labels are its scores mapped to the raters'
-    scale. A judge that has its own scale and no map gets None.
+    `judges` are the judges of `board`, in their original order. A judge's labels are its scores mapped to the raters'
+    scale. A judge with its own scale and no map gets None.
     """
     table = _raters(golden, board.aspect)
     if table is None:

@@ -74,7 +74,7 @@ def align_all(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> AgreementReport:
-    """Compare `verdicts` with the raters in full: all statistics and levels, errors, kappa, classes.
+    """Compare `verdicts` with the raters by all statistics: alignments at all levels, errors, kappa, classes.
 
     Items, intervals and alignments are as in `align`. If every score has a value mapped to the raters' scale, errors,
     kappa and classes use these values (`basis` says so).
@@ -98,9 +98,9 @@ def compare(
     """Test whether judge a agrees better with the raters than judge b, on their common labelled items.
 
     The difference is paired over sources, and has a p only if there are at least 8 sources. Williams' test always uses
-    Pearson at dataset level and treats items as independent. The reference is a plain regression on the labels of other
-    sources. `verdicts_*` and the items left out are as in `align`; `judge_file` can name the files of both judges.
-    Raises UsageError if there is no common item.
+    Pearson at dataset level and treats items as independent. Both judges are also compared with a plain regression,
+    fitted to the labels of other sources. `verdicts_*` and the items left out are as in `align`; `judge_file` can name
+    the files of both judges. Raises UsageError if there is no common item.
     """
     task = task_of(golden, aspect)
     tables = [as_verdicts(verdicts, task) for verdicts in (verdicts_a, verdicts_b)]
@@ -190,7 +190,7 @@ class Preferences(JsonRecord):
 
     @property
     def caution(self) -> str:
-        """A sentence about pairs that the strengths leave out; "" if they leave out no pair, or every pair."""
+        """A sentence about pairs that are left out of the strengths; "" if none or all are left out."""
         left_out = {"without two known systems": self.n_unknown, "of texts from the same system": self.n_itself}
         known = [f"{counted(n, 'pair')} {why}" for why, n in left_out.items() if n and self.by_people.n]
         return f"The strengths exclude {' and '.join(known)}." if known else ""

@@ -200,10 +200,11 @@ def _movement(before: StreamMean | None, now: StreamMean | None, known: float | 
 
 @dataclass(frozen=True, slots=True)
 class AnchorLook:
-    """Result of the `n`-th look at the anchors: mean score now minus mean score at the first look, on the human scale.
+    """Result of the `n`-th look (evaluation) at the anchors, compared with the first.
 
-    `n_items` anchors have a score at both looks; `n_lost` have none now. `interval` is None at the first look, if no
-    score has changed, or with fewer than 8 sources; `reason` says which.
+    `change` is the mean score now minus the mean score then, on the human scale.  `n_items` anchors have a score at
+    both looks; `n_lost` have none now.  `interval` is None at the first look, if no score has changed, or with fewer
+    than 8 sources; `reason` says which.
     """
 
     n: int
@@ -220,7 +221,7 @@ class AnchorLook:
 
     @property
     def most(self) -> float | None:
-        """The largest change of the judge that the anchors do not rule out; None if unknown."""
+        """The largest change in the judge's scores that the anchors do not rule out; None if unknown."""
         if self.interval is not None:
             return max(abs(self.interval.low), abs(self.interval.high))
         return 0.0 if self.n > 1 and self.change == 0.0 else None
@@ -230,10 +231,10 @@ class AnchorLook:
 
 
 def compare_looks(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str], alpha: float) -> AnchorLook:
-    """Compare the scores of anchors at the last of `looks` with those at the first.
+    """Test whether the anchors' scores have changed from the first to the last of `looks`.
 
-    Each look maps anchors to scores, and `sources` maps each anchor to its source. `alpha` is the chance of a false
-    alarm over all looks.
+    A look is one evaluation of the anchors: anchor → score.  `sources` maps each anchor to its source.  `alpha` is the
+    chance of a false alarm over all looks.
     """
     first, now, n = looks[0], looks[-1], len(looks)
     both = [anchor for anchor in first if anchor in now]
@@ -304,7 +305,7 @@ class Monitored:
 
     @property
     def who(self) -> Who:
-        """Say whether the systems or the judge changed significantly, or whether that is unknown."""
+        """Return what changed significantly: "systems", "judge" or "nobody"; else "inconclusive" or "too few texts"."""
         if self.look is not None and self.look.moved:
             return "judge"
         changes = [period.change for period in self.periods if period.change is not None]
@@ -315,7 +316,7 @@ class Monitored:
 
     @property
     def alarm(self) -> bool:
-        """Whether anything changed significantly."""
+        """Whether the systems or the judge changed significantly."""
         return self.who in ("systems", "judge", "inconclusive")
 
     def as_json(self) -> dict[str, Any]:

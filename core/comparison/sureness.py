@@ -67,11 +67,12 @@ def calibration_curve(
     own: IsotonicMap | None = None,
     seed: int = 0,
 ) -> CalibrationCurve:
-    """Measure the curve of one judge on the labelled items that it scored and has not seen.
+    """Compute a judge's calibration curve: mean labels by score, on items whose labels it has not seen.
 
-    `own` is the map of a calibrated judge; without it a map is fitted to the items seen, or cross-fitted over the
-    others. There are at most `MOST_BINS` bins of about equal size; equal scores stay together. `seed` draws the folds
-    of a cross-fit. Raises UsageError if the judge has no such item.
+    `own` is the score map of a calibrated judge. Without it, a map is fitted to the items that the judge has seen. If
+    these are too few, the map is cross-fitted over the unseen items, with folds drawn from `seed`. There are at most
+    `MOST_BINS` bins of about equal size; equal scores share a bin. Raises UsageError if no unseen item has both a score
+    and a label.
     """
     scale = golden.aspects[aspect].scale
     scores, labels = judge.upward, golden.labels(aspect)
@@ -142,7 +143,7 @@ class Sureness:
 
     @property
     def two_answers(self) -> bool:
-        """Whether an interval is a set of answers: yes, no, or both."""
+        """Whether every label is yes or no, so that an interval is a set of answers: yes, no, or both."""
         return self.on_points and self.scale.two_steps
 
     def as_json(self) -> dict[str, Any]:

@@ -128,9 +128,10 @@ def check_file(
 
 
 def golden_table(table: Table, named: abc.Collection[str] = ()) -> Table:
-    """Convert pairs of texts, and columns of several raters, to one row per item and one column per aspect.
+    """Return the table with one row per item and one column per aspect.
 
-    The columns in `named` have roles that the user set, so they are not joined with others.
+    Preferences between pairs of texts become numbers, and the columns of several raters are joined.  Columns in `named`
+    have roles that the user set, so they are not joined.
     """
     return with_joined_raters(with_preferences(table), named)
 
@@ -246,7 +247,7 @@ def _stem(name: str) -> str:
 
 
 def sentence(golden: GoldenSet) -> str:
-    """Describe a golden set: ``1,600 items from 16 systems over 100 sources, 3 raters each.``"""
+    """Describe a golden set in a sentence: ``1,600 items from 16 systems over 100 sources, 3 raters each.``"""
     words = counted(len(golden.items), "item")
     words += f" from {counted(golden.n_systems, 'system')}" if golden.n_systems else ""
     words += f" over {counted(golden.n_sources, 'source')}" if golden.n_sources < len(golden.items) else ""
@@ -264,7 +265,7 @@ def sentence(golden: GoldenSet) -> str:
 
 
 def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLog, *, labels_needed: bool) -> bool:
-    """Add findings on the `columns` of the file; return False if no items can be built."""
+    """Add findings on the mapping of a file with these `columns`; return False if no items can be built."""
     way = f"Choose the column on the Golden set screen or with --map. Columns: {', '.join(mapping.columns)[:500]}."
     for role, column in mapping.roles.items():
         if column not in columns:
@@ -546,7 +547,7 @@ _REPEATED = {
 def checked_texts(
     items: abc.Iterable[tuple[int, Item]], mapping: Mapping, log: FindingLog
 ) -> abc.Iterator[tuple[int, Item]]:
-    """Yield `items` with their rows, and add findings on empty sources and, at the end, on empty targets."""
+    """Yield `items` with their rows; add findings on empty sources and, at the end, on empty targets."""
     target, source = mapping.roles.get("target"), mapping.roles.get("source")
     filled, empty = 0, array("Q")
     for row, item in items:
@@ -570,9 +571,10 @@ SHORTEST_TEXT = 20
 
 
 def repeated_texts(items: abc.Iterable[tuple[int, Item | None]]) -> list[tuple[int, int]]:
-    """Find items that repeat the texts of an earlier item; return pairs of places: the item, then the first such item.
+    """Find items with the same texts as an earlier item; return (position, position of the first such item) for each.
 
-    Target, source and context are compared together, ignoring white space and case, by 128-bit digests.
+    Target, source and context must be equal, ignoring white space and case.  Items shorter than `SHORTEST_TEXT` are
+    ignored.
     """
     first: dict[tuple[bytes, ...], int] = {}
     pairs: list[tuple[int, int]] = []

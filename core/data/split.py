@@ -87,12 +87,9 @@ def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
 
 
 def few_labels(n: int, held_out: int = ENOUGH) -> str:
-    """Return a warning if `n` calibration labels or `held_out` held-out labels are too few; "" if both reach 100.
-
-    In 34 measured runs with drafted criteria, calibration did worse than the baseline in 44 % of runs with 50 labels,
-    and in 26 % with 100.  With 20 labels, calibration reached an alignment of 0.495 (0.520 without refining), and the
-    baseline 0.500.
-    """
+    """Return a warning if `n` calibration labels or `held_out` held-out labels are too few; "" if both reach 100."""
+    # In 34 measured runs with drafted criteria, calibration did worse than the baseline in 44 % of runs with 50 labels,
+    # and in 26 % with 100. With 20 labels its alignment was 0.495 (0.520 without refining), the baseline's 0.500.
     if n >= ENOUGH:
         return "" if held_out >= ENOUGH else f"The interval is wide because there are only {held_out} held-out labels."
     if held_out < ENOUGH:
@@ -297,8 +294,8 @@ def whole_sources(
 ) -> IntArray:
     """Draw whole sources at random until their items include at least `n_items` of `positions`.
 
-    Returns the positions of the drawn items, ascending; all of `positions` if there are too few.  `source_codes` has
-    the code of each item of the whole golden set.
+    Returns the drawn positions, ascending; all of `positions` if there are too few.  `source_codes` has the code of
+    each item of the whole golden set.
     """
     codes = source_codes[positions]
     sources, sizes = np.unique(codes, return_counts=True)
@@ -357,11 +354,11 @@ class KnownTexts:
 
     @classmethod
     def of(cls, golden: GoldenSet, calibration: Iterable[int], held_out: Iterable[int]) -> KnownTexts:
-        """Make digests of the items at these positions, each digest once, sorted so that the order reveals nothing."""
+        """Return digests of the items at these positions, sorted so that their order reveals nothing."""
         return cls(*(_digests(golden, positions) for positions in (calibration, held_out)))
 
     def learnt_from(self, golden: GoldenSet, positions: Iterable[int]) -> KnownTexts:
-        """Mark all calibration items as `only_mapped`, except the items at these positions."""
+        """Return a copy that marks calibration items as `only_mapped`, except the items at `positions`."""
         behind = set(_digests(golden, positions))
         return replace(self, only_mapped=tuple(digest for digest in self.calibration if digest not in behind))
 
@@ -380,7 +377,7 @@ class KnownTexts:
 
 
 def texts_behind(card: Mapping[str, Any]) -> list[KnownTexts]:
-    """List the texts that the judge of a judge file has seen, including those seen by the parts of a fused judge."""
+    """Return the texts that the judge in a judge file has seen, including the texts seen by parts of a fused judge."""
     inner = (part["judge"]["texts"] for part in card.get("parts", ()) if part.get("judge"))
     return [KnownTexts.from_json(body) for body in (card["texts"], *inner)]
 

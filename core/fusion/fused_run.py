@@ -72,7 +72,8 @@ class FusedRun:
     def score(self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None) -> Verdicts:
         """Return one verdict per item, in order; `metrics` are the scores of parts that can't be computed.
 
-        Show `judge.marks` with the verdicts. Raises UsageError if no part can be computed on these items.
+        Afterwards, `judge.marks` has the warnings to show with the verdicts. Raises UsageError if no part can be
+        computed on these items.
         """
         return self.judge.score(items, metrics=metrics)
 
@@ -281,9 +282,9 @@ class _Parts:
         return part, {"higher_is_better": True} | content
 
     def fit_and_report(self) -> FusionSplit:
-        """Return the labelled items to fit on and to report on, only from sources that no part was calibrated on.
+        """Split the labelled items into items to fit on and items to report on.
 
-        Raises UsageError if there are too few.
+        Sources on which a part was calibrated are left out. Raises UsageError if too few items remain.
         """
         labelled, seen = ~np.isnan(self.golden.labels(self.aspect)), seen_sources(self.golden, self.scores)
         halves = [np.array(half, dtype=np.intp) for half in (self.split.calibration, self.split.held_out)]
@@ -412,9 +413,9 @@ def fused_card(
     measured: Mapping[str, Any],
     created: dt.datetime | None = None,
 ) -> dict[str, Any]:
-    """Return the content of `fused.yaml` for a fusion fitted on `golden`, with its digest.
+    """Return the content of `fused.yaml`, including its digest, for a fusion fitted on `golden`.
 
-    `texts` are fingerprints of the items used for fitting and of the other labelled items. `state` is the state of the
+    `texts` are digests of the items used for fitting and of the other labelled items. `state` is the state of the
     estimator or model, with the names of the parts. `measured` are further figures; its ``notes`` become warnings.
     """
     recipes = {part.name: part for part in parts}

@@ -58,9 +58,9 @@ class FusionJudge:
 
     @cached_property
     def assistants(self) -> str:
-        """One line per assistant: name, meaning, range and direction.
+        """One line per part of the fusion: name, meaning, range and direction.
 
-        Raises UsageError if an assistant has no score.
+        Raises UsageError if a part has no score.
         """
         lines = []
         for part in self.parts if not self.introduced else ():
@@ -91,7 +91,7 @@ class FusionJudge:
         return Request(model, messages, 0.0, REPLY_TOKENS)
 
     def affordable(self, items: Sequence[Item], positions: Sequence[int], budget: int | None) -> list[int]:
-        """Return those of `positions` that have a text to rate, as many as `budget` allows.
+        """Return the positions of items with a text to rate, as many as `budget` allows.
 
         The calls that write criteria and plan are subtracted from `budget` first; None means no limit.
         """
@@ -99,7 +99,7 @@ class FusionJudge:
         return rateable if budget is None else rateable[: max(budget - len(self.to_write), 0)]
 
     def state(self, judge_state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the data for a judge file that rates other items in the same way; `judge_state` restores the model."""
+        """Return what a judge file needs to rate more items in the same way; `judge_state` restores the model."""
         return {
             "method": "llm",
             "parts": [part.name for part in self.parts],

@@ -171,7 +171,7 @@ class Queue:
         self._changed = threading.Condition()
         self._stopping = threading.Event()
 
-    def launch(self) -> None:
+    def requeue_own(self) -> None:
         """Requeue the unfinished runs of this worker when it starts or stops."""
         for run in self._store.runs.active():
             if run.worker_id == self._worker_id:
@@ -182,7 +182,7 @@ class Queue:
         self._stopping.set()
         with self._changed:
             self._changed.wait_for(lambda: not self._active, timeout=_STOP_SECONDS)
-        self.launch()
+        self.requeue_own()
 
     def tick(self) -> None:
         """Requeue the runs of lost workers, and claim queued runs, oldest first."""
@@ -313,7 +313,6 @@ _PLAIN = (StoreError, JobError)  # messages of other libraries can quote a file 
 
 
 def log_to_stderr() -> None:
-    """Log to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter())
     logging.basicConfig(handlers=[handler])

@@ -80,7 +80,7 @@ def _work(settings: Settings, store: Store, linger: float | None) -> None:
 
     threading.Thread(target=keep_beating, name="heartbeat", daemon=True).start()
     queue = Queue(store, worker_id, lambda run, progress: execute_run(store, settings, run, progress), lane_of)
-    queue.launch()
+    queue.requeue_own()
     tune_garbage_collector()
     log.info("worker %s is ready (process %s)", worker_id, os.getpid())
     needed_at = time.monotonic()

@@ -220,7 +220,7 @@ class LoadedJudge(ABC):
         return calibration_digests(self.card)
 
     def marked(self, items: Sequence[Item], verdicts: Iterable[Verdict]) -> Verdicts:
-        """Mark the `verdicts` on items whose labels were used to choose or fit the judge."""
+        """Return the verdicts, marked where the label of the item was used to choose or fit the judge."""
         known = self._calibration_texts
         return Verdicts(
             replace(verdict, calibration_item=True) if known and text_digest(item) in known else verdict
@@ -252,7 +252,7 @@ class RowJudge(LoadedJudge):
         `intervals` adds intervals that should contain 90 % of raters' labels, if the judge can compute them.
 
         Raises:
-            GoldenError: A required part is missing from all items; allowed with `of_more` (one batch of several).
+            GoldenError: No item has a required part; not raised with `of_more`, because other batches may have it.
             ConsentError: The model in the file is not allowed.
             JudgeError: The judge cannot score.
         """

@@ -202,9 +202,9 @@ NAMED, CAREFUL, SILENT, IMPORTED = Gate
 
 
 def endpoint_of_file(base_url: str) -> tuple[str, bool]:
-    """Normalise a base URL from a file; also return whether every installation may send it the key.
+    """Return a file's base URL, normalised, and whether every installation may send it the key.
 
-    "" stands for OpenAI's own endpoint, and returns ("", True). Raises UsageError if the text is not a base URL.
+    "" is OpenAI's own endpoint and stays "". Raises UsageError if the text is not a base URL.
     """
     return (checked_base_url(base_url), trusted_with_the_key(base_url, None)) if base_url else ("", True)
 
@@ -448,7 +448,7 @@ def language_model(
     asking: Asking | None = None,
     gate: Gate = CAREFUL,
 ) -> LLMJudge:
-    """Create a judge that asks a language model; close it after use. Raises UsageError for any other judge."""
+    """Create a judge that asks a language model; the caller must close it. Raises UsageError for any other judge."""
     judge = make_judge(spec, settings, replies, asking=asking, gate=gate)
     if isinstance(judge, LLMJudge):
         return judge

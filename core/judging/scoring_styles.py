@@ -647,7 +647,7 @@ class Asking:
             )
 
     def within(self, max_tokens: int | None) -> Style | None:
-        """Return the style with this installation's limit `max_tokens`; None if the judge uses its default style.
+        """Return the style with the installation's limit `max_tokens`; None if no style is set.
 
         A style that sets its own limit, or asks for a bare score, keeps its limit.
         """

@@ -72,9 +72,8 @@ def overlap(name: str, *, pairs: bool = False) -> Metric:
 def sacrebleu(name: str) -> Metric:
     """Return the sacrebleu metric "bleu" or "chrf" at sentence level, from 0 to 100.
 
-    BLEU (Papineni et al. 2002) uses several references together.  It also uses effective order, so that targets under
-    four words do not score 0. chrF (Popović 2015) weights recall twice and takes the best reference; it works in any
-    script.
+    BLEU (Papineni et al. 2002) compares a target with all references at once.  With effective order, targets under four
+    words do not score 0. chrF (Popović 2015) weights recall twice and takes the best reference; it works in any script.
     """
 
     def prepare() -> Callable[[Item], float | str]:
@@ -166,16 +165,13 @@ class Tokens:
 
 
 def lcs_length(first: list[str], second: list[str]) -> int:
-    """Return the length of the longest common subsequence of two lists of words.
-
-    The computation is bit-parallel: it needs one addition of long integers for each word of the longer list.  Each bit
-    of `rows` is a word of the shorter list; a zero bit marks where the length increases in the usual table.
-    """
+    """Return the length of the longest common subsequence of two lists of words."""
     short, long = sorted((first, second), key=len)
     where: dict[str, int] = {}
     for position, word in enumerate(short):
         where[word] = where.get(word, 0) | (1 << position)
     full = (1 << len(short)) - 1
+    # bit-parallel: each bit is a word of `short`; a zero bit marks where the length increases in the usual table
     rows = full
     for word in long:
         if places := where.get(word):

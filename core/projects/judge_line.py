@@ -316,7 +316,7 @@ def decide_version(
 def compared_before(
     line: JudgeLine, golden_id: str, accesses: Sequence[HeldOutAccess], *, before: int | None = None
 ) -> str:
-    """Explain why a comparison on held-out items has no p value; "" if it is the first comparison, which may have one.
+    """Explain why a comparison on held-out items has no p value; "" for the first comparison, which may have one.
 
     `before` is the number of the comparison's log entry; None for a new comparison.
     """
@@ -356,8 +356,7 @@ def drop_invalid_p(store: Store, run_id: str, result: Calibration) -> Calibratio
 def seen_labels(store: Store, project_id: str, golden_id: str, judge: JudgeScores) -> tuple[int, ...]:
     """Return the positions of items whose labels may have been used to choose or fit a judge.
 
-    The positions are `judge.seen`, without those of items that were added to the golden set after the version was
-    created.
+    Items that were added to the golden set after the version was created are left out.
     """
     version = judge_line(store, project_id, judge.aspect).of_run(judge.run_id)
     return judge.seen if version is None else learnt_from(store, project_id, golden_id, version, judge.seen)

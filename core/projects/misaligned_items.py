@@ -99,7 +99,7 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> ScoredItems:
 
 
 def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) -> dict[str, bool]:
-    """Find the calibration items that became misaligned or aligned between two criteria of a run.
+    """Find the calibration items that became misaligned or aligned between two sets of criteria of a run.
 
     Returns item id → True if |gap| rose to `MISALIGNED_FROM` with `criteria_id`, False if it fell below. Raises
     NotFoundError for criteria that the run did not score.

@@ -27,7 +27,7 @@ NEEDS: dict[ToDo, Role] = {"label": "annotator", "vote": "annotator"}
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An open task for the user, with `n` items and a description (`words`). `subject` is the id it concerns."""
+    """An open task for the user about `n` items, described by `words`. `subject` is an id that the task concerns."""
 
     task: ToDo
     n: int

@@ -45,7 +45,7 @@ class Project:
         self.store, self.settings, self.project_id = store, settings, project_id
 
     def add(self, golden: GoldenSet | Path | str, **columns: Any) -> str:
-        """Add a `GoldenSet`, or load it from a path (`columns` as in `core.load_golden`); return its id."""
+        """Add a golden set, or the file at a path, and return its id. `columns` are as in `core.load_golden`."""
         if not isinstance(golden, GoldenSet):
             golden = load_golden(golden, **columns)
         return projects.add_golden(self.store, self.project_id, golden)
@@ -65,9 +65,9 @@ class Project:
         asking: Asking | None = None,
         **choices: Any,
     ) -> str:
-        """Enqueue a calibration and return the run id. Arguments are those of `core.calibrate`.
+        """Enqueue a calibration with the arguments of `core.calibrate`, and return the run id.
 
-        `golden` is the id of a golden set of the project, or a unique name.
+        `golden` is the id or unique name of a golden set of the project.
         """
         chosen = replace(settings or CalibrationSettings(), **choices)
         request = CalibrationRequest(
@@ -100,7 +100,7 @@ class Project:
         return outcome
 
     def report(self, golden: str, aspect: str, run_id: str | None = None) -> Report:
-        """Return the report on the judge of an aspect, or on the judge of judge run `run_id`."""
+        """Return the report on the judge of an aspect: the default version, or the judge of run `run_id`."""
         return projects.report(self.store, self.project_id, self._golden_id(golden), aspect, run_id)
 
     def export(self, path: Path | str) -> ProjectFile:
@@ -147,9 +147,9 @@ def write_report(
 ) -> WrittenReport:
     """Write the report on a calibrated judge to the folder `out`: `report.html`, `appendix.html`, `figures.csv`.
 
-    `project` and `golden` are names or ids ("": the newest golden set with a result). `run` is the id of a judge run
-    ("": that of the default version). Raises NotFoundError for an unknown name, UsageError for an ambiguous one, and
-    JobError if there is no result.
+    `project` and `golden` are names or ids; without `golden`, the newest golden set with a result is used. `run` is the
+    id of the run that made the judge; without it, the default version is reported. Raises NotFoundError for an unknown
+    name, UsageError for an ambiguous one, and JobError if there is no result.
     """
     opened, folder = open_project(project), Path(out)
     if not golden:

@@ -76,10 +76,10 @@ def find_project(store: Store, name_or_id: str) -> ProjectSummary:
 
 
 def named(name_or_id: str, known: Sequence[tuple[str, str]], what: str, where: str) -> str:
-    """Return the id of the one pair (id, name) in `known` whose id or name is `name_or_id`.
+    """Return the id of the pair (id, name) in `known` that has this id or name.
 
-    Raises NotFoundError, which lists the names, if there is no such pair. Raises UsageError, which lists the ids, if
-    several pairs have the name.
+    Raises NotFoundError, which lists the names, if no pair has it. Raises UsageError, which lists the ids, if several
+    pairs have the name.
     """
     matching = [key for key, _ in known if key == name_or_id] or [key for key, name in known if name == name_or_id]
     if not matching:
@@ -135,7 +135,7 @@ def read_upload(store: Store, data: bytes, name: str, *, max_mb: float) -> Table
 
 
 def require_aspect(store: Store, golden_id: str, aspect: str) -> tuple[GoldenSummary, AspectSummary]:
-    """Return the summary of a golden set and that of one of its aspects. Raises NotFoundError if either is unknown."""
+    """Return the summaries of a golden set and of one of its aspects. Raises NotFoundError if either is unknown."""
     golden = store.goldens.get(golden_id)
     summary = golden.aspect(aspect)
     if summary is None:

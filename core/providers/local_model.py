@@ -60,7 +60,7 @@ class Ready:
     lock: threading.Lock
 
     @cached_property
-    def spelt(self) -> Mapping[str, list[int]]:
+    def token_ids(self) -> Mapping[str, list[int]]:
         """Word → its token ids in the vocabulary, with and without a leading space."""
         tokens = defaultdict(list)
         for token, index in self.tokenizer.get_vocab().items():
@@ -262,12 +262,12 @@ def _chat(tokenizer: Any, messages: Sequence[Message]) -> str:
 
 def number_tokens(model: Ready, numbers: Sequence[str]) -> list[list[int]]:
     """Return the token ids of each number. Raises JudgeError if a number takes several tokens."""
-    if several := [number for number in numbers if number not in model.spelt]:
+    if several := [number for number in numbers if number not in model.token_ids]:
         raise JudgeError(
             f"The tokenizer of {model.loaded.facts.name} splits {several[0]} into several tokens, so Concord can't "
             "read its probability in one pass. Ask for a written rating, such as --form rate_explain."
         )
-    return [sorted(model.spelt[number]) for number in numbers]
+    return [sorted(model.token_ids[number]) for number in numbers]
 
 
 # ── the forward pass ─────────────────────────────────────────────────────────────────────────────────────────
@@ -302,9 +302,10 @@ def next_tokens(
 
 
 def together(rows: Sequence[list[int]]) -> list[tuple[list[int], int]]:
-    """Group adjacent prompts that share at least half of their tokens; return (positions, n shared tokens) per group.
+    """Group adjacent prompts that share at least half of their tokens.
 
-    Each prompt keeps at least one token of its own. A single prompt shares 0 tokens.
+    Returns (positions, number of shared tokens) for each group. Each prompt keeps at least one token of its own. A
+    single prompt shares 0 tokens.
     """
     groups: list[tuple[list[int], int]] = []
     for k, row in enumerate(rows):

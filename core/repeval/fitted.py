@@ -64,7 +64,10 @@ class Transferred:
 
 @dataclass(frozen=True)
 class FittedRepEval:
-    """A fitted RepEval score with its `result`. `transfer` is its application to another golden set."""
+    """A fitted RepEval score with its `result`.
+
+    If the score was fitted on another golden set, `transfer` has its scores on `golden`; otherwise it is None.
+    """
 
     golden: GoldenSet
     result: RepEvalResult
@@ -242,10 +245,9 @@ def fit_repeval(
 def repeval_card(
     golden: GoldenSet, result: RepEvalResult, *, created: dt.datetime | None = None, warnings: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the content of `repeval.yaml`, with its digest, for a score that was fitted on `golden`.
+    """Return the content of `repeval.yaml`, including its digest, for a score that was fitted on `golden`.
 
-    The map to the raters' scale is fitted on the validation items. The scores of these items come from directions that
-    were fitted on other items.
+    The map to the raters' scale is fitted on the validation items, with scores from directions fitted on other items.
     """
     aspect, parts, how = result.aspect, result.parts, result.settings
     if result.scorer is None:

@@ -67,14 +67,15 @@ _FOLDER = Path(__file__).resolve().parent / "prompts"
 class Extraction:
     """Settings for reading states: which texts, layers and tokens.
 
-    `template` is "" (only the hypothesis), the name of a template, or its text. `criterion` fills ``{criterion}``. If
-    `texts` is "prompt", only the filled template is read. If it is "compared", the hypothesis and each of `parts` are
-    read separately, and cells with their distance are added. `parts` None means source and context, if any item has
-    them. `tokens` are "-1" (the last real token), "-2", …, "first" and "mean". Compared texts also have tokens such as
-    "source:mean": |u−v| of source and hypothesis, each at its mean. By default, (), they are the last four tokens, and
-    for encoders also "first" and "mean". Compared texts then also have the distances at "mean" and "-1", and for
-    encoders at "first". `layers` are 0 (embeddings) to the number of blocks; () takes all. `max_tokens` truncates
-    longer texts.
+    Attributes:
+        template: "" (only the hypothesis), the name of a template, or its text.
+        criterion: Fills ``{criterion}`` in the template.
+        texts: "prompt" reads the filled template. "compared" reads the hypothesis and each of `parts` separately.
+        tokens: "-1" (the last real token), "-2", …, "first" or "mean". If texts are compared, also tokens such as
+            "source:mean": the distance |u−v| of source and hypothesis there. () takes the defaults of `cells_of`.
+        layers: Numbers from 0 (embeddings) to the number of blocks; () takes all.
+        max_tokens: Longer texts are truncated.
+        parts: Parts to compare with the hypothesis; None takes source and context, if any item has them.
     """
 
     template: str = ""
@@ -105,7 +106,7 @@ class Extraction:
         return tuple(part for part in PARTS if f"{{{part}}}" in template_text(self.template))
 
     def others(self, items: Sequence[Item]) -> tuple[Part, ...]:
-        """Return the parts of items that are read separately from the hypothesis."""
+        """Return the parts that are read separately from the hypothesis; empty unless `texts` is "compared"."""
         if self.texts != "compared":
             return ()
         if self.tokens:
@@ -114,10 +115,7 @@ class Extraction:
 
 
 def usual_texts(model: str, template: str = "") -> TextMode:
-    """Return the default text mode: "compared" for the embedded encoder without a template, else "prompt".
-
-    With this encoder, compared texts agree best with raters.
-    """
+    """Return the default text mode: "compared" for the embedded encoder without a template, else "prompt"."""
     return "compared" if model == EMBEDDED and not template.strip() else "prompt"
 
 
@@ -127,7 +125,7 @@ def parts_in(tokens: Sequence[str]) -> tuple[Part, ...]:
 
 
 def present_parts(*sets: Sequence[Item]) -> tuple[Part, ...]:
-    """Return the parts (source, context, …) that at least one item of each of `sets` has."""
+    """Return the parts (source, context, …) that occur in each of these sets of items."""
     return tuple(part for part in PARTS if all(n_lacking(items, part) < len(items) for items in sets))
 
 
@@ -139,9 +137,10 @@ def n_lacking(items: Sequence[Item], *parts: Part) -> int:
 def cells_of(
     facts: ModelFacts, extraction: Extraction, others: Sequence[str] = ()
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return the layers and tokens of a model's cells, including those that compare with `others`.
+    """Return the layers and tokens to read, with defaults filled in.
 
-    Raises UsageError if `extraction` names a layer that the model does not have.
+    Default tokens include distances to each of `others`, such as "source:mean". Raises UsageError if `extraction` names
+    a layer that the model does not have.
     """
     layers = extraction.layers or tuple(range(facts.n_layers))
     if beyond := [number for number in layers if not 0 <= number < facts.n_layers]:
@@ -212,11 +211,8 @@ class States:
 
 
 def finite_cells(values: HalfArray) -> NDArray[np.bool_]:
-    """Return whether all states of each cell (n_layers, n_tokens) are finite.
-
-    It tests the bits item by item (an exponent of all ones is infinite or NaN), because float16 arithmetic is much
-    slower.
-    """
+    """Return whether all states of a cell are finite, for each cell (n_layers, n_tokens)."""
+    # test bits (an exponent of all ones is infinite or NaN), because float16 arithmetic is much slower
     bits = values.view(np.uint16)
     good = np.ones(values.shape[1:3], dtype=np.bool_)
     for start in range(0, len(bits), CHUNK):
@@ -225,7 +221,7 @@ def finite_cells(values: HalfArray) -> NDArray[np.bool_]:
 
 
 def varying_cells(values: HalfArray) -> NDArray[np.bool_]:
-    """Return for each cell (n_layers, n_tokens) whether the states of the items differ in any bit."""
+    """Return whether the states of a cell differ between items, for each cell (n_layers, n_tokens)."""
     bits = values.view(np.uint16)
     differs = np.zeros(values.shape[1:3], dtype=np.bool_)
     for start in range(0, len(bits), CHUNK):
@@ -244,7 +240,7 @@ def templates() -> dict[str, str]:
 
 
 def template_text(template: str) -> str:
-    """Return the text of a template, given its name or text; "" is the hypothesis only.
+    """Return the text of a template, given its name or text; "" means the hypothesis alone.
 
     Raises UsageError if it is invalid.
     """
@@ -265,7 +261,7 @@ def render(template: str, fields: Mapping[str, str]) -> str:
 
 
 def readings(items: Sequence[Item], extraction: Extraction) -> list[tuple[str, list[dict[str, str]]]]:
-    """Return (template, fields of all items) for each text to read; the hypothesis comes last."""
+    """Return (template, fields of all items) for each kind of text to read; the hypothesis comes last."""
     more = {"criterion": extraction.criterion}
     fields = [{"source": item.source, "context": item.context, "hypothesis": item.target, **more} for item in items]
     if extraction.texts == "prompt":
@@ -323,7 +319,7 @@ def extract(
 
 
 class StateReader:
-    """Reads states with a model, which is loaded with the first texts. For the arguments see `extract`."""
+    """Reads hidden states with a model, which is loaded when first needed. `extract` explains the arguments."""
 
     def __init__(self, spec: ModelSpec, ray: str = "") -> None:
         self._spec, self._ray = spec, ray
@@ -347,7 +343,7 @@ class StateReader:
     ) -> States:
         """Return the states of `items`. Raises the same errors as `extract`.
 
-        A cell such as "source:mean" contains |u−v|, the distance between source and hypothesis in each dimension.
+        A cell such as "source:mean" contains |u−v|: in each dimension, the distance between source and hypothesis.
         """
         facts, tokenizer = describe(self._spec), load_tokenizer(self._spec)
         if self._ray:
@@ -445,7 +441,10 @@ class StateCache:
         return cast(HalfArray, values)
 
     def put(self, row: int, values: HalfArray) -> None:
-        """Cache states. A killed process leaves no partial file under the final name."""
+        """Cache the states of the prompt at `row`, completely or not at all.
+
+        Raises StoreError if the file cannot be written.
+        """
         if not self._files:
             self._memory[row] = values
             return
@@ -468,9 +467,9 @@ class StateCache:
 def prompts_of(
     tokenizer: Any, items: Sequence[Item], extraction: Extraction, limit: int
 ) -> tuple[list[list[int]], IntArray, IntArray]:
-    """Return the distinct prompts as token ids, which prompts each item uses, and which items were truncated.
+    """Return the distinct prompts as token ids, the prompts of each item, and whether each item was truncated.
 
-    The second result has row numbers of prompts, (n_items, n_texts), with the hypothesis last. The third has booleans,
+    The second result has indices into the first, (n_items, n_texts), with the hypothesis last. The third is boolean,
     (n_items,).
     """
     fitted = [fit_prompts(tokenizer, template, fields, limit) for template, fields in readings(items, extraction)]

@@ -306,7 +306,7 @@ class Folder:
     def write(self, name: str, data: bytes) -> None:
         """Write a file in this folder, completely or not at all.
 
-        Raises JobError if the disk is full or rights are missing.
+        Raises JobError if the disk is full or permission is denied.
         """
         file_system, path = self.place
         final = now = f"{path}/{name}"
@@ -340,8 +340,8 @@ class Folder:
 def input_files(address: str) -> dict[str, int]:
     """List the item files at `address` (a file or a folder) for Ray Data: address → size in bytes, sorted.
 
-    Raises GoldenError if there is no such file, or if there are files of both kinds; JobError if the address can't be
-    read.
+    Raises GoldenError if there is none, or if JSONL and Parquet files are mixed. Raises JobError if the address can't
+    be read.
     """
     folder = Folder(address)
     scheme = f"{address.partition('://')[0]}://" if "://" in address and folder.place[0].type_name != "local" else ""

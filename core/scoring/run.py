@@ -270,7 +270,7 @@ def affordable_items(budget: int | None, judge: RowJudge) -> int | None:
 
 
 def identity_of(request: ScoreRequest, the_input: Sequence[Any], judge: LoadedJudge) -> dict[str, Any]:
-    """Return the properties that a resumed scoring must share with the earlier one, under the names that users know."""
+    """Return the input and options that must stay the same when a run is resumed, under the names that users know."""
     return {
         "the input": the_input,
         "the judge file": file_digest(request.judge_file),

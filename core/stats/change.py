@@ -35,9 +35,9 @@ _EDGE = 1.0 - 1e-9
 class Change:
     """Change in alignment, now minus then; a fall is negative.
 
-    `interval` has confidence 1 − 2α. `n_needed` is the number of items, as many per source as now, that would detect a
-    fall of `fall`.  It is None if no number suffices, or if the number is unknown.  If the change is undefined, all
-    three values are None, and `reason` says why.
+    `interval` has confidence 1 − 2α. `n_needed` is the number of items needed to detect a fall of `fall`, with as many
+    items per source as now.  It is None if no number suffices, or if the number is unknown.  If the change is
+    undefined, all three values are None, and `reason` says why.
     """
 
     value: float | None
@@ -55,8 +55,9 @@ class Change:
 def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall: float = 0.1) -> Change:
     """Test whether the alignment has fallen from `then` to `now`, measured on different items.
 
-    Both need a 95 % interval.  Raises UsageError unless `alpha` lies in (0, 0.5) and `fall` in (0, 1].  If a value or
-    interval is undefined, or if statistics or levels differ, the result is undefined, and `reason` says why.
+    Both need a 95 % interval.  `fall` is the smallest fall that matters.  Raises UsageError unless `alpha` lies in (0,
+    0.5) and `fall` in (0, 1].  If a value or interval is undefined, or if statistics or levels differ, the result is
+    undefined, and `reason` says why.
     """
     from scipy.special import ndtri
 

@@ -71,8 +71,8 @@ def correlate(scores: ArrayLike, labels: ArrayLike, statistic: Statistic) -> Flo
 def pearson(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
     """Compute the Pearson correlation r = Σ(x−x̄)(y−ȳ) / √(Σ(x−x̄)² · Σ(y−ȳ)²) of every row.
 
-    Deviations are divided by their largest magnitude first, so very large and very small scores neither overflow nor
-    vanish.  An increasing linear map of either side does not change r.
+    An increasing linear map of either side does not change r.  Very large and very small values neither overflow nor
+    vanish.
     """
     return _product_moment(*pair(scores, labels))
 
@@ -135,9 +135,9 @@ def average_ranks(values: ArrayLike) -> FloatArray:
 
 
 def pair(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return both as float64 arrays with NaN at the same positions, without the positions that no row can use.
+    """Return both as float64 arrays; where either value is missing, both are NaN.
 
-    Raises UsageError for ±inf.
+    Positions without a label are dropped if `labels` is (n,).  Raises UsageError for ±inf.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     require_finite(x, y)
@@ -241,7 +241,7 @@ class LabelledItems:
         return int(self.labels.size)
 
     def take(self, chosen: IntArray | BoolArray) -> LabelledItems:
-        """Select the items at places `chosen`, or by a mask."""
+        """Return the items at positions `chosen`, or where the mask `chosen` is true."""
         return LabelledItems(self.positions[chosen], self.labels[chosen], self.sources[chosen], self.systems[chosen])
 
     def labelled(self, labels: FloatArray) -> LabelledItems:
@@ -250,9 +250,9 @@ class LabelledItems:
 
     @property
     def usual_level(self) -> Level:
-        """Choose sample level if enough sources have enough items, otherwise dataset level.
+        """Return "sample" if enough sources have enough items, otherwise "dataset".
 
-        Sample level needs at least 3 sources with at least 3 items and differing labels.  Together these sources must
+        Sample level needs at least 3 sources with at least 3 items and differing labels.  Together, these sources must
         have at least half of the items.
         """
         differing = [
@@ -287,9 +287,9 @@ class LabelledItems:
 
     @cached_property
     def sizes(self) -> list[tuple[IntArray, IntArray]]:
-        """Sources with at least 2 items, grouped by their number of items, so that each group is correlated at once.
+        """Sources with at least 2 items, grouped by their number of items.
 
-        Each group has the codes of its sources (k,), and the places of their items (k, size).
+        Each group has the codes of its sources (k,), and the positions of their items (k, size).
         """
         sizes = np.bincount(self.sources)
         starts = np.cumsum(sizes) - sizes
@@ -341,7 +341,7 @@ class Paired:
 
 
 def paired(scores: ArrayLike, items: LabelledItems) -> Paired:
-    """Pair `scores` (n_candidates, n_items) or (n_items,) with the labelled items, sorted by source.
+    """Return `scores` (n_candidates, n_items) or (n_items,) together with the labelled items, both sorted by source.
 
     Raises ValueError unless there is one score per item, and UsageError for ±inf.
     """
@@ -365,9 +365,10 @@ def source_folds(sources: IntArray, n_folds: int = FOLDS, seed: int = 0) -> IntA
 
 
 def level_values(data: Paired, measure: Measure) -> tuple[FloatArray, FloatArray | None]:
-    """Compute the alignment of each candidate, (n_candidates,), at one level; NaN = undefined.
+    """Return (alignments, coefficients by source) of all candidates at one level; NaN = undefined.
 
-    At sample level, also returns the coefficients by source, whose mean is the alignment; at other levels, None.
+    Alignments are (n_candidates,).  At sample level, they are the means of the coefficients (n_candidates, n_sources).
+    At other levels, the second value is None.
     """
     if measure.level == "sample":
         by_source = coefficients_by_source(data, measure.statistic)
@@ -386,7 +387,6 @@ def coefficients_by_source(data: Paired, statistic: Statistic) -> FloatArray:
     """Compute the coefficient of each source, (n_candidates, n_sources), with columns ordered by source code.
 
     A source with constant scores or labels, or fewer than 2 scored items, gets NaN and is left out of averages.
-    Sources of equal size are correlated in one batch.
     """
     values = np.full((data.scores.shape[0], data.items.n_sources), np.nan)
     for sources, places in data.items.sizes:
@@ -415,14 +415,11 @@ def system_means(data: Paired) -> tuple[FloatArray, FloatArray]:
 
 
 def rounded_means(totals: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return totals / counts, rounded so that equal means compare as equal; NaN if the count is 0.
-
-    Sums of the same numbers in a different order differ in their last bits.  So means are rounded to a grid of
-    `TIE_TOLERANCE` times the largest mean of the row.
-    """
+    """Return totals / counts, rounded so that equal means compare as equal; NaN if the count is 0."""
     means = np.where(counts > 0, totals, np.nan) / np.maximum(counts, 1.0)
     if means.shape[-1] == 0:
         return means
+    # sums of the same numbers in another order differ in their last bits
     grid = np.fmax.reduce(np.abs(means), axis=-1, keepdims=True) * TIE_TOLERANCE
     grid = np.where(grid > 0, grid, 1.0)
     return np.where(np.isnan(means), np.nan, np.rint(means / grid) * grid)

@@ -68,8 +68,8 @@ def plan_labels(
     """Forecast the interval of an alignment on this many labels, and the smallest fall that they detect.
 
     If `n_sources` is None, each item has its own source.  `measured` is the judge's alignment on some of the items,
-    with the usual number of raters; it is ignored if its value or interval is missing.  Raises UsageError for no items,
-    or more sources than items.
+    with `USUAL_RATERS` raters per item.  It is ignored if its value or interval is missing.  Raises UsageError for no
+    items, or more sources than items.
     """
     from scipy.special import ndtri
 

@@ -41,7 +41,7 @@ from core.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class MeanEstimate:
-    """A mean within the human scale; a missing value or interval is None, and `reason` says why."""
+    """A mean on the human scale; a missing value or interval is None, and `reason` says why."""
 
     value: float | None
     interval: Interval | None = None
@@ -54,7 +54,7 @@ class MeanEstimate:
 
 @dataclass(frozen=True, slots=True)
 class SystemMean:
-    """Mean of one system: `corrected`, compared with `labels_only` and `judge_only` (the plain mean of its verdicts).
+    """Mean of one system, estimated from labels and verdicts (`corrected`), from labels only, and from verdicts only.
 
     `n_labelled` items have a label, `n_judged` a verdict, `n_both` both.  `weight` is the mean λ, defined in the module
     docstring.  `n_effective` is the number of labels that would give as narrow an interval without verdicts.  `note`
@@ -241,7 +241,7 @@ class SourceMean:
         return replace(self, extra=far * np.sqrt(FAR_LABEL / (n**2 - 1.0))) if n > 1 else self
 
     def estimate(self, reason: str, scale: Scale) -> MeanEstimate:
-        """Clip the mean and its interval to `scale`; `reason` is given if there is no value."""
+        """Return the mean and its interval, clipped to `scale`; `reason` explains a missing value."""
         if np.isnan(self.value):
             return MeanEstimate(None, None, reason)
         bounded = min(max(self.value, scale.low), scale.high)
@@ -257,15 +257,11 @@ def _interval(value: float, half: float, freedom: int) -> Interval:
 def powered_mean(
     labels: FloatArray, scores: FloatArray, sources: IntArray, others: FloatArray, others_from: IntArray
 ) -> tuple[SourceMean, float]:
-    """Estimate a mean from labels, corrected with the scores of labelled and unlabelled items.
+    """Estimate a mean from labels, corrected with the scores of labelled and unlabelled items; also return the mean λ.
 
-    Returns the mean and the mean λ. `labels` and `scores` are (n,) for the same items, from `sources` (n,).  `others`
-    (N,) are the scores of unlabelled items, from the sources `others_from` (N,).  Scores are centred on the mean of
-    `others`.  The λ of each label is estimated on the other sources.
-
-    The covariance of these sources, with means Ȳ and f̄, uses Σ (Y_c − m_c·Ȳ)(F_c − m_c·f̄).  Y_c and F_c are the sums
-    of the labels and scores of source c, which has m_c items.  Multiplied out, this is a combination of four sums, so
-    leaving out a source only subtracts its terms.
+    `labels` and `scores` (n,) belong to the same items, from `sources` (n,).  `others` (N,) are the scores of
+    unlabelled items, from the sources `others_from` (N,).  All scores must be centred on the mean of `others`.  The λ
+    of each label is estimated on the other sources.
     """
     _, place, size = np.unique(sources, return_inverse=True, return_counts=True)
     _, place_of_others, size_of_others = np.unique(others_from, return_inverse=True, return_counts=True)
@@ -280,6 +276,8 @@ def powered_mean(
     def left(values: FloatArray | IntArray) -> FloatArray:
         return np.asarray(values.sum() - values, dtype=np.float64)
 
+    # Σ (Y_c − m_c·Ȳ)(F_c − m_c·f̄) over sources c with sums Y_c and F_c of m_c items, multiplied out into four sums:
+    # leaving out a source then only subtracts its terms
     n = left(size)
     mean_y, mean_f = left(y) / n, left(f) / n
     about = left(y * f) - mean_y * left(size * f) - mean_f * left(size * y) + mean_y * mean_f * left(size**2)

@@ -221,8 +221,8 @@ def sqlalchemy_url(url: str) -> sa.URL:
 def record_of(kind: type[T], row: sa.Row[Any], **other: Any) -> T:
     """Make a record of type `kind` from `other`, and from the columns of `row` that are named after its fields.
 
-    Columns called ``…_at`` contain seconds since 1970, which become UTC times. A 0, which is stored
-    when a worker signs off, becomes None.
+    Columns called ``…_at`` contain seconds since 1970, which become UTC times. 0 becomes None; a worker stores it when
+    it signs off.
     """
     columns, values = row._mapping, dict(other)
     for name in (field.name for field in fields(kind)):  # type: ignore[arg-type]
@@ -233,13 +233,13 @@ def record_of(kind: type[T], row: sa.Row[Any], **other: Any) -> T:
 
 
 def row_of(table: sa.Table, record: object, **other: Any) -> dict[str, Any]:
-    """Make a row of `table` from `other`, and from the fields of `record` named after the remaining columns."""
+    """Make a row of `table` from `other` and, for the remaining columns, from fields of `record` with the same name."""
     names = [c.name for c in table.columns if c.name not in (*other, "number") and hasattr(record, c.name)]
     return {name: getattr(record, name) for name in names} | other
 
 
 def given(**columns: Any) -> dict[str, Any]:
-    """Return the filters (column=value) whose value is not None."""
+    """Return the given filters (column=value), without those whose value is None."""
     return {name: value for name, value in columns.items() if value is not None}
 
 
@@ -263,11 +263,8 @@ class Transaction:
 
     @property
     def now(self) -> float:
-        """Seconds since 1970, by the clock of the database server, or of this machine for SQLite.
-
-        SQLite's own clock counts milliseconds, so two transactions could get the same time.
-        """
-        if self._dialect is sqlite:
+        """Seconds since 1970, by the clock of the database server, or of this machine for SQLite."""
+        if self._dialect is sqlite:  # its own clock counts milliseconds, so two transactions could get the same time
             return time.time()
         return float(self.execute(sa.text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
 
@@ -283,7 +280,7 @@ class Transaction:
             self.execute(self._dialect.insert(table).on_conflict_do_nothing(), self._stamped(table, rows))
 
     def upsert(self, table: sa.Table, rows: Rows, keep: str = "") -> None:
-        """Insert rows, or overwrite existing rows with the same key, except for the column `keep`.
+        """Insert rows; overwrite existing rows with the same key, except for the column `keep`.
 
         Sets `created_at` as `insert_new` does.
         """
@@ -355,10 +352,10 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        """Open a transaction, committed completely at the end or not at all; within `joining`, use its transaction.
+        """Open a transaction, committed completely at the end or not at all.
 
-        Raises LostConnectionError if the connection was lost and nothing was committed, and StoreError if the outcome
-        is unknown.
+        Within `joining`, yield the transaction that is already open.  Raises LostConnectionError if the connection was
+        lost and nothing was committed, and StoreError if the outcome is unknown.
         """
         if (joined := self.joined) is not None:
             yield joined
@@ -395,12 +392,12 @@ class Database:
             return transaction.rows(query)
 
     def row(self, query: sa.Select[Any]) -> sa.Row[Any] | None:
-        """Return the only row of a query, or None."""
+        """Return the row that a query finds, or None. Raises an error if it finds several."""
         with self.read() as transaction:
             return transaction.execute(query).one_or_none()
 
     def pauses(self) -> Iterator[float]:
-        """Wait for the database with increasing pauses, for up to `PATIENCE` seconds."""
+        """Wait for the database: yield after each of several increasing pauses, for up to `PATIENCE` seconds."""
         self.say_waiting()
         until, pause = time.monotonic() + PATIENCE, 0.1
         while time.monotonic() + pause <= until:

@@ -1,8 +1,8 @@
 """Store projects, their golden sets, criteria and judges.
 
-A golden set is stored once under its content digest, and linked to projects under a name.  Each item is a row; one JSON
-text holds labels and metrics, another the ratings by columns.  A loaded golden set equals the stored one exactly, with
-the same digest.
+A golden set is stored once under its content digest, and linked to projects under a name.  Each item is a row.  One
+JSON text holds all labels and metrics, and another holds the ratings as columns.  A loaded golden set equals the stored
+one exactly, with the same digest.
 """
 
 from __future__ import annotations
@@ -161,7 +161,10 @@ class Goldens(StorePart):
         self._load = lru_cache(maxsize=_CACHED)(self._load_anew)
 
     def add(self, project_id: str, golden: GoldenSet) -> str:
-        """Store and link a golden set, and return its digest as its id; storing it again changes nothing."""
+        """Store a golden set, link it to the project, and return its id (its digest).
+
+        Storing it again changes nothing.
+        """
         known = sa.select(goldens.c.golden_id).filter_by(golden_id=golden.digest)
         items = [
             {"golden_id": golden.digest, "position": k, "body": json.dumps(body, ensure_ascii=False)}
@@ -424,7 +427,7 @@ class Judges(StorePart):
         return _judge(row)
 
     def replies(self, project_id: str, judge_id: str) -> dict[str, tuple[str, ...]]:
-        """Map each item id to the original replies; empty for a judge without replies, or an unknown judge."""
+        """Return item id → original replies; empty for a judge without replies, or an unknown judge."""
         row = self._db.row(sa.select(judges.c.replies).filter_by(project_id=project_id, judge_id=judge_id))
         replies = {} if row is None or row.replies is None else json.loads(zlib.decompress(row.replies))
         return {item_id: tuple(texts) for item_id, texts in replies.items()}
@@ -436,7 +439,7 @@ class Judges(StorePart):
 
 
 def judge_id_of(golden_id: str, judge: JudgeScores) -> str:
-    """Return ``"j" + 12 hex digits`` of the judge's scores and kind, so that renaming keeps the id."""
+    """Return "j" and 12 hex digits that identify a judge by its content, so that renaming keeps the id."""
     scores = hashlib.sha256(np.ascontiguousarray(judge.values, dtype="<f8").tobytes()).hexdigest()
     body = [golden_id, judge.aspect, judge.kind, judge.run_id, judge.note, scores, list(judge.seen)]
     return "j" + content_digest("judge", body).split(":")[1][:12]

@@ -143,7 +143,7 @@ class Runs(StorePart):
             return _bumped(transaction, again, status="queued", worker_id="", message=message)
 
     def progress(self, run_id: str, attempt: int, snapshot: Snapshot, snapshots: int) -> bool:
-        """Store the progress of the run and its number of published snapshots; return False if the attempt is over."""
+        """Store the run's progress and how many snapshots it has published; return False if the attempt is over."""
         change = _attempt("running", run_id, attempt).values(
             phase=snapshot.phase,
             calls=snapshot.calls,
@@ -318,7 +318,7 @@ class Replies(StorePart):
     """Replies shared by all runs; thread-safe.  `put_replies` commits before it returns."""
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        """Look up `keys`; return key → text, only for keys that are stored."""
+        """Return key → text for the keys that are stored."""
         with self._db.read() as transaction:
             return _shared(transaction, keys)
 
@@ -333,7 +333,7 @@ class Replies(StorePart):
 
 
 class RunReplies(StorePart):
-    """The `ReplyStore` and `RunAnswers` of one run (`core.providers.cached`)."""
+    """Replies of one run, as a `ReplyStore` and as `RunAnswers` (`core.providers.cached`)."""
 
     def __init__(self, database: Database, run_id: str, *, alone: bool = False) -> None:
         super().__init__(database)
@@ -341,7 +341,7 @@ class RunReplies(StorePart):
         self.counted: set[str] = set()
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        """Return shared replies by key, and link them to the run."""
+        """Return the shared replies by key, and link them to the run."""
         if self._alone:
             return {}
         with self._db.read() as transaction:
@@ -373,14 +373,14 @@ class RunReplies(StorePart):
         return [row.reply_key for row in self._db.rows(query) if not _serves_everybody(row.body)]
 
     def forget_unread(self) -> None:
-        """Delete the `unread` entries, so that a resumed run asks again."""
+        """Delete entries without a readable reply, so that a resumed run asks again."""
         with self._db.write() as transaction:
             for keys in in_chunks(self.unread()):
                 own = sa.delete(run_replies).filter_by(run_id=self._run_id)
                 transaction.execute(own.where(run_replies.c.reply_key.in_(keys)))
 
     def answered(self, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
-        """Look up `keys`; return key → (stored text, whether this run paid for it), only for replies of this run."""
+        """Return key → (stored text, whether this run paid for it) for the keys that this run has a reply to."""
         query = sa.select(run_replies).filter_by(run_id=self._run_id)
         with self._db.read() as transaction:
             rows = list(_chosen(transaction, query, run_replies.c.reply_key, keys))
@@ -475,10 +475,9 @@ class Upkeep(StorePart):
         return tuple(StoredSize(what, n[what], size) for what, size in n_bytes.most_common())
 
     def prune_replies(self, before: float, *, delete: bool = False) -> StoredSize:
-        """Delete replies older than a time; without `delete`, only count them.
+        """Delete replies stored before a time (seconds since 1970); without `delete`, only count them.
 
-        Replies of runs that have not ended, or that can be resumed, stay.  Scores, criteria and reports stay; only the
-        original replies are lost.
+        Replies of runs that have not ended, or that can be resumed, are kept.
         """
         over = [status for status in FINISHED if status not in RESUMABLE]
         unfinished = sa.select(runs.c.run_id).where(runs.c.status.not_in(over))

@@ -16,8 +16,8 @@ from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
 
 
-def draw_way_in(page: Opened, entry: CriteriaEntry) -> None:
-    """Draw the button that opens the form, and a note about an unsaved edit."""
+def draw_edit_button(page: Opened, entry: CriteriaEntry) -> None:
+    """Draw the Edit button, a link to the newest edit, and a note if an edit is unsaved."""
     subject = drafts.criteria_subject(entry.criteria_id)
     draft = projects.get_draft(page.store, page.project.project_id, subject)
     unsaved = draft is not None and draft.text.strip() != entry.text.strip()

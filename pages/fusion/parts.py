@@ -43,7 +43,7 @@ KINDS: dict[JudgeKind, str] = {
 
 @dataclass(frozen=True)
 class Choice:
-    """Parts and settings chosen with the widgets of `draw_choice`; `names` maps the ids of `judges` to their names."""
+    """Parts and settings chosen in the form (`draw_choice`); `names` maps the ids of `judges` to display names."""
 
     judges: tuple[JudgeEntry, ...]
     names: Mapping[str, str]
@@ -54,10 +54,10 @@ class Choice:
 
 
 def choice_of(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> Choice:
-    """Return the chosen parts and settings.
+    """Return the parts and settings chosen in the form.
 
-    By default, the parts are all judges except fusions and the baseline, and the measure is that of the default
-    version.
+    By default, the parts are all judges except fusions and the baseline. The default statistic and level are those of
+    the default version.
     """
     key = f"{view.golden_id[-12:]}_{aspect}"
     names = names_of(page, judges)

@@ -1,4 +1,4 @@
-"""Upload a golden set: ways to start, how Concord reads a file, its problems, and the button that freezes it."""
+"""Draw the upload of a golden set: ways to start, how Concord reads the file, its problems, and the freeze button."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _build(
 
 
 def draw_upload(page: Opened, *, empty: bool = False) -> None:
-    """Draw the upload, and how Concord reads the file, for reviewers only.
+    """Draw the upload and how Concord reads the file; only reviewers may upload.
 
     `empty` adds an introduction for a project without a golden set.
     """

@@ -60,7 +60,7 @@ _SAMPLES, _LONGEST_SAMPLE = 3, 40
 
 @dataclass(frozen=True)
 class AspectRow:
-    """An aspect and the place on the screen for its scale, which is drawn after the labels are read."""
+    """An aspect, its column, and the container on the screen where its scale is drawn later."""
 
     aspect: str
     column: str

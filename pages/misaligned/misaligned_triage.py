@@ -21,7 +21,7 @@ from pages.ui.screens import plain
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """The last triage of this session, with the log entries and the previous triage for Undo."""
+    """The last triage of this session, with what Undo needs: log entry numbers and the previous triage."""
 
     about: tuple[str, str, str]
     said: str
@@ -31,9 +31,9 @@ class Last:
 
 
 def save(selection: Selection, item_ids: Sequence[str], words: str, form: str, **said: Any) -> bool:
-    """Save a verdict, note or pick for the items and keep the rest of their triage; return whether all were saved.
+    """Save a verdict, note or pick for the items, and keep the rest of their triage; return whether all were saved.
 
-    `form` identifies the press, so that a press sent twice counts once.
+    `form` identifies the click, so that a click sent twice counts once.
     """
     project_id, golden_id, aspect = selection.about
     before = projects.list_triage(selection.page.store, *selection.about)
@@ -74,7 +74,7 @@ def _remember(
 
 
 def draw_last(selection: Selection) -> bool:
-    """Draw the last triage with Undo; return whether there was one."""
+    """Draw the last triage with an Undo button; return False if there is none."""
     last = st.session_state.get(state.MISALIGNED_LAST)
     if not isinstance(last, Last) or last.about != selection.about:
         return False

@@ -49,9 +49,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """Rows that can be selected: `ids`, one per row; the row `chosen` stays marked when rows change.
+    """Settings of selectable rows: `ids`, one per row; the row `chosen` stays marked when rows change.
 
-    `on_pick` is called after a selection, when `picked` already returns the new row.
+    `on_pick` is called after a selection; `picked` then already returns the new row.
     """
 
     ids: Sequence[str] = ()

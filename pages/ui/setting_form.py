@@ -26,7 +26,7 @@ def draw(
     usual: Mapping[str, Any] | None = None,
     words: Mapping[str, Mapping[Any, str]] | None = None,
 ) -> dict[str, Any]:
-    """Draw one widget for each field in `labels`, below each other, and return the values by field.
+    """Draw a widget for each field in `labels`, one below the other, and return the values by field.
 
     Args:
         record: A settings dataclass.

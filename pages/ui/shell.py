@@ -1,7 +1,7 @@
 """HTML page of the app: Streamlit's index.html with Concord's name, icon, style and script.
 
-On a deep link, Streamlit's own page first looks for the server below that address, which logs two errors on the
-console. The page contains no user text.
+On a deep link, Streamlit's own page first looks for the server at a wrong address, which logs two errors on the
+console.  This page names the server's address.  It contains no user text.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class OwnShell:
 
 @cache
 def shell() -> str:
-    """Return Streamlit's index.html with Concord's head."""
+    """Return Streamlit's index.html with Concord's additions to its head."""
     static = Path(file_util.get_static_dir())
     page = (static / "index.html").read_text("utf-8")
     icon = b64encode((HERE / "icon.svg").read_bytes()).decode()

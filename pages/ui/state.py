@@ -74,12 +74,12 @@ def is_task() -> bool:
 
 
 def put_in_url(**ids: str | None) -> None:
-    """Set ids in the URL, or remove those that are None; skip unchanged ids, because every write sends a message."""
+    """Set ids in the URL; None removes an id."""
     for name, value in ids.items():
         assert name in URL_IDS, name
         if value is None and name in st.query_params:
             del st.query_params[name]
-        elif value is not None and st.query_params.get(name) != value:
+        elif value is not None and st.query_params.get(name) != value:  # every write sends a message
             st.query_params[name] = value
 
 
@@ -109,7 +109,7 @@ def is_bare() -> bool:
 
 
 def project() -> str | None:
-    """Return the project in the URL, else the last one picked in this session."""
+    """Return the project in the URL, else the project last opened in this session."""
     return url_id("project") or st.session_state.get(PROJECT)
 
 
@@ -126,7 +126,7 @@ def set_notice(text: str, *, good: bool) -> None:
 
 
 def attempt(refused: str, act: Callable[..., object], *args: object) -> None:
-    """Call `act(*args)` for a button; on failure store a notice with `refused` and the reason."""
+    """Call `act(*args)`, the action of a button. If it fails, store `refused` and the reason as a notice."""
     try:
         act(*args)
     except ConcordError as error:
@@ -146,11 +146,11 @@ def take_notice() -> tuple[str, bool] | None:
 
 
 def keep_notice() -> None:
-    """Keep an error message on screen through an automatic redraw; toasts close by themselves."""
+    """Keep a notice of an error for the next rerun, so that an automatic redraw does not remove it."""
     if (notice := st.session_state.get(NOTICE_SHOWN)) is not None and not notice[1]:
         st.session_state.setdefault(NOTICE, notice)
 
 
 def widget(name: str) -> str:
-    """Return a widget key with a prefix, so that it never clashes with other keys."""
+    """Return a widget key that never clashes with the keys of other modules."""
     return f"form_{name}"

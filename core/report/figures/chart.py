@@ -30,7 +30,7 @@ _HIGH, _LEFT, _RIGHT, _BOTTOM = 340, 52, 16, 46
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Map values from `low` to `high` to pixels from `start` to `end`, which may be reversed."""
+    """Maps values from `low` to `high` to pixels from `start` to `end`, which may be reversed."""
 
     low: float
     high: float
@@ -151,7 +151,7 @@ def ends_of(alignment: Alignment | None) -> list[float]:
     return [alignment.value, *((alignment.interval.low, alignment.interval.high) if alignment.interval else ())]
 
 
-def snapped(values: Sequence[float]) -> tuple[float, float]:
+def rounded_ends(values: Sequence[float]) -> tuple[float, float]:
     """Return the ends of an axis for `values`, rounded outwards to steps of 0.2 so that they rarely change in a run."""
     if not values:
         return 0.0, 1.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.records import Alignment
-from core.report.figures.chart import Series, chart, ends_of, level_line, snapped
+from core.report.figures.chart import Series, chart, ends_of, level_line, rounded_ends
 from core.report.figures.svg import AMBER, BLUE, PALE, TEAL, Drawing, Shape
 from core.wording import counted, estimate, number
 
@@ -56,4 +56,4 @@ def candidates_figure(
         series.append(level_line(f"baseline {number(baseline.value)}", baseline.value, AMBER, x))
     for _, _, _, alignment, _ in known:
         held += ends_of(alignment)
-    return chart("candidates", "All candidates", says, series, x=x, y=(measure, *snapped(held)))
+    return chart("candidates", "All candidates", says, series, x=x, y=(measure, *rounded_ends(held)))

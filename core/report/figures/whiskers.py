@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from core.records import Alignment, Interval
-from core.report.figures.chart import WIDE, Axis, ends_of, snapped
+from core.report.figures.chart import WIDE, Axis, ends_of, rounded_ends
 from core.report.figures.svg import (
     AMBER,
     BLUE,
@@ -73,7 +73,7 @@ def _whiskers(
     for row in rows:
         if row.value is not None:
             held += [row.value, *(row.interval or ())]
-    low, high = snapped(held)
+    low, high = rounded_ends(held)
     if close and held:
         room = 0.04 * (max(held) - min(held)) or 0.1
         low, high = min(held) - room, max(held) + room

@@ -83,7 +83,7 @@ def work(url: str, worker_id: str, folder: str) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     log_to_stderr()
-    queue.launch()
+    queue.requeue_own()
     while not stop.wait(0.1):
         with suppress(StoreError):  # as the worker does: a connection that a long sleep cost is made anew
             store.workers.heartbeat(worker_id)
