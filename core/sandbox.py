@@ -1,11 +1,9 @@
 """Decode files of unknown origin in a separate process, with limited memory and time and without secrets.
 
-::
+`run_job` starts a Python process with a clean environment. The job in this process reads the file and writes values as
+lines of JSON, which `run_job` yields. So a malicious file can only use up the limits of the process: its output is
+parsed as JSON and never executed.
 
-    run_job ── starts a Python with a clean environment, no keys, and limits on memory, CPU and wall-clock time ──>
-    the job reads the file and writes lines of JSON ──> the values that `run_job` yields
-
-A malicious file can only use up the limits of its decoder. The decoder's output is parsed as JSON and never executed.
 The jobs for Parquet files and workbooks are at the end; `core.data.tables` lists them.
 """
 
@@ -52,7 +50,7 @@ Job = Callable[[IO[bytes], Mapping[str, Any]], Iterable[Any]]
 
 
 class RefusedError(Exception):
-    """The file was refused; `message` is for users, `row` (from 1) and `column` say where."""
+    """The file was refused, as `message` explains to users; `row` (from 1) and `column` locate the problem."""
 
     def __init__(self, message: str, row: int | None = None, column: str | None = None) -> None:
         super().__init__(message)
@@ -79,13 +77,13 @@ def run_job(
     most: int = 0,
     folder: Path = _ROOT,
 ) -> Generator[Any, None, None]:
-    """Run a job of `module` on a file in a sandboxed process, and yield its values.
+    """Run a job of `module` on a file in a sandboxed process, and yield the job's values.
 
     Args:
-        module: The module in `folder` whose `JOBS` are the jobs by name.
+        module: A module in `folder` whose `JOBS` maps names to jobs.
         job: The name of the job.
         file: The content of the file, or its path.
-        options: Passed to the job.
+        options: Options for the job.
         allowed: The limits, as returned by `allowance`.
         most: Maximum number of bytes of all values together; 0 for no limit.
         folder: The folder of the module.
@@ -162,7 +160,7 @@ class _OutOfTimeError(BaseException):
 
 
 def work(jobs: Mapping[str, Job], request: str) -> None:
-    """Run the requested job within limits: read the file from standard input, write values to standard output."""
+    """Run the requested job within limits. It reads the file from standard input and writes values to standard output."""
     asked = json.loads(request)
     _limit(asked["memory"], asked["seconds"], asked["wall"])
     with open(0, "rb") as file, open(1, "wb", buffering=1 << 18) as out:
@@ -256,7 +254,7 @@ def _check_type(column: str, kind: Any, *, inner: bool = False) -> None:
 
 
 def plain_cell(cell: Any) -> Any:
-    """Convert a cell to JSON, including lists and objects: dates become ISO text, decimals floats."""
+    """Convert a cell to JSON types, including nested lists and objects: dates become ISO text, decimals become floats."""
     if cell is None or isinstance(cell, (str, bool, int, float)):
         return cell
     if isinstance(cell, (list, tuple)):
@@ -273,8 +271,7 @@ def plain_cell(cell: Any) -> Any:
 def xlsx_rows(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[list[Any]]:
     """Yield notes on a workbook's sheets, then the row number and cells of each filled row in the first visible sheet.
 
-    Formulas stay text.  `options` sets the maximum numbers of ``rows``, ``cells``, and ``unpacked`` bytes of all parts
-    together.
+    Formulas stay text.  `options` sets the maximum ``rows``, ``cells``, and total ``unpacked`` bytes.
     """
     _bound_workbook(file, options["unpacked"])
     file.seek(0)

@@ -15,7 +15,7 @@ NOW, STORY = PARTS = ("Now", "History")
 
 
 def choose_version(now: Overview) -> JudgeVersion | None:
-    """Return the version in the URL, else the newest waiting for approval, else the current one."""
+    """Return the version in the URL, else the newest version that waits for approval, else the current version."""
     named = state.url_id("version")
     if named is not None and named.isdigit() and 0 < int(named) <= len(now.line.versions):
         return now.line.get(int(named))

@@ -333,7 +333,7 @@ class RecheckRequest:
 
 @dataclass(frozen=True, slots=True)
 class DatedRecheck:
-    """A finished recheck of the judge of run `judged_id`. `version` is the number of that version, else 0."""
+    """A finished recheck of the judge of run `judged_id`. `version` is the judge's version number, 0 without a version."""
 
     created_at: datetime
     judged_id: str
@@ -457,7 +457,10 @@ def estimate_controls(store: Store, settings: Settings, request: ControlsRequest
 
 
 def controls_of(store: Store, run_id: str) -> tuple[Control, ...] | None:
-    """Return a judge run's newest results on damaged texts, one per kind of damage; None without results."""
+    """Return the newest results on damaged texts for judge run `run_id`; None if there are none.
+
+    There is one result per kind of damage.
+    """
     found = (store.results.read(run.run_id, RESULT, tuple[Control, ...]) for run in _runs_on(store, "controls", run_id))
     return next(filter(None, found), None)
 

@@ -1,7 +1,7 @@
 """A scripted language model for tests and demos, with deterministic replies and no network.
 
-`reply_to` measures simple properties of the text, and the words of the criteria select which of them count. So some
-criteria agree with raters better than others, and a calibration has something to find. It does not really judge texts.
+It does not really judge texts. `reply_to` measures simple properties of the text, and the words of the criteria select
+which of them count. So some criteria agree with raters better than others, and calibration can find them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 class ScriptedProvider:
-    """A provider that gets its replies from a function, by default `reply_to`. `seed` varies the replies."""
+    """A provider whose replies come from a function, by default `reply_to`. `seed` varies the replies."""
 
     def __init__(self, seed: int | str = 0, answer: Callable[[Request], Reply] | None = None) -> None:
         self.endpoint = f"scripted:{seed}"
@@ -42,7 +42,7 @@ class ScriptedProvider:
 def reply_to(request: Request, seed: int = 0) -> Completion:
     """Reply to a request. At temperature 0, all samples of a prompt get the same reply.
 
-    It recognises the prompts of `core/judging/prompts` by their headings. The reply to any other prompt is a rating.
+    Prompts of `core/judging/prompts` are recognised by their headings. Any other prompt gets a rating.
     """
     sections, chance = sections_in(request), chance_of(str(seed), key_of(request))
     for heading, write in _WRITERS.items():
@@ -77,7 +77,7 @@ def chance_of(*of: str) -> random.Random:
 
 
 def key_of(request: Request) -> str:
-    """Hash everything that the reply depends on. At temperature 0 the sample number doesn't count."""
+    """Return a hash of everything that the reply depends on. At temperature 0, the sample number doesn't count."""
     return (request if request.temperature != 0 else request.prompt).key("")
 
 
@@ -90,13 +90,13 @@ def completion(request: Request, text: str) -> Completion:
 
 
 def sections_in(request: Request) -> Sections:
-    """Split a prompt into sections: first word of the heading → text."""
+    """Split a prompt into sections; return the first word of each heading → its text."""
     prompt = "\n".join(message.content for message in request.messages)
     return {match["name"]: match["body"] for match in _SECTION.finditer(prompt)}
 
 
 def item_in(section: str) -> tuple[str, str]:
-    """Split an item in a prompt into the source texts and the text to rate."""
+    """Return the source texts and the text to rate from the item section of a prompt."""
     parts = [
         (match["name"].endswith("to rate"), "\n".join(line[2:] for line in match["lines"].splitlines()))
         for match in _PART.finditer(section)
@@ -107,7 +107,7 @@ def item_in(section: str) -> tuple[str, str]:
 
 
 def scale_in(sections: Sections) -> Scale:
-    """Read the scale from a prompt, with steps of 1 if it asks for whole numbers; the default is 1 to 5."""
+    """Return the scale named in a prompt, with steps of 1 if the prompt asks for whole numbers; by default 1 to 5."""
     instructions = f"{sections.get('Instructions', '')}\n{sections.get('Answer', '')}"
     match = _RANGE.search(instructions)
     if match is None:
@@ -128,7 +128,7 @@ def number(scale: Scale, value: float) -> str:
 
 
 def in_form(sections: Sections, said: str, reasons: str) -> str:
-    """Format the rating and the reasons as the prompt asks."""
+    """Return a reply with the rating and the reasons, in the form that the prompt asks for."""
     answer = sections.get("Answer", "")
     if "JSON" in answer:
         fields = [name for name in _FIELD.findall(answer) if name in ("score", "reasons", "analysis")]

@@ -8,8 +8,8 @@ sees only the prompt.
 - *With criteria* or level descriptions, it applies each clause that names one of its `RULES` and a penalty. Penalties
   read "take off 2", "never above 2" or "2: …". It ignores all other clauses. It overlooks some breaches, and its
   ratings are noisy. Both depend only on the text, so equal prompts get equal replies.
-- *When drafting or refining*, it compares the ratings in the prompt with and without a breach of each rule. It finds
-  `UNTHOUGHT` rules only if a rater's reason matches the second pattern of the rule.
+- *When drafting or refining*, it finds the rules that explain the ratings in the prompt. It finds `UNTHOUGHT` rules
+  only if a rater's reason names the rule.
 """
 
 from __future__ import annotations
@@ -166,9 +166,9 @@ _USUAL, _NEVER_ABOVE = 1.0, 2.0
 
 
 def clauses_in(criteria: str) -> dict[str, tuple[float, float | None, int]]:
-    """Parse the clauses of criteria by rule. A later clause about the same rule replaces an earlier one.
+    """Parse the clauses of criteria; return rule → (penalty in points, highest rating after a breach, maximum words).
 
-    Returns rule → (penalty in points, highest rating after a breach, maximum number of words).
+    A later clause about the same rule replaces an earlier one.
     """
     found: dict[str, tuple[float, float | None, int]] = {}
     for text in _CLAUSE.split(criteria):

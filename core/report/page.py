@@ -80,9 +80,9 @@ _FILTERS = {
 
 
 def html_page(report: Report) -> str:
-    """Write the report in about 600 words: what was judged, the finding, its limits, the approval, and how to use it.
+    """Return the report as HTML, about 600 words: the finding, its limits, the approval, and how to use the judge.
 
-    Returns a complete HTML document that opens from a file, prints on A4 and loads nothing.
+    The document opens from a file, prints on A4 and loads nothing.
     """
     known, followed = told.limits(report), report.chosen[:_MOST_FOLLOWED]
     room = _FOLLOWED_LETTERS // max(1, len(followed))  # share the space between the sets of criteria
@@ -101,7 +101,7 @@ def html_page(report: Report) -> str:
 
 
 def appendix_page(report: Report) -> str:
-    """Write the tables behind the report as a separate HTML document, well under 1 MB."""
+    """Return the tables behind the report as a separate HTML document, well under 1 MB."""
     return _rendered(
         "appendix.html",
         report,
@@ -116,7 +116,7 @@ def appendix_page(report: Report) -> str:
 
 
 def sides_plot(report: Report) -> Drawing:
-    """Draw the held-out agreement of the judge, its best single criteria, and the baseline."""
+    """Plot the held-out agreement of the judge, its best single criteria, and the baseline."""
     sides = {name: sides.held_out for name, sides in report.sides.items()}
     if len(report.calibration.chosen) < 2:
         del sides["best single criteria"]
@@ -190,7 +190,10 @@ Cells = tuple[Cell, ...]
 
 
 def figures_csv(report: Report) -> str:
-    """Write the held-out figures of judge, baseline and raters, the leaderboard on unseen items, and system means."""
+    """Return the figures as CSV: agreement of judge, baseline and raters, the leaderboard, and system means.
+
+    The leaderboard compares judges on items that none of them has seen.
+    """
     held, raters, side = report.held_out, report.raters, "held-out"
     rows = []
     for name, both in report.sides.items():

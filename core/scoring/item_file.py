@@ -1,7 +1,7 @@
 """Check a whole file of items before scoring: readable rows and unique ids.
 
 Scoring can take hours and cost money, so errors in the file are reported first. The check takes a few per cent of the
-offline judge's time, and keeps one hash per row in memory.
+time that the offline judge needs, and keeps one hash per row in memory.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _TOLD = 5_000
 class ItemFile:
     """A checked file of items.
 
-    `digest` is the SHA-256 of the file. `filled` counts the items with a source, with a context and with references.
-    `read_after(n)` reads the items after the first n, in file order.
+    `digest` is the SHA-256 of the file. `filled` has the numbers of items with a source, with a context and with
+    references. `read_after(n)` reads the items after the first n, in file order.
     """
 
     path: Path
@@ -65,7 +65,7 @@ class ItemFile:
 
 
 def stored_columns(judge: LoadedJudge) -> dict[str, str]:
-    """Return the text and metric columns of the golden set's file, as stored in the judge file."""
+    """Return the text and metric columns that the golden set's file had, as stored in the judge file."""
     kept, roles = kept_columns(judge.card), (*ITEM_ROLES, KEPT_VALUES)
     return {role: column for role, column in kept.items() if role in roles or role.startswith(METRIC)}
 
@@ -78,7 +78,7 @@ def validate_items(
 ) -> ItemFile:
     """Check every row of `path`. Raises GoldenError with row and column of the first error.
 
-    `given` and `kept` map role → column, as in `load_golden`.
+    `given` and `kept` map roles to columns, as in `load_golden`.
     """
     table = open_table(path, max_mb=None, max_rows=LIMITS.items, paths={*given.values(), *kept.values()})
     digest, first = file_digest(path), table.rows()
@@ -124,8 +124,8 @@ def check_rows(
 ) -> tuple[int, Counter[str], frozenset[int]]:
     """Check numbered `rows`, and add errors to `log`.
 
-    Returns the number of items; the numbers of items with a source, with a context and with references; and the rows
-    (numbered from 1) that repeat an earlier id.
+    Returns the number of items, how many items have each optional part (source, context, references), and the numbers
+    (from 1) of rows that repeat an earlier id.
     """
     repeats, ids = set[int](), mapping.values.ids
     reader, filled, n_rows = RowReader(mapping, log), Counter[str](), 0

@@ -11,8 +11,8 @@ sources, percentile bootstrap intervals are too narrow; in simulation, the follo
 - **dataset** level: the delete-one-source jackknife (Tukey 1958; Efron and Tibshirani 1993, chapter 11), (G − 1) / G ·
   Σ (θ_(g) − mean θ_(·))², with t quantiles of G − 1 degrees of freedom, on Fisher's scale z = atanh θ (Fisher 1921).
   If leaving out a source makes θ exactly ±1, and z infinite, the plain scale is used.  If there are more than
-  `MOST_PIECES` sources, that many random groups of nearly equal size are left out instead.  So the work grows with the
-  items, not their square.
+  `MOST_PIECES` sources, that many random groups of nearly equal size are left out instead.  So the time grows with the
+  number of items, not with its square.
 - **system** level: leaving out a source changes the ranks of a few system means abruptly or not at all, so the
   jackknife fails.  The standard error comes from a cluster bootstrap (Davison and Hinkley 1997, section 3.8).  For one
   judge it is the root mean square around the value itself, which includes the bias: noise in the means draws the
@@ -123,7 +123,8 @@ Claim = Literal["higher", "lower", "open", "untested", "undefined"]
 def claim(value: float | None, interval: Interval | None, p: float | None, *, alpha: float = ALPHA) -> Claim:
     """Classify a difference: "higher", "lower", "open", "untested" or "undefined".
 
-    It is "open" if p is above `alpha` or the interval includes 0, and "untested" without p.  NaN counts as None.
+    A difference is "open" if p is above `alpha` or the interval includes 0.  It is "untested" if p is None, and
+    "undefined" if `value` is None.  NaN is treated as None.
     """
     if value is None or np.isnan(value):
         return "undefined"
@@ -141,12 +142,12 @@ def claim(value: float | None, interval: Interval | None, p: float | None, *, al
 class StandardErrors:
     """Standard errors of the `values` (n_candidates,) of several candidates, and of the difference of any two.
 
-    `plain` and `fisher` are deviations (n_pieces, n_candidates) on the plain scale and on Fisher's, not finite if
-    unknown.  The squares of a candidate's column add up to its squared standard error.  The squares of the difference
-    of two columns add up to the squared standard error of the difference.  For the interval of a single value on the
-    plain scale, the squared `bias` (n_candidates,) is added.  `sources` (n_candidates,) counts the sources of each
-    candidate; they were grouped into at most `most_pieces` pieces.  Differences of means use the plain scale.
-    `reasons` maps a candidate to the reason why it has no interval, if known beforehand.
+    `plain` and `fisher` (n_pieces, n_candidates) are deviations on the plain scale and on Fisher's scale, not finite if
+    unknown.  The sum of squares of a candidate's column is its squared standard error; for two candidates, subtract the
+    columns first.  The interval of a single value on the plain scale adds the squared `bias` (n_candidates,).
+    `sources` (n_candidates,) is the number of sources of each candidate, in at most `most_pieces` groups.  Differences
+    of means use the plain scale.  `reasons` maps a candidate to the reason why it has no interval, if this is known
+    beforehand.
     """
 
     kind: str
@@ -159,9 +160,9 @@ class StandardErrors:
     reasons: Mapping[int, str] = field(default_factory=dict)
 
     def interval(self, k: int) -> tuple[Interval | None, str]:
-        """Return the interval of candidate `k`, or None and the reason.
+        """Return the interval of candidate `k`, or None and the reason with a remedy.
 
-        The reason includes a remedy.  It is "" if there is an interval, or if the value itself is undefined.
+        The reason is "" if there is an interval, or if the value itself is undefined.
         """
         value, n_sources = float(self.values[k]), int(self.sources[k])
         if np.isnan(value):
@@ -186,8 +187,8 @@ class StandardErrors:
         Returns the interval, the two-sided p, and the reason if p is None.
 
         On Fisher's scale, p tests z_i − z_j = 0.  The limits are those of a profile interval: the least and largest
-        tanh a − tanh b over pairs (a, b) near (z_i, z_j).  Near means a squared Mahalanobis distance of at most t². So
-        the interval contains 0 exactly if p is above 0.05.  Two equal judges differ by 0, with p = 1.
+        tanh a − tanh b over all pairs (a, b) whose squared Mahalanobis distance from (z_i, z_j) is at most t².  So the
+        interval contains 0 exactly if p is above 0.05.  For two equal judges, the difference is 0 and p = 1.
         """
         n_sources = int(min(self.sources[i], self.sources[j]))
         few = TOO_FEW if n_sources < LEAST_SOURCES else ""
@@ -246,7 +247,7 @@ def _profile(middle: float, apart: float, first: FloatArray, second: FloatArray,
 
 
 def length(deviations: FloatArray) -> float:
-    """Return the square root of the sum of the squared `deviations`, which is a standard error."""
+    """Return the root of the sum of squares of `deviations`: a standard error."""
     return float(np.sqrt((deviations * deviations).sum()))
 
 
@@ -288,10 +289,10 @@ def t_interval(
 
 
 def jackknife(by_source: FloatArray, values_of: Callable[[FloatArray], FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """Return the values (n_values,) and their jackknife standard errors over sources, NaN for one source.
+    """Return the values (n_values,) and their jackknife standard errors over sources, NaN for a single source.
 
-    `by_source` (n_sources, n_sums) are sums of each source, and `values_of` maps sums (n_rows, n_sums) to values
-    (n_rows, n_values).
+    `by_source` (n_sources, n_sums) has the sums of each source. `values_of` computes values (n_rows, n_values) from
+    sums (n_rows, n_sums).
     """
     total, n = by_source.sum(axis=0, keepdims=True), len(by_source)
     values = values_of(total)[0]
@@ -305,8 +306,8 @@ def clustered_error(terms: FloatArray, sources: IntArray) -> float:
     """Compute the standard error of the sum of `terms` (n,), clustered by source.
 
     `sources` (n,) has the source code of each term.  The formula is √(G / (G − 1) · Σ_g (Σ terms)²) for G sources; with
-    fewer than 2 sources, the result is NaN.  For a mean or a ratio, the terms are the contributions of the items to its
-    linearisation.
+    fewer than 2 sources, the result is NaN.  For a mean or a ratio, the terms are each item's contributions to the
+    linearised value.
     """
     by_source = np.bincount(np.unique(sources, return_inverse=True)[1], weights=terms)
     n = by_source.size
@@ -341,7 +342,7 @@ def spread_of(
     measured: tuple[FloatArray, FloatArray | None],
     generator: np.random.Generator,
 ) -> StandardErrors:
-    """Compute standard errors for `measured`, the result of `level_values` for `data`."""
+    """Compute standard errors for `measured`, the result of `level_values` on `data`."""
     (values, by_source), ranked = measured, measure.statistic != "pearson"
     if by_source is not None:
         spread, why = _spread_of_means(by_source), FEW_COEFFICIENTS
@@ -419,7 +420,7 @@ def spread_over_sources(
 
 
 def jackknife_deviations(left: FloatArray) -> FloatArray:
-    """Return the deviations of delete-one values (n_pieces, n_candidates) from their mean, scaled for standard errors.
+    """Return the deviations of delete-one values (n_pieces, n_candidates) from their mean, scaled for the jackknife.
 
     The squares of a candidate's deviations add up to its squared standard error.
     """
@@ -440,7 +441,7 @@ VANISHING = 1e-12
 
 
 def draw_counts(generator: np.random.Generator, n_sources: int, resamples: int) -> FloatArray:
-    """Draw sources with replacement; return counts (resamples, n_sources), whose rows add up to n_sources."""
+    """Draw sources with replacement; return counts (resamples, n_sources). Each row adds up to n_sources."""
     drawn = generator.integers(0, n_sources, size=(resamples, n_sources))
     drawn += np.arange(resamples)[:, None] * n_sources
     flat = np.bincount(drawn.ravel(), minlength=resamples * n_sources)
@@ -448,11 +449,10 @@ def draw_counts(generator: np.random.Generator, n_sources: int, resamples: int) 
 
 
 def leave_outs(n_sources: int, pieces: int, generator: np.random.Generator | None = None) -> FloatArray:
-    """Return counts (pieces, n_sources); each row leaves out a source or a group of sources.
+    """Return counts (pieces, n_sources): each row has 0 for the sources that it leaves out, and 1 for the others.
 
-    The count of a source is 0 where it is left out, and 1 elsewhere.  If there are more sources than `pieces`, they
-    form groups of nearly equal size.  The groups are random with a `generator`; otherwise they take the sources in
-    turn.
+    Each source is left out once.  If there are more sources than `pieces`, groups of nearly equal size are left out
+    together.  Groups are random with a `generator`; otherwise, source k is in group k mod `pieces`.
     """
     pieces = min(n_sources, pieces, max(COUNTS_LIMIT // max(n_sources, 1), 2))
     drawn = np.arange(n_sources) if pieces == n_sources or generator is None else generator.permutation(n_sources)
@@ -460,9 +460,9 @@ def leave_outs(n_sources: int, pieces: int, generator: np.random.Generator | Non
 
 
 def resampled_values(data: Paired, counts: FloatArray, measure: Measure) -> FloatArray:
-    """Return the values (resamples, n_candidates) of `measure` for the rows of `counts` (resamples, n_sources).
+    """Return the values of `measure`, (resamples, n_candidates), for each row of `counts` (resamples, n_sources).
 
-    For a rank coefficient at dataset level, each row of `counts` must leave sources out (0 or 1), not repeat them.
+    For a rank coefficient at dataset level, `counts` must be 0 or 1: it cannot repeat a source.
     """
     if measure.level == "sample":
         return counted_means(coefficients_by_source(data, measure.statistic), counts)

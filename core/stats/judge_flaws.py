@@ -74,7 +74,7 @@ _POINTS = 5
 def part_alignments(
     scores: FloatArray, items: LabelledItems, codes: IntArray, measure: Measure
 ) -> tuple[Alignment, ...]:
-    """Measure the alignment inside the parts 0, 1, … of `codes` (n_items,), −1 for items in no part."""
+    """Return the alignment inside each part 0, 1, … of `codes` (n_items,), where −1 means no part."""
     inside = codes[None, :] == np.arange(int(codes.max(initial=-1)) + 1)[:, None]
     if not inside.size:
         return ()
@@ -82,10 +82,11 @@ def part_alignments(
 
 
 def errors_and_expected(scores: FloatArray, labels: FloatArray) -> FloatArray | None:
-    """Return (2, n): absolute errors of `scores` (n,), and the errors expected of an equally good judge.
+    """Return (2, n): the absolute errors of `scores` (n,), and the errors expected of an equally good judge.
 
-    Errors are in points of the labels' scale.  Each is the distance between an item's label and the label that the
-    model expects at its score.  Returns None if `scores` or `labels` (n,) are constant; neither may contain NaN.
+    An item's error is the distance between its label and the label expected at its score, in points of the labels'
+    scale.  The expectation comes from a Gaussian copula fitted to scores and labels.  Returns None if `scores` or
+    `labels` (n,) are constant; neither may contain NaN.
     """
     from scipy.optimize import minimize_scalar
     from scipy.special import ndtr, ndtri
@@ -134,11 +135,10 @@ def _groups(values: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
 def error_contrasts(errors: FloatArray, sources: IntArray, codes: IntArray) -> FloatArray:
     """Test whether the excess error in each part of `codes` (n,) is larger than in the other parts.
 
-    `errors` (2, n) come from `errors_and_expected`.  `sources` and `codes` are (n,), with code −1 for items in no part.
-    Returns (n_parts, 4), NaN without a test.  The first column is the excess of the part minus that of the others, in
-    points of the scale.  The next columns are the standard error of this difference, its degrees of freedom, and its
-    two-sided p.  The jackknife leaves out each source from all parts at once, so covariances of parts count.  A test
-    needs `LEAST_RANKED` items of `LEAST_SOURCES` sources in the part, and as many in the others together.
+    `errors` (2, n) come from `errors_and_expected`.  `codes` are −1 for items in no part.  Returns (n_parts, 4): the
+    excess of the part minus that of the other parts, in points of the scale, with its standard error, its degrees of
+    freedom, and its two-sided p.  A row is NaN without a test.  A test needs `LEAST_RANKED` items of `LEAST_SOURCES`
+    sources in the part, and `LEAST_SOURCES` sources in the other parts.
     """
     n_parts, kept = int(codes.max(initial=-1)) + 1, codes >= 0
     if not kept.any():
@@ -170,7 +170,7 @@ def error_contrasts(errors: FloatArray, sources: IntArray, codes: IntArray) -> F
 
 
 def value_ranges(values: FloatArray, n_stretches: int = STRETCHES) -> IntArray:
-    """Divide `values` into ascending ranges; return the range of each (n,), −1 for NaN.  Equal values stay together."""
+    """Divide `values` into ascending ranges; return each value's range (n,), −1 for NaN.  Equal values stay together."""
     known = ~np.isnan(values)
     codes = np.full(values.size, -1, dtype=np.intp)
     if known.any():
@@ -198,12 +198,12 @@ RATERS_DISAGREE = "agreement between the raters is too low"
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """How far the correlation of scores with a property exceeds the correlation of unbiased scores.
+    """How far a property's correlation with the scores exceeds its correlation with unbiased scores.
 
-    `judge` and `labels` are the correlations of the scores and of the labels with the property.  `expected` is the
-    correlation of unbiased scores, a range if the reliability of the labels is unknown.  `value` is the excess of
-    `judge` over it, 0 inside the range, with its `interval` and a two-sided `p`.  `reason` says why there is no p, or
-    no value.
+    `judge` and `labels` are the correlations of the property with scores and labels.  `expected` is the range of its
+    correlation with unbiased scores; both ends are equal if the reliability of the labels is known.  `value` is the
+    excess of `judge` over this range, or 0 inside it, with its `interval` and two-sided `p`.  `reason` says why `p` is
+    None or `value` is NaN.
     """
 
     judge: float
@@ -229,9 +229,9 @@ def beyond_labels(
 ) -> Beyond | None:
     """Estimate how far the correlation of `scores` with a property `x` exceeds the correlation that `labels` explain.
 
-    All arrays are (n,) without NaN, except `ratings` (n_raters, n), NaN = not rated.  These are the ratings behind the
-    labels, used if most items have two or more.  `n_behind` is the number of sources on which the test rests,
-    None for all.  Returns None if scores, property, labels or ratings are constant.
+    All arrays are (n,) without NaN, except `ratings` (n_raters, n), NaN = not rated.  The labels are means of these
+    ratings, which are used if most items have two or more.  `n_behind` is the number of sources that the test is based
+    on; None means all.  Returns None if scores, property, labels or ratings are constant.
     """
     kept, halves = np.ones(scores.size, dtype=np.bool_), list[list[FloatArray]]()
     if ratings is not None:

@@ -1,8 +1,8 @@
 """Store the labels that raters save in labelling passes, and drafts of unsaved texts.
 
-*Labels* have one row for each save, so nothing is ever overwritten.  In each pass, only a rater's newest row for an
-item and aspect counts.  A form that is sent twice (a lost connection, a double click) has the same `form` id and is
-stored once.
+*Labels*: every save adds rows, and nothing is overwritten.  In each pass, only a rater's newest row for an item and
+aspect counts.  If a form is sent twice (a lost connection, a double click), its `form` id is the same and it is stored
+once.
 
 *Drafts* are overwritten whenever the user pauses typing.  They are neither logged nor exported.
 """
@@ -30,8 +30,8 @@ WITHDRAWN = "undone:"
 class Label:
     """A rater's label of one item on one aspect in a pass.
 
-    A `value` of None means that the rater saw the item, but no label is possible.  `number` grows with time.  Until the
-    label is saved, `number` is 0 and `at` is in 1970.
+    `value` None means that the rater saw the item but could not give a label.  Later labels have a larger `number`.
+    Before a label is saved, `number` is 0 and `at` is in 1970.
     """
 
     rater: str
@@ -52,15 +52,15 @@ class Label:
 
 class LabelStore(StorePart):
     def add(self, project_id: str, golden_id: str, new: Sequence[Label], *, form: str) -> None:
-        """Store the labels of one form (one per aspect); storing the same form again changes nothing."""
+        """Store the labels of one form, at most one per aspect. Storing a form again changes nothing."""
         same = {"project_id": project_id, "golden_id": golden_id, "form": form}
         with self._db.write() as transaction:
             transaction.insert_new(labels, [row_of(labels, label, **same) for label in new])
 
     def current(self, project_id: str, pass_id: str, rater: str | None = None) -> list[Label]:
-        """Return the newest label for each rater, item and aspect in a pass, in the order saved.
+        """Return the newest label of each rater for each item and aspect in a pass, in the order saved.
 
-        With `rater`, only the labels of that rater are returned.  Withdrawn labels are left out.
+        Withdrawn labels are left out.  With `rater`, only this rater's labels are returned.
         """
         same = (labels.c.pass_id, labels.c.rater, labels.c.item_id, labels.c.aspect)
         where = {"project_id": project_id, "pass_id": pass_id} | given(rater=rater)

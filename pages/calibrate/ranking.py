@@ -1,4 +1,4 @@
-"""Draw the candidates of a calibration: the ranking during and after the run, and charts of the search."""
+"""Draw the candidates of a calibration: the ranking during and after the run, and charts of all candidates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORDS = {"waiting": "not finished", "running": "not finished", "stopped": "stopp
 
 
 def draw_unfinished(page: Opened, view: RunDetail) -> None:
-    """Draw a run without a result: the best candidate so far, the progress, and the current ranking."""
+    """Draw a run without a result: its progress, the best candidate so far, and the current ranking."""
     candidates = () if view.standing is None else view.standing.candidates
     best = next((c for c in candidates if value_of(c.alignment) is not None), None)
     if view.status in run_panel.ENDED_WITHOUT:
@@ -49,7 +49,7 @@ def draw_unfinished(page: Opened, view: RunDetail) -> None:
 
 
 def names_of(page: Opened, view: Run, candidates: Sequence[Candidate]) -> Mapping[str, str]:
-    """Return names by criteria id, for the criteria of a run and all other criteria of the same aspect."""
+    """Return the names of criteria by id: the criteria of a run, and all other criteria of the same aspect."""
     own = [candidate.criteria for candidate in candidates]
     return projects.criteria_names(page.store, view.project_id, view.aspect, own)
 
@@ -99,7 +99,7 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
 
 
 def draw_search(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
-    """Draw every candidate with its interval: in drafting order, by number of exemplars, or by length."""
+    """Draw the alignment of every candidate with its interval, in drafting order, by number of exemplars, or by length."""
     names = names_of(page, view, snapshot.candidates)
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.markdown("**All candidates** on calibration items, with 95 % intervals")
@@ -138,7 +138,7 @@ def _search_figure(view: RunDetail, snapshot: LeaderboardSnapshot, names: Mappin
 
 
 def draw_sides(view: RunDetail, calibration: Calibration) -> None:
-    """Draw the final judge, the best single criteria and the baseline on held-out items."""
+    """Draw the held-out agreement of the final judge, the best single criteria, and the baseline."""
     n, held = len(calibration.chosen), calibration.held_out
     rows = {"final judge" if n <= 1 else f"final judge (mean of {n})": held}
     if n > 1:

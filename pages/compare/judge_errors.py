@@ -1,4 +1,4 @@
-"""Draw the errors of one judge: weak spots, scores item by item, and their meaning on the raters' scale."""
+"""Draw the errors of one judge: weak spots, individual items, and the mapping of its scores to the raters' scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test a judge of this project: repeat its scores, show it spoiled texts, try other models."""
+"""Test a judge of this project: repeat its scores, score damaged texts, and try other models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pages.ui.screens import go, plain
 
 
 def draw(page: Opened, entry: JudgeEntry) -> None:
-    """Draw the newest result of a test, a run in progress, and the start button with the price."""
+    """Draw the newest result of a test or its run in progress, and the start button with the price."""
     run_id = entry.judge.run_id
     if entry.judge.kind != "calibrated" or not run_id or page.store.runs.get(run_id).kind not in JUDGES:
         st.info(

@@ -1,6 +1,6 @@
-"""State of the item on a rater's screen, and the action of each button.
+"""State of the item on a rater's screen, and the callbacks of its buttons.
 
-The browser session holds the item on screen. The store holds the rater's labels, saved after every press.
+The browser session holds the item on the screen. The store holds the rater's labels, saved after every press.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_SKIPPED = 5
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A labelling pass, and the store with the rater's permissions."""
+    """A labelling pass, and the store that acts for the rater."""
 
     store: Store
     passed: LabelPass
@@ -49,13 +49,14 @@ class ShownItem:
     """The item on the screen; `item_id` is None when all items are done.
 
     Attributes:
-        form: Id of the next save, new after each save, so that a save sent twice counts once.
-        sheet: Id that is new each time an item is shown, so that typed text never carries over to another item, pass or
+        form: Id of the next save. A repeated save with the same id counts once.
+        sheet: Id that is new each time an item is shown, so that typed text never appears with another item, pass or
             rater.
         comment: The comment when the item was shown.
         known: The saved labels.
         redo: Index of the aspect to answer again.
-        wish: Requested next item. A press only records it, so a label and a quick Enter work in either order.
+        wish: The requested next item. A press only records the request, so a label and a quick Enter work in either
+            order.
         note: What to do first, or the result of the last press.
         spans: The highlighted words.
     """
@@ -78,7 +79,7 @@ class ShownItem:
 
 
 def settle(assignment: Assignment, session: AnnotationSession) -> ShownItem:
-    """Return the item to show: the one requested, else the current one, else the first unfinished one."""
+    """Return the item to show: the requested item, else the current item, else the first unfinished item."""
     shown, order = _on_screen(), session.assigned
     if (
         shown is None
@@ -145,12 +146,12 @@ def comment_key(shown: ShownItem) -> str:
 
 
 def box_key(shown: ShownItem, place: int) -> str:
-    """Return the key of an aspect's text box, new for each item so that no text carries over."""
+    """Return the widget key of an aspect's number box. It is new for each item, so the box starts empty."""
     return state.widget(f"label_number_{shown.sheet}_{place}")
 
 
 def press_key(shown: ShownItem, *which: object) -> str:
-    """Return the key of a button, unique per item, pass and rater."""
+    """Return the key of the button `which`, unique per item, pass and rater."""
     return state.widget("_".join(map(str, ("label", shown.pass_id, shown.rater, shown.item_id, *which))))
 
 
@@ -160,7 +161,7 @@ def press_key(shown: ShownItem, *which: object) -> str:
 def answer(assignment: Assignment, item_id: str, aspect: str, value: float | None) -> None:
     """Save one label immediately.
 
-    Ignores a repeated press, and a late press for an item that the rater has already left with Enter.
+    A repeated press is ignored, and so is a late press for an item that the rater has already left with Enter.
     """
     shown = _meant(assignment, item_id)
     if shown is None or (shown.wish and aspect in shown.known):
@@ -201,7 +202,10 @@ def _on_if_complete(assignment: Assignment, shown: ShownItem) -> ShownItem:
 
 
 def answer_number(assignment: Assignment, item_id: str, place: int, key: str) -> None:
-    """Save the number typed into the box `key`; open the next item if no label is missing."""
+    """Save the number typed into the box `key` for the aspect at index `place`.
+
+    Then the next item is shown, unless the item still lacks a label.
+    """
     shown = _meant(assignment, item_id)
     if shown is None or key != box_key(shown, place):
         return
@@ -215,7 +219,10 @@ def answer_number(assignment: Assignment, item_id: str, place: int, key: str) ->
 
 
 def read_number(typed: str, aspect: LabelAspect) -> tuple[float | None, str]:
-    """Return the typed label and an error message, "" if there is no error. A typed x ("cannot tell") gives None."""
+    """Read a typed label; return (label, ""), or (None, error message).
+
+    A typed x means "cannot tell" and returns (None, "").
+    """
     text, ends = typed.strip(), f"from {aspect.scale.low:g} to {aspect.scale.high:g}"
     if text.lower() == "x":
         return None, ""
@@ -251,7 +258,7 @@ def _save(assignment: Assignment, shown: ShownItem, values: Mapping[str, float |
 
 
 def go(item_id: str | None, wish: Wish) -> None:
-    """Request another item. A second Enter on the same item doesn't skip the next one."""
+    """Request another item. A second Enter on the same item does not skip the next item."""
     shown = _on_screen()
     if shown is not None and shown.item_id == item_id:
         st.session_state[state.LABEL_SHOWN] = replace(shown, wish=wish, note="")

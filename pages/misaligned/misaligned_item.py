@@ -22,7 +22,7 @@ from pages.ui.screens import plain
 
 
 def heading(item: ItemScore) -> str:
-    """Say how far the judge's score is above or below the label, and show both numbers."""
+    """Return a heading: how far the judge's score is above or below the label, with both numbers."""
     score = number(item.score)
     by = f" by {abs(item.gap):.1f} SD" if item.gap is not None and item.is_misaligned else ""
     colour = {"too lenient": "orange", "too strict": "blue", "aligned": "green"}.get(item.side, "gray")
@@ -39,7 +39,7 @@ def link_to_decide(page: Opened, known: Triage) -> None:
 
 
 def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: Callable[[], None]) -> None:
-    """Draw the judged text, the judge's reasons and each rater's label, next to the source."""
+    """Draw the judged text, the judge's reasons and each rater's label, with the source in a second column."""
     try:
         explanation, raw = _explained(run.run_id, criteria_id, score.item_id, page)
     except ConcordError as error:
@@ -86,7 +86,7 @@ def _explained(run_id: str, criteria_id: str, item_id: str, _page: Opened) -> tu
 
 
 def fetch_ahead(page: Opened, run: Run, criteria_id: str, item_ids: Iterable[str]) -> None:
-    """Load the judge's reasons for the items that the user may open next."""
+    """Load the judge's reasons for items that the user may open next, into the cache."""
     for item_id in item_ids:
         with suppress(ConcordError):  # reported when the item is opened
             _explained(run.run_id, criteria_id, item_id, page)

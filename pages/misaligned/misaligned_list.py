@@ -21,12 +21,12 @@ MOST_LISTED, ROWS, MOST_TEXT = 500, 12, 300
 
 
 def table_key(ids: Sequence[str]) -> str:
-    """Return a key that changes with the rows, so that a selection never moves to other rows."""
+    """Return a table key that depends on the rows, so that a selection never applies to other rows."""
     return f"{state.MISALIGNED}_{zlib.crc32(chr(0).join(ids).encode())}"
 
 
 def draw_list(selection: Selection) -> None:
-    """Draw the rows, with buttons that give one verdict to all selected rows or open one of them."""
+    """Draw the rows, with buttons that give one verdict to all selected rows, or open a single selected row."""
     listed = misaligned_filters.listed(selection)
     shown, triage = listed[:MOST_LISTED], selection.triage
     ids = [item.item_id for item in shown]

@@ -1,4 +1,4 @@
-"""Choose what the Misaligned screen shows: a run, a set of criteria that it scored, and the triage of its items."""
+"""Choose what the Misaligned screen shows: a run, criteria that the run scored, and the triage of the items."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ CRITERIA_WORDS = 90
 
 @dataclass(frozen=True)
 class Selection:
-    """Criteria as scored by a run, the calibration that the run belongs to, and the triage of its items.
+    """Criteria, the run that scored them, the calibration that they come from, and the triage of the items.
 
-    `scored` are the calibration items, largest gap first. `changes` maps items to how they changed since the parent;
-    None if the run didn't score the parent. `judge` is the version that uses these criteria, in words.
+    `scored` are the calibration items, largest gap first. `changes` says how items changed since the parent criteria,
+    by item id; None if the run didn't score the parent. `judge` is the name of the version that uses these criteria.
     """
 
     page: Opened
@@ -54,9 +54,9 @@ class Selection:
 
 
 def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
-    """Return run and criteria from the URL, else those of the current judge; draw a popover in `row` to change them.
+    """Return run and criteria from the URL, else those of the current judge.
 
-    Returns None and draws a link to Calibrate if there is no run.
+    A popover in `row` lets the user choose others. Without a run, draws a link to Calibrate and returns None.
     """
     listed = page.store.runs.all(page.project.project_id)
     runs = {run.run_id: run for run in listed if run.kind in SCORING and run.status in WITH_RESULT}
@@ -143,7 +143,7 @@ def _scored_by(page: Opened, run: Run) -> list[CriteriaEntry]:
 
 
 def criteria_words(entry: CriteriaEntry) -> str:
-    """Return the newest alignment of the criteria and their first words: ``"0.47 · The summary …"``."""
+    """Return the newest alignment of criteria with their first words: ``"0.47 · The summary …"``."""
     value = entry.alignments[0].alignment.value if entry.alignments else None
     text = tables.one_line(entry.text) or "the baseline"
     return f"{number(value)} · {text if len(text) <= CRITERIA_WORDS else f'{text[:CRITERIA_WORDS]} …'}"
@@ -157,7 +157,10 @@ def _kept_scores(run_id: str, criteria_id: str, _page: Opened) -> ScoredItems:
 
 @st.cache_resource(max_entries=320, show_spinner=False)
 def changes(run_id: str, criteria_id: str, parent_id: str, _page: Opened) -> dict[str, str]:
-    """Return item id → how it changed since the parent. Raises NotFoundError if the run didn't score both criteria."""
+    """Return item id → how the item changed since the parent criteria.
+
+    Raises NotFoundError if the run didn't score both criteria.
+    """
     changed = projects.item_changes(_page.store, run_id, criteria_id, parent_id)
     return {item_id: NOW_MISALIGNED if now else NOW_ALIGNED for item_id, now in changed.items()}
 
@@ -172,7 +175,7 @@ def _changes_since(run_id: str, criteria_id: str, parents: tuple[str, ...], page
 
 
 def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
-    """Draw the number of items on which judge and raters disagree, and the progress of triage."""
+    """Draw the finding in `place`: on how many items judge and raters disagree, and how many are triaged."""
     scored, triage = selection.scored, selection.triage
     n, facts = len(scored.misaligned), []
     if n:

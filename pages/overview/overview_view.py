@@ -1,4 +1,4 @@
-"""Parts of Overview: the finding, the stages, the to-do list, and the start of an empty project."""
+"""Parts of the Overview screen: the finding, the stages, the to-do list, and the start of an empty project."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LONGEST = 60
 
 
 def report_of(page: Opened, now: Overview) -> Report | None:
-    """Return the report on the current judge; None if there is no judge, or no held-out measurement of it."""
+    """Return the report on the current judge; None if there is no judge, or no held-out measurement of the judge."""
     version = now.line.default
     measured = None if version is None else version.newest
     if version is None or measured is None or measured.held_out is None:
@@ -52,7 +52,7 @@ def report_of(page: Opened, now: Overview) -> Report | None:
 
 
 def finding_of(now: Overview, report: Report | None) -> Finding:
-    """Return the verdict on the judge, or the project's progress if there is none yet."""
+    """Return the verdict on the judge, or the project's progress if there is no verdict yet."""
     if report is not None:
         return readiness(report)
     version, name = now.line.default, shortened(now.golden.name, LONGEST)
@@ -76,7 +76,7 @@ def finding_of(now: Overview, report: Report | None) -> Finding:
 
 
 def draw_agreement(now: Overview, report: Report) -> None:
-    """Draw the agreement of judge and raters as one figure each, and a chart with the baseline."""
+    """Draw two figures, the judge's agreement with raters and the raters' agreement, and a chart with the baseline."""
     held, raters = report.held_out, report.raters.ceiling
     judge, others = st.columns(2)
     judge.metric("Agreement with raters", number(held.value))
@@ -93,7 +93,7 @@ def draw_agreement(now: Overview, report: Report) -> None:
 
 
 def draw_systems(page: Opened, report: Report) -> None:
-    """Draw whether one of two chosen systems is better than the other."""
+    """Draw two boxes to choose systems, and whether the first is better than the second."""
     means = report.means
     names = [system.name for system in means.corrected]
     if len(names) < 2 or not means.differences:
@@ -109,7 +109,7 @@ def draw_systems(page: Opened, report: Report) -> None:
 
 
 def draw_stages(now: Overview) -> None:
-    """Draw the steps from the golden set to the current judge in one line."""
+    """Draw the steps from the golden set to the current judge, in one line."""
     with st.container(key="stages"):
         for place, (name, (done, figure)) in enumerate(now.stages.items()):
             with st.container(key=f"stage_{'done' if done else 'open'}_{place}", gap=None):
@@ -120,7 +120,10 @@ def draw_stages(now: Overview) -> None:
 
 
 def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
-    """Draw the next step. If it is the approval of version `shown`, draw its buttons."""
+    """Draw a link to the next step.
+
+    There is no link if the step is to approve version `shown`, because the version is already in view.
+    """
     at, first = _at(now), now.waiting[0] if now.waiting else None
     if first is not None and first.task != "triage":
         if not _in_view(first, shown):
@@ -140,7 +143,10 @@ def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
 
 
 def draw_to_do(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
-    """Draw the user's to-do list, each task with a link; version `shown` is already in view."""
+    """Draw the user's to-do list, with a link to each task.
+
+    A task to approve version `shown` has no link, because the version is already in view.
+    """
     st.subheader("To do", anchor=False)
     if not now.waiting:
         st.caption(

@@ -27,7 +27,7 @@ _CONTENTS = """
 
 
 def draw_finding(page: Opened, judge: MeasuredJudge) -> None:
-    """Draw which version the file contains, its approval, and the download."""
+    """Draw which version `judge.yaml` contains, its approval, and the download."""
     version = judge.version
     approval = None if version is None else version.approval
     signed = f"approved by {approval.actor or 'somebody'}" if approval else "which no one in this project has approved"
@@ -58,7 +58,7 @@ def _judge_file(page: Opened, run_id: str) -> str:
 
 
 def draw(page: Opened, golden_id: str, aspect: str, judge: MeasuredJudge) -> None:
-    """Draw the content of `judge.yaml`, how to use it, its text, and the adapters."""
+    """Draw the content of `judge.yaml`, its text, how to use it, and the adapters."""
     run_id = judge.run.run_id
     st.markdown(_CONTENTS)
     st.code("python -m core score ITEMS --judge-file judge.yaml --out verdicts.jsonl", language="bash")
@@ -102,7 +102,7 @@ def _draw_text(text: str, language: str | None) -> None:
 
 
 def draw_project(page: Opened) -> None:
-    """Draw the button that creates the zip of the whole project, then its download."""
+    """Draw the button that prepares the zip of the whole project, and then its download."""
     st.subheader("The whole project", anchor=False)
     st.markdown(
         "A zip file with all golden sets, runs, criteria, judges, labels and decisions, and the log. You can import "

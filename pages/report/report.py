@@ -52,7 +52,7 @@ def choose(page: Opened, judges: Sequence[MeasuredJudge]) -> MeasuredJudge | Non
 
 
 def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    """Offer to measure the current version on this golden set, or to calibrate."""
+    """Draw why there is no report, and how to get one: measure the current version, or calibrate."""
     version, where = judge_view.line_of(page, aspect).default, {"golden": golden.golden_id, "aspect": aspect}
     if version is not None:
         words = f"{version.name.capitalize()} hasn't been measured on this golden set"
@@ -79,7 +79,7 @@ def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 
 
 def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | None, words: str) -> None:
-    """Draw `words` about an unmeasured version, and the button that measures it, with the cost."""
+    """Draw `words` about a version that isn't measured, and the button that measures it, with the cost."""
     if version is None:
         finding(words)
         return
@@ -134,7 +134,7 @@ def draw_finding(report: Report) -> None:
 
 
 def draw(page: Opened, report: Report) -> None:
-    """Draw the chart, the gain of the criteria, and who approved the version."""
+    """Draw the chart, how much the criteria improve agreement, and who approved the version."""
     version = report.version
     left, right = st.columns([2, 1], gap="large")
     with left:

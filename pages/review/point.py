@@ -1,4 +1,4 @@
-"""Draw the open point of a review in large type: a changed text or a misaligned item."""
+"""Draw one point of a review in large type: a changed text or a misaligned item."""
 
 from __future__ import annotations
 

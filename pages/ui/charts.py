@@ -17,7 +17,7 @@ _LONGEST_ALT = 900
 
 
 def place(figure: Drawing, *, key: str, alt: str) -> None:
-    """Draw a figure over the full width of its container, in the page's colours, with its description as alt text."""
+    """Draw a figure at the full width of its container, in the page's colours, with `alt` as its description."""
     # frame.js reserves this height (in thousandths of the width), so that nothing below moves
     with st.container(key=f"shape_{round(1000 * figure.height / figure.width)}_{key}"):
         st.image(figure.svg(_theme()), width="stretch", alt=f"{alt}. {figure.says}"[:_LONGEST_ALT])
@@ -35,7 +35,7 @@ def _labels_figure(digest: str, aspect: str, _labels: AspectLabels) -> Drawing:
 
 
 def place_labels(golden: GoldenSet, aspects: Iterable[str]) -> None:
-    """Draw the distribution of the labels of each aspect, in two columns."""
+    """Draw the distribution of each aspect's labels, in two columns."""
     labels = [golden.aspects[aspect] for aspect in aspects]
     for start in range(0, len(labels), 2):
         for column, aspect_labels in zip(st.columns(2, gap="medium"), labels[start : start + 2], strict=False):

@@ -1,4 +1,4 @@
-"""Select boxes for the subject of a screen (golden set, aspect, run, criteria), kept in the URL."""
+"""Select boxes for what a screen is about (golden set, aspect, run, criteria), kept in the URL."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def choose_aspect(page: Opened, golden: GoldenSummary) -> str:
 
 
 def distinct(words: Mapping[str, str]) -> dict[str, str]:
-    """Make labels unique per id, because a select box identifies a choice by its label."""
+    """Add the id to labels that occur twice, because a select box identifies an option by its label."""
     times = Counter(words.values())
     return {option_id: text if times[text] == 1 else f"{text} ({option_id})" for option_id, text in words.items()}
 
@@ -80,13 +80,13 @@ def choose_in_url(
 
 
 def in_url(name: str, options: Iterable[str], usual: str) -> str:
-    """Return the option in the URL under `name`, else the default."""
+    """Return the option in the URL under `name`, else `usual`."""
     named = state.url_id(name)
     return named if named in options else usual
 
 
 def choose_part(label: str, name: str, words: Mapping[str, str], usual: str, **look: Any) -> str:
-    """Draw a row of buttons (option → label) whose value is kept in the URL under `name` unless it is `usual`."""
+    """Draw a row of buttons (`words`: option → label); the choice is kept in the URL under `name` unless it is `usual`."""
     key, value = state.widget(f"part_{name}"), in_url(name, words, usual)
 
     def keep() -> None:

@@ -1,4 +1,4 @@
-"""Baseline metrics: choose those that the golden set supports, compute them, and see the results."""
+"""Baseline metrics: choose metrics that the golden set supports, compute them, and see the results."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 
 
 def draw_start(page: Opened, label: str, request: MetricsRequest, *, disabled: bool) -> None:
-    """Draw the button that computes the metrics; its run stays in view after it ends."""
+    """Draw the button that computes the metrics. This session then shows the run even after it has finished."""
     run_panel.draw_start(
         page,
         label,
@@ -100,7 +100,10 @@ def draw_start(page: Opened, label: str, request: MetricsRequest, *, disabled: b
 
 
 def draw_run(page: Opened, golden: GoldenSummary) -> None:
-    """Draw the newest computation on this golden set while it runs; if this session started it, keep showing it."""
+    """Draw the newest computation of metrics on this golden set, while it runs.
+
+    A finished computation stays visible in the session that started it.
+    """
     runs = page.store.runs.all(page.project.project_id)
     newest = next((run for run in runs if run.kind == "metrics" and run.golden_id == golden.golden_id), None)
     if newest is None or (newest.finished and newest.run_id != st.session_state.get(state.METRICS_RUN)):

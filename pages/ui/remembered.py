@@ -1,7 +1,7 @@
-"""Cookies: the user's name, a choice on the Label screen, and for some minutes the screen that sign-in interrupted.
+"""Cookies: the user's name, a choice on the Label screen, and for some minutes the screen requested before sign-in.
 
-The script `remember.js` writes cookies. Values are read as untrusted input. `st.context.cookies` has the cookies from
-when the session connected. Later changes are only in the session state.
+The script `remember.js` writes cookies. Their values are not trusted. `st.context.cookies` has the cookies from when
+the session connected; later changes are only in the session state.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _write = st.components.v2.component(
 
 
 def name(settings: Settings) -> str:
-    """Return the raw name from the cookie of this session, "" if there is none; clean it before use."""
+    """Return the name in this session's cookie, or "". The name is raw: clean it before use."""
     return _read(_name_cookie(settings))
 
 
@@ -65,9 +65,9 @@ def store_auto_advance(on: bool) -> None:
 
 
 def store_wanted_screen(screen: str, usual: str) -> None:
-    """Store the screen that the user wanted, because the sign-in provider returns the user to the start page.
+    """Store the requested screen, because the sign-in provider returns the user to the start page.
 
-    `usual` is the screen of the start page, which is stored only if the URL has ids.
+    The start page (`usual`) itself is stored only if the URL has ids.
     """
     ids = {name: value for name in state.URL_IDS if len(value := state.url_id(name) or "") <= _LONGEST_ID and value}
     address = f"{screen}?{urlencode(ids)}" if ids else screen
@@ -77,9 +77,9 @@ def store_wanted_screen(screen: str, usual: str) -> None:
 
 
 def take_wanted_screen(screens: Collection[str]) -> tuple[str, dict[str, str]] | None:
-    """Return and remove the screen and URL ids stored before sign-in.
+    """Return the screen and URL ids stored before sign-in, and remove them from the browser.
 
-    Returns None if nothing is stored, if the screen is not among `screens`, or if the session has called this before.
+    Returns None if nothing is stored, if the screen is not among `screens`, or for a second call in a session.
     """
     if state.ARRIVED in st.session_state:
         return None
@@ -101,15 +101,13 @@ def take_wanted_screen(screens: Collection[str]) -> tuple[str, dict[str, str]] |
 
 
 def draw(settings: Settings) -> None:
-    """Write pending cookies; call it last on a screen, because its element is temporary.
-
-    The element stays for a few seconds, so that a rerun can't remove it before its script has run. Later reruns must
-    not write the cookie again, because another tab may have changed the name.
-    """
+    """Write pending cookies. Call this last on a screen, because its element is temporary."""
     left: tuple[str, bool, float] | None = st.session_state.get(state.COOKIE)
     if left is None:
         return
     value, of_name, until = left
+    # A rerun within a few seconds must not remove the element before its script has run. A later rerun must not write
+    # the cookie again, because another tab may have changed the name.
     if time.monotonic() > until:
         del st.session_state[state.COOKIE]
     elif of_name:
