@@ -160,7 +160,10 @@ class _OutOfTimeError(BaseException):
 
 
 def work(jobs: Mapping[str, Job], request: str) -> None:
-    """Run the requested job within limits. It reads the file from standard input and writes values to standard output."""
+    """Run the requested job within limits.
+
+    Reads the file from standard input, and writes the values to standard output.
+    """
     asked = json.loads(request)
     _limit(asked["memory"], asked["seconds"], asked["wall"])
     with open(0, "rb") as file, open(1, "wb", buffering=1 << 18) as out:
@@ -254,7 +257,7 @@ def _check_type(column: str, kind: Any, *, inner: bool = False) -> None:
 
 
 def plain_cell(cell: Any) -> Any:
-    """Convert a cell to JSON types, including nested lists and objects: dates become ISO text, decimals become floats."""
+    """Convert a cell to JSON types, also inside lists and objects: dates become ISO text, decimals become floats."""
     if cell is None or isinstance(cell, (str, bool, int, float)):
         return cell
     if isinstance(cell, (list, tuple)):

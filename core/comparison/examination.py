@@ -8,8 +8,8 @@ All tests of an examination are corrected together (Holm) at 2.5 %; the comparis
 beyond that of an equally good judge.  A part is worse if its excess error is larger than that of the other parts of its
 division.  Alignment is not tested, because it is lower in any part with a narrower range (`core.stats.judge_flaws`).
 
-*Biases.* Raters may prefer longer texts too.  So a bias is only what the labels don't explain, beyond noise
-(`core.stats.judge_flaws`).
+*Biases.* Raters may prefer longer texts too.  So a preference for longer texts is a bias only if the labels don't
+explain it.  `core.stats.judge_flaws` takes noise in scores and labels into account.
 """
 
 from __future__ import annotations
@@ -152,9 +152,10 @@ class Bias:
 
 @dataclass(frozen=True)
 class Examination:
-    """Weak spots and biases of a judge on items that it has not seen; `overall` is its alignment on all of them.
+    """Weak spots and biases of a judge, on items that the judge has not seen.
 
-    Every p and interval of a part is corrected for all `n_tests`.  `left_out` maps each missing division to the reason.
+    `overall` is the judge's alignment on all these items.  Every p and interval of a part is corrected for all
+    `n_tests`.  `left_out` maps each missing division to the reason.
     """
 
     name: str
@@ -197,7 +198,7 @@ def examine_judge(
 ) -> Examination:
     """Examine `judge` on the labelled items that it scored and has not seen.
 
-    `model` identifies the systems of the same model family. "" means that the judge's name is used instead.
+    `model` is the judge's model, to find systems of the same model family. If it is "", the judge's name is used.
     """
     usable = ~np.isnan(golden.labels(aspect)) & ~np.isnan(judge.values)
     usable[list(judge.seen)] = False
@@ -410,7 +411,7 @@ def _excess(values: FloatArray, sources: IntArray) -> tuple[float, Interval | No
 
 
 def family_of(name: str) -> str:
-    """Return the model family in a name; "" if unknown."""
+    """Return the model family that `name` contains; "" if unknown."""
     parts = re.split(r"[^a-z0-9.-]+|(?<=[a-z])-(?=[a-z])", name.lower())
     return next((family for family, known in FAMILIES.items() if any(re.match(known, part) for part in parts)), "")
 

@@ -2,14 +2,14 @@
 
 ::
 
-    open_results(file)                       open a result file
-    propose_columns(results, aspect)         guess the role of each column; users can correct it
-    rows_of(results, columns)                yield one ResultRow for each row
-    verdict_of(rows, readings)               combine the rows of one item into a verdict
-    read_verdicts(path, task)                read the VERDICTS argument of a command
-    as_verdicts(verdicts, task)              convert any form that Python callers can pass
-    preview(results, golden, aspect)         preview an import before anything is stored
-    read_replies_file(path, scale, out, aspect)   run the command `read-ratings`
+    open_results(file)                   open a result file
+    propose_columns(results, aspect)     guess the role of each column; users can correct it
+    rows_of(results, columns)            yield one ResultRow for each row
+    verdict_of(rows, readings)           combine the rows of one item into a verdict
+    read_verdicts(path, task)            read the VERDICTS argument of a command
+    as_verdicts(verdicts, task)          convert any form that Python callers can pass
+    preview(results, golden, aspect)     preview an import before anything is stored
+    read_replies_file(path, scale)       run the command `read-ratings`
 
 A file can have any format of `core.data.tables`, with one row for each item, or for each sample of an item. Nested
 objects become columns with dotted names.
@@ -305,7 +305,7 @@ def out_of_range(number: float, scale: Scale) -> Reading:
 
 
 def readings_of(row: ResultRow, task: Task) -> list[Reading]:
-    """Return the readings of a row's replies on the scale of `task`, or of its score, which is kept as it is."""
+    """Return the readings of a row: of its replies on the scale of `task`, or of its score, unchanged."""
     if row.replies is None:
         return [score_in(row.score, pairs=task.kind == "pair")]
     return [read_rating(reply, task.scale, task.aspect) for reply in row.replies]
@@ -649,7 +649,7 @@ def read_replies_file(
 
 
 def read_replies(path: Path | str, read: Callable[[str], Reading]) -> list[dict[str, Any]]:
-    """Read the replies in a file with `read`; return one line for each item, for a ratings file.
+    """Read the replies in a file with `read`; return one line of a ratings file for each item.
 
     A line has the mean of the readable replies, and the reasons why other replies could not be read.
     """

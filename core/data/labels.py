@@ -99,7 +99,7 @@ class AspectCells:
 
     @property
     def column(self) -> str | None:
-        """The column of the first label; None without labels."""
+        """The column of the first label; None if there are no labels."""
         return self.labels[0].column if self.labels else None
 
     def change(self, new: abc.Callable[[LabelCell], float | None]) -> None:

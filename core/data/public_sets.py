@@ -72,7 +72,7 @@ CATALOGUE: Final = TypeAdapter(tuple[Benchmark, ...]).validate_python(
 
 
 def find_benchmark(name: str) -> Benchmark:
-    """Return the set called `name`; case, ``-`` and ``_`` do not matter.
+    """Return the public set called `name`; case, ``-`` and ``_`` do not matter.
 
     Raises UsageError, with a list of the known names, if the name is unknown.
     """

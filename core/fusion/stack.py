@@ -61,7 +61,7 @@ class Estimator:
     penalty: float = 0.0
 
     def score(self, scores: FloatArray) -> FloatArray:
-        """Fuse `scores` (n_assistants, n_items) into (n_items,), NaN if no assistant has a score."""
+        """Fuse `scores` (n_assistants, n_items); return (n_items,), NaN if no assistant has a score."""
         z, count = _standardised(scores, np.array(self.mean), np.array(self.spread)), (~np.isnan(scores)).sum(axis=0)
         if self.method == "average":
             joined = z.sum(axis=0) / np.maximum(count, 1)
@@ -158,7 +158,10 @@ class FusionSplit:
 def unseen_split(
     golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], *, fit_share: float = 0.5, seed: int = 0
 ) -> FusionSplit:
-    """Split the labelled items of unseen sources, by source. Raises AspectError if too few items are unseen."""
+    """Split the labelled items by source, leaving out sources that a part has seen.
+
+    Raises AspectError if too few items remain.
+    """
     labelled, stale = ~np.isnan(golden.labels(aspect)), seen_sources(golden, parts)
     fresh, notes = np.flatnonzero(labelled & ~stale), tuple[str, ...]()
     if stale.any():
@@ -199,9 +202,9 @@ def seen_sources(golden: GoldenSet, parts: Sequence[JudgeScores]) -> NDArray[np.
 def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) -> FloatArray:
     """Return scores (n_items,), each from a fit that has not seen the source of its item.
 
-    The items outside the calibration set get the scores of the first fit, to all calibration items. Calibration items
-    are divided into `PART_FOLDS` folds of sources; each fold gets the scores of a fit to the other folds. Raises
-    UsageError if there are fewer calibration sources than folds.
+    The first fit uses all calibration items, and scores the items outside the calibration set. Then the calibration
+    sources are divided into `PART_FOLDS` folds; each fold is scored by a fit to the other folds. Raises UsageError if
+    there are fewer calibration sources than folds.
     """
     calibration = np.array(split.calibration, dtype=np.intp)
     codes = golden.source_codes[calibration]

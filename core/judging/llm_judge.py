@@ -2,7 +2,7 @@
 
 It sends one request per sample. The probability-weighted score (G-Eval, section 2) is the expected rating: the sum of
 p(s) · s over the ratings s of the scale. The probabilities p(s) are those of the top tokens at the position of the
-rating, renormalised. They require whole numbers from 0 to 9, because only one digit is a single token with every
+rating, renormalised. The ratings must be whole numbers from 0 to 9, because only a single digit is one token with every
 tokenizer.
 """
 
@@ -85,8 +85,8 @@ class LLMJudge(Judge):
     """A judge that asks the language model `model` of `provider`.
 
     Attributes:
-        spec: Its SPEC, as on the command line.
-        sampling: The style of its prompts.
+        spec: The SPEC of the judge, as on the command line.
+        sampling: The style of the prompts.
         effort: Reasoning effort, such as "low"; "" for the model's default.
         extra: Additional fields of each request, as a JSON object.
         room: Tokens added to `max_tokens` once reasoning has used up the limit; 0 before.

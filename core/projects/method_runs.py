@@ -1,6 +1,7 @@
-"""Runs other than calibrations: styles, RepEval, ablations, rechecks, repeats, damaged texts (controls), other models.
+"""Runs other than calibrations: styles, RepEval, ablations, rechecks, repeats, damaged texts, other models.
 
-Each kind of run has a request, an estimate, a check before it starts, and a run function that stores the result.
+Each kind of run has a request, an estimate, a check before it starts, and a run function that stores the result. In
+code, scores of damaged texts are called *controls*.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StylesRequest:
-    """A request to rate an aspect with the judge `judge_spec` in several styles, without criteria."""
+    """A request to score items on an aspect with the judge `judge_spec` in several styles, without criteria."""
 
     project_id: str
     golden_id: str
@@ -68,7 +69,7 @@ class StylesRequest:
 
 
 def estimate_styles(store: Store, settings: Settings, request: StylesRequest) -> StylesEstimate:
-    """Estimate calls, tokens and price of a grid of styles, in total and for each cell.
+    """Estimate calls, tokens and price of a grid of styles, in total and for each style.
 
     Raises UsageError if the judge is not a language model, AuthError if it needs a key and none is set, AspectError for
     too few labels, and NotFoundError for unknown ids.
@@ -333,7 +334,10 @@ class RecheckRequest:
 
 @dataclass(frozen=True, slots=True)
 class DatedRecheck:
-    """A finished recheck of the judge of run `judged_id`. `version` is the judge's version number, 0 without a version."""
+    """A finished recheck of the judge of run `judged_id`.
+
+    `version` is the judge's version number; 0 if it has none.
+    """
 
     created_at: datetime
     judged_id: str

@@ -278,7 +278,7 @@ def require_judge(store: Store, run_id: str) -> Mapping[str, Any]:
 
 
 def list_held_out_accesses(store: Store, project_id: str, golden_id: str, aspect: str) -> list[HeldOutAccess]:
-    """List the log entries about seen results on the held-out items of an aspect, oldest first."""
+    """Return the `HeldOutAccess` entries for an aspect of a golden set, oldest first."""
     return [access for access in store.events.all(project_id, HeldOutAccess, golden_id) if access.aspect == aspect]
 
 

@@ -107,7 +107,7 @@ def item_in(section: str) -> tuple[str, str]:
 
 
 def scale_in(sections: Sections) -> Scale:
-    """Return the scale named in a prompt, with steps of 1 if the prompt asks for whole numbers; by default 1 to 5."""
+    """Return the scale named in a prompt (default: 1 to 5), with steps of 1 if the prompt asks for whole numbers."""
     instructions = f"{sections.get('Instructions', '')}\n{sections.get('Answer', '')}"
     match = _RANGE.search(instructions)
     if match is None:

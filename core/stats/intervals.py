@@ -262,14 +262,14 @@ def t_quantile(freedom: int, n_intervals: float = 1.0) -> float:
 
 
 def two_sided(t: float, freedom: int) -> float:
-    """Return the two-sided p of Student's t."""
+    """Return the two-sided p value of Student's t."""
     from scipy.special import stdtr
 
     return float(min(1.0, 2.0 * stdtr(freedom, -abs(t))))
 
 
 def one_sided(t: float, freedom: int) -> float:
-    """Return the probability of a Student's t below `t`."""
+    """Return the probability that Student's t is below `t`."""
     from scipy.special import stdtr
 
     return float(stdtr(freedom, t))

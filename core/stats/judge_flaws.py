@@ -170,7 +170,10 @@ def error_contrasts(errors: FloatArray, sources: IntArray, codes: IntArray) -> F
 
 
 def value_ranges(values: FloatArray, n_stretches: int = STRETCHES) -> IntArray:
-    """Divide `values` into ascending ranges; return each value's range (n,), −1 for NaN.  Equal values stay together."""
+    """Divide `values` into ascending ranges; return the range of each value (n,), −1 for NaN.
+
+    Equal values are in the same range.
+    """
     known = ~np.isnan(values)
     codes = np.full(values.size, -1, dtype=np.intp)
     if known.any():
@@ -230,8 +233,8 @@ def beyond_labels(
     """Estimate how far the correlation of `scores` with a property `x` exceeds the correlation that `labels` explain.
 
     All arrays are (n,) without NaN, except `ratings` (n_raters, n), NaN = not rated.  The labels are means of these
-    ratings, which are used if most items have two or more.  `n_behind` is the number of sources that the test is based
-    on; None means all.  Returns None if scores, property, labels or ratings are constant.
+    ratings, which are used if most items have two or more ratings.  `n_behind` is the number of sources that the test
+    is based on; None means all.  Returns None if scores, property, labels or ratings are constant.
     """
     kept, halves = np.ones(scores.size, dtype=np.bool_), list[list[FloatArray]]()
     if ratings is not None:

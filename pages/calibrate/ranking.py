@@ -99,7 +99,10 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
 
 
 def draw_search(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
-    """Draw the alignment of every candidate with its interval, in drafting order, by number of exemplars, or by length."""
+    """Draw the alignment of every candidate with its interval.
+
+    The user can choose the order: drafting order, number of exemplars, or length.
+    """
     names = names_of(page, view, snapshot.candidates)
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.markdown("**All candidates** on calibration items, with 95 % intervals")

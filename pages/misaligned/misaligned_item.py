@@ -86,7 +86,7 @@ def _explained(run_id: str, criteria_id: str, item_id: str, _page: Opened) -> tu
 
 
 def fetch_ahead(page: Opened, run: Run, criteria_id: str, item_ids: Iterable[str]) -> None:
-    """Load the judge's reasons for items that the user may open next, into the cache."""
+    """Load the judge's reasons for items that the user may open next, so that they are cached."""
     for item_id in item_ids:
         with suppress(ConcordError):  # reported when the item is opened
             _explained(run.run_id, criteria_id, item_id, page)

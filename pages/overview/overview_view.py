@@ -76,7 +76,7 @@ def finding_of(now: Overview, report: Report | None) -> Finding:
 
 
 def draw_agreement(now: Overview, report: Report) -> None:
-    """Draw two figures, the judge's agreement with raters and the raters' agreement, and a chart with the baseline."""
+    """Draw the judge's agreement with raters, the agreement between raters, and a chart with the baseline."""
     held, raters = report.held_out, report.raters.ceiling
     judge, others = st.columns(2)
     judge.metric("Agreement with raters", number(held.value))

@@ -86,7 +86,10 @@ def in_url(name: str, options: Iterable[str], usual: str) -> str:
 
 
 def choose_part(label: str, name: str, words: Mapping[str, str], usual: str, **look: Any) -> str:
-    """Draw a row of buttons (`words`: option → label); the choice is kept in the URL under `name` unless it is `usual`."""
+    """Draw a row of buttons; `words` maps each option to its label.
+
+    The choice is kept in the URL under `name` unless it is `usual`.
+    """
     key, value = state.widget(f"part_{name}"), in_url(name, words, usual)
 
     def keep() -> None:
