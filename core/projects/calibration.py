@@ -242,7 +242,7 @@ def with_kept_split(store: Store, request: CalibrationRequest) -> CalibrationReq
 
 
 def judge_runs(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Run]:
-    """List the finished judge runs of an aspect: the run of the default version, then the others from newest to oldest."""
+    """List the finished judge runs of an aspect: the run of the default version, then the others, newest first."""
     about = (golden_id, aspect)
     runs = [run for run in store.runs.all(project_id) if run.kind in JUDGES and (run.golden_id, run.aspect) == about]
     version = judge_line(store, project_id, aspect).default
