@@ -1,8 +1,8 @@
 """Connect to a Ray cluster, and turn its errors into plain messages.
 
-Ray is installed separately (`pip install "ray==2.60.0"`), and imported only when a cluster is used.  This host must be
-a node of the cluster (``ray start``), and nodes need the same Python and requirements.  Concord's own code is sent to
-the nodes.  Keys are not sent: every node reads them from its own environment.
+Ray is installed separately (`pip install "ray==2.60.0"`). This host must be a node of the cluster (``ray start``), and
+all nodes need the same Python and packages. Concord sends its own code to the nodes, but no keys. Every node reads keys
+from its own environment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _connecting = threading.Lock()
 
 
 def connected(address: str) -> Any:
-    """Connect to the Ray cluster at `address` ("auto" or HOST:PORT) once per process, and return the `ray` module.
+    """Connect to the Ray cluster at `address` ("auto" or HOST:PORT) unless connected, and return the `ray` module.
 
     Raises JobError if Ray isn't installed or the connection fails.
     """
@@ -71,7 +71,7 @@ def _find_head(address: str) -> None:
 
 @contextmanager
 def ray_output_to_stderr() -> Iterator[None]:
-    """Redirect Ray's standard output to standard error, and disconnect at the end of the context."""
+    """Redirect standard output to standard error; on exit, disconnect from Ray and restore standard output."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -86,7 +86,7 @@ def ray_output_to_stderr() -> Iterator[None]:
 
 @contextmanager
 def plain_errors(address: str) -> Iterator[None]:
-    """Convert an error of Ray to a JobError with a plain message; the original error is its cause."""
+    """Convert errors of Ray to a JobError with a plain message."""
     import ray
 
     try:

@@ -1,7 +1,7 @@
 """Calibrate from Python or the command line: estimate the cost, run, and save the judge and its files.
 
-A store keeps a `Calibration`: a plain record without golden set, files and endpoints. `calibrate` returns it as a
-`CalibratedRun`, which also has the golden set and can open the judge again.
+`calibrate` returns a `CalibratedRun`. Unlike the `Calibration` in the store, it has the golden set, and can open the
+judge again.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from core.settings import Settings
 class CalibratedRun(Calibration):
     """A `Calibration` with its golden set, its duration in seconds, and access to its judge.
 
-    `own_judge` is the Judge that the caller passed, after preparation; the caller closes it. If it is None, the judge
-    is restored from `judge_state`, with the key from the environment.
+    `own_judge` is the judge object that the caller passed; the caller closes it. If it is None, the judge is restored
+    from `judge_state`, with the key from the environment.
     """
 
     golden: GoldenSet = field(repr=False)
@@ -48,7 +48,7 @@ class CalibratedRun(Calibration):
 
     @cached_property
     def judge(self) -> CalibratedJudge:
-        """The calibrated judge, created on first use; scores like the saved file loaded with `core.load_judge`."""
+        """The calibrated judge, created on first use. It scores like the saved file loaded with `core.load_judge`."""
         card = judge_card(self, **card_arguments(self.golden, self))
         return CalibratedJudge.of(card, self.own_judge or self._made_again(), where="calibration")
 
@@ -57,10 +57,10 @@ class CalibratedRun(Calibration):
         return summary(self, "", self.seconds) | self._sureness
 
     def save(self, folder: Path | str) -> dict[str, Any]:
-        """Write the judge file, candidates, verdicts and summary to `folder`, and return the summary.
+        """Save `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl` and `summary.json` in `folder`; return the summary.
 
-        The files are `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl` and `summary.json`. The verdicts are those of
-        the run, with the judge's reasons if it gives any. Raises UsageError if the folder can't be written.
+        The verdicts are those of the run, with the judge's reasons if there are any. Raises UsageError if the folder
+        can't be written.
         """
         with self.reopened() as judge:
             verdicts = final_verdicts(self, self.golden, judge)
@@ -73,7 +73,7 @@ class CalibratedRun(Calibration):
         return {"sureness": calibrated_sureness(self.golden, self).as_json()}
 
     def reopened(self) -> AbstractContextManager[Judge]:
-        """Open the calibrated judge; on exit it is closed, unless it belongs to the caller."""
+        """Open the calibrated judge. On exit it is closed, unless it belongs to the caller."""
         return closing(self._made_again()) if self.own_judge is None else nullcontext(self.own_judge)
 
     def _made_again(self) -> Judge:
@@ -103,8 +103,8 @@ def calibrate(
 
     Args:
         golden: Items and labels.
-        aspect: The aspect, or a whole `Task`, which also describes the levels of its scale.
-        judge: A SPEC ("offline", "openai:MODEL@BASE_URL", …) or a Judge.
+        aspect: Name of the aspect, or a whole `Task`, which can also describe the levels of its scale.
+        judge: A SPEC ("offline", "openai:MODEL@BASE_URL", …) or a judge object.
         settings: How to search, measure and split.
         definition: The meaning of the aspect.
         asking: How to prompt a judge that is given as a SPEC.
@@ -140,7 +140,7 @@ def estimate(
     replies: ReplyStore | None = None,
     **choices: Any,
 ) -> Estimate:
-    """Estimate calls, tokens and price of `calibrate` with the same arguments, without any request."""
+    """Estimate calls, tokens and price of `calibrate` with the same arguments. No requests are sent."""
     chosen = replace(settings or CalibrationSettings(), **choices)
     task = task_of(golden, aspect, definition) if isinstance(aspect, str) else aspect
     with _opened(judge, replies, asking) as opened:
@@ -162,8 +162,8 @@ def _opened(judge: str | Judge, replies: ReplyStore | None, asking: Asking | Non
 def ablate(calibrated: CalibratedRun, *, progress: Progress = SILENT) -> ablation.Ablation:
     """Measure on held-out items what each part of a calibrated judge adds (the paper's Tables 5 and 8).
 
-    The rows of the result are the final judge and variants of it, such as without criteria, without refinement, or with
-    its single best criteria. Only missing scores are requested.
+    The result has one row for the final judge and one for each variant, such as the judge without criteria. Only
+    missing scores are requested.
     """
     shown = [calibrated.golden.items[p] for p in calibrated.split.calibration]
     with calibrated.reopened() as judge:
@@ -186,11 +186,11 @@ def repeated(
     replies: ReplyStore | None = None,
     progress: Progress = SILENT,
 ) -> Iterator[tuple[CalibratedRun, tuple[str, ...]]]:
-    """Repeat the calibration of a judge file on the same `golden`; yield the result and warnings about it.
+    """Repeat the calibration of the judge file `path` on the same `golden`; yield the result and warnings about it.
 
-    The judge stays open until the context ends. Pass the SPEC in the file as `judge` to allow the use of its key or
-    local model. Raises UsageError if the file has no criteria (a fused judge or RepEval), or belongs to another golden
-    set or judge.
+    The judge stays open until the context ends. To allow the use of its key or local model, pass the SPEC in the file
+    as `judge`. Raises UsageError if the file has no criteria (a fused judge or RepEval), or if `golden` or `judge`
+    differ from the file's.
     """
     card = read_card(path)
     if (kind := kind_of(card)) != "judge":

@@ -34,11 +34,11 @@ PAIRS = (
 def judged_items(
     golden: GoldenSet, aspect: str, rows: ScoredRows, *, seen: Collection[int] = ()
 ) -> tuple[JudgedItems, dict[str, int]]:
-    """Join the labels of `golden` on `aspect` with the scores of `rows`; count items not fully used, by reason.
+    """Join the labels of `golden` on `aspect` with the scores in `rows`.
 
-    `rows` may contain items that are not in `golden`. System and source of an item come from the golden set, otherwise
-    from the row. An item without a source is its own source. Items at the positions `seen`, whose labels were used to
-    choose or fit the judge, are left out.
+    Also counts the items that are left out or only partly used, by reason. `rows` may contain items that are not in
+    `golden`. An item's system and source are from the golden set, or else from the row. An item without a source is its
+    own source. Items at the positions `seen`, whose labels were used to choose or fit the judge, are left out.
     """
     row_of = {item_id: row for row, item_id in enumerate(rows.item_ids)}
     labels, left = golden.labels(aspect), frozenset(seen)
@@ -96,7 +96,10 @@ def _one_source_per_text(sources: IntArray, items: Sequence[Item]) -> tuple[IntA
 
 @dataclass(frozen=True)
 class EstimatedMeans:
-    """Corrected `means` of all systems on `aspect`; `left_out` counts items not (fully) used, by reason."""
+    """Corrected `means` of all systems on `aspect`.
+
+    `left_out` counts the items that are left out or only partly used, by reason.
+    """
 
     aspect: str
     means: SystemMeans
@@ -118,20 +121,19 @@ def estimate_means(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> EstimatedMeans:
-    """Estimate the bias-corrected mean human score of every system on `aspect`, from few labels and many verdicts.
+    """Estimate the bias-corrected mean human score of each system, from few labels and many verdicts.
 
     Args:
         golden: Items with labels.
-        verdicts: Verdicts on items of the golden set and any number of others. A file needs columns for system and
-            source.
+        verdicts: Verdicts on items of the golden set and any others. A file needs columns for system and source.
         aspect: The aspect of the labels.
-        judge_file: The file of the judge. Its calibration items, and those marked in the verdicts, are left out.
-        all_items: Keep the judge's calibration items, which makes the estimate optimistic.
+        judge_file: The judge's file. Its calibration items are left out, like those marked in `verdicts`.
+        all_items: Keep the judge's calibration items. The estimate is then optimistic.
 
     Raises:
         AspectError: The golden set has no such aspect.
         GoldenError: A file cannot be read.
-        UsageError: The items are pairs of texts, or no verdict has a known system.
+        UsageError: The items are pairs of texts, or no verdict can be used.
     """
     task = task_of(golden, aspect)
     if golden.kind == "pair":

@@ -1,4 +1,4 @@
-"""Match verdicts in any form with labelled items, except those used to choose or fit the judge."""
+"""Match verdicts with labelled items, except items that were used to choose or fit the judge."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ JudgeFiles = Path | str | Sequence[Path | str] | None
 class LabelledVerdicts:
     """Verdicts with their labelled items.
 
-    Calibration items of the judge are among the `items` only if `kept`; `n_calibration` counts them. `seen` are the
-    positions of all items excluded from measuring the judge, labelled or not.
+    If `kept` is true, `items` includes the judge's calibration items, otherwise not. `n_calibration` counts them in
+    either case. `seen` are the positions of all items excluded because the judge has seen them, labelled or not.
     """
 
     verdicts: Verdicts
@@ -45,21 +45,21 @@ class LabelledVerdicts:
 
     @cached_property
     def scores(self) -> FloatArray:
-        """(n_items,) scores, NaN = unscored."""
+        """Scores (n_items,), NaN = unscored."""
         return self.verdicts.aligned(self.item_ids)
 
     @cached_property
     def mapped(self) -> FloatArray | None:
-        """(n_items,) scores mapped to the raters' scale; None if there is no map."""
+        """Scores (n_items,) mapped to the raters' scale; None if there is no map."""
         return self.verdicts.of_items(self.item_ids).mapped
 
     @property
     def scored(self) -> IntArray:
-        """Positions in the golden set that have both a label and a score, ascending."""
+        """Positions in the golden set of items with both a label and a score, ascending."""
         return self.items.positions[~np.isnan(self.scores)]
 
     def counted(self, found: _Counted) -> _Counted:
-        """Return `found` with the number of calibration items that were left out, or kept by `all_items`."""
+        """Return a copy of `found` that also says how many calibration items were left out, or kept."""
         n = self.n_calibration
         return replace(found, n_calibration_left_out=0 if self.kept else n, n_calibration_kept=n if self.kept else 0)
 
@@ -75,11 +75,12 @@ def labelled_verdicts(
     name: str = "",
     may_be_none: bool = False,
 ) -> LabelledVerdicts:
-    """Match `verdicts` with the labelled items of `golden`, except those used to choose or fit the judge.
+    """Match `verdicts` with the labelled items of `golden`, except items that were used to choose or fit the judge.
 
-    Marks in the verdicts and texts in `judge_file` identify the excluded items, or `seen` gives their positions.
-    `all_items` keeps them. `name` identifies the judge in messages. Raises AspectError if the golden set has no such
-    aspect, and UsageError if no item is left (`may_be_none` allows that).
+    The excluded items are those marked in the verdicts or contained in `judge_file`. If `seen` is given, they are the
+    items at these positions instead. `all_items` keeps them. `name` is the judge's name in error messages.
+
+    Raises AspectError if the golden set has no such aspect. Raises UsageError if no item is left, unless `may_be_none`.
     """
     records, labels = as_verdicts(verdicts, task_of(golden, aspect)), golden.labels(aspect)
     named = np.array([item_id in records.by_id for item_id in golden.item_ids], dtype=np.bool_)
@@ -115,11 +116,11 @@ NOTHING_UNSEEN = (
 def calibration_items(
     golden: GoldenSet, verdicts: Verdicts | Collection[str], judge_file: JudgeFiles = None, *, map_too: bool = True
 ) -> IntArray:
-    """Find the items whose labels were used to choose or fit a judge, so that its alignment on them is optimistic.
+    """Return the positions of items whose labels were used to choose or fit a judge.
 
-    Returns positions of two kinds of items: those marked in `verdicts` (or with one of its ids), and those whose texts
-    are in the judge files. A fused judge also has the items of the judges in it. Without `map_too`, items whose labels
-    were used only to fit the map to the raters' scale are not included.
+    These are the items marked in `verdicts` (verdicts or item ids), and the items whose texts are in the judge files. A
+    fused judge also has the items of the judges in it. If `map_too` is false, items used only to fit the map to the
+    raters' scale are not included.
     """
     marked = (
         {verdict.item_id for verdict in verdicts if verdict.calibration_item}

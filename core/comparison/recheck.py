@@ -1,7 +1,7 @@
 """Recheck a judge on newer labels: score the texts it has not seen, and compare with its exported alignment.
 
-Three decisions are possible.  *Fallen*: the interval of the change lies below 0.  *Holds*: a fall of `fall` or more is
-ruled out.  *Inconclusive*: too few items for either; the record says how many are needed.
+Three decisions are possible. *Fallen*: the interval of the change lies below 0. *Holds*: a fall of `fall` or more is
+ruled out. *Inconclusive*: there are too few items for either; the result says how many are needed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _WORDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RecheckSettings:
-    """Settings of `recheck`: `fall` is the fall that matters, `alpha` the accepted chance of a false alarm."""
+    """Settings of `recheck`.
+
+    `fall` is the smallest fall in alignment that matters, and `alpha` the accepted chance of a false alarm.
+    """
 
     alpha: float = setting(0.05, "Maximum acceptable chance of a false alarm.")
     fall: float = setting(
@@ -49,10 +52,10 @@ class RecheckSettings:
 
 @dataclass(frozen=True)
 class Recheck:
-    """Result of a recheck: `then` is the file's held-out alignment, `now` that on the newer labels.
+    """Result of a recheck. `then` is the held-out alignment in the judge file, `now` the alignment on the newer labels.
 
-    `left_out` counts the labelled items that `now` excludes, by reason: "calibration" and "held_out" (the text is in
-    the judge file), or "repeated" (repeats a text of the same system).
+    `left_out` counts the labelled items that `now` excludes, by reason. "calibration" and "held_out" mean that the text
+    is in the judge file, "repeated" that another item of the same system has the same text.
     """
 
     aspect: str
@@ -68,7 +71,10 @@ class Recheck:
 
     @property
     def decision(self) -> Decision:
-        """ "fallen" if the change's interval is below 0, "holds" if it rules out `change.fall`, else "inconclusive"."""
+        """Whether the alignment has fallen: "fallen", "holds" or "inconclusive".
+
+        It is "fallen" if the change's interval lies below 0, and "holds" if it lies above -`change.fall`.
+        """
         ends = self.change.interval
         if ends is not None and ends.high < 0:
             return "fallen"
@@ -80,7 +86,6 @@ class Recheck:
         return self.now.n_unscored / self.n_labelled if self.n_labelled else None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON of `recheck`."""
         return json_fields(self, but=("golden_name", "golden_digest")) | {
             "golden": {"name": self.golden_name, "digest": self.golden_digest},
             "decision": self.decision,
@@ -97,15 +102,15 @@ def recheck(
     verdicts: AnyVerdicts | None = None,
     progress: Progress = SILENT,
 ) -> Recheck:
-    """Test whether the alignment of `judge` (a judge file, or loaded) has fallen on the newer labels of `golden`.
+    """Test whether the alignment of `judge` has fallen, on the newer labels of `golden`.
 
-    Labelled items are newer if the file does not contain their texts, whatever their ids; all others are left out and
-    counted.  `verdicts` are existing scores of the judge; without them, the newer items are scored now.
+    `judge` is a judge file or a loaded judge. Labelled items are newer if the file does not contain their texts.
+    `verdicts` are existing scores of the judge; without them, the judge scores the newer items now.
 
     Raises:
         AspectError: The golden set has no such aspect.
         GoldenError: There are no newer labels.
-        JudgeError, ProviderError: From the judge.
+        JudgeError, ProviderError: The judge failed.
     """
     how = settings or RecheckSettings()
     if isinstance(judge, str | Path):
@@ -158,10 +163,10 @@ def exported_alignment(card: Mapping[str, Any]) -> Alignment:
 
 
 def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str) -> tuple[IntArray, dict[str, int]]:
-    """Find the labelled items whose texts are new to the judge of `card` (the content of its file).
+    """Find the labelled items whose texts are not in `card` (the content of a judge file).
 
-    Returns their positions, and how many labelled items are not newer, by reason. A repeated text of a system counts
-    once. Raises AspectError for an unknown aspect, and GoldenError if no item is left.
+    Returns their positions, and the number of other labelled items by reason. If items of the same system have the same
+    text, only the first is used. Raises AspectError if the aspect is unknown, and GoldenError if no item is left.
     """
     task_of(golden, aspect)
     reason_of: dict[str, str] = {}  # digest → why its text is not newer; "calibration" takes precedence

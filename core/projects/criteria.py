@@ -61,10 +61,10 @@ def _points(text: str) -> tuple[str, ...]:
 
 
 def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[Criteria] = ()) -> Mapping[str, str]:
-    """Name all criteria of an aspect by one or two of their points that no earlier name uses; return id → name.
+    """Name all criteria of an aspect by one or two of their points; return id → name.
 
-    Points that are not in the parents' texts are preferred. Names don't change when criteria are added. `beside` has
-    more criteria to name: those of an unfinished run, which are not in the project yet.
+    No two names are equal. Points that are not in the parents' texts are preferred. Names don't change when criteria
+    are added. `beside` are additional criteria to name: those of an unfinished run, which are not yet in the project.
     """
     kept = sorted(store.criteria.texts(project_id, aspect), key=lambda pair: (pair[1], pair[0].criteria_id))
     texts = {criteria.criteria_id: criteria for criteria, _ in kept}
@@ -109,8 +109,10 @@ def save_edit(
     """Save an edit of the criteria `parent_id` and return its id, or the parent's id if the text is the same.
 
     `expected_head` is the `CriteriaEntry.head` that the author saw. The author is the user, or `author` if the user is
-    not signed in. Raises ConflictError, with both texts, if somebody else has saved an edit since. Raises CriteriaError
-    for an empty text or one of over 20,000 characters, and NotFoundError for an unknown parent.
+    not signed in.
+
+    Raises ConflictError, with both texts, if somebody else has saved an edit since. Raises CriteriaError if the text is
+    empty or has over 20,000 characters, and NotFoundError if the parent is unknown.
     """
     parent = store.criteria.get(project_id, parent_id).criteria
     trimmed = _storable(text).strip()
@@ -133,7 +135,7 @@ def save_edit(
 
 @requires("reviewer")
 def save_draft(store: Store, project_id: str, subject: str, text: str, *, base: str = "") -> Draft:
-    """Save the user's unfinished text about `subject`, replacing the earlier draft."""
+    """Save the user's unfinished text about `subject`. It replaces the user's earlier draft."""
     return store.drafts.keep(project_id, subject, store.actor.name, _storable(text), base)
 
 
@@ -143,7 +145,7 @@ def _storable(text: str) -> str:
 
 
 def get_draft(store: Store, project_id: str, subject: str) -> Draft | None:
-    """Return the user's draft about `subject`, or None."""
+    """Return the user's draft about `subject`; None if there is none."""
     return store.drafts.get(project_id, subject, store.actor.name)
 
 
@@ -158,7 +160,7 @@ def delete_draft(store: Store, project_id: str, subject: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RescoreRequest:
-    """A request to score edited criteria and their parent with the judge of run `run_id`, on its calibration items."""
+    """A request to score edited criteria and their parent, with the judge of run `run_id`, on its calibration items."""
 
     project_id: str
     golden_id: str
@@ -186,7 +188,10 @@ class RoundRequest:
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """The alignment of new criteria minus the alignment of their parent, on `n` common items; None if undefined."""
+    """The alignment of new criteria minus that of their parent, on `n` common items.
+
+    `value` is None if it is undefined.
+    """
 
     value: float | None
     interval: Interval | None
@@ -206,7 +211,7 @@ class PairedDifference:
 class RescoreResult:
     """The alignments of an edit and its parent on calibration items, and their difference.
 
-    `unread` warns of lines of the edit that the judge can't read; "" for none.
+    `unread` is a warning about lines of the edit that the judge can't read; "" for none.
     """
 
     parent: Alignment
@@ -252,7 +257,7 @@ def run_rescore(work: RunWork) -> RescoreResult:
 
 
 def round_cost(store: Store, run_id: str, n_parents: int, settings: RoundSettings) -> int:
-    """Estimate the maximum number of calls of a refinement round."""
+    """Return the maximum number of calls of a refinement round."""
     from core.calibration.proposals import round_calls
 
     golden = store.goldens.load(calibration_asked(store, run_id).golden_id)

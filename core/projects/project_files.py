@@ -1,16 +1,15 @@
 """Export and import projects as zip files, and manage the demo project.
 
 A ``concord-project`` file (version 1) is a zip of ``manifest.json`` and one ``tables/NAME.jsonl`` per table of
-`core.store.transfer.LAYOUT`, in that order. Programs in any language can read JSON Lines one line at a time. Bytes of
-unknown origin never reach a native decoder.
+`core.store.transfer.LAYOUT`, in that order. A release that changes a column increases `VERSION` and converts older
+rows.
 
-A file may be hostile. Nothing is unpacked to disk. Sizes are checked before anything is read, and content is counted
-and hashed. Rows are stored in one transaction and read back with the code that the screens use. An error rolls the
-transaction back. A release that changes a column increases `VERSION` and converts older rows.
+A file may be hostile. Nothing is unpacked to disk, and sizes are checked before anything is read. All rows are stored
+in one transaction, and read back as the screens would read them. An error rolls the transaction back.
 
-An import changes no existing data. The project gets a new id and a free name. Golden sets are shared by hash. Golden
-sets, labels and criteria can be used. Imported runs are read-only (`start_and_resume.require_made_here`), and imported
-log entries are marked by their role.
+An import changes no existing data. The project gets a new id, and another name if its name is taken. Golden sets with
+the same hash are stored once. Golden sets, labels and criteria can be used. Imported runs are read-only
+(`start_and_resume.require_made_here`), and imported log entries are marked by their role.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ _HELD = {
 class ProjectFile:
     """A project file: name of the project, size in bytes, and digest of the content.
 
-    `holds` maps each kind of row to the number of rows.
+    `holds` maps each kind of content to its number of rows.
     """
 
     project: str
@@ -109,7 +108,7 @@ class ProjectFile:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """An imported project and its file. `renamed` is true if the name was taken."""
+    """An imported project and its file. `renamed` is true if the project's name was taken."""
 
     project: ProjectSummary
     file: ProjectFile
@@ -124,7 +123,7 @@ class Imported:
 def export_project(store: Store, settings: Settings, project_id: str, path: Path) -> ProjectFile:
     """Export a project to the file `path`, without keys or settings.
 
-    Raises NotFoundError for an unknown project, and ArchiveError if the file cannot be written or the project is too
+    Raises NotFoundError if the project is unknown, and ArchiveError if the file cannot be written or the project is too
     large.
     """
     project = store.projects.get(project_id)
@@ -181,11 +180,11 @@ def _digest(manifest: Mapping[str, Any]) -> str:
 def import_project(
     store: Store, settings: Settings, file: Path | IO[bytes], *, name: str = "", project_id: str = ""
 ) -> Imported:
-    """Import a project from a file, under `name` or the name in the file. A failed import leaves nothing behind.
+    """Import a project from a file. If the import fails, nothing is stored.
 
-    `project_id` is for projects that ship with Concord; others get a new id. Raises ArchiveError if the file is
-    damaged, too large, hostile, or from a newer version. Raises UsageError if the name is too long, and StoreError if
-    the store cannot save the project.
+    `name` replaces the name in the file. Set `project_id` only for projects that ship with Concord; others get a new
+    id. Raises ArchiveError if the file is damaged, too large, hostile, or from a newer version. Raises UsageError if
+    the name is too long, and StoreError if the store cannot save the project.
     """
     wanted = " ".join(visible_name(name).split())
     if len(wanted) > LONGEST_NAME:
@@ -518,7 +517,7 @@ def welcome(store: Store, settings: Settings) -> None:
 def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> ProjectSummary:
     """Reset the demo project to the content of its file.
 
-    Raises JobError if a run has not finished; the run is then cancelled. Raises ArchiveError if the file is missing or
+    If a run has not finished, it is cancelled, and JobError is raised. Raises ArchiveError if the file is missing or
     damaged.
     """
     unfinished = [run.run_id for run in store.runs.all(DEMO_PROJECT) if not run.finished]
@@ -536,9 +535,9 @@ def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> Proj
 
 @requires("reviewer")
 def start_replay(store: Store, settings: Settings) -> str:
-    """Replay the recorded calibration in the demo project; return the run id.
+    """Start a replay of the recorded calibration in the demo project; return the run id.
 
-    It takes less than a minute and needs no key and no network. Raises NotFoundError if there is no demo project.
+    Raises NotFoundError if there is no demo project.
     """
     golden_id = next((each.golden_id for each in store.goldens.all(DEMO_PROJECT) if each.name == REPLAYED_ON), None)
     if golden_id is None:

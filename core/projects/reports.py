@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredJudge:
-    """A judge that a run measured on a golden set. `version` is None for a calibration that made no version."""
+    """A judge that a run measured on a golden set.
+
+    `version` is None if the calibration created no version.
+    """
 
     run: Run
     version: JudgeVersion | None
@@ -49,7 +52,7 @@ class MeasuredJudge:
 
     @property
     def words(self) -> str:
-        """The display name, such as "version 3 (current)" or "calibration of 22 November 2026"."""
+        """The name to display, such as "version 3 (current)" or "calibration of 22 November 2026"."""
         missing = "" if self.held_out else ", not measured on held-out items"
         if self.version is None:
             return f"calibration of {day(self.run.created_at)}{missing}"
@@ -57,9 +60,9 @@ class MeasuredJudge:
 
 
 def measured_judges(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[MeasuredJudge, ...]:
-    """List the judges measured on a golden set, each version once.
+    """List the judges measured on a golden set. Each version is listed once.
 
-    The default version comes first, then the others, newest run first.
+    The default version comes first. The others follow, newest run first.
     """
     line, judges = judge_line(store, project_id, aspect), []
     for run in judge_runs(store, project_id, golden_id, aspect):
@@ -71,10 +74,11 @@ def measured_judges(store: Store, project_id: str, golden_id: str, aspect: str) 
 
 
 def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None) -> Report:
-    """Return the report on the judge of a judge run (None: that of the default version, else the newest).
+    """Return the report on a judge, from the data of the judge run `run_id`.
 
-    No judge is asked. Raises NotFoundError for unknown ids, and JobError if there is no result or no held-out
-    measurement.
+    If `run_id` is None, the report is on the default version, or else on the newest run. No calls are made. Raises
+    NotFoundError if an id is unknown. Raises JobError if there is no result, or the judge was not measured on held-out
+    items.
     """
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)
     calibration = drop_invalid_p(store, run.run_id, load_calibration(store, run.run_id))
@@ -140,8 +144,8 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
 def judge_file(store: Store, run_id: str) -> str:
     """Return `judge.yaml` of a judge run.
 
-    It includes version, approvals and ceiling. It counts raters, edits, decisions, and how often users opened held-out
-    results. If nobody approved the judge, a warning in the file says so. Raises the same errors as `load_calibration`.
+    The file includes version, approvals and ceiling, and a warning if nobody approved the judge. It also counts raters,
+    edits, decisions, and how often users opened held-out results. Raises the same errors as `load_calibration`.
     """
     from core.judge_files.judge_writing import card_arguments, judge_yaml
 
@@ -193,9 +197,9 @@ def repeval_file(store: Store, run_id: str) -> str:
 def fused_file(store: Store, project_id: str, judge_id: str) -> str:
     """Return `fused.yaml` of a saved fusion, for `score --judge-file`.
 
-    The file holds the parts (metrics, calibrated judges, RepEval directions) and, for a fusion by a language model, its
-    plan. Scores of other parts are read from a column that the file names. Raises NotFoundError for any other judge, or
-    if a part was deleted.
+    The file contains metrics, calibrated judges, RepEval directions and, for a fusion by a language model, its plan.
+    For other parts, it names the column from which their scores are read. Raises NotFoundError if the judge is not a
+    fusion, or if a part was deleted.
     """
     from core.data.split import KnownTexts
     from core.fusion.fused_run import fused_card

@@ -1,7 +1,7 @@
 """Read hidden states on a Ray cluster.
 
-Ray Data runs one actor with the model per GPU, or per node if there are no GPUs. Batches are the same as in a single
-process, so the states are the same. If a node is lost, Ray reads its batches on another one.
+There is one actor with the model per GPU, or per node if there are no GPUs. Batches are the same as in a single
+process, so the states are the same. If a node is lost, another node reads its batches.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST_STEP = 1800.0
 def cluster_at(address: str, spec: ModelSpec) -> tuple[int, str, str, dict[str, float]]:
     """Connect to the cluster at `address` ("auto" or HOST:PORT), and find its resources for the model `spec`.
 
-    Returns the number of actors, their device and dtype, and the resources per actor. Raises JobError if ray is not
+    Returns the number of actors, their device and dtype, and the resources per actor. Raises JobError if Ray is not
     installed or the cluster cannot be reached.
     """
     ray = connected(address)
@@ -74,9 +74,9 @@ def compute_on(
 
 
 class StateActor:
-    """An actor that reads the states of prompts at `cells` (layers, tokens). It loads the model with the first prompts.
+    """An actor that reads the states of prompts at `cells` (layers, tokens).
 
-    The weights must match `fingerprint`.
+    It loads the model with the first prompts. The weights must match `fingerprint`.
     """
 
     def __init__(self, spec: ModelSpec, fingerprint: str, cells: tuple[Sequence[int], Sequence[str]]) -> None:

@@ -1,7 +1,7 @@
 """The facts of a report on one calibrated judge, as one frozen record.
 
-Figures carry statistic, level, n and interval in their `Alignment`. None means undefined or unknown; 0 never does.
-Texts from users and models are unescaped here; code that draws them escapes and shortens them.
+Each `Alignment` contains its statistic, level, n and interval. None means undefined or unknown, which is never the same
+as 0. Texts from users and models are not escaped; the code that draws them must escape and shorten them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _SAMPLE_FOLDER = Path(__file__).parents[2] / "sample_data"
 
 @dataclass(frozen=True)
 class ReportedJudge:
-    """A finished calibration with its golden set; scores are in the order of the golden set."""
+    """A finished calibration with its golden set. Scores are in the order of the golden set."""
 
     golden: GoldenSet
     calibration: Calibration
@@ -83,13 +83,13 @@ class ReportedJudge:
 
     @cached_property
     def held_out(self) -> IntArray:
-        """Positions of the held-out items with label and score."""
+        """Positions of the held-out items with both a label and a score."""
         at = np.asarray(self.calibration.split.held_out, dtype=np.intp)
         return at[~np.isnan(self.values[at]) & ~np.isnan(self.labels[at])]
 
     @cached_property
     def scores(self) -> JudgeScores:
-        """The final judge as one of the compared judges."""
+        """Scores of the final judge, for comparison with other judges."""
         return JudgeScores(
             name=f"{self.calibration.judge_state.get('spec', 'judge')} · calibrated",
             kind="calibrated",
@@ -103,9 +103,10 @@ class ReportedJudge:
         )
 
     def board(self, registry: Sequence[JudgeScores]) -> tuple[Leaderboard, tuple[str, ...]]:
-        """Compare this judge, in row 0, with those in `registry`, on items that all of them scored and none has seen.
+        """Compare this judge with the judges in `registry`, on items that all of them scored and none has seen.
 
-        Also returns the names of judges left out because they share too few items with this one.
+        This judge is in row 0. Also returns the names of judges that are left out, because they share too few items
+        with this judge.
         """
         how = self.calibration
         own = (judge for judge in registry if judge.run_id == self.run_id and judge.kind == "calibrated")
@@ -129,7 +130,7 @@ class ReportedJudge:
         return examine_judge(self.golden, self.aspect, judge, statistic=statistic, model=model)
 
     def curve(self) -> CalibrationCurve | None:
-        """Curve of the mean label by score, on held-out items; None if no item has both a score and a label."""
+        """Return the curve of the mean label by score, on held-out items; None if no item has both."""
         own, seed = self.calibration.score_map, self.calibration.settings.seed
         try:
             return calibration_curve(self.golden, self.aspect, self.scores, own=own, seed=seed)
@@ -137,7 +138,10 @@ class ReportedJudge:
             return None
 
     def means(self, seen: Collection[int]) -> SystemMeans:
-        """Correct each system's mean with the labels at all positions except `seen`; pairs have no means."""
+        """Estimate each system's mean from the judge's scores, corrected with the labels.
+
+        Labels at the positions `seen` are not used. The result is empty for pairs.
+        """
         if self.golden.kind == "pair":
             scale = self.golden.aspects[self.aspect].scale
             return SystemMeans((), (), None, None, 0, 0, mapped=False, scale=scale)
@@ -158,19 +162,19 @@ def _labels_of(golden: GoldenSet, aspect: str) -> Iterator[tuple[str, str, str, 
 
 
 def is_simulated(golden: GoldenSet, aspect: str) -> bool:
-    """Check whether all labels come from the sample data, which a program generated; ignores the golden set's name."""
+    """Return whether all labels are sample data, which a program generated."""
     own = list(_labels_of(golden, aspect))
     return bool(own) and _sample_labels().issuperset(own)
 
 
 @dataclass(frozen=True)
 class Raters:
-    """The raters' agreement with each other, and the judge compared with them.
+    """The raters' agreement with each other, and the judge compared with the raters.
 
-    `n_rated` maps rater → number of rated items, empty without individual ratings. `alpha` is Krippendorff's alpha.
-    `ceiling` is the agreement of one rater with the mean of the others, on the judge's held-out items. `beside`
-    compares the judge with a rater on these items, each against the mean of the other raters. `test` is the Alternative
-    Annotator Test, clustered by source if items share sources.
+    `n_rated` maps rater → number of rated items; it is empty without individual ratings. `alpha` is Krippendorff's
+    alpha. `ceiling` is the agreement of one rater with the mean of the others, on the judge's held-out items. `beside`
+    compares judge and rater on the same items, each measured against the mean of the other raters. `test` is the
+    Alternative Annotator Test.
     """
 
     n_rated: Mapping[str, int]
@@ -181,9 +185,10 @@ class Raters:
 
 
 def raters_of(judged: ReportedJudge, withheld: str = "") -> Raters:
-    """Measure the agreement among raters, and between judge and raters.
+    """Measure the agreement among raters, and compare the judge with the raters.
 
-    Without individual ratings, `alpha` says why it is undefined. `withheld` says why no claim may be made, else "".
+    Without individual ratings, `alpha` says why it is undefined. `withheld` is the reason why no claim may be made; ""
+    for none.
     """
     golden, aspect, at, measure = judged.golden, judged.aspect, judged.held_out, judged.calibration.held_out.measure
     scale = golden.aspects[aspect].scale
@@ -207,10 +212,11 @@ class Report:
     """All facts about one calibrated judge of one aspect of one golden set.
 
     `simulated` means that a program made every label. `line` has all versions of the judge. `seen_before` is the reason
-    why the held-out gain has no p, else "". `chosen` are the judge's criteria by name. This judge is row 0 of `board`,
-    and `aside` names the judges left out of it. `means` are corrected system means. `n_doubted` counts labels that
-    reviewers called wrong. `openings` are the logged views of held-out items. `steadiness` is None if the judge never
-    scored again.
+    why the held-out gain has no p; "" if it has one. `chosen` has names and texts of the judge's criteria.
+
+    `board` compares the judge, in row 0, with other judges. `aside` names the judges left out of this comparison.
+    `means` are corrected system means. `n_doubted` counts labels that reviewers called wrong. `openings` lists when
+    users viewed held-out results. `steadiness` is None if the judge scored only once.
     """
 
     project: str
@@ -243,7 +249,7 @@ class Report:
 
     @property
     def labels(self) -> FloatArray:
-        """The gold labels, (n_labels,)."""
+        """The gold labels, without items that have none: (n_labels,)."""
         return self.judged.labels[~np.isnan(self.judged.labels)]
 
     @property
@@ -253,7 +259,7 @@ class Report:
 
     @property
     def version(self) -> JudgeVersion | None:
-        """The version of the judge that was measured; None if the project has no versions of it."""
+        """The version of the judge that was measured; None if the project has no such version."""
         return self.line.of_run(self.run.run_id)
 
     @property
@@ -263,18 +269,17 @@ class Report:
 
     @property
     def gain(self) -> Difference:
-        """Judge minus baseline on held-out items; without p if judges were compared on these items before."""
+        """Judge minus baseline on held-out items. p is None if these items were used before to compare judges."""
         gain = self.calibration.gain
         return replace(gain, p=None, p_reason=self.seen_before) if self.seen_before else gain
 
     @property
     def held_out(self) -> Alignment:
-        """Alignment of the judge on the held-out set."""
         return self.calibration.held_out
 
     @property
     def sides(self) -> dict[str, SplitAlignment]:
-        """Alignments of the judge, its best single criteria and the baseline on both sets of the split."""
+        """Alignments of the judge, its best single criteria and the baseline, on calibration and held-out items."""
         c = self.calibration
         return {
             "calibrated judge": SplitAlignment(c.calibration, c.held_out),

@@ -6,8 +6,7 @@
     verdicts.jsonl.progress.json    digests and options of the scoring
     verdicts.jsonl                  written when all items are done; replaces an older file
 
-An item is done when its complete line is on the disk. The finished file therefore has the same bytes after any number
-of interruptions.
+An item is done when its complete line is on the disk. So interruptions don't change the finished file.
 """
 
 from __future__ import annotations
@@ -69,12 +68,14 @@ class ScoreSettings:
 
 @dataclass(frozen=True)
 class ScoreRequest(ScoreSettings):
-    """Request to score the items in `items` with `judge_file` into `out` (JSON lines, or CSV if it ends in .csv).
+    """Request to score the items in the file `items` with `judge_file`, and write the verdicts to `out`.
+
+    `out` has JSON lines, or CSV if its name ends in .csv.
 
     Attributes:
-        judge: SPEC of a judge to use instead of the calibrated one; "" uses the calibrated one.
+        judge: SPEC of a judge to use instead of the calibrated judge; "" uses the calibrated judge.
         accept_edited: Accept a judge file that was edited after its export.
-        mapping: Role → column of `items`; other roles use the columns in the judge file if they fit.
+        mapping: Role → column of `items`. Other roles use the columns named in the judge file, if `items` has them.
     """
 
     items: Path
@@ -87,11 +88,12 @@ class ScoreRequest(ScoreSettings):
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """The result of scoring `n_items`; `counts` is the `tally` of all items done.
+    """The result of scoring `n_items`.
 
-    Of these, `n_before` were done in earlier calls. `batch` counts the lines of batch results. `usage` is the cost of
-    this call's replies. `remarks` are about the endpoint, and `sure` is the result of `Output.sure`. For a fused judge,
-    `used` are the computed parts, and `missing` has the reason for each of the others.
+    `counts` is the `tally` of all items done so far, and `n_before` the number of items done in earlier calls. `batch`
+    counts the lines of batch results. `usage` is the cost of this call's replies. `remarks` are about the endpoint.
+    `sure` summarises intervals and unsure verdicts, as in `Output.sure`. For a fused judge, `used` lists the parts that
+    were computed, and `missing` maps each other part to the reason.
     """
 
     n_items: int
@@ -132,7 +134,7 @@ class ScoredFile:
 
     @property
     def nothing_read(self) -> bool:
-        """True if no item has a score although some have a text to rate."""
+        """Whether no item has a score although some have a text to rate."""
         return self.n_scored == 0 and any(reason != "missing input" for reason in self.reasons)
 
     def as_json(self) -> dict[str, Any]:
@@ -185,7 +187,7 @@ def abstention_of(judge: LoadedJudge, request: ScoreRequest) -> Abstention | Non
 def verdict_rows(
     items: Sequence[Item], verdicts: Sequence[Verdict], judge: LoadedJudge, request: ScoreRequest
 ) -> list[dict[str, Any]]:
-    """Return the output lines of `verdicts` on `items`, with marks, intervals and the items' origin."""
+    """Return the output lines of `verdicts`, with marks, intervals, and each item's system and source."""
     mark = {"mark": "; ".join(judge.marks)} if judge.marks else {}
     unsure, rows = abstention_of(judge, request), []
     for item, verdict in zip(items, verdicts, strict=True):
@@ -202,12 +204,15 @@ def verdict_rows(
 
 
 def tally(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """Count the lines of an output: scored ones as `SCORED`, the others by reason."""
+    """Count the lines of an output: scored lines as `SCORED`, others by reason."""
     return Counter(SCORED if row["score"] is not None else str(row["reason"]) for row in rows)
 
 
 def other_scoring(place: str, n: int, kept: Mapping[str, Any], now: Mapping[str, Any]) -> JobError:
-    """Return the error to raise if the output has `n` verdicts from another scoring; it names what differs."""
+    """Return the error for an output that contains `n` verdicts from another scoring.
+
+    Its message names the settings in which `kept` and `now` differ.
+    """
     names = [name for name in {**now, **kept} if kept.get(name) != now.get(name)]
     return JobError(
         f"{place} contains {n:,} verdicts from another scoring run, which can't be resumed because "
@@ -217,10 +222,10 @@ def other_scoring(place: str, n: int, kept: Mapping[str, Any], now: Mapping[str,
 
 
 class Output:
-    """The output of one scoring, resumed from an earlier call; call `finish` when it is complete.
+    """The output of one scoring, resumed from an earlier call. Call `finish` when it is complete.
 
-    `counts` is the `tally` so far. Raises JobError if another process is writing, or if the existing part is damaged or
-    belongs to another scoring.
+    `counts` is the `tally` so far. Raises JobError if another process is writing to the output, if the partial output
+    is damaged, or if it is from another scoring.
     """
 
     def __init__(self, out: Path, identity: Mapping[str, Any] | None = None) -> None:
@@ -276,12 +281,12 @@ class Output:
         self.counts += tally(rows)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield all lines so far."""
+        """Yield all lines written so far."""
         with self.part.open(encoding="utf-8") as file:
             yield from map(json.loads, file)
 
     def sure(self, request: ScoreRequest, judge: LoadedJudge) -> dict[str, Any]:
-        """Summarise the widths of the intervals and the unsure verdicts; {} without `coverage`."""
+        """Return a summary of interval widths and unsure verdicts; {} without `coverage`."""
         if request.coverage is None or not isinstance(judge, CalibratedJudge) or judge.intervals is None:
             return {}
         rows = [(row["width"], row.get(ABSTAINED)) for row in self.rows()]

@@ -1,12 +1,12 @@
 """Export a project as rows of JSON, and import such rows into another store in one transaction.
 
-An export is one snapshot of the store.  Stored JSON stays JSON, so the file is readable without Concord.  Arrays of
-float64 become base64 of their little-endian bytes, which keeps every bit, including NaN (unscored):
-``numpy.frombuffer(base64.b64decode(text), "<f8")``.  Rows omit the id of their project.
+An export is one snapshot of the store. Stored JSON stays JSON, so the file is readable without Concord. Arrays of
+float64 become base64 of their little-endian bytes: ``numpy.frombuffer(base64.b64decode(text), "<f8")``. NaN means
+unscored. Rows omit the id of their project.
 
-An import takes checked rows (`core.projects.project_files`).  It makes a new project, changes nothing else, and stores
-everything or nothing.  Events get new numbers, and runs get new ids if theirs are taken; references in columns and JSON
-are updated.
+An import expects rows that `core.projects.project_files` has checked. It creates a new project, changes no other
+project, and stores everything or nothing. Events get new numbers. Runs get new ids if their ids are taken; references
+in columns and JSON are updated.
 """
 
 from __future__ import annotations
@@ -96,7 +96,10 @@ def _decoded(kind: str, value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """Write a value as stored JSON, in ASCII if it contains a lone surrogate, which no encoding accepts."""
+    """Write a value as the JSON text to store.
+
+    Text with a lone surrogate, which can't be encoded in UTF-8, is escaped to ASCII.
+    """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         text.encode()
@@ -107,9 +110,9 @@ def json_text(value: Any) -> str:
 
 class Transfers(StorePart):
     def dump(self, project_id: str) -> Generator[tuple[str, Iterator[dict[str, Any]]], None, None]:
-        """Yield each table of `LAYOUT` with its rows, from one snapshot; callers must read them in this order.
+        """Yield each table of `LAYOUT` with its rows, from one snapshot.
 
-        Runs that are not over are exported as cancelled.
+        Read all rows of a table before the next table. Unfinished runs are exported as cancelled.
         """
         numbers = count(1)
 
@@ -129,7 +132,7 @@ class Transfers(StorePart):
                 yield name, leaving(name, _rows_of(name, project_id))
 
     def taken(self, run_ids: Iterable[str]) -> set[str]:
-        """Return the given ids that are already in use by runs of this store."""
+        """Return which of the given ids are already used by runs of this store."""
         ids = schema.runs.c.run_id
         chunks = in_chunks(sorted(run_ids))
         return {row.run_id for some in chunks for row in self._db.rows(sa.select(ids).where(ids.in_(some)))}
@@ -137,10 +140,10 @@ class Transfers(StorePart):
     def restore(
         self, name: str, tables: Iterable[tuple[str, Iterable[Row]]], *, runs: Mapping[str, str], project_id: str = ""
     ) -> str:
-        """Create a project from checked rows and return its id; if an error occurs, nothing is stored.
+        """Create a project from checked rows and return its id. If an error occurs, nothing is stored.
 
-        `runs` maps old ids of runs to new ones.  Set `project_id` only for a project that ships with Concord: it is
-        trusted and does not count as imported.  Raises StoreError for two rows with the same key.
+        `runs` maps old run ids to new ones. Set `project_id` only for a project that ships with Concord: it does not
+        count as imported. Raises StoreError if two rows have the same key, or a row refers to a missing row.
         """
         new_id = project_id or f"p{uuid.uuid4().hex[:12]}"
 
