@@ -1,7 +1,7 @@
-"""Define Concord's errors, and redact keys in everything printed, logged or stored.
+"""Concord's errors, and functions that remove keys from text before it is printed, logged or stored.
 
-A message says what happened and where, what was expected, and how to fix it.  Messages of `JobError` and `StoreError`
-never contain SQL or connection URLs; those of `ProviderError` never contain keys or prompts.
+A message says what happened and where, what was expected, and how to fix it. Messages of `JobError` and `StoreError`
+never contain SQL or connection URLs. Messages of `ProviderError` never contain keys or prompts.
 """
 
 from __future__ import annotations
@@ -27,31 +27,28 @@ _sent: set[str] = set()  # keys and header values that this process has sent
 
 
 def register_secret(value: str | None) -> None:
-    """Register a key or header value sent by this process, so that `hide` and `hide_sent` redact it."""
+    """Register a key or header value that this process sends, so that `hide` and `hide_sent` remove it."""
     for part in (value or "", (value or "").rpartition(" ")[2]):  # for "Bearer KEY", servers also echo KEY
         if len(part) >= SHORTEST:
             _sent.add(part)
 
 
 def hide_sent(text: str) -> str:
-    """Redact only the registered values in `text`."""
+    """Redact the registered values in `text`, but not other text that looks like a key."""
     for value in sorted(_sent.copy(), key=len, reverse=True):
         text = text.replace(value, REMOVED)
     return text
 
 
 def hide_patterns(text: str) -> str:
-    """Redact everything that looks like a key, or like a password in a URL."""
+    """Redact everything that looks like a key, and the user name and password of each URL."""
     text = _USER_INFO.sub(r"\g<scheme>", text)
     text = _QUERY.sub(rf"\g<name>{REMOVED}", text)
     return _KEY.sub(REMOVED, text)
 
 
 def hide(text: str) -> str:
-    """Redact the registered values in `text`, and everything that looks like a key.
-
-    A registered value can overlap with text that looks like a key: both are redacted.
-    """
+    """Redact the registered values in `text`, and everything that looks like a key."""
     found = [match.span() for match in _KEY.finditer(text)]
     found += [match.span() for value in _sent.copy() for match in re.finditer(re.escape(value), text)]
     parts, end = list[str](), 0
@@ -63,7 +60,10 @@ def hide(text: str) -> str:
 
 
 def trace_of(error: BaseException) -> str:
-    """Return the classes and frames of `error` and its causes, without messages, which can quote headers."""
+    """Return the types of `error` and its causes, with their stack frames.
+
+    Messages are left out, because they can quote headers.
+    """
     lines, seen = [], set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
@@ -79,7 +79,7 @@ def trace_of(error: BaseException) -> str:
 
 
 class ConcordError(Exception):
-    """Base class of Concord's errors; `str(error)` can be shown to users."""
+    """Base class of Concord's errors. `str(error)` can be shown to users."""
 
     exit_code: ClassVar[int] = 1
 
@@ -89,7 +89,7 @@ class ConcordError(Exception):
 
     @property
     def kind(self) -> str:
-        """Stable name for JSON output, such as ``"GoldenError"``."""
+        """The name of the error in JSON output, such as ``"GoldenError"``."""
         return type(self).__name__
 
 
@@ -106,8 +106,8 @@ class AccessError(ConcordError):
 class GoldenError(ConcordError):
     """A golden set cannot be read or used.
 
-    `row` is the row number in a spreadsheet (the header is row 1), or the line number in a JSON Lines file.  `message`
-    omits the location.
+    `row` is the row number in a spreadsheet (the header is row 1), or the line number in a JSON Lines file. `message`
+    leaves out the file, row and column.
     """
 
     def __init__(
@@ -127,15 +127,15 @@ class AspectError(GoldenError):
 
 
 class DownloadError(ConcordError):
-    """A file cannot be downloaded; the message names the address."""
+    """A file cannot be downloaded. The message contains the address of the file."""
 
 
 class ArchiveError(ConcordError):
-    """A project file cannot be read, trusted or written; nothing was changed."""
+    """A project file cannot be read, trusted or written. Nothing was changed."""
 
 
 class CriteriaError(ConcordError):
-    """Criteria are empty, too long, or for another aspect."""
+    """The criteria are empty, too long, or for another aspect."""
 
 
 class JudgeError(ConcordError):
@@ -147,7 +147,7 @@ class UnreadableError(JudgeError):
 
 
 class ConsentError(JudgeError):
-    """Sending to `endpoint` (a base URL) is not approved for this imported project, so nothing was sent."""
+    """This imported project may not send anything to `endpoint` (a base URL) without approval, so nothing was sent."""
 
     def __init__(self, message: str, endpoint: str) -> None:
         super().__init__(message)
@@ -155,7 +155,7 @@ class ConsentError(JudgeError):
 
 
 class ProviderError(JudgeError):
-    """The endpoint of a judge failed; `hint` says how to fix it."""
+    """The endpoint of a judge failed. `hint` says how to fix the problem."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(f"{message} {hint}".strip())
@@ -171,15 +171,15 @@ class ModelNotFoundError(ProviderError):
 
 
 class EndpointDownError(ProviderError):
-    """The endpoint is down: no connection, a timeout, or a server error after all retries."""
+    """The endpoint is down: no connection, or timeouts or server errors until the last retry."""
 
 
 class RateLimitError(ProviderError):
-    """The endpoint reported too many requests (429) after all retries."""
+    """The endpoint still reported too many requests (429) at the last retry."""
 
 
 class BadReplyError(ProviderError):
-    """The body of a reply is not the JSON of a completion, for example HTML from a proxy."""
+    """The endpoint replied with something other than a completion, for example an HTML page from a proxy."""
 
 
 class StoreError(ConcordError):
@@ -187,11 +187,11 @@ class StoreError(ConcordError):
 
 
 class NotFoundError(StoreError):
-    """Project, golden set, run or criteria not found."""
+    """A project, golden set, run, judge or set of criteria does not exist."""
 
 
 class ConflictError(StoreError):
-    """Another user saved first; the error has both texts, so nothing is lost."""
+    """Another user saved first. The error has both texts, so nothing is lost."""
 
     def __init__(self, message: str, *, theirs: str, yours: str) -> None:
         super().__init__(message)
@@ -201,14 +201,14 @@ class ConflictError(StoreError):
 class LostConnectionError(StoreError):
     """The connection to the database was lost before the commit, so the transaction can run again.
 
-    `patience_ended` is true once there are no more retries.
+    `patience_ended` is true if there are no more retries.
     """
 
     patience_ended = False
 
 
 class StoreFullError(StoreError):
-    """The disk is full; everything stored before is intact."""
+    """The disk is full. Everything stored earlier is intact."""
 
 
 class JobError(ConcordError):

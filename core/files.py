@@ -1,4 +1,4 @@
-"""Write files atomically, and make files in `CONCORD_HOME` readable by their owner only."""
+"""Write files completely or not at all, and make files in `CONCORD_HOME` readable by their owner only."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _LONGEST_TEXT = 1_000_000
 
 @contextmanager
 def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
-    """Write a file atomically: yield a temporary path with the same extension, and move it to `path` at the end.
+    """Write a file completely or not at all: yield a temporary path, and move it to `path` at the end.
 
-    After an error or a kill, `path` is unchanged.  Missing folders are created.  Without `durable`, a power cut can
-    leave an empty file.  Raises OSError.
+    The temporary path has the same extension. After an error or a kill, `path` is unchanged. Missing folders are
+    created. Without `durable`, a power cut can leave an empty file. Raises OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.stem}.{uuid.uuid4().hex[:8]}.part{path.suffix}")
@@ -43,7 +43,7 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
 def saving(path: Path, refused: type[ConcordError] = UsageError) -> Iterator[Path]:
     """Write a file as `replacing` does, and raise `refused` if it cannot be written.
 
-    If `refused` is UsageError, a full disk raises ConcordError instead, because the usage was correct.
+    If `refused` is UsageError, a full disk raises ConcordError instead.
     """
     try:
         with replacing(path) as part:
@@ -58,14 +58,14 @@ def saving(path: Path, refused: type[ConcordError] = UsageError) -> Iterator[Pat
 
 
 def is_folder(path: Path | str) -> bool:
-    """Return whether an output path is a folder: it exists as a folder, or was typed with a final slash."""
+    """Return whether an output path is a folder: an existing folder, or any path that was typed with a final slash."""
     return str(path).endswith(("/", os.sep)) or Path(path).is_dir()
 
 
 def require_new(paths: Iterable[Path], *, force: bool, how: str = "add --force to replace it") -> None:
-    """Raise UsageError if a file to be written exists already, unless `force` allows replacing it.
+    """Raise UsageError if one of the files exists already, unless `force` allows replacing it.
 
-    `how` tells the user how to replace the file.
+    `how` is the part of the message that says how to replace the file.
     """
     for path in paths:
         if not force and os.path.lexists(path):
@@ -73,9 +73,9 @@ def require_new(paths: Iterable[Path], *, force: bool, how: str = "add --force t
 
 
 def small_text(path: Path, option: str) -> str:
-    """Return the text of a small file; `option` is the command option that named the file, for messages.
+    """Return the text of a small file. `option` is the command option that named the file, for messages.
 
-    Raises UsageError if the file is too long or isn't UTF-8 text.
+    Raises UsageError if the file cannot be read, is too long, or isn't UTF-8 text.
     """
     try:
         with path.open(encoding="utf-8") as file:
@@ -88,7 +88,7 @@ def small_text(path: Path, option: str) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """Return ``"sha256:" + 64 hex digits`` of a file's bytes.  Raises OSError."""
+    """Return ``"sha256:" + 64 hex digits`` of a file's bytes. Raises OSError."""
     with path.open("rb") as file:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
@@ -105,7 +105,7 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, body: Mapping[str, Any], indent: int = 1) -> None:
     """Write `body` to a file as indented JSON.
 
-    Raises ValueError for NaN: undefined values are null in files.  Raises the errors of `write_text` too.
+    Raises ValueError for NaN, because undefined values must be None. Raises the same errors as `write_text`.
     """
     write_text(path, json.dumps(body, ensure_ascii=False, indent=indent, allow_nan=False) + "\n")
 
@@ -113,7 +113,7 @@ def write_json(path: Path, body: Mapping[str, Any], indent: int = 1) -> None:
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return `rows` as text, with one JSON object per line.
 
-    Raises ValueError for NaN: undefined values are null in files.
+    Raises ValueError for NaN, because undefined values must be None.
     """
     return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
 
@@ -130,7 +130,7 @@ KEPT = ("concord*.sqlite*", "worker.*", "errors.log", "states", "scored", "assis
 
 @contextmanager
 def owner_only() -> Iterator[None]:
-    """Within the context, make new files of all threads readable only by their owner."""
+    """Within this context, new files of all threads are readable only by their owner."""
     before = os.umask(_OTHERS)
     try:
         yield
@@ -139,7 +139,7 @@ def owner_only() -> Iterator[None]:
 
 
 def make_private(folder: Path) -> None:
-    """Create `folder` and its missing parents, accessible to their owner only.  Raises OSError."""
+    """Create `folder` and its missing parents, accessible to their owner only. Raises OSError."""
     for path in (*reversed(folder.parents), folder):
         if not path.exists():
             path.mkdir(mode=0o700, exist_ok=True)
@@ -148,7 +148,7 @@ def make_private(folder: Path) -> None:
 def secure_home(home: Path) -> None:
     """Remove other users' access to `home`, if it exists, and to Concord's files in it.
 
-    Files of other users are skipped, and links are not followed.
+    Files that belong to other users are skipped, and links are not followed.
     """
     if not home.is_dir():
         return

@@ -1,9 +1,9 @@
-"""Records of the store: users, projects, golden sets, criteria, runs, judges, workers.
+"""Records of the store: users, projects, golden sets, criteria, runs, judges and workers.
 
-Times are timezone-aware UTC.  Unknown values are None, never 0.
+Times are timezone-aware UTC. Unknown values are None, never 0.
 
-Every change has an author.  A local installation has no accounts: every user has all rights, under a name that screens
-ask for before the first change.  With sign-in, roles come from the settings.
+Every change has an author. Without accounts, every user has all rights, and the app asks for a name before the first
+change. With sign-in, roles come from the settings.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ ROLES: tuple[Role, ...] = ("viewer", "annotator", "reviewer", "admin")
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A user: `name` as shown to others ("" = unknown), `role`, and `subject`, the identity from sign-in.
+    """A user with a role. `name` is shown to others ("" = unknown). `subject` is the identity from sign-in.
 
-    `at_screen` is true for users of the app, where changes need a name.
+    `at_screen` is true for users of the app, who need a name to change anything.
     """
 
     name: str = ""
@@ -33,7 +33,7 @@ class Actor:
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether this is a user of the app who has not entered a name yet, and so cannot change anything."""
+        """Whether this user of the app has no name yet, and so cannot change anything."""
         return self.at_screen and not self.name
 
     def may(self, role: Role) -> bool:
@@ -76,18 +76,18 @@ DEMO_PROJECT = "demo"
 
 
 def moment(seconds: float) -> datetime:
-    """Convert seconds since 1970 to UTC."""
+    """Convert seconds since 1970 to a time in UTC."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
 def is_demo(project_id: str) -> bool:
-    """Return whether a project is the demo, whose content is simulated and must be marked as such."""
+    """Return whether a project is the demo. Its content is simulated and must be marked as such."""
     return project_id == DEMO_PROJECT
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectSummary:
-    """A project with its counts; `imported_at` is None if the project was not imported."""
+    """A project with the number of its golden sets and runs. `imported_at` is None if it was not imported."""
 
     project_id: str
     name: str
@@ -101,13 +101,13 @@ class ProjectSummary:
         return self.imported_at is not None
 
     def came_with(self, run: Run) -> bool:
-        """Return whether a run was imported with this project, and so is read-only."""
+        """Return whether a run was imported with this project. Such a run is read-only."""
         return self.imported_at is not None and run.created_at <= self.imported_at
 
 
 @dataclass(frozen=True, slots=True)
 class AspectSummary:
-    """One aspect of a golden set; `n_labelled` of its items have a label."""
+    """An aspect of a golden set. `n_labelled` is the number of items with a label."""
 
     aspect: str
     scale: Scale
@@ -116,7 +116,7 @@ class AspectSummary:
 
 @dataclass(frozen=True, slots=True)
 class GoldenSummary:
-    """A golden set without its texts.  `golden_id` is its content digest."""
+    """A golden set without its texts. `golden_id` is a digest of its content."""
 
     golden_id: str
     name: str
@@ -129,15 +129,15 @@ class GoldenSummary:
     created_at: datetime
 
     def aspect(self, name: str) -> AspectSummary | None:
-        """Return the aspect with that name, or None."""
+        """Return the aspect with this name, or None."""
         return next((aspect for aspect in self.aspects if aspect.aspect == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class CriteriaAlignment:
-    """Alignment of criteria in one run, on the calibration or held-out set (`side`) of its split.
+    """Alignment of criteria in a run, on its calibration or held-out set (`side`).
 
-    `status` is the same as on the leaderboard.
+    `status` is the status of the criteria on the leaderboard.
     """
 
     criteria_id: str
@@ -151,7 +151,8 @@ class CriteriaAlignment:
 class CriteriaEntry:
     """Criteria of a project.
 
-    `alignments` are ordered from the newest run; `edits` has the ids of the edits of these criteria, oldest first.
+    `alignments` start with those of the newest run. `edits` are the ids of edited versions of these criteria, oldest
+    first.
     """
 
     criteria: Criteria
@@ -200,15 +201,15 @@ class CriteriaEntry:
 
     @property
     def head(self) -> str:
-        """The id of the newest edit, or of these criteria if there is none.
+        """The id of the newest edited version, or of these criteria if they were never edited.
 
-        Pass it to `save_edit` as `expected_head`.
+        `save_edit` takes it as `expected_head`.
         """
         return self.edits[-1] if self.edits else self.criteria_id
 
 
 class RunRequest(Protocol):
-    """Base class of run requests: a frozen record that the store can write."""
+    """Interface of run requests, which the store can save."""
 
     @property
     def project_id(self) -> str: ...
@@ -222,11 +223,15 @@ class RunRequest(Protocol):
 
 @dataclass(frozen=True)
 class Run:
-    """A run, as it was at the time `now` of the database.
+    """A run with its state at the time `now`, taken from the clock of the database.
 
-    `request_json` is its request, which `core.projects.start_and_resume` reads.  `error` is a message, empty unless the
-    run failed.  `calls_expected` is 0 if unknown.  `attempt` counts the starts of the run, `snapshots` its published
-    snapshots.  `beat_at` is the time of its worker's last heartbeat, or None.
+    Attributes:
+        request_json: The request, in the form that `core.projects.start_and_resume` reads.
+        error: Why the run failed; "" for other runs.
+        calls_expected: Expected number of calls; 0 if unknown.
+        attempt: How often the run was started.
+        snapshots: Number of published snapshots.
+        beat_at: Time of the last heartbeat of its worker, or None.
     """
 
     run_id: str
@@ -262,12 +267,12 @@ class Run:
 
     @property
     def resumable(self) -> bool:
-        """Whether `resume_run` can resume the run."""
+        """Whether the status of the run allows `resume_run`."""
         return self.status in RESUMABLE
 
     @property
     def progress(self) -> float | None:
-        """Share of the expected calls that are done, 0 to 1; None = unknown."""
+        """Share of the expected calls that are done, 0 to 1; None if unknown."""
         return min(1.0, self.calls / self.calls_expected) if self.calls_expected else None
 
     @property
@@ -277,14 +282,14 @@ class Run:
 
     @property
     def worker_alive(self) -> bool | None:
-        """Whether the worker had a recent heartbeat; None if the run is not running."""
+        """Whether the worker is alive, according to its last heartbeat; None if the run is not running."""
         if self.status != "running":
             return None
         return self.beat_at is not None and (self.now - self.beat_at).total_seconds() <= ALIVE_SECONDS
 
     @property
     def seconds_left(self) -> float | None:
-        """Estimated seconds left; None if the run is not running, or under 5 % of its calls are done."""
+        """Estimated seconds left. None if the run is not running, or if less than 5 % of its calls are done."""
         if self.status != "running" or self.started_at is None or not 0 < self.calls_expected <= self.calls * 20:
             return None
         pace = (self.now - self.started_at).total_seconds() / self.calls
@@ -293,7 +298,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A live worker: its name, location and start time."""
+    """A live worker, with its host, process and start time."""
 
     worker_id: str
     place: str
@@ -303,7 +308,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class JudgeEntry:
-    """A judge of a project, with its scores over all items of its golden set."""
+    """A judge of a project, with its scores for all items of a golden set."""
 
     judge_id: str
     project_id: str

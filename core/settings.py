@@ -1,4 +1,4 @@
-"""Read settings from the environment, and tune the process.  No other module reads `os.environ`.
+"""Read settings from the environment, and tune the process. No other module reads `os.environ`.
 
 | variable | default | meaning |
 | --- | --- | --- |
@@ -36,7 +36,7 @@ from core.project_records import ROLES, Role
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of this installation, read once per process with `Settings.from_environment()`."""
+    """Settings of this installation. `Settings.from_environment()` reads them."""
 
     home: Path = Path(".concord")
     database_url: str = ""
@@ -57,7 +57,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
-        """Read settings from `environ`, or from the process environment if it is None.
+        """Return the settings in `environ`, or in the environment of the process if it is None.
 
         Raises UsageError, which names the variable, for an invalid value.
         """
@@ -79,12 +79,12 @@ class Settings:
         return cls(**given)
 
     def role_of(self, subject: str) -> Role:
-        """Return the role of a signed-in user by e-mail address, ignoring case; viewer by default."""
+        """Return the role of a user by e-mail address, ignoring case. By default, unknown users are viewers."""
         return self.roles.get(subject.strip().lower(), self.roles.get("*", "viewer"))
 
 
 def variable(name: str) -> str:
-    """Return the value of an environment variable named in a file of this installation; "" if unset."""
+    """Return the value of an environment variable; "" if it is not set."""
     return os.environ.get(name, "").strip()
 
 
@@ -100,9 +100,9 @@ def _listed(raw: str, where: str = "") -> tuple[str, ...]:
 
 
 def ray_address(raw: str, where: str) -> str:
-    """Check the address of a Ray cluster, and return it trimmed; "" means no cluster.
+    """Return the trimmed address of a Ray cluster; "" means no cluster.
 
-    Raises UsageError unless it is "auto", HOST:PORT or "". `where` says in the message where it was given.
+    Raises UsageError unless it is "auto", HOST:PORT or "". `where` names the option or variable in the message.
     """
     address = raw.strip()
     host, _, port = address.rpartition(":")
@@ -159,10 +159,6 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
 
 
 def tune_garbage_collector() -> None:
-    """Tune the cyclic garbage collector: run once per 100,000 new objects, and skip imported objects.
-
-    A table of 100,000 items has millions of small objects.  With the default of 700, collections took a third of the
-    time to read it.
-    """
+    """Make Python's cyclic garbage collector run less often, and skip all objects that exist now."""
     gc.freeze()
-    gc.set_threshold(100_000, 10, 10)
+    gc.set_threshold(100_000, 10, 10)  # with 700, a third of the time to read a large table

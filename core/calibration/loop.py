@@ -1,11 +1,11 @@
-"""AutoCalibrate (the paper's Algorithm 1): draft, revisit, refine, report.
+"""AutoCalibrate (Algorithm 1 of the paper): draft, revisit, refine, report.
 
-Selection and reporting never share items. Drafts see calibration items only. Candidates are ranked on calibration
-items. Refinements must also gain on an inner fold of the calibration set. The final judge, its best single criteria and
-the baseline are scored once on the held-out set, at the end.
+Items are used for selection or for the report, but never for both. Drafts see calibration items only, and candidates
+are ranked on calibration items. A refinement must also gain on an inner fold of the calibration set. The final judge,
+its best single criteria and the baseline are scored once on the held-out set, at the end.
 
-A budget is an upper limit, and part of it is reserved for the held-out items. When the rest is spent, the search stops,
-and the result lists the skipped work.
+Part of a budget is reserved for the held-out items. When the rest is spent, the search stops, and the result lists the
+skipped work.
 """
 
 from __future__ import annotations
@@ -104,10 +104,10 @@ def calibrate(
 
     Args:
         golden: Items and labels.
-        aspect: The aspect, or a whole task.
+        aspect: The name of the aspect, or a whole task.
         judge: The judge, with its reply cache.
         settings: How to search, measure and split.
-        progress: Receives each leaderboard, and may stop the run.
+        progress: Receives each leaderboard, and can stop the run.
         asking: If its `writes_steps` is true, the judge writes evaluation steps first.
         split: Calibration and held-out set; None splits according to `settings`.
         recorder: Stores the prepared judge, criteria and scores as they arrive.
@@ -196,10 +196,10 @@ def measure(
     *,
     held_out: bool = True,
 ) -> Calibration:
-    """Measure `judge` with the mean score of the given `criteria`, like the final judge of a calibration.
+    """Measure `judge` with the given `criteria`, without drafting, refining or a budget. The baseline is measured too.
 
-    Drafts and refines nothing, and ignores budgets. The baseline is scored too. With `held_out` False, held-out items
-    are not scored, and their figures are undefined.
+    The score of an item is its mean score over the criteria. With `held_out` False, held-out items are not scored, and
+    their alignments are undefined.
     """
     settings = replace(settings, budget=None, budget_usd=None, rounds=0, ensemble=len(criteria))
     held_out_items = [judge.golden.items[position] for position in split.held_out]
@@ -209,7 +209,7 @@ def measure(
     pool.add(criteria, "running")
     every = [entry.criteria for entry in pool.entries.values()]
     calls = len(every) * (pool.items.n + run.held_out.n)
-    calls += crossing_calls(judge.judge, settings, pool.items) if len(criteria) == 1 else 0
+    calls += cross_fitting_calls(judge.judge, settings, pool.items) if len(criteria) == 1 else 0
     pool.calls_expected = calls
     pool.score_all(every)
     pool.mark([each.criteria_id for each in criteria], "kept")
@@ -433,10 +433,10 @@ def _work_done(run: _Run, n_held_out: int, stopped: str) -> WorkDone:
 
 
 def calls_within(settings: CalibrationSettings, judge: Judge, task: Task, golden: GoldenSet, split: Split) -> float:
-    """Return the maximum number of calls within both budgets, or infinity if there is no budget.
+    """Return the maximum number of calls within the budgets in calls and dollars; infinity without a budget.
 
-    Dollars are converted at the price of scoring the calibration items. Raises UsageError if the model's price is
-    unknown, or if the dollars don't pay for one call.
+    A budget in dollars is divided by the estimated price of a call. Raises UsageError if the model's price is unknown,
+    or if the budget is too small for one call.
     """
     limit = math.inf if settings.budget is None else settings.budget
     if settings.budget_usd is None:
@@ -456,7 +456,7 @@ def calls_within(settings: CalibrationSettings, judge: Judge, task: Task, golden
 
 
 def most_calls(settings: CalibrationSettings, items: LabelledItems, n_held_out: int, fitting: int) -> int:
-    """Return the maximum number of calls of a calibration; `fitting` is the result of `fitting_calls`."""
+    """Return the maximum number of calls of a calibration. `fitting` is the result of `fitting_calls`."""
     order, n_drafts, n_refined = racing_order(items, settings), settings.plan.n_drafts, settings.refinements
     calls = n_drafts + race_calls(settings, n_drafts, order, with_baseline=True) + fitting
     if settings.rounds:
@@ -473,7 +473,7 @@ def estimate(
     asking: Asking | None = None,
     split: Split | None = None,
 ) -> Estimate:
-    """Estimate calls, tokens and price of `calibrate` with the same arguments; raises the same errors."""
+    """Estimate calls, tokens and price of `calibrate` with the same arguments. Raises the same errors."""
     asking = asking or Asking()
     task, split, items, judge, settings = _prepared(golden, aspect, judge, settings, split)
     shown = [golden.items[p] for p in split.calibration]
@@ -513,7 +513,7 @@ def estimate(
 
 
 def reasons_words(golden: GoldenSet, aspect: str, split: Split, settings: CalibrationSettings) -> str:
-    """Say how many calibration items have reasons, and whether they are used; "" if none has a reason."""
+    """Return a sentence on how many calibration items have reasons, and whether these are used; "" if none has."""
     reasons = golden.reasons(aspect)
     n = sum(golden.items[position].item_id in reasons for position in split.calibration)
     if not n:
@@ -528,8 +528,8 @@ def reasons_words(golden: GoldenSet, aspect: str, split: Split, settings: Calibr
 # therefore use cross-fitted scores: each fold of sources is scored by criteria fitted to the other folds.
 
 
-def crossing_calls(judge: Judge, settings: CalibrationSettings, items: LabelledItems) -> int:
-    """Return the maximum number of calls of `fitted_again`; 0 if there are too few labels or no refinement gate."""
+def cross_fitting_calls(judge: Judge, settings: CalibrationSettings, items: LabelledItems) -> int:
+    """Return the maximum number of calls to cross-fit the strengths of criteria; 0 if they are not cross-fitted."""
     wanted = judge.fits_strengths and settings.fit_strengths and settings.refine_gate
     if not wanted or too_few_to_stack(items.n):
         return 0
@@ -538,12 +538,12 @@ def crossing_calls(judge: Judge, settings: CalibrationSettings, items: LabelledI
 
 def fitting_calls(judge: Judge, settings: CalibrationSettings, items: LabelledItems) -> int:
     """Return the maximum number of calls of `fit_strengths`; 0 if it is skipped."""
-    crossing = crossing_calls(judge, settings, items)
+    crossing = cross_fitting_calls(judge, settings, items)
     return crossing + items.n if crossing else 0
 
 
 def fit_strengths(pool: CandidatePool) -> tuple[Criteria, FloatArray] | None:
-    """Add criteria with fitted strengths to the pool; return them and their cross-fitted scores (n_items,).
+    """Add criteria with fitted strengths to the pool. Return them and their cross-fitted scores (n_items,).
 
     Returns None if the fit fails, or if the pool already has these criteria.
     """
@@ -557,8 +557,8 @@ def fit_strengths(pool: CandidatePool) -> tuple[Criteria, FloatArray] | None:
 
 
 def fitted_again(pool: CandidatePool, criteria: Sequence[Criteria]) -> tuple[Criteria, FloatArray] | None:
-    """Return `criteria` with cross-fitted scores if a new fit gives the same criteria; None if not."""
-    if len(criteria) != 1 or not crossing_calls(pool.judge.judge, pool.settings, pool.items):
+    """Fit strengths again. Return the criteria with cross-fitted scores if they stay the same, else None."""
+    if len(criteria) != 1 or not cross_fitting_calls(pool.judge.judge, pool.settings, pool.items):
         return None
     found = _fitted_to(pool, pool.items)
     same = found is not None and found.criteria_id == criteria[0].criteria_id
@@ -566,7 +566,7 @@ def fitted_again(pool: CandidatePool, criteria: Sequence[Criteria]) -> tuple[Cri
 
 
 def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
-    """Warn that scores of criteria with fitted strengths are not cross-fitted; "" if none has fitted strengths."""
+    """Return a warning that fitted strengths make the scores optimistic; "" if criteria have no fitted strengths."""
     from core.judging.offline.features import states_strength
 
     if not judge.fits_strengths or not any(states_strength(each.text) for each in criteria):
@@ -578,7 +578,7 @@ def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
 
 
 def unread_lines_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
-    """Return a sentence that lists the lines of `criteria` that `judge` can't read; "" if it can read all."""
+    """Return a warning that lists the lines of `criteria` that `judge` can't interpret; "" if there are none."""
     lines = [f"“{line}”" for each in criteria for line in judge.unread_lines(each)]
     if not lines:
         return ""

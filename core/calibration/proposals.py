@@ -1,7 +1,8 @@
-"""Request new criteria: drafts from labelled exemplars, refinements from misaligned items, and refinement rounds.
+"""Request new criteria: drafts from labelled exemplars, and refinements from misaligned items.
 
-Exemplars are a stratified random sample of calibration items. A refinement sees items that its parent gets wrong. It
-joins the pool only if it also gains on an inner fold.
+Exemplars are a stratified random sample of calibration items. A refinement is based on items that its parent gets
+wrong. It is kept only if it aligns better than its parent, both overall and on an inner fold of items that it has not
+seen.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def new_criteria(
     problems: Counter[str],
     known: Iterable[str] = (),
 ) -> tuple[Criteria, ...]:
-    """Send requests and return the usable new criteria in order; criteria with ids in `known` count as repetitions.
+    """Send requests and return the usable new criteria. Criteria whose ids are in `known` count as repetitions.
 
     Adds the calls to `table`, and counts unusable replies by reason in `problems`.
     """
@@ -88,9 +89,8 @@ def new_criteria(
 
 
 def stratified_sample(labels: FloatArray, size: int, rng: np.random.Generator) -> IntArray:
-    """Draw `size` distinct indices into `labels` (n,), spread evenly over the ranked labels, in shuffled order.
+    """Return `size` distinct indices into `labels` (n,), spread evenly over the ranked labels, in random order.
 
-    Sorts the items by label (ties at random), cuts them into `size` groups of equal length, and draws one from each.
     Returns all indices if `size` ≥ n.
     """
     n = len(labels)
@@ -104,7 +104,7 @@ def stratified_sample(labels: FloatArray, size: int, rng: np.random.Generator) -
 def draft_requests(
     golden: GoldenSet, aspect: str, items: LabelledItems, settings: CalibrationSettings
 ) -> tuple[DraftRequest, ...]:
-    """Return the requests for drafts: one for each trial, number of exemplars, and sample.
+    """Return requests for drafts: one per trial, number of exemplars, and sample.
 
     Requests that differ only in the sample show the same exemplars.
     """
@@ -148,11 +148,11 @@ def _exemplars(golden: GoldenSet, items: LabelledItems, reasons: Mapping[str, tu
 def with_examples(
     judge: Judge, golden: GoldenSet, items: LabelledItems, scale: Scale, settings: CalibrationSettings
 ) -> Judge:
-    """Add `settings.examples` calibration items with their labels to the judge's prompt.
+    """Add `settings.examples` labelled calibration items, and as many spare items, to the judge's prompt.
 
-    Takes the items whose labels are nearest to evenly spaced points of the scale, from different sources if possible.
-    Ties go to the item of the most typical length, so the choice needs no seed. The same number of spare examples is
-    added. With `examples_by` "similarity", the prompt shows the nearest of `MOST_EXAMPLES` such items to each item.
+    The labels of these items are spread evenly over the scale. Items from different sources and of typical length are
+    preferred. With `examples_by` "similarity", `MOST_EXAMPLES` items are added, and each prompt shows those most
+    similar to the judged item.
 
     Raises:
         UsageError: The judge is not a language model.
@@ -186,7 +186,7 @@ def with_examples(
 
 
 def without_examples_of(judge: Judge, held_out: Iterable[Item]) -> Judge:
-    """Remove examples that share a source with a held-out item; a newer golden set can contain such items."""
+    """Remove examples that share a source with a held-out item. A newer golden set can contain such items."""
     if not isinstance(judge, LLMJudge) or not judge.sampling.examples:
         return judge
     known, leaked = [replace(each, spare=False) for each in judge.sampling.examples], set[RatedExample]()
@@ -200,9 +200,9 @@ def without_examples_of(judge: Judge, held_out: Iterable[Item]) -> Judge:
 
 
 def folds_of(items: LabelledItems, seed: int, *, gated: bool = True) -> tuple[IntArray, IntArray]:
-    """Split calibration items by source; return two index arrays: a fold to refine on, and an inner fold for the gate.
+    """Split calibration items by source. Return the indices of the items to refine on, and of the inner fold.
 
-    If not `gated`, or if there are fewer than 4 sources, both folds contain all items.
+    If not `gated`, or if there are fewer than 4 sources, both contain all items.
     """
     if not gated or np.unique(items.sources).size < 4:
         return np.arange(items.n), np.arange(items.n)
@@ -211,9 +211,9 @@ def folds_of(items: LabelledItems, seed: int, *, gated: bool = True) -> tuple[In
 
 
 def standardised_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:
-    """Return z(scores) − z(labels), (n,): above 0 the judge is too lenient, below too strict; NaN where unscored.
+    """Return z(scores) − z(labels), (n,): above 0 the judge is too lenient, below 0 too strict; NaN where unscored.
 
-    Both are standardised over the scored items; constant values count as 0.
+    Both are standardised over the scored items. Constant values become 0.
     """
     known, gap = ~np.isnan(scores), np.full(len(scores), np.nan)
     if known.any():
@@ -225,7 +225,10 @@ def standardised_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:
 
 
 def most_misaligned(scores: FloatArray, labels: FloatArray) -> IntArray:
-    """Return up to `MISALIGNED_POOL` indices of items with |gap| of at least `MISALIGNED_FROM`, largest first."""
+    """Return the indices of the items with the largest gap between score and label, largest first.
+
+    These are at most `MISALIGNED_POOL` items with a `standardised_gap` of at least `MISALIGNED_FROM`, above or below 0.
+    """
     size = np.nan_to_num(np.abs(standardised_gap(scores, labels)), nan=-1.0)
     order = np.argsort(-size, kind="stable")[:MISALIGNED_POOL]
     return order[size[order] >= MISALIGNED_FROM]
@@ -234,9 +237,9 @@ def most_misaligned(scores: FloatArray, labels: FloatArray) -> IntArray:
 def misaligned_items(
     judge: BoundJudge, items: LabelledItems, table: ScoreTable, parent: Criteria, places: IntArray, *, reasons: bool
 ) -> tuple[Exemplar, ...]:
-    """Return the items at `places` (indices into `items`) as exemplars to refine `parent`.
+    """Return the items at `places` (indices into `items`) as exemplars for refining `parent`.
 
-    With `reasons`, they include the reasons given by raters and judge.
+    With `reasons`, they include the reasons given by raters and by the judge.
     """
     why = judge.golden.reasons(judge.task.aspect) if reasons else {}
     scores, said = table.values[parent.criteria_id], table.said[parent.criteria_id] if reasons else {}
@@ -263,8 +266,8 @@ def refinements(
 ) -> Iterator[DraftRequest]:
     """Yield requests to refine `parent`: `samples` requests for each size in `sizes`.
 
-    A request shows as many `misaligned` items as its size. `seeds` are the run's seed, the kind of round, the round,
-    the parent's rank, and the trial.  The kind is 3 in a calibration and 5 in a round started by a user.
+    The size is the number of `misaligned` items in a request. `seeds` are the run's seed, the kind of round (3 in a
+    calibration, 5 if started by a user), the round, the parent's rank, and the trial.
     """
     *before, round_, rank, trial = seeds
     for size in sizes if misaligned else ():
@@ -303,9 +306,9 @@ def refine_requests(pool: CandidatePool, train: IntArray, parents: Sequence[str]
 
 
 def gate(pool: CandidatePool, fold: IntArray, children: Sequence[str]) -> None:
-    """Keep refinements that align better than their parent, both overall and on the inner `fold`; reject the others.
+    """Keep refinements that align better than their parent, overall and on the inner `fold`; reject the others.
 
-    Without `refine_gate`, keep all with a defined alignment, as in the paper.
+    Without `refine_gate`, keep all refinements with a defined alignment, as in the paper.
     """
     inner = pool.items.take(fold)
     for child in children:
@@ -323,10 +326,10 @@ def gate(pool: CandidatePool, fold: IntArray, children: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Proposal:
-    """Refined criteria compared with their parent.
+    """Refined criteria, compared with their parent.
 
     `calibration` compares both on all calibration items (`a` is the proposal, `b` the parent). `inner` compares them on
-    the inner fold, which no refiner saw. The tests are not corrected for the number of proposals in a round.
+    the inner fold, whose items were not used for refining. The p values are not corrected for the number of proposals.
     """
 
     criteria: Criteria
@@ -337,7 +340,10 @@ class Proposal:
 
 @dataclass(frozen=True)
 class RoundResult:
-    """The proposals, sorted by gain on the inner fold, largest first; `problems` counts unusable replies by reason."""
+    """The proposals of a refinement round, sorted by gain on the inner fold, largest first.
+
+    `problems` maps reason → number of unusable replies.
+    """
 
     proposals: tuple[Proposal, ...]
     calls: int
@@ -355,10 +361,10 @@ def refinement_round(
     picks: Sequence[int] = (),
     number: int = 1,
 ) -> RoundResult:
-    """Refine `parents` and measure the proposals, without any decision or use of held-out items.
+    """Refine `parents` and compare each proposal with its parent, on the calibration set and on an inner fold.
 
-    Each proposal is compared with its parent on the calibration set and on the inner fold. The inner fold excludes the
-    sources of the `picks`, so no proposal is tested on a source that it saw.
+    Held-out items are not used, and nothing is decided. No proposal is tested on a source that it has seen, because the
+    inner fold excludes the sources of the `picks`.
 
     Args:
         judge: The judge that scores and refines.
@@ -366,7 +372,7 @@ def refinement_round(
         chosen: The settings of that calibration (statistic, level, seed).
         parents: Criteria to refine, at least one.
         settings: How many proposals to request.
-        picks: Positions of calibration items to learn from; if empty, each parent's most misaligned items are sampled.
+        picks: Positions of calibration items to refine on; if empty, each parent's most misaligned items are sampled.
         number: Number of the round, for provenance.
 
     Raises:
@@ -433,6 +439,6 @@ def refinement_round(
 
 
 def round_calls(n_calibration: int, n_parents: int, settings: RoundSettings) -> int:
-    """Return the maximum number of calls of a round: scores of parents, proposals, and scores of proposals."""
+    """Return the maximum number of calls of a round: scores of the parents, proposals, and scores of the proposals."""
     proposals = n_parents * settings.per_parent
     return (n_parents + proposals) * n_calibration + proposals

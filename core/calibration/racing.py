@@ -1,11 +1,11 @@
-"""Race the candidates of a calibration (successive halving), and record their scores and cost.
+"""Races between the candidates of a calibration (successive halving), with their scores and cost.
 
-All candidates are scored on a few items. Each following rung scores about two thirds of them on 1.5 times as many
-items. The last rung scores the finalists on all items. Candidates of a rung are compared on the same items, and keep
-their scores when they stop. Small sets race over whole sources in larger steps.
+All candidates are scored on a few items. Each later round, called a rung, keeps about two thirds of the candidates and
+scores them on 1.5 times as many items. The last rung scores the finalists on all items. The candidates of a rung are
+compared on the same items. Small sets race over whole sources in larger steps.
 
-Alignments on items picked by their labels are optimistic. They only rank the candidates. The report on the winner uses
-all calibration items and the held-out items. If the budget may end the race early, its items are whole sources in
+Alignments on items chosen by their labels are optimistic, so they only rank the candidates. The report on the winner
+uses all calibration items and the held-out items. If the budget may end the race early, the items are whole sources in
 random order.
 """
 
@@ -46,13 +46,13 @@ from core.verdicts import Scores
 
 
 class Recorder:
-    """Interface for storing a judge's output as it arrives; this default stores nothing."""
+    """Interface for storing a judge's output as it arrives. This base class stores nothing."""
 
     def set_judge(self, judge: Judge, prepared: Prepared) -> None:
-        """Store the prepared judge, before its first score."""
+        """Store the prepared judge. Called before the first scores arrive."""
 
     def add_criteria(self, criteria: Sequence[Criteria]) -> None:
-        """Store drafted or refined criteria."""
+        """Store new or refined criteria."""
 
     def add_scores(self, positions: Sequence[int], scores: ScoreMatrix) -> None:
         """Store scores of the items at `positions` (indices into `GoldenSet.items`)."""
@@ -76,7 +76,7 @@ class BoundJudge:
         return batch
 
     def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> ScoreMatrix:
-        """Score the items at `positions` (indices into `GoldenSet.items`) with all `criteria`."""
+        """Return the scores of `criteria` for the items at `positions` (indices into `GoldenSet.items`)."""
         items = [self.golden.items[position] for position in positions]
         matrix = self.judge.score(self.task, items, criteria, on_progress=self.progress.advance)
         self.recorder.add_scores(positions, matrix)
@@ -84,7 +84,7 @@ class BoundJudge:
 
 
 class ScoreTable:
-    """Scores of criteria over all items of a golden set, filled batch by batch, with their cost.
+    """Scores of criteria for the items of a golden set, with calls and cost.
 
     Attributes:
         values: Criteria id → scores (n_items,), NaN where unscored.
@@ -92,8 +92,10 @@ class ScoreTable:
         unscored: Criteria id → item id → reason for the missing score.
         said: Criteria id → item id → the judge's explanation.
         clauses: Criteria id → item id → ratings of the clauses (`Scored.clauses`).
-        limit: Maximum number of calls; `reserve` of them are kept for the held-out items.
-        dollars: Maximum cost, None for no limit; `ended` is the error raised when it was reached.
+        limit: Maximum number of calls.
+        reserve: Number of calls, out of `limit`, that are reserved for the held-out items.
+        dollars: Maximum cost; None for no limit.
+        ended: The error raised when `dollars` were spent; None before that.
     """
 
     def __init__(self, item_ids: Sequence[str], limit: float = math.inf, dollars: float | None = None) -> None:
@@ -116,7 +118,7 @@ class ScoreTable:
 
     @property
     def left(self) -> float:
-        """Number of calls that both budgets still allow, at the price of the last scores; infinity without a budget."""
+        """Number of calls that the budgets still allow, at the price of the last scores; infinity without a budget."""
         if self.ended is not None:
             return 0
         left = self.limit - self.calls - self.reserve
@@ -125,7 +127,7 @@ class ScoreTable:
         return max(0, left)
 
     def ask(self, judge: BoundJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> bool:
-        """Score items and record scores and calls; return False if the dollar budget ran out."""
+        """Score items and record scores and calls. Return False if the dollar budget ran out."""
         try:
             matrix = judge.score(criteria, positions)
         except BudgetSpentError as error:
@@ -139,7 +141,7 @@ class ScoreTable:
         return True
 
     def end(self, error: BudgetSpentError) -> None:
-        """Record that the dollar budget is spent; the scores of the interrupted batch are dropped."""
+        """Record that the dollar budget is spent, and what the interrupted batch cost."""
         self.ended = error
         self.spend(error.usage.requests + error.usage.cached, error.usage)
 
@@ -160,7 +162,7 @@ class ScoreTable:
             self.asked[name][[self.places[item_id] for item_id in reasons]] = True
 
     def mean(self, ids: Sequence[str]) -> FloatArray:
-        """Return the mean of the available scores, (n_items,)."""
+        """Return the mean of the available scores over the criteria `ids`, (n_items,)."""
         return ensemble_scores(np.stack([self.values[name] for name in ids]))
 
     def turned(self, ids: Sequence[str]) -> FloatArray | None:
@@ -168,7 +170,7 @@ class ScoreTable:
         return np.stack([self._turned[name] for name in ids]) if set(ids) & set(self._turned) else None
 
     def reasons(self, ids: Iterable[str]) -> dict[str, Unscored]:
-        """Return item id → reason for a missing score; if several criteria in `ids` give one, the first counts."""
+        """Return item id → reason for a missing score. If several `ids` have a reason, the first one counts."""
         reasons: dict[str, Unscored] = {}
         for name in ids:
             reasons = self.unscored[name] | reasons
@@ -176,7 +178,7 @@ class ScoreTable:
 
 
 class CandidatePool:
-    """The candidates of one calibration, with their scores so far on its calibration `items`."""
+    """The candidates of a calibration, with their scores so far on its calibration `items`."""
 
     def __init__(
         self, judge: BoundJudge, items: LabelledItems, settings: CalibrationSettings, table: ScoreTable
@@ -193,7 +195,7 @@ class CandidatePool:
             self.entries.setdefault(each.criteria_id, Candidate(each, status))
 
     def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> bool:
-        """Score calibration items with candidates; return False if the dollar budget ran out."""
+        """Score calibration items with the candidates `criteria`. Return False if the dollar budget ran out."""
         if not self.table.ask(self.judge, criteria, positions):
             return False
         for each in criteria:
@@ -203,28 +205,28 @@ class CandidatePool:
         return True
 
     def score_all(self, criteria: Sequence[Criteria]) -> None:
-        """Score all calibration items with candidates, in batches."""
+        """Score all calibration items with the candidates `criteria`, in batches."""
         n, size = self.items.n, step_items(self.items.n, len(criteria))
         for start in range(0, n, size):
             self.score(criteria, self.items.positions[start : start + size].tolist())
             self.publish("revisit", f"{min(start + size, n)} of {n} calibration items scored")
 
     def values(self, criteria_id: str) -> FloatArray:
-        """Return the scores of a candidate, (n_calibration,)."""
+        """Return the scores of a candidate on the calibration items, (n_calibration,)."""
         return self.table.values[criteria_id][self.items.positions]
 
     def asked(self, criteria_id: str) -> BoolArray:
-        """Return for each calibration item whether a score by this candidate was requested, (n_calibration,)."""
+        """Return for each calibration item whether the candidate's score was requested, (n_calibration,)."""
         return self.table.asked[criteria_id][self.items.positions]
 
     def mark(self, ids: Iterable[str], status: Status) -> None:
-        """Set the status of candidates; the baseline keeps its own."""
+        """Set the status of candidates, but not of the baseline."""
         for name in ids:
             if self.entries[name].status != "baseline":
                 self.entries[name] = replace(self.entries[name], status=status)
 
     def refresh(self) -> None:
-        """Recompute alignments of candidates that have new scores."""
+        """Recompute the alignments of all candidates that have new scores."""
         groups: dict[bytes, list[str]] = {}
         for name, entry in self.entries.items():
             if self.aligned_on.get(name, 0) < entry.calls:
@@ -241,29 +243,29 @@ class CandidatePool:
         return align_each(scores, items, self.measure, seed=[self.settings.seed, 9])
 
     def value(self, criteria_id: str) -> float:
-        """Return the ranking key: the alignment on the items scored so far, minus infinity if undefined."""
+        """Return the alignment of a candidate on the items scored so far; minus infinity if undefined."""
         alignment = self.entries[criteria_id].alignment
         return -np.inf if alignment is None or alignment.value is None else alignment.value
 
     def ranked(self, ids: Iterable[str]) -> list[str]:
-        """Sort candidates best first; ties keep the order of arrival."""
+        """Sort candidates by alignment, best first. Ties keep the given order."""
         return sorted(ids, key=self.value, reverse=True)
 
     def with_status(self, status: Status) -> list[str]:
         return [name for name, entry in self.entries.items() if entry.status == status]
 
     def candidates(self) -> tuple[Candidate, ...]:
-        """Return all candidates, best first within their tier: racing or kept, then rejected, stopped, waiting.
+        """Return all candidates in groups: running or kept, rejected, stopped, waiting. The best of a group is first.
 
-        A value on few items is noisy and optimistic, so a stopped candidate never ranks above one that is still racing
-        or has finished.
+        An alignment on few items is noisy and optimistic, so a stopped candidate never ranks above a running or kept
+        candidate.
         """
         tier = {"rejected": 1, "stopped": 2, "waiting": 3}
         ranked = sorted(self.entries, key=lambda name: (tier.get(self.entries[name].status, 0), -self.value(name)))
         return tuple(self.entries[name] for name in ranked)
 
     def publish(self, phase: Phase, message: str, round_: int | None = None) -> None:
-        """Publish the current leaderboard; `round_` is its round, by default the last finished one."""
+        """Publish the current leaderboard. `round_` is its round; None means the last finished round."""
         self.refresh()
         round_, calls = self.rounds_done if round_ is None else round_, self.table.calls
         expected = max(self.calls_expected, calls)
@@ -273,7 +275,7 @@ class CandidatePool:
 
 
 def ensemble_scores(values: FloatArray) -> FloatArray:
-    """Average the available scores over criteria, (k, n_items) → (n_items,); NaN where all are missing."""
+    """Return the mean of the available scores over criteria, (k, n_items) → (n_items,); NaN where all are missing."""
     known = ~np.isnan(values)
     total, count = np.where(known, values, 0.0).sum(axis=0), known.sum(axis=0)
     mean: FloatArray = np.divide(total, count, out=np.full(values.shape[1], np.nan), where=count > 0)
@@ -293,7 +295,7 @@ MOST_STEPS = 40  # storing a snapshot gets slower as scores accumulate, so the n
 
 
 def step_items(n_items: int, n_criteria: int) -> int:
-    """Return how many of `n_items` to score with `n_criteria` before the state is stored and published again."""
+    """Return the number of items per step. After each step, the scores are stored and the leaderboard is published."""
     return max(STEP_ITEMS, math.ceil(STEP_CALLS / max(n_criteria, 1)), math.ceil(n_items / MOST_STEPS))
 
 
@@ -302,7 +304,7 @@ def step_items(n_items: int, n_criteria: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """Order of the items (n,) in a race; items stay together in chunks, which end at the positions `ends`.
+    """Order of the items (n,) in a race. Items are scored in chunks, which end at the positions `ends`.
 
     `first` is the smallest number of items to rank candidates on. It is None if the race runs over whole sources.
     """
@@ -312,13 +314,13 @@ class Order:
     first: int | None = None
 
     def nearest_end(self, items: float) -> int:
-        """Return the end of a chunk that is nearest to a number of items."""
+        """Return the value in `ends` that is closest to `items`."""
         return int(self.ends[np.argmin(np.abs(self.ends - items))])
 
     def up_to(self, share: float) -> int:
         """Return the number of items in the first `share` of the sources.
 
-        At least LEAST_WHOLE items and LEAST_SOURCES sources are included, if there are that many.
+        These are at least LEAST_WHOLE items and LEAST_SOURCES sources, if there are that many.
         """
         n_chunks = max(math.ceil(share * self.ends.size), min(LEAST_SOURCES, self.ends.size))
         least = max(int(self.ends[n_chunks - 1]), LEAST_WHOLE)
@@ -326,7 +328,7 @@ class Order:
 
 
 def whole_sources(sources: IntArray, seed: int) -> Order:
-    """Order items by whole sources, shuffled once with the run's seed."""
+    """Return an order of whole sources, shuffled with `seed`."""
     names, codes = np.unique(sources, return_inverse=True)
     place = np.argsort(np.random.default_rng([seed, 2]).permutation(names.size))[codes]
     items = np.argsort(place, kind="stable")
@@ -334,9 +336,9 @@ def whole_sources(sources: IntArray, seed: int) -> Order:
 
 
 def spread_in_sources(labels: FloatArray, sources: IntArray, seed: int) -> Order:
-    """Order items in rounds over shuffled sources: a round takes `CHUNK` items per source, spread over its labels.
+    """Return an order of items that takes up to `CHUNK` items from each source in turn, spread over its labels.
 
-    A source whose labels are all equal comes last, because its coefficient is undefined.
+    Sources are in random order. A source with only one distinct label comes last, because its correlation is undefined.
     """
     rng = np.random.default_rng([seed, 2])
     names, codes = np.unique(sources, return_inverse=True)
@@ -358,7 +360,8 @@ def spread_in_sources(labels: FloatArray, sources: IntArray, seed: int) -> Order
 
 
 def spread_over_all(labels: FloatArray, seed: int) -> Order:
-    """Order single items so that every prefix is spread over all labels (van der Corput, randomly rotated)."""
+    """Return an order of single items in which the first k items have labels of all sizes, for any k."""
+    # a van der Corput sequence, randomly rotated
     rng, n = np.random.default_rng([seed, 2]), labels.size
     ranked = np.lexsort((rng.random(n), labels))
     bits = max(1, (n - 1).bit_length())
@@ -368,10 +371,10 @@ def spread_over_all(labels: FloatArray, seed: int) -> Order:
 
 
 def racing_order(items: LabelledItems, settings: CalibrationSettings, *, may_end_early: bool = False) -> Order:
-    """Return the order of a race: spread over the labels if candidates race over all items, else random whole sources.
+    """Return the order of the items in a race: spread over the labels, or whole sources in random order.
 
-    If the budget may end the race early, the report uses the first items of the race. Items picked by label would make
-    the report optimistic.
+    Whole sources are used if the budget may end the race early, because the report then uses the first items of the
+    race. Items chosen by their labels would make the report optimistic.
     """
     level = settings.level or items.usual_level
     whole = settings.revisit == "full" or level == "system" or may_end_early
@@ -390,7 +393,7 @@ Rung = tuple[int, int]
 
 
 def schedule(settings: CalibrationSettings, n_arms: int, order: Order) -> tuple[Rung, ...]:
-    """Plan the rungs of a race: fewer candidates on more items, the finalists on all of them.
+    """Return the rungs of a race: fewer and fewer candidates on more and more items, and the finalists on all items.
 
     There is only one rung if `settings.revisit` is "full", or if there are no more candidates than finalists.
     """
@@ -409,7 +412,7 @@ def schedule(settings: CalibrationSettings, n_arms: int, order: Order) -> tuple[
 
 
 def race_calls(settings: CalibrationSettings, n_arms: int, order: Order, *, with_baseline: bool = False) -> int:
-    """Return the number of calls of a race; `with_baseline` adds the baseline, which runs in all rungs."""
+    """Return the number of calls of a race. `with_baseline` adds the baseline, which takes part in all rungs."""
     arms, items = np.array(schedule(settings, n_arms, order)).T
     return int((arms + with_baseline) @ np.diff(items, prepend=0))
 
@@ -417,14 +420,14 @@ def race_calls(settings: CalibrationSettings, n_arms: int, order: Order, *, with
 def revisit(
     pool: CandidatePool, arms: Sequence[Criteria], order: Order, *, phase: Phase, round_: int
 ) -> tuple[tuple[str, ...], int, bool]:
-    """Score `arms` by the schedule, and mark those that drop out as stopped.
+    """Run a race between `arms`, and set the status of the candidates that drop out to "stopped".
 
     The baseline is scored as well, but not ranked. If the budget doesn't cover the first rung, all arms are scored on
     fewer items. A later rung keeps as many of the best arms as the budget covers.
 
     Returns:
-        Ids, best first, all scored on the same items; the number of these items; and whether the budget ended the race
-        early.
+        Ids of the remaining candidates, best first; the number of items that they were scored on; and whether the
+            budget ended the race early.
     """
     baseline = [e.criteria for e in pool.entries.values() if e.status == "baseline" and e.calls < pool.items.n]
     by_id = {each.criteria_id: each for each in (*arms, *baseline)}
@@ -463,13 +466,15 @@ def _best_first(pool: CandidatePool, ids: Sequence[str], order: Order, items: in
 
 
 def race_keys(scores: FloatArray, items: LabelledItems, measure: Measure) -> FloatArray:
-    """Return the ranking key (k,) of `scores` (k, n) in a race, NaN = unscored; undefined alignments give −infinity.
+    """Return the ranking key (k,) of `scores` (k, n) in a race; −infinity if the alignment is undefined.
 
-    At sample level, early rungs have only a few sources of four items, so the alignment alone is noisy. The key is the
-    mean of the alignment and two correlations over all items, which finds the later winner more often. Both use scores
-    minus the mean of their source and the standardised ranks of the labels within their source. One takes the ranks of
-    the scores over all items, the other the scores themselves. At dataset level the two are Spearman's and Pearson's.
-    At system level the key is the alignment.
+    Scores are NaN for unscored items. At system level, the key is the alignment. At the other levels, it is the mean of
+    the alignment and two correlations over all items. On few items, this mean predicts the winner better than the
+    alignment does.
+
+    At dataset level, the correlations are Spearman's and Pearson's. At sample level, both labels and scores are centred
+    by source. The labels are standardised ranks within their source. The scores are used once as ranks over all items,
+    and once as they are.
     """
     values = np.nan_to_num(alignment_values(scores, items, measure), nan=-np.inf)
     if measure.level == "system":
@@ -488,7 +493,6 @@ def race_keys(scores: FloatArray, items: LabelledItems, measure: Measure) -> Flo
     filled = np.where(known, scores, means[:, None])
 
     def minus_source_means(values: FloatArray) -> FloatArray:
-        """Subtract the mean of each item's source from `values` (k, n)."""
         sums = np.stack([np.bincount(groups, weights=row) for row in values])
         return np.asarray(values - (sums / np.bincount(groups))[:, groups], dtype=np.float64)
 

@@ -1,4 +1,4 @@
-"""Commands that use a judge file: score, recheck, repeat, switch, monitor, adapt."""
+"""Commands that use a judge file: score, recheck, repeat, switch, monitor and adapt."""
 
 from __future__ import annotations
 
@@ -172,10 +172,10 @@ def repeat(
     settings: RepeatSettings,
     opened: JudgeFileOptions,
 ) -> None:
-    """Ask a judge the same questions again, and measure how much its scores change.
+    """Send the same questions to a judge again, and measure how much its scores change.
 
-    Replies are neither read from the cache nor added to it. GOLDEN must contain the items that the judge was
-    calibrated on.
+    Replies are neither read from the cache nor added to it. GOLDEN must contain the items that the judge was calibrated
+    on.
     """
     from core.comparison.steadiness import items_to_repeat, steadiness
     from core.findings.over_time import steadiness_finding
@@ -202,7 +202,7 @@ def switch(
         list[str], typer.Option("--judge", help="SPEC of a model to try. To try up to five models, repeat the option.")
     ],
 ) -> None:
-    """Try other models with a judge's criteria: agreement, paired difference, price and unread replies."""
+    """Try other models with a judge's criteria. Shows agreement, paired difference, price and unread replies."""
     from core.comparison.switching import switch as switched
     from core.findings.over_time import switch_finding
     from core.judge_files.documents import kept_columns, read_card
@@ -253,9 +253,9 @@ def monitor(
 ) -> None:
     """Test whether quality changed in production, and whether the systems or the judge changed.
 
-    Exit code 1 means a change. Run the command as often as you like, with all files or only the newest. No text is
-    scored twice. The probability of any false alarm, over all runs, is at most 5 %. To name the column of times, use
-    --map time=COLUMN.
+    Exit code 1 means that a change was found. Run the command as often as you like, with all files or only the newest.
+    No text is scored twice. The probability of any false alarm, over all runs, is at most 5 %. To name the column of
+    times, use --map time=COLUMN.
     """
     from core.comparison.monitoring import MonitorSettings
     from core.comparison.monitoring import monitor as watched

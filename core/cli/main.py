@@ -1,7 +1,7 @@
 """The command line: ``python -m core COMMAND``.
 
-Every command takes ``--json`` and then prints one JSON object on standard output. Progress and notes go to standard
-error. Exit code 0 means done, 1 unusable input or result, 2 wrong usage.
+With ``--json``, every command prints one JSON object on standard output. Progress and notes go to standard error. Exit
+code 0 means done, 1 unusable input or result, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ class InOrder(TyperGroup):
     """A command group whose --help lists commands in the order in which users need them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the command names: first those in `ORDER`, then all others."""
         names = super().list_commands(ctx)
         return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
@@ -59,7 +58,7 @@ app.add_typer(commands)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return the exit code. Errors are printed as one line or one JSON object."""
+    """Run the command line. Return the exit code. Errors are printed as one line or one JSON object."""
     arguments = sys.argv[1:] if arguments is None else arguments
     wants_json.set("--json" in arguments)
     try:

@@ -1,4 +1,4 @@
-"""Print results as one JSON object or as text, and progress on standard error."""
+"""Print results as one JSON object or as text on standard output, and progress on standard error."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ wants_verbose: ContextVar[bool] = ContextVar("wants_verbose", default=False)
 
 
 def tell(body: Mapping[str, Any], lines: Sequence[str]) -> None:
-    """Print `body` as a JSON object (with --json) or `lines` as text, on standard output."""
+    """Print `body` as a JSON object (with --json), or else `lines` as text."""
     typer.echo(json.dumps(body, ensure_ascii=False, allow_nan=False) if wants_json.get() else "\n".join(wrapped(lines)))
 
 
 def wrapped(lines: Sequence[str]) -> list[str]:
-    """Wrap lines longer than `WIDTH` columns, indent the continuation lines, and drop empty lines."""
+    """Wrap lines that are longer than `WIDTH`, indent the continuation lines, and drop empty lines."""
     broken = []
     for line in filter(None, lines):
         if len(line) <= WIDTH or line.startswith("Next: "):  # users copy commands as a whole
@@ -58,13 +58,13 @@ def wrapped(lines: Sequence[str]) -> list[str]:
 
 
 def finding_lines(finding: Finding, details: Sequence[str] = (), more: Sequence[str] = ()) -> list[str]:
-    """Format a finding: headline, `details`, basis, up to three cautions (including `more`), and next step."""
+    """Format a finding: headline, `details`, basis, cautions (including `more`) and next step."""
     lines = [finding.headline, *details, finding.detail]
     return [*lines, *cautions([*finding.cautions, *more]), finding.next_step]
 
 
 def cautions(texts: Sequence[str]) -> list[str]:
-    """Format cautions: the first sentence of each of the first three; with --verbose, all of them in full."""
+    """Format the first sentence of up to three cautions. With --verbose, format all cautions in full."""
     if wants_verbose.get():
         return [f"Caution: {text}" for text in texts]
     short = [re.split(r"(?<=[a-z0-9)%]\.)\s+(?=[A-Z])", text, maxsplit=1)[0] for text in texts[:MOST_CAUTIONS]]
@@ -76,7 +76,7 @@ def cautions(texts: Sequence[str]) -> list[str]:
 
 
 def alignment_words(alignment: Alignment) -> str:
-    """Format an alignment on one line: statistic, level, value, interval, n and every caveat."""
+    """Format an alignment on one line, with statistic, level, value, interval, n and caveats."""
     a = alignment
     groups = f" in {a.n_groups} groups ({a.n_left_out} more left out)" if a.level == "sample" else ""
     unread = f", {a.n_unscored} unscored" if a.n_unscored else ""
@@ -87,7 +87,7 @@ def alignment_words(alignment: Alignment) -> str:
 
 
 def alignment_line(name: str, alignment: Mapping[str, Any], remark: str = "") -> str:
-    """Format an alignment (as JSON) as a table row that starts with `name` and ends with `remark`."""
+    """Format an alignment (a JSON object) as a table row that starts with `name` and ends with `remark`."""
     unread = f", {alignment['n_unscored']} unscored" if alignment["n_unscored"] else ""
     lacks = alignment.get("no_interval", "")
     why = because(alignment["reason"] or (lacks and f"no interval: {lacks}"))
@@ -96,14 +96,14 @@ def alignment_line(name: str, alignment: Mapping[str, Any], remark: str = "") ->
 
 
 def interval_words(ends: Iterable[float] | None) -> str:
-    """Format an interval as ``" [0.10, 0.20]"``; "" without an interval."""
+    """Format an interval as ``" [0.10, 0.20]"``; "" if there is none."""
     return f" {range_words(ends)}" if ends else ""
 
 
 def facts(title: str, body: Mapping[str, Any], left_out: Sequence[str] = ()) -> str:
     """Format the values of a JSON object on one line, such as ``errors: mae 0.52, bias −0.05, n 120``.
 
-    Omits the keys in `left_out`, nested objects, true, false and empty values.
+    Leaves out the keys in `left_out`, nested objects, true, false, and empty values.
     """
     said = []
     for name, value in body.items():
@@ -115,15 +115,16 @@ def facts(title: str, body: Mapping[str, Any], left_out: Sequence[str] = ()) -> 
 
 
 def tell_measured(body: Mapping[str, Any], lines: Sequence[str], off: Sequence[str], results: Sequence[Any]) -> None:
-    """Print a measurement (see `tell`), with the notes `off` on scores that are off the scale.
+    """Print a measurement as `tell` does, with notes.
 
-    Also prints how many calibration items were left out or kept in `results` (see `seen_words`).
+    `off` are notes on scores that are off the scale. Another note says how many calibration items `results` left out or
+    kept.
     """
     tell({**body, **noted(off), **seen_counts(*results)}, [*lines, *off, *seen_words(*results)])
 
 
 def seen_words(*results: Any) -> list[str]:
-    """Return a line with the number of calibration items that were left out or kept; empty if there were none.
+    """Return a line with the number of calibration items that were left out or kept; empty if there are none.
 
     Calibration items are those whose labels were used to choose or fit the judge.
     """
@@ -141,38 +142,38 @@ def seen_words(*results: Any) -> list[str]:
 
 
 def seen_counts(*results: Any) -> dict[str, int]:
-    """Return the largest number of calibration items left out in any of `results`, and the largest number kept."""
+    """Return a dict with two numbers: the most calibration items left out of a result, and the most kept in one."""
     names = ("n_calibration_left_out", "n_calibration_kept")
     return {name: max(getattr(result, name) for result in results) for name in names}
 
 
 def because(reason: str) -> str:
-    """Format a reason as `` (reason)``; "" without a reason."""
+    """Format a reason as `` (reason)``; "" if it is empty."""
     return f" ({reason})" if reason else ""
 
 
 def place(row: int | None, column: str | None) -> str:
-    """Format a position as `` (row 3, column x)``; an unknown row or column is left out."""
+    """Format a position as `` (row 3, column x)``, without the parts that are None."""
     return because(", ".join(f"{name} {at}" for name, at in (("row", row), ("column", column)) if at is not None))
 
 
 def notes(*texts: str) -> list[str]:
-    """Format each note as a line, and drop empty ones."""
+    """Format notes as one line each. Empty notes are dropped."""
     return [f"Note: {text}" for text in texts if text]
 
 
 def noted(texts: Sequence[str]) -> dict[str, list[str]]:
-    """Return ``{"notes": […]}`` with notes on the input, for the JSON output; {} if there are none."""
+    """Return ``{"notes": […]}`` for the JSON output; {} if there are no notes."""
     return {"notes": list(texts)} if texts else {}
 
 
 def written_to(out: str) -> list[str]:
-    """Return the line that names the output folder; empty if no file was written."""
+    """Return a line that names the output folder; empty if no file was written."""
     return [f"Written to {out}"] if out else []
 
 
 def spent(usage: Mapping[str, Any]) -> str:
-    """Format the cost as ``", cost $0.12"``, or ``", cost —"`` for an unknown price; "" if no model was asked."""
+    """Format the cost as ``", cost $0.12"``, or ``", cost —"`` for an unknown price; "" if no model was called."""
     return f", cost {money(usage['cost'])}" if usage["requests"] or usage["cached"] else ""
 
 
@@ -181,10 +182,10 @@ def spent(usage: Mapping[str, Any]) -> str:
 
 @contextmanager
 def stages_shown(unit: str = "calls") -> Iterator[Shown]:
-    """Print progress: on one line of a terminal, or else as a new line every half minute."""
+    """Show progress within this context: on one line of a terminal, or else as a new line every half minute."""
     from core.progress import Shown
 
-    lines, on_terminal = LogLines(unit), sys.stderr.isatty()
+    lines, on_terminal = ProgressLine(unit), sys.stderr.isatty()
     due = time.monotonic() + LOG_SOON
 
     def show(now: Any) -> None:
@@ -204,21 +205,21 @@ def stages_shown(unit: str = "calls") -> Iterator[Shown]:
             typer.echo(_CLEAR, err=True, nl=False)
 
 
-class LogLines:
-    """Formats progress as a line, such as ``scoring: 120,000 of 1,000,000 items, 9 min left``."""
+class ProgressLine:
+    """Progress as a line of text, such as ``scoring: 120,000 of 1,000,000 items, 9 min left``."""
 
     def __init__(self, unit: str) -> None:
         self._unit, self._now = unit, Stage("", "starting", 0, 0)
         self._begun = (time.monotonic(), 0)
 
     def show(self, now: Any) -> None:
-        """Record the progress that `line` formats."""
+        """Set the progress that `line` formats."""
         if not self._now.calls_expected or now.calls < self._now.calls:
             self._begun = (time.monotonic(), now.calls)  # a new phase or a resumed run: earlier items took no time
         self._now = now
 
     def line(self) -> str:
-        """Format the current progress."""
+        """Return the progress as a line of text."""
         now, (since, before) = self._now, self._begun
         done, of, seconds = now.calls, now.calls_expected, time.monotonic() - since
         line = f"{now.message}{spent(asdict(now.usage))}: {done:,.0f}{f' of {of:,.0f}' if of else ''} {self._unit}"

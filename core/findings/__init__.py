@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A result in words: a `headline` for stakeholders, and `detail` with statistic, level, n and interval.
+    """A result in words. `headline` is for stakeholders; `detail` has statistic, level, n and interval.
 
-    `cautions` are sentences that weaken the headline. `next_step` is the recommended action, "" for none.
+    `cautions` are sentences that qualify the headline. `next_step` is the recommended action; "" for none.
     """
 
     headline: str
@@ -31,6 +31,6 @@ class Finding:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The lines of the finding for a terminal: headline, detail, cautions and next step, except empty ones."""
+        """The lines of the finding for a terminal: headline, detail, cautions and next step."""
         notes = (f"Note: {caution}" for caution in self.cautions)
         return tuple(filter(None, (self.headline, self.detail, *notes, self.next_step)))

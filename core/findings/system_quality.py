@@ -1,4 +1,4 @@
-"""Findings on systems: which has the better mean, and which one raters prefer."""
+"""Findings on systems: which one has the better mean, and which one raters prefer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORTH_AT = 0.005
 
 
 def is_shown(difference: SystemDifference) -> bool:
-    """Check whether a difference is significant after correction for all pairs in the table."""
+    """Return whether a difference between systems is significant, corrected for all pairs in the table."""
     shown = claim(difference.value, difference.interval, difference.p_holm) in ("higher", "lower")
     return shown and difference.p_holm is not None and difference.p_holm <= SHOWN_AT
 
@@ -43,9 +43,10 @@ def difference_words(pair: SystemDifference) -> str:
 
 
 def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Finding:
-    """Say whether system `first` is better than `second` in `aspect`; both need a corrected mean.
+    """Return the finding on whether system `first` is better than `second` in `aspect`.
 
-    The p value is corrected for all pairs in the table, because a user can ask for any of them.
+    Both need a corrected mean. The p value is corrected for all pairs in the table, because a user can ask for any
+    pair.
     """
     pair = next(pair for pair in means.differences if {pair.a, pair.b} == {first, second})
     if (figures := difference_words(pair)) == ALIKE:
@@ -62,7 +63,10 @@ def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Fi
 
 
 def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] | None = None) -> Finding:
-    """Name the system with the best mean of `aspect`, if significant; `left_out` counts excluded items by reason."""
+    """Return the finding that names the best system in `aspect`, or says that no difference is significant.
+
+    `left_out` maps reason → number of excluded items.
+    """
     ranked, differences = means.corrected, means.differences
     shown = [pair for pair in differences if is_shown(pair)]
     named, details = None, list[str]()  # the pair in the headline
@@ -88,7 +92,7 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
         details.append(f"{named.a} minus {named.b}: {difference_words(named)}.")
     if len(ranked) > 2 and differences:
         details.append(f"{len(shown)} of {counted(len(differences), 'pair')} differ significantly.")
-    details.append(worth_words(means))
+    details.append(labels_saved_words(means))
     n_judged, n_labels = (sum(getattr(system, name) for system in means.systems) for name in ("n_judged", "n_labelled"))
     mapped = ", mapped to the human scale" if means.mapped else ""
     over = f", corrected for {counted(len(differences), 'pair')} (Holm)" if len(differences) > 1 else ""
@@ -112,8 +116,8 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
     return Finding(headline, " ".join(filter(None, details)), tuple(cautions))
 
 
-def worth_words(means: SystemMeans) -> str:
-    """Say how many times more labels would be needed without the verdicts; "" if unknown."""
+def labels_saved_words(means: SystemMeans) -> str:
+    """Return a sentence on how many labels the judge's verdicts save; "" if unknown."""
     known = [system.n_effective / system.n_both for system in means.corrected if system.n_effective]
     if not known:
         return ""
@@ -126,7 +130,7 @@ def worth_words(means: SystemMeans) -> str:
 
 
 def notes_of_systems(means: SystemMeans) -> list[str]:
-    """List the notes that `means_finding` leaves out, each with its systems: ``"A and B: constant …"``."""
+    """Return the notes that `means_finding` leaves out, each with its systems: ``"A and B: constant …"``."""
     whose: dict[str, list[str]] = {}
     for system in means.systems:
         reasons = [system.corrected.reason] if system.corrected.value is None else system.note.split("; ")
@@ -144,7 +148,7 @@ def notes_of_systems(means: SystemMeans) -> list[str]:
 
 
 def preferences_finding(found: Preferences) -> Finding:
-    """Name the system that raters prefer most on pairs of texts, and how often a judge agrees."""
+    """Return the finding on which system raters prefer most, and how often a judge agrees. Items are pairs of texts."""
     raters = found.by_people
     cautions = [found.caution] if found.caution else []
     agreed = [] if found.agreement is None else [agreement_words(found.agreement)]
@@ -162,7 +166,7 @@ def preferences_finding(found: Preferences) -> Finding:
 
 
 def strength_lines(who: str, found: Strengths) -> list[str]:
-    """List the strengths of systems, one per line, strongest first."""
+    """List the strengths of systems, one per line, strongest first. `who` says whose preferences they are based on."""
     if not found.systems:
         return [f"Strengths according to {who} are undefined: {found.reason}."]
     head = f"Strengths according to {who} (log-odds compared with an average system; {counted(found.n, 'pair')}):"

@@ -34,7 +34,7 @@ _WHERE: dict[Division, str] = {
 
 
 def examination_finding(found: Examination) -> Finding:
-    """Name the subgroups with significantly more errors, and the significant biases."""
+    """Return the finding on subgroups with significantly more errors, and on significant biases."""
     name = capital(found.name)
     if not found.n:
         return Finding(f"No labelled item that is new to {found.name} has a score.")
@@ -63,7 +63,7 @@ def examination_finding(found: Examination) -> Finding:
 
 
 def controls_finding(controls: Sequence[Control]) -> Finding:
-    """Say whether the judge prefers texts that were spoiled on purpose."""
+    """Return the finding on whether the judge prefers texts that were spoiled on purpose."""
     known = [control for control in controls if control.preferred is not None]
     if not known:
         return Finding("None of the spoiled texts could be scored.")
@@ -91,7 +91,7 @@ def part_figures(part: Part) -> str:
 
 
 def bias_finding(bias: Bias) -> Finding:
-    """Say whether the judge favours a length, a position or its own family more than raters do; figures in `detail`."""
+    """Return the finding on whether the judge prefers a length, a position or its own family more than raters do."""
     longer, detail = (bias.difference or 0.0) > 0, f"{capital(bias_figures(bias))}."
     own = None if bias.judge is None else bias.judge.interval
     surely = own is not None and (own.low > 0 if longer else own.high < 0)
@@ -133,7 +133,7 @@ def bias_figures(bias: Bias) -> str:
 
 
 def sureness_finding(sure: Sureness) -> Finding:
-    """Say whether the intervals around verdicts contain as many labels as they should."""
+    """Return the finding on whether the intervals around verdicts contain as many labels as they should."""
     if sure.held is None or sure.width is None:
         headline = f"No {percent(sure.coverage)} intervals for verdicts: {sure.reason}."
     else:

@@ -1,4 +1,4 @@
-"""Define the settings of a fusion, and the request, estimate and result of a fusion by a language model."""
+"""Settings of a fusion, and the request, estimate and result of a fusion by a language model."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ LONGEST_PLAN, LONGEST_CRITERIA = 8_000, 20_000
 
 @dataclass(frozen=True, slots=True)
 class FusionSettings:
-    """How to fuse, and how to measure the fusion.
+    """How to fuse judges, and how to measure the fusion.
 
-    With `method` "llm" a language model rates by a plan; the other methods combine scores without calls. `level` None
-    is the default level of the aspect. Weights are fitted on `fit_share` of the unseen sources and measured on the
-    rest.
-
-    For "llm" only: `plan` is the text of a plan, "model" (the model writes it), "none", or "" (a plan from measured
-    agreement). `criteria` are the text of criteria, "none", or "" (the model writes them). `budget` is the maximum
-    number of calls.
+    Attributes:
+        method: "llm" lets a language model rate each item by a plan. Other methods combine scores without calling a
+            model.
+        level: None means the default level of the aspect.
+        fit_share: Share of the unseen sources to fit the weights on. The other unseen sources measure the fusion.
+        plan: Only for "llm": a plan, "model" (the model writes it), "none", or "" (a plan from measured agreement).
+        criteria: Only for "llm": criteria, "none", or "" (the model writes them).
+        budget: Only for "llm": maximum number of calls.
     """
 
     method: Literal["average", "ridge", "nnls", "llm"] = setting(
@@ -68,10 +69,10 @@ class FusionSettings:
 
 @dataclass(frozen=True, slots=True)
 class FusionRequest:
-    """Request to fuse the judges `judge_ids` of a project on one aspect with a language model, one call per item.
+    """Request to fuse judges on one aspect with a language model, with one call per item.
 
-    If plan or criteria are empty in `settings`, the model writes them. `n_items` is the approximate number of items to
-    rate, because whole sources are drawn; None rates all items.
+    If `plan` is "model" or `criteria` is "" in `settings`, the model writes them. `n_items` is the approximate number
+    of items to rate, because whole sources are drawn; None rates all items.
     """
 
     project_id: str
@@ -92,7 +93,7 @@ class FusionEstimate(CallEstimate):
 
     @property
     def words(self) -> str:
-        """The calls in words, for example ``73 calls: 72 items, 1 for the criteria``."""
+        """The number of calls in words, for example ``73 calls: 72 items, 1 for the criteria``."""
         parts = [counted(self.n_items, "item"), *(f"1 for the {what}" for what in self.to_write)]
         return f"{counted(self.calls, 'call')}: {', '.join(parts)}"
 
@@ -101,8 +102,8 @@ class FusionEstimate(CallEstimate):
 class FusionRunView:
     """The result of a fusion by a model, with the plan and criteria that were used.
 
-    `judges` maps aspect → judge id. `unscored` maps aspect → number of missing scores by reason. Only earlier versions
-    of Concord stored several aspects. `judge_state` restores the rating model.
+    `judges` maps aspect → judge id. `unscored` maps aspect → number of missing scores by reason. Both have only one
+    aspect, except in results of earlier versions. `judge_state` restores the model.
     """
 
     judges: Mapping[str, str]

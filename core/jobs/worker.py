@@ -1,10 +1,10 @@
 """Worker process that executes queued runs.
 
-``python -m core worker`` runs until SIGTERM or Ctrl-C.  The app starts its own worker (`core.jobs.queue`), which ends
-when it is idle and the web process is gone.  Several hosts can each run a worker on the same Postgres, with different
+``python -m core worker`` runs until SIGTERM or Ctrl-C. The app starts its own worker (`core.jobs.queue`), which ends
+when it is idle and the web process has ended. Several hosts can each run a worker on the same Postgres, with different
 `CONCORD_WORKER_ID` (default: the host name).
 
-A worker can be killed at any moment: the next worker resumes its runs.  Workers do not listen on any port.
+A worker can be killed at any moment, and the next worker resumes its runs. Workers do not listen on any port.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ log = logging.getLogger("concord.jobs")
 def run_worker(settings: Settings, *, linger: float | None = None) -> None:
     """Execute queued runs until the process is stopped.
 
-    With `linger`, also stop when no worker has been needed for that many seconds.  Raises JobError if this
-    `CONCORD_HOME` or this worker id already has a live worker.
+    With `linger`, also stop when no worker has been needed for `linger` seconds. Raises JobError if this `CONCORD_HOME`
+    or this worker id already has a live worker.
     """
     log_to_stderr()
     make_private(settings.home.absolute())
@@ -112,7 +112,7 @@ def _watched(file: Path) -> bool:
 
 
 def main() -> None:
-    """Run the worker that the app starts; its settings arrive as JSON on standard input."""
+    """Run the worker that the app starts. It reads its settings as JSON from standard input."""
     settings = TypeAdapter(Settings).validate_json(sys.stdin.read())
     if hasattr(os, "nice"):
         os.nice(BEHIND_THE_SCREENS)

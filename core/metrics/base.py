@@ -1,7 +1,7 @@
-"""Define metrics, score items with them, and cache their numbers.
+"""Metrics: the class, helpers to define metrics, and a cache for their scores.
 
-An item that a metric cannot read is `Unscored` with a reason, and NaN in the array.  Runs cache numbers in the store in
-blocks, so that no text is scored twice by a model.  The key of a block hashes its items and the metric.
+If a metric cannot score an item, the item is `Unscored` with a reason, and NaN in the array. Runs cache scores in the
+store, so that no text is scored twice by a model.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ FIELDS: tuple[Field, ...] = ("source", "references", "context")
 
 @dataclass(frozen=True, eq=False)
 class MetricScores:
-    """One number per item: `values` (n_items,) float64, NaN exactly for the items in `unscored`; never ±inf.
+    """One score per item: `values` (n_items,), finite, or NaN for the items in `unscored`.
 
-    `note` is a message for users, such as that inputs were truncated to a model's length; "" for none.
+    `note` is a message for users, for example that inputs were truncated; "" for none.
     """
 
     values: FloatArray
@@ -49,9 +49,12 @@ Scorer = Callable[[Sequence[Item], OnProgress], MetricScores]
 class Metric:
     """A named function that gives each item a number.
 
-    `measures` says in one plain sentence what the metric measures.  `needs` lists the parts of an item that it reads in
-    addition to the target, and "model" if it loads a model that is not part of the installation.  `cost` describes the
-    cost in words.  `scorer` computes the numbers.
+    Attributes:
+        measures: What the metric measures, in one plain sentence.
+        needs: Parts of an item that the metric needs in addition to the target. "model" means a model that is not part
+            of the installation.
+        cost: The cost in words.
+        scorer: The function that computes the numbers.
     """
 
     name: str
@@ -62,9 +65,9 @@ class Metric:
     higher_is_better: bool = True
 
     def missing(self, golden: GoldenSet | Sequence[Item]) -> str:
-        """Say why the metric cannot run on these items; "" if it can run on at least one.
+        """Return why the metric cannot score any of these items; "" if it can score at least one.
 
-        Checks the items only; `score` fails if a model cannot be loaded.
+        Only the items are checked; `score` fails if a model cannot be loaded.
         """
         items = golden.items if isinstance(golden, GoldenSet) else golden
         if not items:
@@ -77,8 +80,8 @@ class Metric:
     def score(self, items: Sequence[Item], on_progress: OnProgress = lambda done, of: None) -> MetricScores:
         """Return a number for each of `items`, in their order, and a reason for each missing number.
 
-        `on_progress` is called with (items done, items in total) and can raise to stop.  Raises JudgeError if a model
-        or its data cannot be loaded, or if the model is of the wrong kind.
+        `on_progress` is called with (items done, items in total), and can raise an exception to stop. Raises JudgeError
+        if a model or its data cannot be loaded, or if the model is of the wrong kind.
         """
         scores = self.scorer(items, on_progress)
         known = {unscored.item_id for unscored in scores.unscored}
@@ -97,13 +100,13 @@ class Metric:
 
 
 def texts_of(item: Item, name: Field) -> tuple[str, ...]:
-    """Return the non-blank texts in the field `name` of an item."""
+    """Return the texts in the field `name` of an item, without blank ones."""
     given = item.references if name == "references" else (item.source if name == "source" else item.context,)
     return tuple(text for text in given if not is_blank(text))
 
 
 def lacking(items: Sequence[Item], needs: Iterable[Need]) -> dict[int, str]:
-    """Map the position of each incomplete item to the parts that it lacks, among the target and `needs`."""
+    """Return a dict: index → reason, for each item that lacks its target or one of `needs`."""
     wanted = [name for name in FIELDS if name in needs]
     reasons = {}
     for k, item in enumerate(items):
@@ -115,19 +118,16 @@ def lacking(items: Sequence[Item], needs: Iterable[Need]) -> dict[int, str]:
 
 
 def scores_of(items: Sequence[Item], values: FloatArray, reasons: Mapping[int, str], note: str = "") -> MetricScores:
-    """Make scores from `values` (n_items,).
-
-    `reasons` maps the position of each item without a number to the reason why it has none.
-    """
+    """Return `values` (n_items,) as `MetricScores`. `reasons` maps index → reason for each item without a number."""
     unscored = tuple(Unscored(items[k].item_id, "missing input", reasons[k]) for k in sorted(reasons))
     return MetricScores(values, unscored, note)
 
 
 def item_by_item(needs: frozenset[Need], prepare: Callable[[], Callable[[Item], float | str]]) -> Scorer:
-    """Make a scorer that scores one item at a time.
+    """Return a scorer that scores one item at a time.
 
-    `prepare` is called once per call of `score`.  It returns a function that maps an item to its number, or to a
-    sentence that says why it has none.
+    `prepare` is called once for all items. It returns a function that maps an item to its number, or to a sentence that
+    says why it has none.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -153,10 +153,10 @@ def text_by_text(
     texts: Callable[[Item], Sequence[str]],
     rate: Callable[[list[tuple[str, str]]], FloatArray],
 ) -> MetricScores:
-    """Score each item by its best pair: the target with one of the texts that `texts` returns for the item.
+    """Score each item by its best pair: the target with one of the item's `texts`.
 
-    `rate` gets the pairs (text, target) of all items at once, and returns (n_pairs,) numbers.  Items that lack a part
-    in `needs` are unscored.
+    `rate` takes the pairs (text, target) of all items at once and returns their scores (n_pairs,). An item that lacks
+    one of `needs` is unscored.
     """
     reasons = lacking(items, needs)
     owners: list[int] = []
@@ -172,7 +172,7 @@ def text_by_text(
 
 
 def scaled(on_progress: OnProgress, n_items: int) -> OnProgress:
-    """Return a callback that reports a model's progress over its inputs as progress over `n_items` items."""
+    """Return a callback that converts a model's progress over its inputs to progress over `n_items` items."""
     return lambda done, of: on_progress(done * n_items // max(of, 1), n_items)
 
 
@@ -182,10 +182,10 @@ def scaled(on_progress: OnProgress, n_items: int) -> OnProgress:
 def score_or_reason(
     metric: Metric, items: Sequence[Item], on_progress: OnProgress = lambda done, of: None
 ) -> MetricScores | str:
-    """Score `items`; return the scores, or the reason why they are unusable.
+    """Score `items`. Return the scores, or the reason why they are unusable.
 
-    Reasons are: no item has the needed parts, a model is missing, an error, no finite number, or the same number for
-    every item.  Cancellations and errors of the store are raised.
+    They are unusable if no item has the needed parts, a model is missing, the metric fails, or all numbers are missing
+    or the same. A cancelled run and errors of the store are raised.
     """
     if reason := metric.missing(items):
         return reason
@@ -210,7 +210,7 @@ def score_or_reason(
 
 
 def as_judge(metric: Metric, scores: MetricScores, aspect: str) -> JudgeScores:
-    """Return a judge of `aspect` with the scores of a metric."""
+    """Return the scores of a metric as a judge of `aspect`."""
     return JudgeScores(
         name=metric.name,
         kind="metric",
@@ -228,7 +228,7 @@ def as_judge(metric: Metric, scores: MetricScores, aspect: str) -> JudgeScores:
 
 
 class Blocks(Protocol):
-    """Storage for texts by key (`core.store.runs`)."""
+    """Storage for texts by key, such as `core.store.runs`."""
 
     def get(self, key: str) -> str | None: ...
 
@@ -236,7 +236,7 @@ class Blocks(Protocol):
 
 
 def kept(metric: Metric, blocks: Blocks) -> Metric:
-    """Return the same metric with a cache in `blocks`.
+    """Return a copy of `metric` that caches its scores in `blocks`.
 
     Numbers from a column, and failures, are not cached.
     """

@@ -1,17 +1,17 @@
-"""Compute metrics with a model: entailment, learned regression, likelihood, BERTScore, and MiniLM similarity.
+"""Metrics computed by a model: entailment, learned regression, likelihood, BERTScore and MiniLM similarity.
 
-Entailment splits a source that exceeds the model's window into chunks of whole sentences, and takes the best chunk, as
-in SummaC (Laban et al. 2022).  Regression is the single output of a model trained on human ratings, such as BLEURT
-(Sellam et al. 2020).  Likelihood is the mean log-probability of the target's tokens given the source, by an
-encoder-decoder (BARTScore; Yuan et al. 2021) or a causal model (GPTScore without instructions; Fu et al. 2023).
+*Entailment* splits a long source into chunks of whole sentences and takes the best chunk, as in SummaC (Laban et al.
+2022). *Regression* is the output of a model trained on human ratings, such as BLEURT (Sellam et al. 2020). *Likelihood*
+is the mean log-probability of the target's tokens, given the source. It is computed by an encoder-decoder (BARTScore;
+Yuan et al. 2021) or a causal model (GPTScore without instructions; Fu et al. 2023).
 
-BERTScore (Zhang et al. 2020) is computed here over the model's hidden states.  Where the bert-score package works, the
-results are equal.  Special tokens can be matched but have no weight, and the best reference counts.  There is no idf
-weighting and no rescaling.  The package is not used: it loads pickled weights, and fails on a local tokenizer without a
-length limit.  With transformers 5 it also omits the space before the first word, which RoBERTa's tokens need.
+*BERTScore* (Zhang et al. 2020) takes the best reference, without idf weights or rescaling. Special tokens can be
+matched but have no weight. The bert-score package is not used, because it loads pickled weights and fails on some local
+tokenizers. With transformers 5, it also omits the space before the first word, which RoBERTa's tokens need. Where it
+works, the results are equal.
 
-Checkpoints are any Hugging Face id or local folder, loaded when first used.  Weights are read as safetensors only,
-because pickled weights can run code.  Python code in a repository is never run.
+Models are named by a Hugging Face id or a local folder, and loaded when first used. Only safetensors weights are
+loaded, because pickled weights can run code. Python code in a repository is never run.
 """
 
 from __future__ import annotations
@@ -66,11 +66,9 @@ Row = dict[str, list[int]]
 
 
 def nli(name: str, model: str) -> Metric:
-    """Make the metric that scores the probability, 0 to 1, that the source entails the target.
+    """Return a metric that scores the probability, 0 to 1, that the source entails the target.
 
-    The context, if any, counts as part of the source.  The entailment label is found by its name in the checkpoint's
-    configuration.  Chunks of the source take half of the model's window for any target length, so that an item's score
-    depends only on the item.
+    The context, if any, counts as part of the source. The checkpoint must have one label whose name says entailment.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -107,9 +105,9 @@ def nli(name: str, model: str) -> Metric:
 
 
 def regression(name: str, model: str, *, against: Against = "source") -> Metric:
-    """Make the metric that scores pairs of texts with a trained checkpoint, which must have a single output.
+    """Return a metric that scores pairs of texts with a trained model, which must have a single output.
 
-    The pair is the target with the source (SumBLEURT), or with the best reference (BLEURT).
+    A pair is the target with the source (SumBLEURT), or with each reference (BLEURT); the best reference counts.
     """
 
     def rate(checkpoint: ModelCheckpoint, pairs: Pairs, on_progress: OnProgress) -> FloatArray:
@@ -125,10 +123,10 @@ def regression(name: str, model: str, *, against: Against = "source") -> Metric:
 
 
 def likelihood(name: str, model: str, *, against: Against = "source") -> Metric:
-    """Make the metric that scores the mean log-probability of the target's tokens.
+    """Return a metric that scores the mean log-probability of the target's tokens, given the source or a reference.
 
-    The probability is conditional on the source, or on the best reference.  As in BARTScore, the mean includes the
-    special tokens that an encoder-decoder's tokenizer adds to the target.
+    The best reference counts. As in BARTScore, the mean includes special tokens that an encoder-decoder's tokenizer
+    adds to the target.
     """
     measures = f"Mean log-probability of the target's tokens, given the {against}."
     return _of_pairs(name, measures, (model, "likelihood"), against, _likelihoods)
@@ -153,9 +151,9 @@ def _of_pairs(
 
 
 def bertscore(name: str, model: str) -> Metric:
-    """Make the metric that scores BERTScore F1 of the target against the best reference.
+    """Return a metric that scores BERTScore F1 of the target and the best reference.
 
-    It uses the layer that the authors of BERTScore tuned for the model, or the last layer for other models.
+    The layer is that chosen by the authors of BERTScore for the model, or the last layer for other models.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -179,10 +177,10 @@ def bertscore(name: str, model: str) -> Metric:
 
 
 def similarity(name: str, against: Against = "source") -> Metric:
-    """Make the metric that scores the cosine, -1 to 1, of MiniLM's vectors of the target and of `against`.
+    """Return a metric that scores the cosine similarity, -1 to 1, of MiniLM's vectors of the target and of `against`.
 
-    With references, the best one counts.  The encoder is part of the installation.  It reads only the first 256 tokens
-    of each text.
+    If `against` is "references", the best reference counts. MiniLM is part of the installation, and reads the first 256
+    tokens of a text.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -204,7 +202,7 @@ def similarity(name: str, against: Against = "source") -> Metric:
 def chunks(text: str, checkpoint: ModelCheckpoint, budget: int) -> list[str]:
     """Split `text` into chunks of whole sentences with at most `budget` tokens.
 
-    Sentences longer than `budget` are split between words.
+    Longer sentences are split between words.
     """
     pieces: list[str] = []
     sentences = split_sentences(text)
@@ -281,11 +279,10 @@ def _likelihoods(checkpoint: ModelCheckpoint, pairs: Pairs, on_progress: OnProgr
 
 
 def sentence_vectors(texts: Sequence[str], on_progress: OnProgress = lambda done, of: None) -> FloatArray:
-    """Encode `texts` as unit-length vectors (n, 384); the dot product of two is their cosine similarity.
+    """Return unit vectors of `texts`, (n, 384). The dot product of two vectors is their cosine similarity.
 
-    Each vector is the mean of the last layer over the first 256 tokens, special tokens included, as the
-    sentence-transformers model all-MiniLM-L6-v2 defines it.  Equal texts are encoded once.  `on_progress(done, total)`
-    counts distinct texts.
+    As in the sentence-transformers model all-MiniLM-L6-v2, a vector is the mean of the last layer over the first 256
+    tokens, including special tokens. Equal texts are encoded once. `on_progress(done, total)` counts distinct texts.
     """
     if not texts:
         return np.empty((0, 1))
@@ -310,7 +307,7 @@ def _embedded() -> ModelCheckpoint:
 
 
 def token_states(checkpoint: ModelCheckpoint, texts: Sequence[str]) -> dict[str, tuple[Any, Any]]:
-    """Return unit hidden states (tokens, dim) and weights (tokens,) of each text for BERTScore; weights sum to 1."""
+    """Return a dict: text → unit hidden states (tokens, dim) and weights (tokens,), which sum to 1."""
     import torch
     from bert_score.utils import model2layers  # type: ignore[import-untyped]
 
@@ -341,7 +338,7 @@ def token_states(checkpoint: ModelCheckpoint, texts: Sequence[str]) -> dict[str,
 
 
 def f1(target: tuple[Any, Any], other: tuple[Any, Any]) -> float:
-    """Compute BERTScore F1 of two texts, each in the form of `token_states`."""
+    """Return the BERTScore F1 of two texts, given their states and weights from `token_states`."""
     similarities = target[0] @ other[0].T
     precision = float((similarities.max(dim=1).values * target[1]).sum())
     recall = float((similarities.max(dim=0).values * other[1]).sum())
@@ -353,9 +350,9 @@ def f1(target: tuple[Any, Any], other: tuple[Any, Any]) -> float:
 
 @dataclass
 class ModelCheckpoint:
-    """A model in evaluation mode with its tokenizer; `limit` is the maximum number of tokens.
+    """A model in evaluation mode with its tokenizer. `limit` is the maximum number of tokens of an input.
 
-    `n_cut` counts the inputs that were truncated to their beginning.
+    `n_cut` is the number of inputs that were longer and were truncated.
     """
 
     name: str
@@ -368,7 +365,10 @@ class ModelCheckpoint:
     def rows(
         self, firsts: Sequence[str], seconds: Sequence[str] | None = None, *, limit: int | None = None
     ) -> list[Row]:
-        """Tokenise texts, or pairs of texts, without padding; over `limit`, the longer text is truncated first."""
+        """Tokenise texts, or pairs of texts, without padding. Inputs longer than `limit` are truncated.
+
+        Of a pair, the longer text is truncated first.
+        """
         if not firsts:
             return []
         texts, limit = [list(firsts)] + ([] if seconds is None else [list(seconds)]), limit or self.limit
@@ -380,7 +380,7 @@ class ModelCheckpoint:
         return [{name: encoded[name][k] for name in encoded} for k in range(len(firsts))]
 
     def padded(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """Pad `rows` on the right to tensors (n, longest) on the device."""
+        """Pad `rows` on the right. Return tensors (n, longest) on the device."""
         import torch
 
         fillers = {"input_ids": self.tokenizer.pad_token_id or 0, "token_type_ids": self.tokenizer.pad_token_type_id}
@@ -396,7 +396,7 @@ class ModelCheckpoint:
 
     @property
     def note(self) -> str:
-        """Return a note on how many inputs were truncated; "" for none."""
+        """A message on how many inputs were truncated; "" for none."""
         if not self.n_cut:
             return ""
         return f"{self.n_cut} inputs exceeded the limit of {self.name} ({self.limit} tokens) and were shortened."
@@ -408,10 +408,11 @@ def in_batches(
     compute: Callable[[list[int]], Any],
     on_progress: OnProgress = lambda done, of: None,
 ) -> FloatArray:
-    """Apply `compute` in batches of inputs with similar length; return (n, k) results.
+    """Call `compute` with batches of inputs of similar length. Return its results, (n, k).
 
-    `compute` takes positions of inputs and returns a (batch, k) tensor.  Longest inputs come first; `on_progress` is
-    called with (inputs done, total) after every batch.  Without inputs, the shape of the results is (0, 1).
+    `lengths` has the number of tokens of each of the n inputs. `compute` takes the positions of a batch and returns a
+    (batch, k) tensor. The longest inputs come first. `on_progress(done, total)` counts inputs. Without inputs, the
+    result has the shape (0, 1).
     """
     import torch
 
@@ -437,11 +438,11 @@ CALLED: dict[Head, str] = {
 
 
 def load(name: str, head: Head) -> ModelCheckpoint:
-    """Load a checkpoint in float32 on CUDA, MPS or the CPU; `name` is a Hugging Face id, a folder or "minilm".
+    """Load a model in float32. `name` is a Hugging Face id, a folder or "minilm".
 
-    `head` is the intended use: "classification", "likelihood" or "states".  Raises ModelNotFoundError if the model is
-    not found.  Raises JudgeError if it has another architecture, was trained for another use, has only pickled weights,
-    lacks weights (they would be random), or needs its own code.
+    `head` is the intended use: "classification", "likelihood" or "states". Raises ModelNotFoundError if the model is
+    not found. Raises JudgeError if the model has another architecture, was trained for another use, has pickled or
+    missing weights, or needs its own code.
     """
     import transformers
     from transformers.models.auto import modeling_auto as known

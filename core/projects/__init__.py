@@ -86,7 +86,7 @@ from core.projects.project_files import (
 from core.projects.project_judges import (
     add_judge,
     as_compared,
-    calibration_behind,
+    calibration_of,
     estimate_fusion,
     fuse_judges,
     fusion_result,

@@ -327,7 +327,7 @@ def estimate_version(store: Store, settings: Settings, request: VersionRequest) 
 
     Raises the same errors as `make_version`, and JudgeError for an unusable judge.
     """
-    from core.calibration.loop import CRITERIA_WORDS, crossing_calls
+    from core.calibration.loop import CRITERIA_WORDS, cross_fitting_calls
     from core.stats import LabelledItems
 
     request = _completed(store, judge_line(store, request.project_id, request.aspect), request)
@@ -337,7 +337,9 @@ def estimate_version(store: Store, settings: Settings, request: VersionRequest) 
     calls = (len(request.criteria_ids) + 1) * n_items
     with closing(with_model(store, settings, request.run_id, request.judge_spec, store.replies)) as judge:
         if len(request.criteria_ids) == 1:
-            calls += crossing_calls(judge, asked.settings, LabelledItems.of(golden, request.aspect, split.calibration))
+            calls += cross_fitting_calls(
+                judge, asked.settings, LabelledItems.of(golden, request.aspect, split.calibration)
+            )
         once = judge.estimate(asked.task(golden), [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
     return CallEstimate(calls, *once.scaled(calls / max(1, once.calls)))
 

@@ -43,9 +43,10 @@ def add_judge(
     judge: JudgeScores,
     replies: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """Add a judge with its scores and its replies (by item id); return its id. Calling it again changes nothing.
+    """Add a judge with its scores and replies (item id → replies). Return its id.
 
-    Raises NotFoundError for an unknown golden set or aspect, and UsageError for an empty name.
+    Adding the same judge again changes nothing. Raises NotFoundError for an unknown golden set or aspect, and
+    UsageError for an empty name.
     """
     require_aspect(store, golden_id, judge.aspect)
     if not judge.name.strip():
@@ -55,7 +56,7 @@ def add_judge(
 
 @requires("reviewer", "removed a judge")
 def remove_judge(store: Store, project_id: str, judge_id: str) -> None:
-    """Delete a judge. The run that made it stays."""
+    """Delete a judge, but not the run that made it."""
     store.judges.remove(project_id, judge_id)
 
 
@@ -64,11 +65,16 @@ def remove_judge(store: Store, project_id: str, judge_id: str) -> None:
 
 @dataclass(frozen=True)
 class JudgesShown:
-    """The judges of an aspect for comparison. `entries` contain one version of the judge, `aside` the others.
+    """The judges of an aspect on a golden set, as the screens compare them.
 
-    `version` is the version in `entries`; None if none was measured on this golden set. `own` is the id of its judge.
-    `baseline` is the id of the same judge without criteria, or "". `no_p` maps judge id → reason why its comparisons
-    have no p value, or "". Its keys are `own` and the newer versions in `aside` that aren't retired.
+    Attributes:
+        line: All versions of the calibrated judge.
+        entries: Judges to compare, with at most one version of the calibrated judge.
+        aside: Judges left out: other versions of the calibrated judge, and their baselines.
+        version: The version in `entries`; None if no version was measured on this golden set.
+        own: Judge id of `version`; "" for None.
+        baseline: Judge id of the baseline of `version`; "" if there is none.
+        no_p: Judge id → reason why its comparisons have no p value, or "". Covers `own` and newer versions.
     """
 
     line: JudgeLine
@@ -81,17 +87,17 @@ class JudgesShown:
 
     @property
     def measure(self) -> Measure | None:
-        """The statistic and level of the default version, or None."""
+        """The statistic and level of the default version; None if it was never measured."""
         version = self.line.default or self.version
         newest = None if version is None else version.newest
         return None if newest is None else Measure(newest.calibration.statistic, newest.calibration.level)
 
 
 def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> JudgesShown:
-    """List the judges of an aspect of a golden set, with only one version of the judge.
+    """Return the judges of an aspect on a golden set, with only one version of the calibrated judge.
 
-    This is the default version if it was measured on this golden set. Otherwise it is the newest version that was; a
-    retired one counts only if there is no other.
+    The default version is used if it was measured on this golden set, or else the newest measured version. A retired
+    version is used only if there is no other.
     """
     line = judge_line(store, project_id, aspect)
     of_version: dict[str, JudgeVersion] = {}
@@ -138,14 +144,14 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
 
 
 def as_compared(store: Store, project_id: str, entries: Sequence[JudgeEntry]) -> list[JudgeScores]:
-    """Return the scores of judges. Scores of calibrated judges are mapped to the raters' scale.
+    """Return the scores of judges, mapped to the raters' scale for calibrated judges.
 
     A judge counts as free if its run called no language model.
     """
     free = {run.run_id for run in store.runs.all(project_id) if not (run.usage.requests or run.usage.cached)}
     judges = []
     for entry in entries:
-        judge, made = entry.judge, calibration_behind(store, project_id, entry.judge_id)
+        judge, made = entry.judge, calibration_of(store, project_id, entry.judge_id)
         if judge.run_id in free:
             judge = replace(judge, calls_per_item=0.0)
         if made is not None and made.score_map is not None:
@@ -154,8 +160,8 @@ def as_compared(store: Store, project_id: str, entries: Sequence[JudgeEntry]) ->
     return judges
 
 
-def calibration_behind(store: Store, project_id: str, judge_id: str) -> Calibration | None:
-    """Load the calibration that made a judge; None for any other judge."""
+def calibration_of(store: Store, project_id: str, judge_id: str) -> Calibration | None:
+    """Return the calibration that made a judge; None for judges that were not calibrated."""
     judge = store.judges.get(project_id, judge_id).judge
     if judge.kind != "calibrated" or not judge.run_id or store.runs.get(judge.run_id).kind not in JUDGES:
         return None
@@ -167,11 +173,11 @@ def calibration_behind(store: Store, project_id: str, judge_id: str) -> Calibrat
 
 @requires("reviewer")
 def import_judge(store: Store, project_id: str, preview: ImportPreview, name: str) -> str:
-    """Add a previewed file as a judge called `name`, with its replies; return the id of the judge.
+    """Add an uploaded file (`preview`) as a judge called `name`, with its replies. Return the id of the judge.
 
-    The same file always becomes the same judge, whatever the name. If the verdicts are the same as those of a judge of
-    this project, the new judge counts as having seen the same labels as that judge. Raises UsageError for a preview
-    with problems or an empty name.
+    The same file always becomes the same judge, whatever its name. If the verdicts equal those of another judge of this
+    project, the new judge counts as having seen the same labels. Raises UsageError for an empty name or a preview with
+    problems.
     """
     judge = preview.as_judge(name)
     digests = [text_digest(item) for item in store.goldens.load(preview.golden_id).items]
@@ -198,7 +204,7 @@ def import_judge(store: Store, project_id: str, preview: ImportPreview, name: st
 
 @dataclass(frozen=True, slots=True)
 class MetricsRequest:
-    """A request to compute metrics (`core.metrics`) for a golden set and add them as judges of each labelled aspect."""
+    """A request to compute metrics for a golden set, and to add them as judges of every labelled aspect."""
 
     project_id: str
     golden_id: str
@@ -208,7 +214,10 @@ class MetricsRequest:
 
 @dataclass(frozen=True)
 class MetricsResult:
-    """The results of a metrics run: metric → id of its judge, and metric → reason why it was left out."""
+    """The results of a metrics run.
+
+    `judges` maps metric → judge id. `left_out` maps metric → reason why it was not added.
+    """
 
     judges: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -228,7 +237,7 @@ def _check_metrics(store: Store, settings: Settings, request: MetricsRequest) ->
 
 
 def run_metrics(work: RunWork) -> MetricsResult:
-    """Compute the metrics one by one, and record the reason if one fails.
+    """Compute each metric, and add it as a judge. A metric that fails is left out, with the reason.
 
     Scores are cached by the content of the items, so a resumed run does not compute them again.
     """
@@ -258,7 +267,10 @@ KINDS["metrics"] = Kind(MetricsRequest, MetricsResult, "computed metrics", _chec
 
 @dataclass(frozen=True)
 class FusionKept(Entry):
-    """Log entry of a fusion saved as a judge (the subject), with parts, estimator state and result as JSON."""
+    """Log entry of a fusion that was saved as a judge. The entry's subject is the judge's id.
+
+    `parts`, `state` (of the estimator) and `told` (the result) are JSON.
+    """
 
     kind = "fusion kept"
     does = "fusion kept"
@@ -272,10 +284,10 @@ class FusionKept(Entry):
 def fuse_judges(
     store: Store, project_id: str, golden_id: str, aspect: str, *, judge_ids: Sequence[str], settings: FusionSettings
 ) -> Fusion:
-    """Fuse judges without model calls. Nothing is stored.
+    """Fuse judges without calling a model, and store nothing.
 
-    Raises NotFoundError for an unknown judge. Raises UsageError for fewer than two usable parts, or a judge of another
-    golden set or aspect. Raises AspectError if too few items are unseen by every part.
+    Raises NotFoundError for an unknown judge. Raises UsageError for fewer than two usable judges, or for a judge of
+    another golden set or aspect. Raises AspectError if too few items are new to all of the judges.
     """
     from core.fusion.stack import fuse
 
@@ -293,7 +305,7 @@ def save_fusion(
     settings: FusionSettings,
     name: str = "",
 ) -> str:
-    """Save a fusion as a judge for comparison and export; return its id. Raises the same errors as `fuse_judges`."""
+    """Save a fusion as a judge for comparison and export. Return its id. Raises the same errors as `fuse_judges`."""
     from core.fusion.stack import fuse
 
     golden, aspect, judges = _judges(store, project_id, golden_id, aspect, judge_ids)
@@ -315,7 +327,7 @@ def save_fusion(
 
 
 def get_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
-    """Return the parts and state of a saved fusion. Raises NotFoundError if the judge isn't a saved fusion."""
+    """Return the log entry of a saved fusion. Raises NotFoundError if the judge isn't a saved fusion."""
     logged = store.events.all(project_id, FusionKept, judge_id)
     if not logged:
         raise NotFoundError(
@@ -325,7 +337,7 @@ def get_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
 
 
 def part_facts(name: str, judge: JudgeScores, judge_id: str) -> dict[str, Any]:
-    """Return a JSON description of a judge that is part of a fusion under the name `name`."""
+    """Return a JSON description of a judge that is part of a fusion. `name` is its name in the fusion."""
     about = {key: getattr(judge, key) for key in ("kind", "run_id", "higher_is_better")}
     return about | {"name": name, "judge_id": judge_id, "metric": judge.name if judge.kind == "metric" else ""}
 
@@ -362,8 +374,8 @@ def readable_judges(store: Store, project_id: str, entries: Sequence[JudgeEntry]
 # ── by a model ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def asked_fusion(store: Store, request: FusionRequest) -> tuple[GoldenSet, FusionJudge, tuple[int, ...]]:
-    """Load the golden set, the parts, and the positions of the items to rate for a fusion by a language model.
+def fusion_inputs(store: Store, request: FusionRequest) -> tuple[GoldenSet, FusionJudge, tuple[int, ...]]:
+    """Return the golden set, the judges to fuse, and the positions of the items to rate with a language model.
 
     Raises NotFoundError for an unknown aspect or judge, and UsageError if there are no judges.
     """
@@ -388,12 +400,12 @@ def asked_fusion(store: Store, request: FusionRequest) -> tuple[GoldenSet, Fusio
 def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) -> FusionEstimate:
     """Estimate calls, tokens and price of a fusion by a language model.
 
-    Raises UsageError if the judge is not a language model, and AuthError if it needs a key and none is set.
+    Raises UsageError if `judge_spec` is not a language model, and AuthError if its key is not set.
     """
     from core.fusion.model_rating import estimate_rating
     from core.judging.judge_specs import language_model
 
-    golden, judge, positions = asked_fusion(store, request)
+    golden, judge, positions = fusion_inputs(store, request)
     with closing(language_model(request.judge_spec, settings)) as model:
         return estimate_rating(judge, golden.items, positions, request.settings, cost_of=model.cost_of)
 
@@ -404,13 +416,13 @@ def _check_fusion(store: Store, settings: Settings, request: FusionRequest) -> t
 
 
 def run_fusion(work: RunWork) -> FusionRunView:
-    """Rate the items with a language model until the budget is spent, and add the scores as a judge."""
+    """Rate items with a language model until the budget is spent, and add the ratings as a judge."""
     from core.fusion.model_rating import rate_by_model
     from core.judging.judge_specs import NAMED, language_model
 
     request = work.request(FusionRequest)
     settings, spec = request.settings, request.judge_spec
-    golden, judge, positions = asked_fusion(work.store, request)
+    golden, judge, positions = fusion_inputs(work.store, request)
     with closing(language_model(spec, work.settings, work.replies, gate=NAMED)) as model:
         ratings = rate_by_model(model, golden.items, judge, positions, settings, progress=work.progress)
     fused = JudgeScores(
@@ -442,16 +454,16 @@ def run_fusion(work: RunWork) -> FusionRunView:
 
 
 def unseen_and_asked(golden: GoldenSet, judge: JudgeScores) -> IntArray:
-    """Return the positions of items that a judge was asked about, except items of sources whose labels it has seen."""
+    """Return the positions of items that a judge was asked to score, in sources whose labels it has not seen."""
     asked = ~np.isnan(judge.values) | np.isin(golden.item_ids, [verdict.item_id for verdict in judge.unscored])
     return np.flatnonzero(asked & ~seen_sources(golden, [judge]))
 
 
 def fusion_result(store: Store, run_id: str, settings: FusionSettings) -> Alignment | None:
-    """Measure the scores of a finished run that fused judges with a language model.
+    """Return the alignment of the fusion that a finished run computed with a language model.
 
-    The statistic and level are those of `settings`. Only labelled items of sources that no part has seen are used.
-    Returns None if the judge was deleted.
+    The statistic and level are those of `settings`. Only labelled items of sources that are new to all fused judges
+    count. Returns None if the fusion was deleted.
     """
     from core.fusion.stack import Agreement, require_systems
 

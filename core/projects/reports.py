@@ -20,7 +20,7 @@ from core.projects.labelling import list_triage
 from core.projects.method_runs import RepEvalOutcome, steadiness_of
 from core.projects.project_judges import (
     as_compared,
-    asked_fusion,
+    fusion_inputs,
     get_fusion,
     judges_shown,
     part_facts,
@@ -240,7 +240,7 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
         )
     request = unpack(FusionRequest, run.request_json)
     said = replace(request.settings, plan=outcome.plan, criteria=outcome.criteria)
-    golden, asked, _ = asked_fusion(store, replace(request, settings=said))
+    golden, asked, _ = fusion_inputs(store, replace(request, settings=said))
     at = unseen_and_asked(golden, judge)
     report = at[~np.isnan(golden.labels(judge.aspect)[at])]
     matrix = np.vstack([judge.values, *(part.upward for part in asked.parts)])

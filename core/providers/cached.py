@@ -1,12 +1,11 @@
 """Cache replies by request, and replay recorded sessions.
 
-`CachedProvider` looks up a whole batch in one query and sends only what is missing. It returns a reply only after the
-reply is committed. A writer thread commits replies in groups, so a killed process loses only a few milliseconds of
-replies.
+`CachedProvider` looks up a whole batch in one query, and sends only the missing requests. It returns a reply only after
+the reply is committed. Replies are committed in groups, so a killed process loses only a few milliseconds of replies.
 
-A run stores its own answers (`RunAnswers`). Each request is answered from these if possible, else from the cache, else
-by the endpoint. A resumed run reads each answer exactly as it was first counted, including its cost or its failure. So
-it reaches the same result at the same cost. A new run requests failed replies again.
+A run also stores its own replies (`RunAnswers`). A request is answered from these if possible, else from the cache,
+else by the endpoint. A resumed run reads each reply exactly as it was first counted, including its cost or failure, so
+it reaches the same result at the same cost. A new run sends failed requests again.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ GATHER = 0.02
 
 
 class CachedProvider:
-    """A provider that answers from `store` and asks `inner` for the rest.
+    """A provider that answers from `store`, and asks `inner` for the missing replies.
 
     Failures are stored only for the current run.
     """
@@ -63,7 +62,7 @@ class CachedProvider:
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """Complete the requests, from the cache where possible (see `Provider.complete`).
 
-        A cached reply has `cached` set, `Usage.requests` 0 and `Usage.cached` 1. Equal requests within a batch are sent
+        A cached reply has `cached` set, `Usage.requests` 0 and `Usage.cached` 1. Equal requests in a batch are sent
         once, and the repeats count as cached.
         """
         places: dict[str, list[int]] = {}
@@ -161,7 +160,7 @@ def _form() -> TypeAdapter[Completion]:
 
 
 def reply_to_json(reply: Completion, *, unread: bool = False) -> str:
-    """Convert a reply and its usage to the JSON in the store. `unread` marks a reply that cannot be parsed."""
+    """Return a reply and its usage as JSON for the store. `unread` marks a reply that could not be parsed."""
     fields: dict[str, Any] = _form().dump_python(reply, mode="json", exclude_defaults=True)
     return json.dumps(fields | ({"unread": True} if unread else {}))
 
@@ -172,13 +171,13 @@ def reply_from_json(stored: str) -> Completion:
 
 
 def as_cached(reply: Completion) -> Completion:
-    """Return the reply marked as cached, with no request and a cost of 0 (None if the price is unknown)."""
+    """Return the reply marked as cached, with no requests and a cost of 0 (None if the price is unknown)."""
     usage = Usage(cached=1, cost=None if reply.usage.cost is None else 0.0)
     return replace(reply, usage=usage, cached=True)
 
 
 def with_cache(provider: Provider, replies: ReplyStore | None) -> Provider:
-    """Return `provider` with the cache `replies` in front of it; without a cache (None), return `provider` itself."""
+    """Return `provider` with the cache `replies`. If that is None, return `provider` itself."""
     return provider if replies is None else CachedProvider(provider, replies)
 
 
@@ -188,7 +187,7 @@ _LONGEST_PAUSE = 1.0
 
 
 class RecordedProvider:
-    """A provider that replays a recorded session and rejects any request that was not recorded.
+    """A provider that replays a recorded session. It rejects requests that were not recorded.
 
     The file is JSONL. The first line is ``{"endpoint": URL, "model": NAME}``. Each other line is ``{"key": KEY,
     "reply": {...}}``, with the reply in the format of the reply cache. ``"pace": N`` in the first line limits the
@@ -233,4 +232,4 @@ class RecordedProvider:
         return replies
 
     def close(self) -> None:
-        """Do nothing: a recording holds no connections."""
+        """Do nothing, because a recording has no connections."""

@@ -13,7 +13,7 @@ ATTEMPTS = 3
 def download(address: str, path: Path, sha256: str | None = None, *, timeout: float = 30.0) -> Path:
     """Download `address` to `path`. If the download fails, `path` stays unchanged.
 
-    Raises DownloadError if the address is not HTTPS, cannot be reached, or the file does not match `sha256`.
+    Raises DownloadError if the address is not HTTPS or cannot be reached, or if the file does not match `sha256`.
     """
     if not address.startswith("https://"):
         raise DownloadError(f"{address} isn't an https address. Only https downloads are allowed.")

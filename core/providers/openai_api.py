@@ -1,12 +1,13 @@
 """A client for OpenAI-compatible endpoints, with retries and rate limiting.
 
-A 429 slows down all requests (`Pace`) but does not end the run. Requests are sent in order, with a bounded number in
-flight. The first request of each kind is sent alone. It reveals a wrong key or URL, refused parameters, and whether the
-endpoint supports logprobs and JSON. A refused parameter costs a second request but does not end the run.
+The status 429 slows down all requests (`Pace`) but does not end the run. Requests start in the given order, with a
+limited number in flight. The first request of each kind is sent alone. It shows whether the key and URL are right,
+which parameters are refused, and whether the endpoint supports logprobs and JSON. A refused parameter costs a second
+request but does not end the run.
 
 Keys and headers are meant for one server (scheme, host, port), so redirects are not followed. Error messages of aiohttp
-contain the request headers and therefore the key, so they never leave this module. The result of a request is either
-the bytes of a body, limited in size, or an `UnansweredError`.
+contain the headers and therefore the key, so they never leave this module. A request returns either the bytes of a
+body, limited in size, or an `UnansweredError`.
 """
 
 from __future__ import annotations
@@ -84,10 +85,10 @@ _NO_QUOTA = re.compile(r"insufficient.quota|exceeded your current quota|billing|
 
 
 class OpenAIProvider:
-    """A provider for the chat completions API at `base_url`. Thread-safe. Connections stay open until `close`.
+    """A thread-safe provider for the chat completions API at `base_url`. Connections stay open until `close`.
 
-    Every request has the `headers` and the fields of `extra_body`. Without an `api_key`, `Authorization` is sent only
-    if it is among the `headers`. Error messages name `key_name`, the environment variable of the key.
+    Every request has the `headers` and the fields of `extra_body`. If `api_key` is None, `Authorization` is sent only
+    if it is among the `headers`. `key_name` is the environment variable of the key, for error messages.
     """
 
     def __init__(
@@ -121,11 +122,11 @@ class OpenAIProvider:
         return f"OpenAIProvider({self.endpoint!r})"
 
     def capabilities(self, model: str) -> Capabilities:
-        """Return what is known about the capabilities of `model` at this endpoint."""
+        """Return what is known so far about the capabilities of `model` at this endpoint."""
         return self._capabilities.setdefault(model, Capabilities())
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """Return the replies in the order of `requests`; call `on_reply` in the calling thread as each arrives.
+        """Return the replies in the order of `requests`. Call `on_reply` in the calling thread as each reply arrives.
 
         Raises the `ProviderError` that ended the batch, or the error of `on_reply`. The remaining requests are
         cancelled.
@@ -151,7 +152,7 @@ class OpenAIProvider:
         return [replies[index] for index in range(len(requests))]
 
     def close(self) -> None:
-        """Cancel the requests in flight and close the connections. The next `complete` opens new ones."""
+        """Cancel the requests in flight and close the connections. The next `complete` opens new connections."""
         for future in tuple(self._asking):
             future.cancel()  # otherwise it would be retried as after a lost connection
         http, self._http = self._http, None
@@ -356,7 +357,7 @@ def _kind(error: Exception) -> str:
 
 
 def wait_asked_for(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds in a `retry-after` header; None if there is no positive number."""
+    """Return the seconds in the header `retry-after`; None if it is not a positive number."""
     try:
         wait = float(headers.get("retry-after", ""))
     except ValueError:
@@ -390,7 +391,7 @@ def _worth_another_try(error: UnansweredError, *, known: bool) -> bool:
 def as_provider_error(
     error: UnansweredError, endpoint: str, request: Request, key_name: str, *, has_key: bool
 ) -> ProviderError:
-    """Turn `error` into a ProviderError that names the endpoint and the model and says how to fix it."""
+    """Return `error` as a ProviderError that names the endpoint and the model, and says how to fix the problem."""
     kind: type[ProviderError] = EndpointDownError
     status, again = error.status, "The replies so far are cached. Start the run again."
     match error.kind:
@@ -445,11 +446,11 @@ _CALM = 4
 
 
 class Pace:
-    """Adapt the number of requests in flight to the rate that the endpoint accepts.
+    """Adapts the number of requests in flight to the rate that the endpoint accepts.
 
-    A 429 lowers the number by one and makes all requests wait, longer after each consecutive 429. Enough answers
-    without a 429 raise it again. So a strict endpoint slows down a run but does not end it. The run ends after
-    `patience` seconds with nothing but 429, or after `LONGEST_WAIT` if the endpoint sets the waits.
+    A 429 lowers the number by one and makes all requests wait, longer after each consecutive 429. Enough replies
+    without a 429 raise it again. The run ends after `patience` seconds with nothing but 429, or after `LONGEST_WAIT` if
+    the endpoint sets the waits.
     """
 
     def __init__(self, limits: RequestLimits) -> None:
@@ -460,7 +461,7 @@ class Pace:
         self._turn, self._freed = asyncio.Lock(), asyncio.Event()
 
     async def begin(self) -> float:
-        """Wait for a free slot, first come, first served; return the start time for `answered` and `refused`."""
+        """Wait for a free slot, in order of arrival. Return the start time, to be passed to `answered` or `refused`."""
         async with self._turn:
             while self.in_flight >= self.limit:
                 self._freed.clear()
@@ -474,12 +475,12 @@ class Pace:
             return begun
 
     def end(self) -> None:
-        """Free the slot of a request, whether it was answered or not."""
+        """Free the slot of a request. Must be called whether or not the request was answered."""
         self.in_flight -= 1
         self._freed.set()
 
     def answered(self, begun: float) -> None:
-        """Record an answer, and allow more requests in flight after enough answers without a 429."""
+        """Record a reply. After enough replies without a 429, allow more requests in flight."""
         if begun >= self._refused_at:
             self._in_a_row, self._waited = 0, 0.0
             self._calm += 1
@@ -487,7 +488,10 @@ class Pace:
             self.limit, self._calm = min(self.limits.concurrency, self.limit + max(1, self.limit // 4)), 0
 
     def refused(self, begun: float, asked: float | None) -> bool:
-        """Slow down after a 429, for `asked` seconds if given; return False if a retry is pointless."""
+        """Slow down after a 429. Return False if the request should not be sent again.
+
+        `asked` is the wait in seconds that the endpoint asked for; None if it named no time.
+        """
         self.limit = max(1, min(self.limit, self.in_flight) - 1)
         self._calm = 0
         if begun < self._refused_at:  # sent before the last slowdown: no new information

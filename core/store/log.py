@@ -1,6 +1,6 @@
 """Store the log: who did what, when and why.
 
-Entries never change.  States such as an approval or a lock follow from the entries, and undoing an action adds an
+Entries never change. States such as an approval or a lock are computed from the entries. Undoing an action adds an
 entry.
 """
 
@@ -47,11 +47,13 @@ IMPORTED = " (imported)"
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """An action of `actor` ("" = unknown) on `subject`, with role and time.
+    """An action of a user on `subject`. Base class of log entries.
 
-    A subclass defines how it is stored (`kind`) and displayed (`does`, a format string for the entry).  Its positional
-    fields are its *body*, stored as JSON; keyword fields are columns of the log, or follow from later entries.
-    `number` grows with time.  Until the entry is written, `number` is 0 and `at` is in 1970.
+    A subclass has a name in the store (`kind`) and a format string for its description (`does`). Its positional fields
+    are stored as JSON, and its keyword fields as columns.
+
+    `actor` is the name of the user ("" = unknown). `number` grows with time. Before the entry is written, `number` is 0
+    and `at` is `UNWRITTEN`.
     """
 
     kind: ClassVar[str]
@@ -69,22 +71,22 @@ class Entry:
 
     @classmethod
     def body_fields(cls) -> tuple[str, ...]:
-        """Return the names of the fields that make up the body: the positional ones."""
+        """Return the names of the fields that are stored as JSON: the positional fields."""
         return tuple(entry_field.name for entry_field in fields(cls) if not entry_field.kw_only)
 
     @property
     def body(self) -> Mapping[str, Any]:
-        """The body as JSON."""
+        """The positional fields as JSON."""
         return {name: plain(getattr(self, name), []) for name in self.body_fields()}
 
     @property
     def description(self) -> str:
-        """The action in words that follow the name of the actor."""
+        """The action in words, without the name of the actor."""
         return self.does.format(self)
 
     @property
     def sentence(self) -> str:
-        """The action with its aspect, without actor and time."""
+        """The action in words with its aspect, without actor and time."""
         aspect = getattr(self, "aspect", "")
         return f"{self.description} ({aspect})" if aspect else self.description
 
@@ -93,7 +95,7 @@ class Entry:
 class Action(Entry):
     """A log entry for a change that is stored elsewhere, such as a started run.
 
-    `done` describes the change, and `about` has its arguments.
+    `done` describes the change, and `about` has details as JSON.
     """
 
     kind = "audit"
@@ -115,11 +117,11 @@ E = TypeVar("E", bound=Entry)
 
 class Events(StorePart):
     def add(self, project_id: str, entry: Entry, actor: Actor, *, form: str = "", expected: int | None = None) -> int:
-        """Write an entry of `actor` and return its number.
+        """Write an entry of `actor`. Return its number.
 
-        `form` is the id of the sent form.  If an entry from this form exists, nothing is written, and the number of
-        that entry is returned.  `expected` is the number of the newest entry of this kind and subject that the user
-        saw, or 0 if there was none.  Raises ConflictError if there is a newer entry; with `expected` None, this is not
+        `form` is the id of the submitted form. If this form has already written an entry, nothing is written, and the
+        number of that entry is returned. `expected` is the number of the newest entry of this kind and subject that the
+        user saw; 0 if there was none. Raises ConflictError if there is a newer entry. With `expected` None, this is not
         checked.
         """
         form = form or uuid.uuid4().hex
@@ -144,18 +146,18 @@ class Events(StorePart):
             return int(transaction.execute(newest.filter_by(form=form)).one().number)
 
     def all(self, project_id: str, kind: type[E], subject: str | None = None) -> list[E]:
-        """Return the project's entries of class `kind`, or only the entries on one `subject`, oldest first."""
+        """Return the entries of class `kind` in a project, oldest first. `subject` None means all subjects."""
         kinds = [name for name, record in ENTRY_KINDS.items() if issubclass(record, kind)]
         query = sa.select(events).filter_by(project_id=project_id, **given(subject=subject))
         return [_entry(row) for row in self._db.rows(query.where(events.c.kind.in_(kinds)).order_by(events.c.number))]
 
     def page(self, project_id: str, offset: int = 0, limit: int | None = None) -> list[Entry]:
-        """Return up to `limit` entries, newest first, after skipping `offset`."""
+        """Return up to `limit` entries of a project, newest first, after skipping `offset` entries."""
         query = sa.select(events).filter_by(project_id=project_id).order_by(events.c.number.desc())
         return [_entry(row) for row in self._db.rows(query.offset(offset).limit(limit))]
 
     def count(self, project_id: str) -> int:
-        """Count the entries of the project's log."""
+        """Count the entries of a project."""
         (row,) = self._db.rows(sa.select(sa.func.count()).select_from(events).filter_by(project_id=project_id))
         return int(row[0])
 

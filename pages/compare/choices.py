@@ -27,9 +27,9 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Compared:
-    """A leaderboard with its inputs; `key` identifies the content for the cache.
+    """A leaderboard with its inputs. `key` identifies its content in the cache.
 
-    `hidden` are the names of judges hidden automatically, because they share too few items with the others.
+    `hidden` are the names of judges that were hidden because they share too few items with the others.
     """
 
     view: GoldenSummary
@@ -46,24 +46,23 @@ class Compared:
         return measure_name(self.leaderboard.measure.statistic, self.leaderboard.measure.level)
 
     def judge_of(self, row: Row) -> JudgeEntry:
-        """Return the judge in a row of the leaderboard."""
         return self.judges[row.place]
 
     @property
     def version(self) -> JudgeVersion | None:
-        """The current version of the judge, if it is among those compared."""
+        """The version of the calibrated judge in the comparison; None if there is none."""
         compared = any(entry.judge_id == self.shown.own for entry in self.judges)
         return self.shown.version if compared else None
 
     @property
     def subject(self) -> int:
-        """Row to compare the others with: the current version, else the judge with the highest agreement."""
+        """Index of the row to compare the others with: the row of `version`, or of the best judge if that is None."""
         rows = enumerate(self.leaderboard.rows)
         return next((k for k, row in rows if self.judge_of(row).judge_id == self.shown.own), 0)
 
     @property
     def finding(self) -> Finding:
-        """The finding on the current version, else on the judge with the highest agreement."""
+        """The finding on `version`, or on the best judge if that is None."""
         shown, ids = self.shown, [entry.judge_id for entry in self.judges]
         if self.version is None:
             return board_finding(self.leaderboard, self.measure)
@@ -77,12 +76,12 @@ class Compared:
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
 def cached_golden(golden_id: str, _page: Opened) -> GoldenSet:
-    """Load a golden set, cached because it never changes under its id."""
+    """Return a golden set. It is cached, because a golden set never changes under its id."""
     return _page.store.goldens.load(golden_id)
 
 
 def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -> Compared:
-    """Draw the choice of measure and judges, and return the leaderboard of the chosen judges."""
+    """Draw the choice of statistic, level and judges. Return the leaderboard of the chosen judges."""
     golden, own = cached_golden(view.golden_id, page), shown.measure
     levels: list[Level] = ["dataset"]
     if view.n_sources < view.n_items:
@@ -158,7 +157,7 @@ def _choose_judges(
 
 
 def choose_row(compared: Compared) -> Row:
-    """Draw the choice of a judge; the default is the current version, else the best judge."""
+    """Draw the choice of a judge. Return its row; the default is `compared.subject`."""
     by_id = {compared.judge_of(row).judge_id: row for row in compared.leaderboard.rows}
     picked = st.selectbox(
         "Judge",
@@ -173,7 +172,7 @@ def choose_row(compared: Compared) -> Row:
 
 
 def tell(said: Finding) -> None:
-    """Draw the finding of a section."""
+    """Draw a finding as a section of the screen."""
     st.markdown(f"##### {plain(said.headline)}")
     st.caption(plain(said.detail))
     for sentence in said.cautions:

@@ -233,7 +233,7 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
     key, project_id = (*compared.key, entry.judge_id), page.project.project_id
 
     def measured() -> tuple[CalibrationCurve, Drawing, Sureness | None]:
-        made = projects.calibration_behind(page.store, project_id, entry.judge_id)
+        made = projects.calibration_of(page.store, project_id, entry.judge_id)
         own = None if made is None else made.score_map
         curve = calibration_curve(compared.golden, compared.aspect, entry.judge, own=own, seed=SEED)
         line: list[tuple[float, float]] = []

@@ -1,4 +1,4 @@
-"""Draw the ranking: its finding, one table, one chart, and every pair of judges."""
+"""Draw the ranking of judges: its finding, one table, one chart, and every pair of judges."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLAIMS = {"higher": "better", "lower": "worse", "better": "worse", "worse": "bet
 
 
 def draw(compared: Compared) -> None:
-    """Draw the finding, the table, the chart with the agreement among raters, and every pair of judges."""
+    """Draw the finding, the table, the chart with agreement among raters, and every pair of judges."""
     said, board = compared.finding, compared.leaderboard
     finding(said.headline, step=lambda: _draw_next(compared))
     st.caption(plain(said.detail))
@@ -97,7 +97,10 @@ def _draw_next(compared: Compared) -> None:
 
 
 def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame:
-    """Return a table with one row per judge and one for the plain regression, each compared with `compared.subject`."""
+    """Return a table with one row per judge and one for the plain regression, each compared with `compared.subject`.
+
+    `heading` and `against` are the headers of the columns with the agreement and the comparison.
+    """
     board, subject = compared.leaderboard, compared.subject
 
     def comparison(gap: Difference, shown: str, limit: float = ALPHA) -> str:

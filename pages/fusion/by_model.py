@@ -1,4 +1,4 @@
-"""Fusion by a language model: the newest run and its agreement, then the form that starts another."""
+"""Fusion by a language model: the newest run with its agreement, and a form that starts another run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXPLAINED = (
 
 
 def draw(page: Opened, fused: Fused) -> None:
-    """Draw the newest run, then the form that starts another."""
+    """Draw the newest run, and the form that starts another run."""
     project_id, golden_id = page.project.project_id, fused.view.golden_id
     st.markdown(EXPLAINED)
     runs = page.store.runs.all(project_id)

@@ -1,4 +1,4 @@
-"""Hide the labels of other raters from a rater who hasn't finished the same items."""
+"""Hide labels of other raters from a rater who still has to rate the same items."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from pages.ui.screens import plain
 
 
 def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None, *, decides: bool = False) -> bool:
-    """Check whether to show the labels of a golden set; tell a rater who hasn't finished why not.
+    """Return whether to show the labels of a golden set. Raters who still have items to rate see a note instead.
 
-    Raters can choose to look anyway. To decide on labels (`decides`), they must stop rating first.
+    The note lets raters show the labels anyway. If they want to decide on labels (`decides`), they must stop rating
+    first.
     """
     project_id = page.project.project_id
     rating = projects.still_rating(page.store, project_id, golden_id, aspects)

@@ -1,4 +1,4 @@
-"""Start a labelling pass: items, aspects, scales, number of raters, and order."""
+"""Start a labelling pass: choose items, aspects, scales, number of raters, and order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHORT = 60
 
 
 def draw(page: Opened) -> None:
-    """Draw the form for a new pass; above it, draw the workload of each rater and the start button."""
+    """Draw the form for a new pass. Above the form, draw the workload of each rater and the start button."""
     goldens = page.store.goldens.all(page.project.project_id)
     if not goldens:
         words = "There is nothing to label yet. Upload a file with items first. The file doesn't need labels."
@@ -125,7 +125,10 @@ def _describe_aspect(golden: GoldenSummary, name: str, meaning: str) -> LabelAsp
 
 
 def usual_steps(scale: Scale) -> str:
-    """Describe a scale's step in words; without a step, "whole numbers" if both ends are whole, else "any number"."""
+    """Return the step of a scale in words.
+
+    Without a step, it is "whole numbers" if both ends of the scale are whole, else "any number".
+    """
     whole = float(scale.low).is_integer() and float(scale.high).is_integer()
     step = 1.0 if scale.step is None and whole else scale.step
     return next((words for words, width in STEPS.items() if width == step), "any number")

@@ -1,6 +1,6 @@
 """Draw one misaligned item at a time: verdict buttons above the text, its source and the judge's reasons.
 
-The view is one fragment, so a key press redraws only the item.
+The view is a fragment, so a key press redraws only the item.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SHEET = """
 
 @st.fragment
 def draw(selection: Selection, sentence: DeltaGenerator) -> None:
-    """Draw the item in the URL, else the first without a verdict; the finding goes into the placeholder `sentence`."""
+    """Draw the item named in the URL, else the first item without a verdict. The finding is drawn in `sentence`."""
     people.rerun_with_dialog()
     selection = selection.afresh()
     draw_finding(selection, sentence)

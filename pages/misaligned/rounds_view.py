@@ -24,7 +24,7 @@ SIZES = (1, 2, 3, 4, 6, 8)
 
 
 def draw(selection: Selection) -> None:
-    """Draw the round in the URL, else the newest with open proposals, else the form for a new one."""
+    """Draw the round named in the URL, else the newest round with open proposals, else the form for a new round."""
     rounds = {
         run.run_id: run
         for run in selection.page.store.runs.all(selection.run.project_id)

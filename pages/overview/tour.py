@@ -1,7 +1,7 @@
-"""The tour of the demo project, and how to reset or leave the demo.
+"""The tour of the demo project, and the way to reset or leave the demo.
 
-Draws nothing in other projects. The URL holds the current stop. The session holds it too, for users who open another
-screen from the menu.
+Other projects have no tour. The URL holds the current stop. The session holds it too, for users who open another screen
+from the menu.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ WHAT = "Demo: made-up texts, simulated labels."
 
 @dataclass(frozen=True)
 class Finished:
-    """Link targets in the demo: its golden set, and its finished runs, oldest first."""
+    """Targets of the links in the tour: the demo's golden set, and its finished runs, oldest first."""
 
     golden_id: str
     aspect: str
     runs: tuple[Run, ...]
 
     def run(self, kind: str, spec: str = "") -> str:
-        """Return the id of the oldest finished run of this kind; its judge spec starts with `spec`. "" for none."""
+        """Return the id of the oldest finished run of this kind; "" if there is none.
+
+        If given, `spec` is the beginning of the judge's spec.
+        """
         return next((run.run_id for run in self.runs if run.kind == kind and run.judge_spec.startswith(spec)), "")
 
     @property
@@ -46,7 +49,7 @@ Ids = Callable[[Finished], dict[str, str]]
 
 @dataclass(frozen=True)
 class Step:
-    """A stop of the tour: screen, text, and the ids in its link."""
+    """A stop of the tour, with its screen, its text and the ids in its link."""
 
     screen: Screen
     words: str
@@ -86,7 +89,7 @@ STEPS = (
 
 
 def draw(settings: Settings, store: Store, project_id: str) -> None:
-    """Draw the current stop of the tour, or the button that starts it; nothing outside the demo project."""
+    """Draw the current stop of the tour, or the button that starts it. In other projects, draw nothing."""
     if not is_demo(project_id):
         return
     place = _place()
@@ -99,7 +102,7 @@ def draw(settings: Settings, store: Store, project_id: str) -> None:
 
 
 def draw_demo(settings: Settings, store: Store, project_id: str) -> None:
-    """Draw the demo's menu: its description, the tour, replay and reset."""
+    """Draw the demo's description, and the buttons for tour, replay and reset. In other projects, draw nothing."""
     if not is_demo(project_id):
         return
     st.caption(WHAT)
@@ -186,7 +189,7 @@ def _finished(store: Store) -> Finished:
 
 
 def draw_new_project(store: Store, label: str, **look: Any) -> None:
-    """Draw a button that asks for a project name, then opens the upload of the new project."""
+    """Draw a button that asks for a project name, creates the project, and opens its upload screen."""
     gate = people.gate(store, "admin", help="Create a project for your own texts.")
     if st.button(label, key=state.widget(f"create_{label}"), **look, **gate):
         people.ask(store, project=True)

@@ -1,4 +1,4 @@
-"""Review points together: join, vote on the open point, and decide; full screen for a projector."""
+"""Review points together: join, vote on the open point, and decide. There is a full-screen view for projectors."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ COLOURS = {"accepted": "green", "rejected": "red", "postponed": "gray"}
 
 
 def is_open() -> bool:
-    """Check whether the review is in full screen."""
+    """Return whether the review is in full screen."""
     return state.url_id("section") == SECTION and state.is_bare()
 
 
 def draw(page: Opened) -> None:
-    """Draw the open points of a golden set and aspect. The URL names both, or it names criteria made for them."""
+    """Draw the open points of a golden set and aspect. The URL names both, or criteria that belong to both."""
     if state.url_id("golden") is None and (criteria_id := state.url_id("criteria")):
         try:
             entry = page.store.criteria.get(page.project.project_id, criteria_id)

@@ -13,10 +13,10 @@ APART = "⋯"
 
 
 def draw(pieces: Sequence[Piece], *, large: bool = False, changed_only: bool = False) -> None:
-    """Draw a difference: removed words struck out on red, added ones bold on green, all words escaped.
+    """Draw a difference: removed words struck out on red, added words bold on green. All words are escaped.
 
-    With `changed_only`, unchanged lines are left out. In `large` type, colour and a sign mark a change, because a
-    background would cover the line above.
+    With `changed_only`, unchanged lines are left out. With `large`, changes have a colour and a sign instead of a
+    background.
     """
     marks = {"same": "{}", "removed": ":red-background[~~{}~~]", "added": ":green-background[**{}**]"}
     if large:

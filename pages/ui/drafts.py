@@ -1,7 +1,8 @@
 """Save drafts of long texts while the user types, so that a closed tab or a restart loses nothing.
 
-Streamlit sends a text area only when it loses focus, or with its form; `drafts.js` also sends it when typing pauses.
-`begin` returns the initial text of the area, `watch` saves drafts, and `done` deletes the draft of a saved text.
+Streamlit sends the content of a text area only when the area loses focus or its form is submitted. `drafts.js` also
+sends it when typing pauses. `begin` returns the initial text of the area, `watch` saves drafts, and `done` deletes the
+draft of a saved or discarded text.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ class Editing:
     Attributes:
         version: The saved text.
         text: The initial text of the area: the user's draft, else `version`.
-        base: The head version when editing began.
-        turn: How often the area was filled.
-        opened_at: Time of the draft in `text`.
-        kept_at: Time of the last save of a draft.
+        base: Id of the newest version when editing began.
+        turn: How often the area was reset to another text.
+        opened_at: Time of the draft in `text`; None if `text` is not a draft.
+        kept_at: Time when a draft was last saved.
         heard: Number of the last message from the browser.
-        problem: Why the last save failed, or "".
+        problem: Why the draft could not be saved, or "".
     """
 
     subject: str
@@ -52,19 +53,19 @@ class Editing:
 
     @property
     def key(self) -> str:
-        """Key of the text area, new for each turn because Streamlit keeps typed text under the same key."""
+        """Key of the text area. A new `turn` has a new key, because Streamlit keeps typed text under the same key."""
         return self.name if self.turn == 0 else f"{self.name}_{self.turn}"
 
 
 def criteria_subject(criteria_id: str) -> str:
-    """Return the subject under which drafts of an edit of these criteria are saved."""
+    """Return the name under which drafts of an edit of these criteria are saved."""
     return f"criteria:{criteria_id}"
 
 
 def begin(page: Opened, subject: str, version: str, name: str, *, base: str = "") -> Editing:
-    """Start or continue editing the text of `subject`; call it just before drawing the text area.
+    """Start or continue editing the text of `subject`. Call this just before drawing the text area.
 
-    `version` is the saved text, and `name` the area's first key.
+    `version` is the saved text. `name` is the key of the text area, which gets a suffix when the area is reset.
     """
     known = _opened(page).get(subject)
     drawn = known is not None and known.name == name and known.key in st.session_state
@@ -85,7 +86,7 @@ def begin(page: Opened, subject: str, version: str, name: str, *, base: str = ""
 
 
 def draw_draft_notice(page: Opened, editing: Editing, head: str = "") -> None:
-    """Say that the text area shows a draft, and offer the saved version; `head` is the newest version."""
+    """Draw a note that the text area shows a draft, and offer the saved version. `head` is the newest version's id."""
     if editing.opened_at is None:
         return
     moved = (
@@ -109,7 +110,7 @@ def draw_draft_notice(page: Opened, editing: Editing, head: str = "") -> None:
 
 @st.fragment
 def watch(page: Opened, editing: Editing, until: str = "not yet a version") -> None:
-    """Save the text area's content as a draft; call it after drawing the area, outside a form."""
+    """Save the content of the text area as a draft. Call this after drawing the area, outside a form."""
     if page.actor.is_unnamed or not people.may(page, "reviewer"):
         return
     place = state.widget(f"draft_{editing.key}")
@@ -130,7 +131,7 @@ def watch(page: Opened, editing: Editing, until: str = "not yet a version") -> N
 
 
 def done(page: Opened, editing: Editing) -> None:
-    """Delete the draft of a saved or discarded text; the text area shows the version again."""
+    """Delete the draft of a saved or discarded text. The text area then shows the saved version again."""
     try:
         projects.delete_draft(page.store, page.project.project_id, editing.subject)
     except ConcordError as error:  # the text itself is saved
@@ -141,7 +142,7 @@ def done(page: Opened, editing: Editing) -> None:
 
 
 def clock(at: datetime) -> str:
-    """Return the time of day in the reader's zone, with the date if it is not today."""
+    """Return the time of day in the server's time zone, with the date if it is not today."""
     here = at.astimezone()
     return f"{here:%H:%M}" if here.date() == datetime.now().astimezone().date() else f"{here:%d %b %H:%M}"
 

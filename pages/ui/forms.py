@@ -1,4 +1,4 @@
-"""Form that starts a calibration: golden set, aspect, judge, definition and settings."""
+"""The form that starts a calibration: golden set, aspect, judge, definition and settings."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
 
 @dataclass(frozen=True, slots=True)
 class CalibrationChoice:
-    """A calibration request, or the reason why there is none yet."""
+    """A calibration request; while it is incomplete, `request` is None and `missing` says why."""
 
     request: CalibrationRequest | None
     missing: str = ""
@@ -90,7 +90,10 @@ class CalibrationChoice:
 def choose_calibration(
     page: Opened, goldens: Sequence[GoldenSummary], wanted: tuple[str | None, str | None]
 ) -> CalibrationChoice:
-    """Draw the whole form; `wanted` are the golden set and aspect to start with, if any."""
+    """Draw the form that starts a calibration.
+
+    `wanted` has the golden set and aspect to start with. Either can be None.
+    """
     left, right = st.columns([3, 2], gap="large")
     with left:
         by_id, key = {golden.golden_id: golden for golden in goldens}, widget("golden")
@@ -192,7 +195,7 @@ shared cores took 0.4 to 1.3 times the time that this rate gives."""
 
 
 def show_estimate(estimate: Estimate, *, offline: bool = False) -> None:
-    """Draw calls and cost of the run before it starts, "—" if unknown; for the offline judge, how long it takes."""
+    """Draw calls and cost of a run before it starts; "—" if unknown. For the offline judge, draw the time instead."""
     tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)
     asking = {
         "Maximum calls (approximate)": f"{estimate.calls:,}",
@@ -231,7 +234,7 @@ def _preset_judge(page: Opened) -> None:
 
 
 def choose_judge(page: Opened, prefix: str = "", *, models_only: bool = False) -> str:
-    """Draw the choice of a judge and return its SPEC; "" if it is incomplete."""
+    """Draw the choice of a judge. Return its SPEC, or "" if the choice is incomplete."""
     settings, kinds = page.settings, dict(JUDGES)
     if not settings.local_models:
         del kinds["hf"]

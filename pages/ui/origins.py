@@ -51,13 +51,13 @@ SAFE_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Allowed host names (lower case, without port) and origins, in addition to this machine's own."""
+    """Host names (lower case, without port) and origins that are allowed in addition to this machine's own."""
 
     hosts: frozenset[str] = frozenset()
     origins: frozenset[str] = frozenset()
 
     def takes_host(self, host: str) -> bool:
-        """Check whether the Host header names this server."""
+        """Return whether the Host header names this server."""
         try:
             parts = urlsplit(f"//{host}")
             _ = parts.port  # ValueError if it is not a number
@@ -73,13 +73,13 @@ class Allowed:
         )
 
     def takes_origin(self, origin: str, host: str) -> bool:
-        """Check whether a page with that Origin header may call this server under `host`."""
+        """Return whether a page with this Origin header may send requests to this server. `host` is the Host header."""
         scheme, _, netloc = origin.lower().partition("://")
         return origin.lower() in self.origins or (scheme in ("http", "https") and netloc == host.lower())
 
 
 def allowed_now() -> Allowed:
-    """Return the hosts and origins allowed by Streamlit's options and secrets."""
+    """Return the hosts and origins that Streamlit's options and secrets allow."""
     hosts, origins = (
         {value.strip().lower().rstrip("./") for value in st.get_option(name) or ()}
         for name in ("server.allowedHosts", "server.corsAllowedOrigins")

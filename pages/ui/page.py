@@ -1,6 +1,6 @@
-"""Frame of every screen: page setup, store, project, and errors.
+"""The frame of every screen: page setup, store, project and errors.
 
-`open_page` sets up all that a screen needs, however it is opened: from the menu, by a deep link or in a test.
+`open_page` works however a screen is opened: from the menu, by a link, or in a test.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ ICON = Path(__file__).with_name("icon.svg")
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The context of a screen: settings, store with the acting user, project.
+    """The context of a screen: settings, the store with the acting user, and the project.
 
-    `head` is the container next to the title, where a screen shows its subject; None if a part is drawn on its own.
+    `head` is the container next to the title, where a screen shows its subject. None if only a part of a screen is
+    drawn.
     """
 
     settings: Settings
@@ -51,21 +52,18 @@ class Opened:
 
 @st.cache_resource(show_spinner="Opening the store …")
 def start_up() -> tuple[Settings, Store]:
-    """Open the store, load the demo project and freeze the imports, once per process.
-
-    Streamlit collects garbage after every rerun. Frozen imports are skipped, so with many imports, a collection takes
-    45 instead of 295 ms.
-    """
+    """Open the store and load the demo project, once per process."""
     settings = Settings.from_environment()
     check_accounts(settings)
     store = open_store(settings)
+    # Streamlit collects garbage after every rerun, which takes 45 instead of 295 ms if the imports are frozen
     gc.collect()
     tune_garbage_collector()
     return settings, store
 
 
 def open_store(settings: Settings) -> Store:
-    """Return the store of this process, with the demo loaded. Raises StoreError or ArchiveError."""
+    """Return the store of this process, with the demo project. Raises StoreError or ArchiveError."""
     store = projects.open_store(settings)
     store.call_when_waiting(faults.say_waiting)
     try:
@@ -78,10 +76,10 @@ def open_store(settings: Settings) -> Store:
 
 
 def open_page(screen: Screen, *, intro: str = "") -> Opened:
-    """Draw menu, project selector, user, title and pending notice, and return the open project.
+    """Draw menu, project selector, user, title and pending notice. Return the open project.
 
-    `intro` is a line under the title. `?view=bare` in the URL hides the menu, for projectors and single tasks; links in
-    the app keep it. Shows an error and stops if sign-in is required or the store can't be opened.
+    `intro` is a line under the title. `?view=bare` in the URL hides the menu, and links in the app keep it. If sign-in
+    is required or the store can't be opened, the screen shows an error and stops.
     """
     if st.session_state.get(state.SCREEN, screen) != screen:
         grid.forget()
@@ -113,7 +111,7 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
 
 
 def finding(sentence: str, *, step: Callable[[], object] | None = None) -> None:
-    """Draw the headline of a screen; `step` draws the next action on its right: a button, or `link_to`."""
+    """Draw the headline of a screen. `step` draws the next action on its right: a button, or `link_to`."""
     whole = re.sub(r"\bp ([<=]) ", "p\u00a0\\1\u00a0", sentence)  # no line break in "p < 0.001"
     with st.container(key="finding", horizontal=True, vertical_alignment="top", gap="medium"):
         st.header(plain(whole), anchor=False, width="stretch")
@@ -186,18 +184,14 @@ def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSumma
 
 
 def stop_with(what: str, message: str) -> NoReturn:
-    """Show an error and stop the screen; `what` says what failed, and `message` why, as plain text."""
+    """Show an error and stop the screen. `what` says what failed and `message` says why, both as plain text."""
     st.error(f"{what}  \n{plain(message)}", icon=":material/error:")
     st.stop()
 
 
 def link_to(screen: Screen, label: str, *, icon: str | None = None, key: str = "", **ids: str) -> None:
-    """Draw a link to a screen with ids in its URL.
-
-    Streamlit's links to the current screen keep the old ids, so a button that sets the ids is drawn instead. `key`
-    distinguishes two links with the same label and target.
-    """
-    if screen == st.session_state.get(state.SCREEN):
+    """Draw a link to a screen, with ids in its URL. `key` distinguishes links with the same label and target."""
+    if screen == st.session_state.get(state.SCREEN):  # Streamlit's links to the current screen keep the old ids
         if st.button(label, icon=icon, type="tertiary", key=f"link_{screen}_{label}_{sorted(ids.items())}{key}"):
             state.leave_project()
             state.put_in_url(**ids)

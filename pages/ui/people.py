@@ -1,9 +1,10 @@
 """Identify the user: the signed-in account, or the name entered on a local machine.
 
-With an `[auth]` section in Streamlit's secrets, users must sign in first, and their role comes from the settings.
-Without it, users of this machine may do everything, and browsers on other machines are rejected. The first change asks
-for a name in a dialog, then does what was pressed; the browser remembers the name. `core.projects` enforces names and
-roles; here they only decide how a button looks.
+With an `[auth]` section in Streamlit's secrets, users must sign in, and their role comes from the settings. Without
+this section, users of this machine have all rights, and other machines are rejected. The first change opens a dialog
+that asks for a name, and the browser remembers the name.
+
+Names and roles are enforced by `core.projects`. Here, they only change how buttons look.
 """
 
 from __future__ import annotations
@@ -41,23 +42,23 @@ _log = logging.getLogger("concord")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The signed-in account, as reported by the provider."""
+    """The signed-in account, as reported by the sign-in provider."""
 
     name: str
     email: str
 
 
 class Acting(Protocol):
-    """Protocol of screens (`Opened`) and stores, which both know the acting user."""
+    """Interface of screens (`Opened`) and stores, which both know the acting user."""
 
     @property
     def actor(self) -> Actor: ...
 
 
 def require_account() -> Account | None:
-    """Return the signed-in account, or None if sign-in isn't required; stop the screen for all other users.
+    """Return the signed-in account, or None if sign-in isn't required. Stop the screen for all other users.
 
-    Call it before reading from the store.
+    Call this function before reading from the store.
     """
     section = auth_section()
     if section is None:
@@ -134,7 +135,7 @@ def _stop(why: str) -> NoReturn:
 
 
 def actor_of(account: Account | None, settings: Settings) -> Actor:
-    """Return the acting user; an account's name includes the email address, because display names aren't unique."""
+    """Return the acting user. An account's name includes the e-mail address, because display names aren't unique."""
     if account is None:
         return Actor(picked(settings), at_screen=True)
     known = f"{account.name} ({account.email})" if account.name not in ("", account.email) else account.email
@@ -142,9 +143,10 @@ def actor_of(account: Account | None, settings: Settings) -> Actor:
 
 
 def picked(settings: Settings) -> str:
-    """Return the name chosen in this session, or "".
+    """Return the user's name, or "" if none was entered.
 
-    A session starts with the name remembered by the browser. Links never set the name, because anyone can send one.
+    The name comes from this session, or else from the browser. It never comes from a link, because anyone can send a
+    link.
     """
     if state.RATER not in st.session_state and (known := clean_name(remembered.name(settings))):
         st.session_state[state.RATER] = known
@@ -152,13 +154,13 @@ def picked(settings: Settings) -> str:
 
 
 def pick(name: str) -> None:
-    """Set the name of the user, here and in new tabs; "" removes it."""
+    """Set the user's name in this session and in new tabs; "" removes it."""
     st.session_state[state.RATER] = clean_name(name)
     remembered.keep_name(clean_name(name))
 
 
 def clean_name(name: str, longest: int = LONGEST) -> str:
-    """Clean a name: one line, no invisible or direction-changing characters; "" if nothing is left."""
+    """Return the name on one line, without invisible or direction-changing characters; "" if nothing is left."""
     shown = "".join(
         word
         for word in " ".join(unicodedata.normalize("NFC", visible_name(name)).split())
@@ -173,10 +175,14 @@ def clean_name(name: str, longest: int = LONGEST) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A button press that waits for the user's name: its action and its store.
+    """A pressed button whose action waits until the user has entered a name.
 
-    `press` is the button's key or label; a screen that reads the button's value sees it pressed in the next run. If
-    `project`, the dialog asks for the name of a new project, and for the user's name only if `needs_name`.
+    Attributes:
+        store: The store that the action uses.
+        press: Key or label of the button. A screen that reads the button's value sees it pressed in the next run.
+        act: The action; None if the screen reads the button's value.
+        project: Whether the dialog asks for the name of a new project.
+        needs_name: Whether the dialog asks for the user's name.
     """
 
     store: Store
@@ -198,9 +204,9 @@ def button(
     help: str | None = None,  # noqa: A002
     **look: Any,
 ) -> bool:
-    """Draw a button that changes something; disabled, with the reason, if the role is too low.
+    """Draw a button that changes something. If the user's role is too low, the button is disabled and shows the reason.
 
-    If the user has no name yet, pressing it first opens a dialog that asks for one.
+    If the user has no name yet, the button first opens a dialog that asks for one.
     """
     draw = look.pop("draw", st.button)
     look |= {"key": key, **gate(page, role, disabled=disabled, help=help)}
@@ -217,18 +223,18 @@ def button(
 
 
 def submit(page: Acting, role: Role, label: str, **look: Any) -> bool:
-    """Draw the submit button of a form; otherwise like `button`."""
+    """Draw the submit button of a form, with the same rules as `button`."""
     return button(page, role, label, draw=st.form_submit_button, **look)
 
 
 def once_named(page: Acting, act: Callable[[], object]) -> Callable[[], object]:
-    """Return an `on_change` callback that calls `act`, after asking for a name if there is none."""
+    """Return an `on_change` callback that calls `act`. If the user has no name yet, it asks for one first."""
     asked = Asked(page if isinstance(page, Store) else page.store, act=act)
     return partial(st.session_state.update, {state.ASKED: asked}) if page.actor.is_unnamed else act
 
 
 def ask(page: Acting, *, press: str = "", act: Callable[[], object] | None = None, project: bool = False) -> NoReturn:
-    """Rerun the screen with the dialog that asks for the name of the user, or of a new project."""
+    """Rerun the screen with a dialog that asks for the user's name or for the name of a new project."""
     store = page if isinstance(page, Store) else page.store
     # Decided once: a field that disappears after Enter would move the focus to the button that closes the dialog.
     needs_name = not project or page.actor.is_unnamed
@@ -237,7 +243,7 @@ def ask(page: Acting, *, press: str = "", act: Callable[[], object] | None = Non
 
 
 def draw_dialog() -> None:
-    """Draw the dialog that asks for the user's name if a press waits for it; every screen calls this once."""
+    """Draw the dialog that asks for a name, if a pressed button needs one. Every screen calls this function once."""
     st.session_state[state.PRESSED] = st.session_state.pop(state.PRESSES, None)  # for this run only
     asked: Asked | None = st.session_state.get(state.ASKED)
     st.session_state[state.ASKING] = asked
@@ -247,7 +253,7 @@ def draw_dialog() -> None:
 
 
 def rerun_with_dialog() -> None:
-    """Rerun the whole screen to open the dialog, if a widget in a fragment has just asked for the user's name."""
+    """Rerun the whole screen to open the dialog, if a button in a fragment has just asked for the user's name."""
     if st.session_state.get(state.ASKED) is not st.session_state.get(state.ASKING):
         st.rerun()
 
@@ -303,7 +309,7 @@ def _stop_asking() -> None:
 
 
 def draw_who(store: Store) -> None:
-    """Draw the user's name, with the button to change it or sign out."""
+    """Draw the user's name, with a button to change it or to sign out."""
     actor = store.actor
     if actor.subject:
         st.caption(f"Signed in as {actor.role}")
@@ -316,7 +322,7 @@ def draw_who(store: Store) -> None:
 
 
 def draw_role(actor: Actor) -> None:
-    """Draw a line under the title for users below the role of reviewer."""
+    """Draw a line that explains the user's role, for roles below reviewer."""
     if actor.role in ALLOWED:
         st.info(f"Your role is {actor.role}. {ALLOWED[actor.role]}", icon=":material/visibility:")
 
@@ -325,12 +331,11 @@ def draw_role(actor: Actor) -> None:
 
 
 def may(page: Acting, role: Role) -> bool:
-    """Check whether the acting user has at least this role."""
     return page.actor.may(role)
 
 
 def gate(page: Acting, role: Role, *, disabled: bool = False, help: str | None = None) -> dict[str, Any]:  # noqa: A002
-    """Return `disabled` and `help` for a widget; if the role is too low, the widget is disabled and `help` says why."""
+    """Return the widget arguments `disabled` and `help`. If the user's role is too low, `help` says so."""
     if may(page, role):
         return {"disabled": disabled, "help": help}
     return {"disabled": True, "help": f"This requires the {role} role. Your role is {page.actor.role}."}

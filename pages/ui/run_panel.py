@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 def link_to_result(run: Run) -> str:
-    """Draw a link to the screen that shows the result of a run; return the title of that screen, or ""."""
+    """Draw a link to the screen that shows the result of a run. Return its title, or "" if there is no such screen."""
     screen = RESULTS.get(run.kind)
     if screen is None:
         return ""
@@ -79,11 +79,11 @@ def draw_start(
     disabled: bool = False,
     kind: Literal["primary", "secondary"] = "primary",
 ) -> None:
-    """Draw the button that starts a run, and below it the reason if the start failed.
+    """Draw a button that starts a run. If the run can't start, the reason is shown below the button.
 
     Args:
         start: Starts the run and returns its id.
-        shown: Receives that id before the screen is redrawn.
+        shown: Called with this id before the screen is redrawn.
     """
     if not people.button(page, "reviewer", label, type=kind, icon=icon, key=key, disabled=disabled):
         return
@@ -103,17 +103,14 @@ def _kept_run(_page: Opened, run_id: str, version: int) -> RunDetail:
 
 
 def read_run(page: Opened, run_id: str) -> RunDetail:
-    """Return a run with its details, which all sessions share in a cache until the run changes."""
+    """Return a run with its details. All sessions share a cached copy until the run changes."""
     return _kept_run(page, run_id, page.store.runs.get(run_id).version)
 
 
 def follow(
     read: Callable[[], T], over: Callable[[T], bool], draw: Callable[[T], None], *, every: float = POLL_SECONDS
 ) -> None:
-    """Call `draw(read())` repeatedly until `over` returns True, then rerun the whole screen.
-
-    `every` is the interval in seconds. After the rerun, the fragment has no timer.
-    """
+    """Call `draw(read())` every `every` seconds until `over(read())` is true, then rerun the whole screen."""
     waiting = not over(read())
 
     @st.fragment(run_every=every if waiting else None)
@@ -131,12 +128,12 @@ def follow(
 def follow_run(
     page: Opened, run_id: str, draw: Callable[[RunDetail], None] | None = None, *, every: float = POLL_SECONDS
 ) -> None:
-    """Redraw a run at an interval of `every` seconds until it has finished; `draw` defaults to `draw_status`."""
+    """Redraw a run every `every` seconds until it has finished. `draw` is `draw_status` by default."""
     follow(lambda: read_run(page, run_id), lambda run: run.finished, draw or partial(draw_status, page), every=every)
 
 
 def draw_status(page: Opened, run: Run) -> None:
-    """Draw status, progress, cost and errors, and the buttons to cancel or resume."""
+    """Draw status, progress, cost and errors of a run, and the button to cancel or resume it."""
     draw_notice()  # this fragment may be redrawn without the rest of the screen
     if run.status == "queued":
         said = ["waiting for a worker"]
@@ -182,12 +179,12 @@ def draw_status(page: Opened, run: Run) -> None:
 
 
 def makes_calls(run: Run) -> bool:
-    """Check whether the run called a model, over the network or from stored replies."""
+    """Return whether the run called a model, over the network or from stored replies."""
     return bool(run.usage.requests or run.usage.cached)
 
 
 def note_imported(page: Opened, run: Run) -> bool:
-    """Say that an imported run is read-only; return whether it is imported."""
+    """Draw a note if the run was imported and is read-only. Return whether it was imported."""
     if not page.project.came_with(run):
         return False
     st.info(
@@ -199,7 +196,7 @@ def note_imported(page: Opened, run: Run) -> bool:
 
 
 def draw_unread(page: Opened, run: Run) -> None:
-    """Draw how many replies couldn't be read, and how to request them again."""
+    """Draw a note with the number of replies that couldn't be read, if any."""
     if n := projects.unread_replies(page.store, run.run_id):
         st.text(
             f"Concord couldn't read {counted(n, 'reply', 'replies')}. If you start the run again, you pay only for "
@@ -208,16 +205,16 @@ def draw_unread(page: Opened, run: Run) -> None:
 
 
 def run_words(run: Run) -> str:
-    """Return a label of a run. It never changes, because a select box identifies a choice by its label."""
+    """Return the label of a run. It never changes, because a select box identifies a choice by its label."""
     return f"{run.title}, {run.created_at.astimezone():%d %b %H:%M:%S}"
 
 
 def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
-    """Return the id of the run to show: the one in the URL, else the most relevant one; None to start a new one.
+    """Return the id of the run to show: the one in the URL, else the most relevant run. None means a new run.
 
-    The order is: a running one, the newest result on an aspect with a current judge, the newest result, a failed one.
-    Golden set and aspect in the URL narrow the choice. A menu next to the title offers the others, and `new` opens the
-    form.
+    A run in progress is the most relevant, then the newest result on an aspect with a current judge, then the newest
+    result, then the newest run. Golden set and aspect in the URL narrow the choice. A menu next to the title offers the
+    other runs; its option `new` opens the form.
     """
     runs = [run for run in page.store.runs.all(page.project.project_id) if run.kind == kind]
     shown = state.url_id("run")
@@ -247,5 +244,5 @@ def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
 
 
 def show_started(run_id: str) -> None:
-    """Show the run that was just started instead of the form."""
+    """Replace the form with the run that was just started."""
     state.put_in_url(run=run_id, section=None, golden=None, aspect=None)

@@ -1,4 +1,4 @@
-"""List of screens, navigation between them, and escaping of text."""
+"""The list of screens, navigation between them, and escaping of text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Screen = Literal[
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """A screen in a group of the menu; `file` is relative to the repository root."""
+    """A screen in a group of the menu. `file` is relative to the root of the repository."""
 
     file: str
     title: str
@@ -54,7 +54,7 @@ _LINKS = re.compile(r"(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?=@)", re.IGNORECASE)
 
 
 def go(screen: Screen, **ids: str) -> None:
-    """Open a screen within the session; draw a link if the router isn't running."""
+    """Open a screen in the same session. If this is not possible, draw a link."""
     wanted = {"project": state.project() or "", **ids}
     try:
         st.switch_page(SCREENS[screen].file, query_params=wanted)
@@ -63,7 +63,7 @@ def go(screen: Screen, **ids: str) -> None:
 
 
 def draw_notice() -> None:
-    """Show the result of the last action as a toast, or a failure at the top of the page."""
+    """Show the result of the last action: success as a toast, failure as a warning."""
     if notice := state.take_notice():
         text, good = notice
         if good:
@@ -75,7 +75,7 @@ def draw_notice() -> None:
 def plain(text: str) -> str:
     """Escape `text` for Streamlit's Markdown: no markup, HTML, images or links.
 
-    For labels and messages only; longer texts use `st.text`, `st.code` or a table.
+    Only for labels and messages. Longer texts use `st.text`, `st.code` or a table.
     """
     lines = (_MARKUP.sub(r"\\\1", _LINKS.sub("\u2060", line)) for line in text.splitlines())
     return "  \n".join(lines)

@@ -1,7 +1,6 @@
-"""Load the screens' imports, the store and the demo before the server accepts requests.
+"""Import the screens, open the store and load the demo before the server accepts requests.
 
-Otherwise the first visitor waits on an empty page. Screens also work without it, for example in tests or on another
-server.
+Without this, the first visitor would see an empty page for a while. Screens also work without it, for example in tests.
 """
 
 from __future__ import annotations
@@ -38,30 +37,23 @@ def check_settings() -> None:
 
 @asynccontextmanager
 async def lifespan(_: Any) -> AsyncIterator[None]:
-    """Prepare `st.App` before it listens, then print the address and open the browser.
-
-    `streamlit run` would print the address before the server answers (disabled in config.toml), and doesn't open a
-    browser for an imported app.
-    """
+    """Prepare the app before the server starts, then print its address and open the browser."""
     faults.log_no_messages()
     _say("Concord is starting …")
     secure_home(home_of())
     with owner_only():
         preload()
+        # `streamlit run` would print the address too early, and doesn't open a browser for an imported app
         asyncio.get_running_loop().call_later(_LISTENS_AFTER, _tell_address)
         yield
 
 
 def preload() -> None:
-    """Import the screens' modules, open the store, load the demo, and freeze all of it for the garbage collector.
-
-    If the store can't be opened, the first screen reports it. Imports are local, because Streamlit's caches need its
-    runtime.
-    """
+    """Import the screens, open the store and load the demo. An error is logged, and the first screen shows it."""
     import pandas  # noqa: F401
     import pyarrow  # noqa: F401
 
-    from pages.ui import page
+    from pages.ui import page  # not at the top, because Streamlit's caches need its runtime
 
     try:
         page.open_store(Settings.from_environment())

@@ -1,16 +1,15 @@
 """Features of items, the concepts that criteria can name, and the grammar of criteria.
 
-*Features* (`features.yaml`): one float64 vector per item, NaN where a feature does not apply; `text` and `grounding`
-measure them. A source is prepared once for all its texts. A bounded cache keeps the vectors by the content of the item,
-so that each item is measured only once for many criteria.
+*Features* (`features.yaml`) are numbers that describe an item, NaN where a feature does not apply. They are measured in
+`text` and `grounding`, and cached by the content of the item.
 
-*Concepts* (`concepts.yaml`): groups of features, with a direction and phrases. Each single feature is a concept too
-(`measures.yaml`). A concept's value is positive at its *high* pole. One-way concepts have an undisputed good pole (say
-only what the source says). The others are matters of taste (long or short), which the labels must decide.
+*Concepts* (`concepts.yaml`) are groups of features with a direction and phrases. Each single feature is a concept too
+(`measures.yaml`). Some concepts have an undisputed good pole, such as saying only what the source says. The others are
+matters of taste, such as length, and the labels must decide which pole is better.
 
-*Scaling*, without labels: each feature is centred, divided by its spread and compressed at the ends. `fit` learns the
-scaling from calibration items. A judge that was not prepared uses `NEUTRAL`. The scaling of an item never depends on
-other items in its batch.
+*Scaling* centres each feature, divides it by its spread and compresses both ends. `fit` learns the scaling from
+calibration items without labels. Without `fit`, the scaling is `NEUTRAL`. It never depends on the other items in a
+batch.
 
 *Grammar*:
 
@@ -18,8 +17,8 @@ other items in its batch.
     Strongly reward texts that tie each sentence to the others.
     Reward texts that use many commas (strength 0.37).
 
-The opening says whether the aspect as a whole counts too ("by these points only" leaves it out). Each clause names one
-concept by its phrase. Other lines have no effect; `read` lists them.
+The first sentence says whether the aspect as a whole counts too; "by these points only" excludes it. Each further
+sentence is a clause, which names one concept by its phrase. Other lines have no effect, and `read` lists them.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _data_of = lru_cache(maxsize=256)(grounding.Data)
 
 
 def feature_matrix(items: Sequence[Item], kind: ItemKind) -> FloatArray:
-    """Measure items; return (n_items, n_features) float64, a row of NaN for a target without words.
+    """Return the features of items, (n_items, n_features); a target without words has a row of NaN.
 
     The features of a pair are the features of text B minus those of text A.
     """
@@ -106,8 +105,8 @@ _TABLE: dict[str, Any] = table("concepts")
 class Concept(NamedTuple):
     """A concept that criteria can name.
 
-    `features` maps feature to sign (−1 lowers the value). `high` and `low` complete "texts that …". Criteria name a
-    defect by its low pole ("penalise texts that repeat themselves").
+    `features` maps feature → sign; −1 means that the feature lowers the value. `high` and `low` are phrases that
+    complete "texts that …". Criteria name a defect by its low phrase ("penalise texts that repeat themselves").
     """
 
     key: str
@@ -137,7 +136,7 @@ POSITION: dict[str, int] = {key: i for i, key in enumerate(KEYS)}
 
 
 def prior(task: Task) -> FloatArray:
-    """Return the weights (n_concepts,) that the name of the aspect suggests, of Euclidean length 2.
+    """Return the weights (n_concepts,) that the name and definition of the aspect suggest. Their Euclidean length is 2.
 
     The baseline (no criteria) uses these weights, and drafts start from them.
     """
@@ -177,9 +176,9 @@ BEND = 3.0
 
 @dataclass(frozen=True)
 class Scaling:
-    """Mean and spread of the features (n_features, 2) and of the grouped concepts (GROUPED, 2).
+    """Mean and spread of the features (n_features, 2), and of the concepts that group features (GROUPED, 2).
 
-    `n_items` is the number of items it was learnt from (0: shipped values).
+    `n_items` is the number of items that the scaling was learnt from; 0 for the scaling shipped with Concord.
     """
 
     features: FloatArray
@@ -187,7 +186,7 @@ class Scaling:
     n_items: int = 0
 
     def concepts(self, features: FloatArray) -> FloatArray:
-        """Convert features (n, n_features) to concept values (n, n_concepts), which have a spread of about 1.
+        """Convert features (n, n_features) to concept values (n, n_concepts) with a spread of about 1.
 
         The value is 0 if none of the concept's features applies.
         """
@@ -207,7 +206,7 @@ class Scaling:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Scaling:
-        """Restore the scaling from `as_state`. Raises JudgeError for a damaged state, or one with other features."""
+        """Return the scaling that `as_state` stored. Raises JudgeError if it is damaged or has other features."""
         try:
             known = state["features"].keys() == {*FEATURES} and state["concepts"].keys() == {*KEYS[:GROUPED]}
             rows = [state["features"][name] for name in FEATURES] + [state["concepts"][key] for key in KEYS[:GROUPED]]
@@ -223,10 +222,7 @@ class Scaling:
 
 
 def product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Multiply matrices (n, k) × (k, m), and sum each element in the order of k.
-
-    Library products sum in an order that depends on the shapes, so an item's last bits would depend on its batch.
-    """
+    """Return the matrix product (n, k) × (k, m). Rows of the result don't affect each other, not even by rounding."""
     total = np.zeros((left.shape[0], right.shape[1]))
     for column, row in zip(left.T, right, strict=True):
         total += column[:, None] * row
@@ -239,7 +235,7 @@ _MEMBERS: FloatArray = np.array([[concept.features.get(name, 0.0) for concept in
 
 @lru_cache(maxsize=8)
 def applicable(kind: ItemKind) -> FloatArray:
-    """Return an array (n_concepts,): 1.0 if items of this kind have a feature of the concept, else 0.0."""
+    """Return an array (n_concepts,): 1.0 for concepts with features of items of this kind, 0.0 for others."""
     there = {name for family in _MEASURED[kind] for name in _FAMILIES[family]}
     return np.array([float(not there.isdisjoint(concept.features)) for concept in CONCEPTS])
 
@@ -248,7 +244,7 @@ NEUTRAL = Scaling(np.array([*USUAL.values()]), np.tile([0.0, 0.7], (GROUPED, 1))
 
 
 def fit(items: Sequence[Item], kind: ItemKind) -> Scaling:
-    """Learn the scaling from items without labels. Features in fewer than `LEAST` items keep their shipped values."""
+    """Learn the scaling from items. A feature measured on fewer than `LEAST` items keeps its shipped scaling."""
     features = feature_matrix(items, kind)
     if kind == "pair":  # the order of the two texts has no meaning
         features = np.concatenate([features, -features])
@@ -288,7 +284,8 @@ class Clause(NamedTuple):
 class CriteriaReading:
     """Criteria as parsed by the offline judge.
 
-    `whole` is whether the aspect as a whole counts in addition to the clauses. `unread` lines have no effect.
+    `whole` is true if the aspect as a whole counts in addition to the clauses. `unread` contains the lines that have no
+    effect.
     """
 
     clauses: tuple[Clause, ...]
@@ -296,9 +293,9 @@ class CriteriaReading:
     unread: tuple[str, ...] = ()
 
     def weights(self, prior: FloatArray) -> FloatArray:
-        """Return the weights of the clauses (n_concepts,).
+        """Return the weights of the concepts, (n_concepts,).
 
-        The prior is added if the aspect as a whole counts, or if there are no clauses.
+        `prior` is added if the aspect as a whole counts, or if there are no clauses.
         """
         total = prior.copy() if self.whole or not self.clauses else np.zeros(len(KEYS))
         for clause in self.clauses:
@@ -313,10 +310,10 @@ def nearest_level(weight: float) -> float:
 
 
 def write(clauses: Sequence[Clause], aspect: str, kind: ItemKind, *, whole: bool) -> str:
-    """Write criteria as text: an opening that names the aspect, then one sentence per clause, strongest first.
+    """Write criteria as text: a first sentence that names the aspect, then one sentence per clause, strongest first.
 
-    Weights that are not in `LEVELS` are written as strengths with two decimals, at most `MAX_STRENGTH`. If each concept
-    occurs at most once, `read` restores the weights exactly.
+    A weight that is not in `LEVELS` is written as a strength with two decimals, at most `MAX_STRENGTH`. If no concept
+    occurs twice, `read` restores the weights exactly.
     """
     thing, things = ("reply", "replies") if kind in ("source_context_target", "conversation") else ("text", "texts")
     name = " ".join(re.sub(r"[\W_]+", " ", aspect).split()) or "quality"
@@ -352,7 +349,7 @@ _SENTENCES = re.compile(r"\n|(?<=\.)\s+")
 def read(text: str) -> CriteriaReading:
     """Parse criteria that are written as prose or as a list. Case and white space don't matter.
 
-    If a concept is named more than once, its weights are added, within ±`MAX_WEIGHT`.
+    If a concept is named more than once, its weights are added up, limited to ±`MAX_WEIGHT`.
     """
     weights: dict[str, list[float]] = {}
     whole, unread = True, []
@@ -376,5 +373,5 @@ def read(text: str) -> CriteriaReading:
 
 
 def states_strength(text: str) -> bool:
-    """Whether criteria state a strength as a number, as fitted criteria do."""
+    """Return whether criteria state a strength as a number, as fitted criteria do."""
     return "(strength " in text.lower()

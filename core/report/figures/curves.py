@@ -1,4 +1,4 @@
-"""Draw charts of scores against labels, of mean labels by score, and of the distribution of labels."""
+"""Charts of scores compared with labels, of mean labels by score, and of the distribution of labels."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ JITTER = 0.12  # share of a step, so that equal labels don't hide each other
 def scatter_figure(
     labels: FloatArray, scores: FloatArray, *, scale: Scale, of: str, picked: int | None = None
 ) -> Drawing:
-    """Draw scores (n,) against labels (n,), one point per item; the item at `picked` has another colour.
-
-    Labels are jittered so that no point hides another; so are scores if they have few distinct values.
-    """
+    """Draw scores (n,) against labels (n,), one point per item. The item at index `picked` has another colour."""
     across, along = np.random.default_rng(0).uniform(-1, 1, (2, labels.size)) * JITTER * (scale.step or 0.0)
     crowded = 4 * np.unique(scores).size < labels.size  # for example whole numbers
     points = list(
@@ -84,11 +81,12 @@ _LEFT = 8.0
 
 
 def label_bars(labels: FloatArray, scale: Scale) -> dict[str, int]:
-    """Count labels (n,) per bar, by the name of the bar: one bar per step of the scale, else ten bars of equal width.
+    """Count labels (n,) for a bar chart. Return a dict: name of a bar → count.
 
-    A label between two steps, such as a mean of raters, counts for the nearest step, or the upper one if both are
-    equally near. A scale without a step has bars at whole numbers. Two steps are too coarse for means, so means get ten
-    bars. These include their lower ends, and the last one also its upper end. Labels outside the scale have bars too.
+    There is one bar per step of the scale, or per whole number if the scale has no step. Ten equal ranges are used
+    instead if there are too many steps, or if there are only two steps and labels between them. A label between two
+    steps counts for the nearest step, or for the upper step if both are equally near. Labels outside the scale have
+    bars too.
     """
     low, high = float(labels.min(initial=scale.low)), float(labels.max(initial=scale.high))
     step = scale.step or 1.0

@@ -14,7 +14,7 @@ from tests.fake_openai import FakeOpenAI, RunningServer
 def test_a_line_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(output.time, "monotonic", lambda: now)
-    lines = output.LogLines("items")
+    lines = output.ProgressLine("items")
 
     def show(message: str, done: int, of: int) -> None:
         lines.show(Stage("scoring", message, done, of))

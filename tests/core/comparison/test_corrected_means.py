@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from core.findings.system_quality import difference_words, means_finding, pair_finding, worth_words
+from core.findings.system_quality import difference_words, labels_saved_words, means_finding, pair_finding
 from core.records import Scale
 from core.stats.system_means import SHOWN_AT, JudgedItems, system_means
 from core.wording import signed_range
@@ -19,7 +19,7 @@ def test_verdicts_add_to_labels_only_beyond_chance() -> None:
     labels = np.where(np.arange(400) < 30, np.clip(np.rint(truth), 1, 5), np.nan)
     scores, one = np.clip(truth + generator.normal(0, 0.3, 400), 1, 5), np.zeros(400, dtype=np.intp)
     means = system_means(JudgedItems(labels, scores, np.arange(400), one, ("A",), Scale(1, 5, 1.0)))
-    said = {p: worth_words(replace(means, p_correlation=p)) for p in (0.001, 0.02, 0.4)}
+    said = {p: labels_saved_words(replace(means, p_correlation=p)) for p in (0.001, 0.02, 0.4)}
     assert "times as many labels" in said[0.001]
     assert "don't add significant information" in said[0.02] == said[0.4]
 
