@@ -39,10 +39,10 @@ PLAN_STREAM = 5
 
 @dataclass(frozen=True)
 class FusionJudge:
-    """Instructions for a model that rates items by `plan` and `criteria`, given the scores of `parts` on all items.
+    """What a model needs to rate items: the task, a plan, criteria, and the scores of the `parts` on all items.
 
-    If `plan` or `criteria` is "", the model writes it first. `introduced` is the description of the assistants (the
-    parts) from an earlier fusion; if it is "", they are described from these scores.
+    If `plan` or `criteria` is "", the model writes it first. `introduced` describes the parts for the prompt; if it is
+    "", the description is made from their scores.
     """
 
     task: Task

@@ -144,7 +144,7 @@ class LoadedJudge(ABC):
     ) -> Verdicts:
         """Return one verdict per item, in order; `explain` adds reasons if the judge has any.
 
-        `metrics` has the scores of parts of a fusion that cannot be computed. Other judges ignore it.
+        `metrics` has the scores of those parts of a fusion that Concord can't compute. Other judges ignore it.
         """
 
     def close(self) -> None:  # noqa: B027 - a RepEval score has no connections
@@ -265,7 +265,7 @@ class RowJudge(LoadedJudge):
         """Separate the items that lack a required part; return (complete items, item id → Unscored "missing input").
 
         Raises GoldenError if a required part is missing from all items, because its column was probably not found.
-        With `of_more` (one batch of several) that is allowed.
+        `of_more` means that `items` are one of several batches, so this is no error.
         """
         lacking = {
             item.item_id: Unscored(item.item_id, "missing input", NO_TEXT)

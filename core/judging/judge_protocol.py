@@ -167,9 +167,9 @@ class Judge(Protocol):
         return self
 
     def made_ready(self, task: Task, items: Sequence[Item], *, writes_steps: bool = False) -> tuple[Judge, Prepared]:
-        """Prepare the judge on calibration items; return it and the cost.
+        """Prepare the judge on calibration items; return the prepared judge and the cost.
 
-        With `writes_steps` its model writes evaluation steps. Raises UsageError if the judge cannot write steps.
+        With `writes_steps`, the judge's model writes evaluation steps. Raises UsageError if the judge can't do that.
         """
         if writes_steps:
             raise UsageError(

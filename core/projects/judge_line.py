@@ -365,7 +365,7 @@ def seen_labels(store: Store, project_id: str, golden_id: str, judge: JudgeScore
 def learnt_from(
     store: Store, project_id: str, golden_id: str, version: JudgeVersion, calibration: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Return those of the positions `calibration` whose labels a version may have learnt from."""
+    """Return the positions in `calibration` whose labels may have been used to create a version."""
     if version.made.at >= store.goldens.get(golden_id).created_at:
         return calibration
     known: set[str] = set()

@@ -57,7 +57,7 @@ class ItemScore:
 
 
 class ScoredItems(tuple[ItemScore, ...]):
-    """Scored items, with the number of items for each side."""
+    """Scored items. They can be counted by whether the judge is too lenient, too strict or aligned."""
 
     @cached_property
     def by_id(self) -> Mapping[str, ItemScore]:

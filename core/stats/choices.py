@@ -177,9 +177,9 @@ def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
 class PreferenceAgreement(JsonRecord):
     """Agreement of a judge with raters on preferences between two texts.
 
-    `accuracy` counts ties, and is cross-fitted.  `without_ties` is the accuracy on pairs for which raters had a
-    preference; on these, any score off the middle counts as a preference.  `always_one` is the accuracy of giving the
-    most common answer for every pair.
+    `accuracy` includes ties, and is cross-fitted.  `without_ties` is the accuracy on the pairs for which raters had a
+    preference; there, every score except the middle one counts as a preference.  `always_one` is the accuracy of always
+    giving the most common answer.
     """
 
     n: int
