@@ -455,7 +455,7 @@ def off_scale_words(verdicts: Verdicts, scale: Scale) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """Scores by item: ids, `scores` (n,) with NaN for unscored, and the system and source of each item.
+    """Scores by item: ids, `scores` (n,) with NaN for unscored items, and the system and source of each item.
 
     `systems` and `sources` are empty if the file has no column for them.
     """

@@ -373,7 +373,7 @@ class AnchorsSet(Entry):
 
     @property
     def texts(self) -> dict[float, str]:
-        """Level → description."""
+        """The description of each level, by its value."""
         return {anchor.value: anchor.text for anchor in self.anchors if anchor.text}
 
 

@@ -21,9 +21,10 @@ sources, percentile bootstrap intervals are too narrow; in simulation, the follo
 
 Both ends of an interval lie in [-1, 1].  There is no interval with fewer than 2 sources, for a rank coefficient over
 fewer than `LEAST_RANKED` items, or for a mean of rank coefficients with fewer than `LEAST_DISTINCT` values.  There is
-also none if leaving out a source makes the value undefined, or always gives the same value (a perfect judge).  A
-difference of two means has no p if it differs from 0 in fewer than `LEAST_DIFFERING` sources: judges with coefficients
-near 0.9 often agree with raters completely on a source of 5 items, and too few other sources are left for a test.
+no interval either if leaving out a source makes the value undefined, or if leaving out any source gives the same value
+(a perfect judge).  A difference of two means has no p if it differs from 0 in fewer than `LEAST_DIFFERING` sources:
+judges with coefficients near 0.9 often agree with raters completely on a source of 5 items, and too few other sources
+are left for a test.
 
 Resampling is described by *counts*: a row says how often each source was drawn.  In a *leave-out*, the count is 0 for
 the source (or group of sources) left out, and 1 elsewhere.  In a *draw*, n_sources sources were drawn with replacement;

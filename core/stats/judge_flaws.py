@@ -2,24 +2,23 @@
 
 # Parts
 
-Alignment inside a part is a description, not a test.  A narrow range of scores or labels alone lowers the coefficient
+The alignment inside a part is shown but not tested.  A narrow range of scores or labels alone lowers the coefficient
 (restriction of range; Thorndike 1949), even if the judge is good there.  So the test compares errors in points of the
 labels' scale.  Each error is compared with the error that an equally good judge would make on average at that score.
-Such a judge agrees equally well everywhere.  Without this comparison, the ends of a scale look good and the middle bad,
-because labels cannot lie beyond an end.
+Without this comparison, the ends of a scale look good and the middle bad, because labels cannot lie beyond an end.
 
-The model of an *equally good* judge is a Gaussian copula: two correlated normal variables, cut into the scores and
-labels that occur.  For scores and labels on steps this is the polychoric model (Olsson 1979, "Maximum likelihood
-estimation of the polychoric correlation coefficient").  It keeps both distributions, including ties and ends of the
-scale, and its only parameter is fitted by maximum likelihood.
+An *equally good* judge agrees with the labels equally well at all scores.  It is modelled by a Gaussian copula: two
+correlated normal variables, cut into the scores and labels that occur.  For scores and labels on steps this is the
+polychoric model (Olsson 1979, "Maximum likelihood estimation of the polychoric correlation coefficient").  It keeps
+both distributions, including ties and ends of the scale, and its only parameter is fitted by maximum likelihood.
 
 # Length, position, family
 
 The scores of an unbiased judge correlate with length as quality does, but less if the scores are noisy.  Noise in the
 labels lowers *their* correlation with length.  So the two correlations with length differ if scores and labels differ
-in reliability, and their difference is not a bias.  Neither is the partial correlation given the labels: noisy labels
-miss some quality, which length then explains (Westfall and Yarkoni 2016, "Statistically controlling for confounding
-constructs is harder than you think").
+in reliability, and their difference is not a bias.  The partial correlation given the labels does not measure bias
+either: noisy labels miss some quality, which length then explains (Westfall and Yarkoni 2016, "Statistically
+controlling for confounding constructs is harder than you think").
 
 Let J be the score, x the property, and T the quality that the labels measure.  Without bias J = a + b·T + noise, so
 corr(J, x) = corr(J, T) · corr(T, x).  The estimate depends on the labels:
@@ -28,9 +27,9 @@ corr(J, x) = corr(J, T) · corr(T, x).  The estimate depends on the labels:
   independent, so corr(J, x) = corr(J, A) · corr(B, x) / corr(A, B), however reliable J, A, B and x are (a vanishing
   tetrad; Spearman 1904, Bollen and Ting 1993).  The result is averaged over both orders and `SPLITS` splits.  The p
   value tests corr(J, x) · corr(A, B) − corr(J, A) · corr(B, x) = 0, a form without division.
-- *One label Y per item*: corr(J, x) = corr(J, Y) · corr(Y, x) / reliability of Y, and that reliability is not known.
-  It lies between 1 and the largest of corr(J, Y)², corr(Y, x)² and `LEAST_RELIABILITY`.  A bias must exceed the
-  expected correlation at both ends: both tests have to reject (Berger 1982, intersection-union).
+- *One label Y per item*: corr(J, x) = corr(J, Y) · corr(Y, x) / reliability of Y, but the reliability is not known.  It
+  lies between 1 and the largest of corr(J, Y)², corr(Y, x)² and `LEAST_RELIABILITY`.  A bias must exceed the expected
+  correlation at both ends: both tests have to reject (Berger 1982, intersection-union).
 
 Correlations use average ranks (Spearman).  Standard errors come from leaving out one source at a time (jackknife), with
 t on sources − 1 degrees of freedom.  An excess up to `LEAST_EXCESS` is not called a bias, because ranks of scores on
