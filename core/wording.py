@@ -22,7 +22,7 @@ VERSION_STATES: dict[str, str] = {
     "current": "current",
     "retired": "retired",
 }
-"""State of a version to words for people."""
+"""State of a version → words for users."""
 VERSION_ORIGINS: dict[str, str] = {
     "calibration": "proposed by a calibration",
     "edit": "created from an edit",
@@ -99,7 +99,7 @@ def change_figures(value: float, interval: Iterable[float] | None) -> str:
 
 
 ALIKE = "0 in every source"
-"""A difference that is exactly 0, with its interval."""
+"""Replaces a difference and its interval if all of them are exactly 0."""
 
 
 def difference_figures(

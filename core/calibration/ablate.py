@@ -73,10 +73,10 @@ class Variant:
 class AblationRow:
     """One variant of the judge.
 
-    `difference` is the alignment of the variant minus that of the final judge, on the `n` held-out items that both
-    scored. Below 0, the final judge aligns better. `p_holm` is its p, corrected for all variants in the table. Both are
-    None for the final judge itself, or if they are undefined (`reason` says why). `first_look` marks a variant that had
-    never been measured on held-out items before.
+    `difference` is the variant's alignment minus the final judge's, on the `n` held-out items that both scored. Below
+    0, the final judge aligns better. `p_holm` is its p, corrected for all variants in the table. Both are None for the
+    final judge itself, or if they are undefined (`reason` says why). `first_look` marks a variant that had never been
+    measured on held-out items before.
     """
 
     key: VariantKey

@@ -37,7 +37,7 @@ def clause_weights(ratings: FloatArray, labels: FloatArray) -> FloatArray:
 
 
 def weigh_clauses(pool: CandidatePool, ids: Sequence[str]) -> FloatArray:
-    """Learn clause weights for the criteria `ids`, and replace their scores in the table by the weighted ones.
+    """Learn clause weights for the criteria `ids`, and replace their scores in the table with weighted scores.
 
     Criteria without ratings per clause keep their scores.
 

@@ -54,11 +54,11 @@ def align(
 ) -> Alignment:
     """Measure the alignment of `verdicts` with the raters on `aspect`, with an interval over sources.
 
-    `verdicts` is a file (verdicts or replies), Verdict records, or scores by item id.  Only the items in it count;
-    those without a score are counted as `n_unscored`.
+    `verdicts` is a file (verdicts or replies), Verdict records, or scores by item id. Only items in `verdicts` count;
+    items without a score are counted as `n_unscored`.
 
-    Calibration items of the judge are left out and counted (`n_calibration_left_out`).  Marks in the verdicts and texts
-    in `judge_file` identify them.  `all_items` keeps them, which is optimistic (`n_calibration_kept`).
+    Calibration items of the judge are left out and counted (`n_calibration_left_out`). Marks in the verdicts and texts
+    in `judge_file` identify them. `all_items` keeps them, which is optimistic (`n_calibration_kept`).
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     how = settings or MeasureSettings()

@@ -1,9 +1,9 @@
-"""Monitor newer texts: read them, score the new ones, score the anchors again, and report what changed.
+"""Monitor newer texts: read the texts, score new texts, score the anchors again, and report what changed.
 
 You may check for alarms every day: the chance of any false alarm, ever, is at most `ALPHA`.  Each later period is
 compared with the baseline, with intervals whose levels add up to at most `ALPHA` (`core.stats.stream_means`).  Half of
-`ALPHA` is for the baseline, which ends before the first comparison if periods are days or weeks.  A quarter is
-shared among the later periods.  The rest is kept in reserve.
+`ALPHA` is for the baseline, which ends before the first comparison if periods are days or weeks.  A quarter is shared
+among the later periods.  The rest is kept in reserve.
 
 Anchors are fixed texts that are scored again at every look.  If their scores change, the judge has changed: another
 model behind the same name, another server, another temperature.  Every look is compared with the first, item by item,
@@ -85,9 +85,9 @@ Who = Literal["nobody", "systems", "judge", "inconclusive", "too few texts"]
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """A difference `value`, on the human scale: the mean verdict of a period minus that of the baseline.
+    """A difference `value` on the human scale: mean verdict of a period minus mean verdict of the baseline.
 
-    `reach` is half the width of its interval. `value` and `reach` are None if undefined; `reason` says why.
+    `reach` is half the width of its interval.  `value` and `reach` are None if undefined; `reason` says why.
     """
 
     value: float | None
@@ -403,7 +403,7 @@ def _on_scale(calibrated: float | None, score: float | None) -> float | None:
 
 
 def text_key(item: Item) -> str:
-    """Hash a text, ignoring which system wrote it."""
+    """Return a hash of an item's text that doesn't depend on the system that wrote it."""
     texts = [item.source, item.context, item.target, list(item.references)]
     return content_digest("text", texts).partition(":")[2]
 

@@ -19,7 +19,7 @@ from core.records import Alignment, GoldenSet, Scored, Usage, Verdict, json_fiel
 from core.stats import Difference, LabelledItems, align, holm, paired_difference
 
 MOST = 5
-"""Other models tried at once; with more, one of them would look good by chance."""
+"""Maximum number of other models to try; with more, one of them would look good by chance."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class TriedModel:
     """Result of one model with the criteria of a judge.
 
     `calibration` is the model's alignment on the items on which the criteria were chosen: use it to choose a model.
-    `held_out` is the alignment on all other labelled items: use it in reports. `difference` is `held_out` minus that of
-    the judge's own model, paired on the items that both scored. `p_holm` is the p of `difference`, corrected for the
-    number of models. Both are None for the judge's own model. `unread_share` is from 0 to 1, and 1 if the model's first
-    replies could not be read. `cost` is in dollars per 1,000 items, measured, or estimated if all replies were cached;
-    None if a price is unknown.
+    `held_out` is the alignment on all other labelled items: use it in reports. `difference` is this alignment minus the
+    alignment of the judge's own model, paired on the items that both scored. `p_holm` is the p of `difference`,
+    corrected for the number of models. Both are None for the judge's own model. `unread_share` is from 0 to 1, and 1 if
+    the model's first replies could not be read. `cost` is in dollars per 1,000 items, measured, or estimated if all
+    replies were cached; None if a price is unknown.
     """
 
     judge: str

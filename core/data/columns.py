@@ -42,7 +42,7 @@ PLAIN_ROLES: tuple[str, ...] = (
     *("annotator_id", "aspect", "value", ANNOTATORS, REASON),
 )
 LONGEST_ASPECT = 100
-"""Maximum length of an aspect's name, since every criterion, chart and report repeats it."""
+"""Maximum length of an aspect's name, because all criteria, charts and reports repeat it."""
 _NO_NAME = "human avg mean average median gold annotated rating ratings score scores label labels value likert".split()
 _AROUND = re.compile(rf"^(?:{'|'.join(_NO_NAME)})_|_(?:{'|'.join(_NO_NAME)}|\d+_\d+)$")
 
@@ -259,7 +259,7 @@ class Mapping(ColumnRoles):
 
     @property
     def aspects(self) -> tuple[str, ...]:
-        """Aspects of a wide file, in column order: those with gold labels, then those with ratings only."""
+        """Aspects of a wide file, in column order: first aspects with gold labels, then aspects with ratings only."""
         gold, order = self.gold_columns, self.columns.index
         rated = {aspect: column for column, aspect, _, _ in self.rating_columns if aspect not in gold}
         return (*sorted(gold, key=lambda a: order(gold[a])), *sorted(rated, key=lambda a: order(rated[a])))

@@ -42,7 +42,7 @@ from core.wording import counted
 NO_LABELS = "The file has no column with human labels (role human_ASPECT)."
 """Beginning of the error on a file without labels."""
 Mapped = abc.Mapping[str, str] | str | abc.Sequence[str]
-"""What a person may give as a mapping: role → column, or ``"target=agent_answer,source=question"``."""
+"""Forms of a mapping that a user may give: role → column, or ``"target=agent_answer,source=question"``."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ def load_golden(
         path: The file.
         mapping: Role → column, as a dict or ``"target=agent_answer,human_quality=stars"``; a path such as
             ``output.choices[0].text`` names a column within nested JSON.  `propose_mapping` proposes the other roles.
-        kept: Role → column of an earlier file, such as `GoldenSet.columns`.  A role is used if this file has its
-            column, and has no column named after the role.
+        kept: Role → column of an earlier file, such as `GoldenSet.columns`.  The file's own column named after a role
+            takes precedence.  Columns that the file lacks are ignored.
         scales: Aspect → confirmed scale; other scales are detected.
         values: Meanings of codes and choices, such as ``"missing=99"`` (`core.data.columns`).
         name: The name of the golden set; None uses the file's name.
@@ -311,7 +311,7 @@ def _check_aspect(cells: AspectCells, log: FindingLog) -> None:
 def as_check_json(built: BuiltGolden) -> dict[str, Any]:
     """Return the JSON output of the ``check`` command.
 
-    If the file has errors, the counts are those of `BuiltGolden.draft`, and `digest` is null.
+    If the file has errors, the counts describe `BuiltGolden.draft`, and `digest` is null.
     """
     draft = built.draft
     return {
@@ -375,7 +375,7 @@ class RowReader:
         self.long = mapping.layout == "long"
 
     def read(self, place: int, number: int, row: abc.Mapping[str, Any]) -> Item:
-        """Read the item in the data row at `place` (from 1); messages use `number`, its number in the file.
+        """Read the item in data row `place` (from 1); messages call it row `number`, as in the file.
 
         `source_id` is empty if the row names no source.
         """

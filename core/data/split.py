@@ -11,7 +11,7 @@ raters on held-out items.
 Short digests identify a text by its target, source and context, not by ids, labels or ratings.  A file can hold them
 without holding the texts.  Only line ends (CR LF, CR) and Unicode forms (NFC) are normalised first.  A digest is 12 hex
 digits (48 bits) of a SHA-256.  With 1,600 known texts and 100,000 others, a false match occurs in 1 of 1.8 million
-files.  A digest does not reveal its text, but whoever has a text can check whether it was among the known ones.
+files.  A digest does not reveal its text, but anyone who has a text can check whether it is a known text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LEAST = 8
 TO_STACK = 50
 """Fewest labels to learn the weights of a fusion."""
 ENOUGH = 100
-"""Recommended calibration labels; with fewer, refining fitted their noise in measured runs."""
+"""Recommended number of calibration labels; with fewer, refinements fitted their noise in measured runs."""
 ENOUGH_IN_ALL = 200
 """Recommended labels in total, with half of the sources held out."""
 
@@ -230,8 +230,8 @@ def inner_fold(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Split `positions` by source into a fitting set, with about `fraction` of the sources, and a validation set.
 
-    `source_codes` (n_items,) are those of `GoldenSet.source_codes`.  Returns the positions in each set, ascending.
-    Raises GoldenError for fewer than 2 sources.
+    `source_codes` (n_items,) is `GoldenSet.source_codes`.  Returns the positions in each set, ascending.  Raises
+    GoldenError for fewer than 2 sources.
     """
     if not 0 < fraction < 1:
         raise UsageError(f"The fraction of sources used for fitting must be between 0 and 1; got {fraction:g}.")

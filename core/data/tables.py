@@ -52,9 +52,9 @@ class FileProblem:
 
 
 class FindingLog:
-    """Collects the findings of one file, and merges those with the same cause.
+    """Collects the findings of one file, and merges findings with the same cause.
 
-    The first finding of its kind in a column stays, and lists the rows of the later ones.
+    Of several findings of one kind in a column, the first is kept and lists all rows.
     """
 
     def __init__(self, findings: abc.Iterable[FileProblem] = ()) -> None:
@@ -112,7 +112,7 @@ MAX_COLUMNS, MAX_NAME, MAX_CELLS = 2000, 200, 5_000_000
 MAX_VALUES, VALUES_A_ROW = 5_000_000, 12
 """Cells of a file that is read whole, with the entries of lists and objects in them; more if more rows are allowed."""
 UNPACKED_FREELY, UNPACKED_TIMES = 32 << 20, 100
-"""A packed file may unpack to this many bytes plus this many times its own size."""
+"""A packed file may unpack to the first number of bytes plus the second number times its own size."""
 LONGEST_LINE = 16 << 20
 """Characters of a line, or of a CSV cell, in a file of any length; a longer one is refused before it fills memory."""
 SMALL = 1 << 20
@@ -181,7 +181,7 @@ class TableFile:
     `limit` is the maximum number of bytes, packed and unpacked; None allows any length, read row by row.  `most_rows`
     and `most_values` are the maximum numbers of rows and values held in memory.  `encoding` and `delimiter` are "" if
     the format has none.  `document` has the numbered rows of a format that is read whole, otherwise None.  `findings`
-    are about the file as a whole.  `paths` into nested JSON, such as ``output.choices[0].text``, are columns too if a
+    are about the file as a whole.  `paths` into nested JSON, such as ``output.choices[0].text``, count as columns if a
     row has such a cell.
     """
 
@@ -402,8 +402,8 @@ def read_table(
 ) -> Table:
     """Read a whole CSV, TSV, JSONL, JSON, Parquet or XLSX file (text formats also ``.gz``).
 
-    The arguments are those of `open_table`.  Formulas in a workbook stay text.  Raises GoldenError if the file cannot
-    be read.
+    The arguments are as in `open_table`.  Formulas in a workbook stay text.  Raises GoldenError if the file cannot be
+    read.
     """
     rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows, paths=paths).rows()
     numbered = [(rows.number, row) for row in rows]
@@ -428,7 +428,7 @@ def read_upload(
 
 
 def table_rows(file: IO[bytes], options: Row) -> abc.Iterator[Any]:
-    """Yield columns and findings of a text file, then numbered rows.  `options` are those of `read_table`."""
+    """Yield columns and findings of a text file, then numbered rows. `options` are as in `read_table`."""
     table = read_table(file.read(), **options)
     yield {"columns": table.columns, "findings": [asdict(finding) for finding in table.findings]}
     yield from table.numbered()

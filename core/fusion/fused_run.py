@@ -38,7 +38,7 @@ from core.verdicts import Verdicts, verdict_lines
 from core.wording import price_words
 
 MODEL_WRITES = "model"
-"""In the place of a plan: the model writes one."""
+"""Used instead of a plan: the model writes the plan."""
 
 __all__ = ["MODEL_WRITES", "FusedRun", "FusionSettings", "fuse"]
 
@@ -66,7 +66,7 @@ class FusedRun:
 
     @cached_property
     def judge(self) -> FusedJudge:
-        """The fused judge; scores like `core.load_judge` of the saved `fused.yaml`."""
+        """The fused judge, as `core.load_judge` would load it from the saved `fused.yaml`."""
         return FusedJudge.of(self.document, self.here, self.replies, gate=NAMED, where="fusion")
 
     def score(self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None) -> Verdicts:

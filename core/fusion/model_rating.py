@@ -28,13 +28,13 @@ from core.records import FloatArray, GoldenSet, Item, JudgeScores, Task, Usage, 
 from core.verdicts import Verdicts
 
 NONE = "none"
-"""In the place of a plan or criteria: rate without."""
+"""Used instead of a plan or criteria: the model rates without them."""
 RATE_PROMPT = "fusion_rate.v2"
 REPLY_TOKENS, WRITTEN_TOKENS = 320, 1_500
 CHARACTERS_PER_TOKEN = 4
 BATCH = 40
 PLAN_STREAM = 5
-"""Random stream of the choice of assistants for a measured plan; no report draws from it."""
+"""Random stream that chooses assistants for a measured plan; nothing that is reported draws from it."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Queue runs, track the progress of a running run, and start a worker process.
 
-This module contains no SQL and does not depend on what runs compute.  The queue is the table of runs.  A worker claims
-a queued run by an atomic update, calls the function for this kind of run, and stores the result or the error.  A
-resumed run calls the function again and finds its stored replies (`core.projects.start_and_resume`).
+The queue is the table of runs.  A worker claims a queued run by an atomic update, calls the function for this kind of
+run, and stores the result or the error.  A resumed run calls the function again and finds its stored replies
+(`core.projects.start_and_resume`).
 
 ::
 
@@ -98,7 +98,7 @@ class RunProgress:
                     self._snapshot = snapshot
 
     def advance(self, done: int, of: int) -> None:
-        """Report calls made, as in `core.progress.Progress`."""
+        """Report the number of calls done, as in `core.progress.Progress`."""
         with self._lock:
             if self._published >= self._shown_before:
                 self._stage = replace(self._stage, calls=max(self._stage.calls, self._base_calls + done))
@@ -205,7 +205,7 @@ class Queue:
 
     @property
     def idle(self) -> bool:
-        """Return whether no run is queued or running anywhere."""
+        """Return whether no run is queued or running in any project."""
         return not self._store.runs.active()
 
     def _do(self, run: Run) -> None:

@@ -242,7 +242,7 @@ NO_TEXT = "The text to rate is empty."
 
 
 def orders_of(task: Task, item: Item) -> tuple[Item, ...]:
-    """Return the orders in which to judge an item: a pair also with its texts swapped, any other item only as it is."""
+    """Return the orders in which to judge an item: pairs also with swapped texts, other items only as they are."""
     return (item, replace(item, target=item.context, context=item.target)) if task.kind == "pair" else (item,)
 
 

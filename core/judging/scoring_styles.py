@@ -162,7 +162,8 @@ def examples_for(item: Item, examples: Sequence[RatedExample], nearest: int = 0)
     """Choose the examples to show with `item`, in order, without examples from its own source.
 
     An example from that source is replaced by the spare example with the closest label, or left out if no spare
-    remains. If `nearest` is not 0, that many examples are chosen: those with the most similar texts, most similar last.
+    remains. If `nearest` is not 0, the `nearest` examples with the most similar texts are chosen, the most similar
+    last.
     """
     spares, shown = [each for each in examples if each.spare], list[RatedExample]()
     # if all items have the same source text, it does not identify a source

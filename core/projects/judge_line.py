@@ -86,8 +86,8 @@ class VersionMeasured(VersionEntry):
     """A measurement of a version on a golden set, by run `run_id`.
 
     `held_out` is None if only calibration items were scored. `gain` and `held_out_gain` are the alignment of this
-    version minus that of version `beside` (0: none) on the same items. `looks` is the number of looks at held-out items
-    so far. Only the first comparison has a p value, because later choices may depend on it.
+    version minus that of version `beside` (0 if none) on the same items. `looks` is the number of looks at held-out
+    items so far. Only the first comparison has a p value, because later choices may depend on it.
     """
 
     kind = "judge version measured"
@@ -264,7 +264,7 @@ def judge_lines(store: Store, project_id: str) -> dict[str, JudgeLine]:
 
 
 def default_measure(store: Store, project_id: str, golden: GoldenSet, aspect: str) -> Measure:
-    """Return the statistic and level of an aspect's default version; without one, Spearman and the usual level."""
+    """Return the statistic and level of an aspect's default version; without one, Spearman and `usual_level`."""
     from core.comparison import usual_level
 
     version = judge_line(store, project_id, aspect).default

@@ -1,7 +1,6 @@
 """Manage projects and golden sets of a store, and show and free disk space.
 
-Everybody may read. Functions that change something are decorated with `requires`, which checks the role and logs the
-change. So the checks don't depend on the screens.
+Everybody may read. The decorator `requires` checks the role before a change, and logs it.
 """
 
 from __future__ import annotations

@@ -294,7 +294,7 @@ def review_moved(store: Store, project_id: str) -> int:
 
 @requires("annotator")
 def join_review(store: Store, project_id: str, golden_id: str, aspect: str) -> None:
-    """Join the review. Votes then stay hidden until this user has voted, too.
+    """Add the user to the review. All votes then stay hidden until this user has voted, too.
 
     Raises UsageError if the user has no name.
     """

@@ -34,7 +34,7 @@ from core.repeval.states import Extraction, HalfArray, OnProgress, StateReader, 
 
 COMPONENTS = 8
 QUANTILE = 0.3
-"""Share of the training labels at the top (for good texts) and at the bottom (for bad texts) to take pairs from."""
+"""Share of the training labels from which good texts (at the top) and bad texts (at the bottom) are taken."""
 LONGEST_TEXT = 20_000
 TOGETHER = 512
 """Number of items whose states are in memory at once."""

@@ -485,9 +485,9 @@ def fit_prompts(
 ) -> tuple[list[list[int]], list[bool]]:
     """Fill in `template` for each of `fields`; return token ids, and whether each was truncated to `limit` tokens.
 
-    States are read at the end, so a long prompt loses the *beginning* of its source first. Next it loses the beginning
-    of its context, and last that of the hypothesis. Equal prompts are tokenized once. Raises JudgeError if the template
-    alone is longer than `limit`.
+    States are read at the end, so a long prompt is cut at the *beginning* of its parts: first the source, then the
+    context, last the hypothesis. Equal prompts are tokenized once. Raises JudgeError if the template alone is longer
+    than `limit`.
     """
     used = [name for name in FIELDS if f"{{{name}}}" in template]
     asked = [tuple(texts[name] for name in used) for texts in fields]

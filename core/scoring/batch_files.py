@@ -29,7 +29,7 @@ MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
 HALF = 0.5
 """Price of a batch compared with direct requests."""
 WALKED = 400
-"""Items whose requests are made together."""
+"""Items whose requests are created together."""
 
 
 def write_requests(

@@ -7,8 +7,7 @@
 
 Finished parts are the checkpoint: a second start skips their items. If a node is lost, Ray repeats its batches on
 another one. Such a batch has the same items, so its part has the same name. All nodes must be able to access input and
-output, at a path or in an object store (`s3://BUCKET/…`). Each node needs its own keys and credentials in its
-environment.
+output, at a path or in an object store (`s3://BUCKET/…`). Every node needs the keys and credentials in its environment.
 """
 
 from __future__ import annotations
@@ -162,7 +161,7 @@ def _row_of(cells: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
 
 
 def short_hash(text: str) -> int:
-    """Return a 64-bit hash, the same on every node."""
+    """Return a 64-bit hash of a text that is the same on every node."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 

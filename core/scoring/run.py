@@ -39,10 +39,10 @@ LOCAL_BATCHES = 7
 """Batches that a model in this process gets at once, since a single one leaves most of a GPU idle."""
 
 BATCHES_AHEAD = 64
-"""Batches that are asked at the same time, so that a slow reply doesn't delay others."""
+"""Batches that are requested at the same time, so that a slow reply doesn't delay others."""
 
 ENOUGH_ITEMS, MOST_UNREAD = 50, 0.5
-"""Items after which a larger share of unread ones stops a scoring."""
+"""Scoring stops if, after this many items, a larger share than this is unread."""
 
 DOLLAR_BATCH = 16
 """Items of a batch under a budget in dollars, which may stop in the middle of a batch."""

@@ -1,7 +1,7 @@
 """Test whether an alignment has fallen since it was exported.
 
-Only the interval of the earlier alignment is known (from the judge file), so the interval of the difference is
-combined from the two intervals (MOVER; Zou 2007, "Toward using confidence intervals to compare correlations",
+Of the earlier alignment, only the interval is known (from the judge file).  So the interval of the difference is
+computed from the two intervals (MOVER; Zou 2007, "Toward using confidence intervals to compare correlations",
 Psychological Methods 12, equation 15)::
 
     lower = (now − then) − √((now − low_now)² + (high_then − then)²)
@@ -9,7 +9,7 @@ Psychological Methods 12, equation 15)::
 
 Limits at confidence levels other than 95 % are computed on Fisher's scale z = atanh(r), where each side of an interval
 grows with the normal quantile.  If the (1 − 2α) interval lies below 0, the alignment has fallen, by a one-sided test at
-α.  Both intervals are over sources, so items of one source do not count as independent.
+α. Both intervals are over sources, so items of one source do not count as independent.
 
 Required number of items: let s_now and s_then be the standard errors on that scale (half an interval's width over
 1.96).  A fall is detected with probability `POWER` if it is at least (q(1−α) + q(POWER)) · √(s_now² + s_then²). s_now²

@@ -297,11 +297,11 @@ class LabelledItems:
         return [(own, starts[own, None] + np.arange(sizes[own[0]])) for own in groups]
 
     def sums_by_source(self, values: FloatArray) -> FloatArray:
-        """Return the sums of `values` (rows, n) by source, (rows, n_sources)."""
+        """Return the sums of `values` (rows, n) by source, as an array (rows, n_sources)."""
         return _sums(self.sources, values, self.n_sources)
 
     def sums_by_cell(self, values: FloatArray) -> FloatArray:
-        """Return the sums of `values` (rows, n) by source and system, (rows, n_sources, n_systems)."""
+        """Return the sums of `values` (rows, n) by source and system, as an array (rows, n_sources, n_systems)."""
         cells = self.sources * self.n_systems + self.systems
         return _sums(cells, values, self.n_sources * self.n_systems).reshape(-1, self.n_sources, self.n_systems)
 
@@ -330,7 +330,7 @@ class Paired:
 
     @property
     def weights(self) -> FloatArray:
-        """Weights of the labels in sums: `scored`, or a single row of ones if every candidate scored every item."""
+        """Weights of the labels in sums: `scored`, or one row of ones if all candidates scored all items."""
         return self.scored if not self.scored.all() else np.ones((1, self.items.n))
 
     def scored_only(self, candidate: int) -> Paired:

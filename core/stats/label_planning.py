@@ -2,9 +2,9 @@
 
 On Fisher's scale z = atanh r, an alignment over w independent items has the standard error 1 / √(w − 3).  A measured
 alignment shows how many independent items its items are worth: w = 3 + (1.96 / half its width on that scale)², from its
-interval.  w grows with the number of items or of sources, whichever grows less.  Without a measured alignment,
-`USUAL_ALIGNMENT` and an intraclass correlation within sources of `USUAL_ICC` are assumed.  Then n items, m per source,
-are worth n / (1 + (m − 1)·ICC).
+interval. w grows in proportion to the number of items or the number of sources, whichever grows less.  Without a
+measured alignment, `USUAL_ALIGNMENT` and an intraclass correlation within sources of `USUAL_ICC` are assumed.  Then n
+items, m per source, are worth n / (1 + (m − 1)·ICC).
 
 More raters make labels more reliable, and the alignment with their mean higher: r_n = r_inf · √(n·rel / (1 +
 (n−1)·rel)) (attenuation, Spearman 1904, and Spearman-Brown), with the usual reliability of a single label.  A fall is

@@ -1,6 +1,6 @@
 """Estimate corrected means of systems from labels and verdicts, and the differences between systems.
 
-The judge's mean over all scored items is precise but biased; the mean of the labels is unbiased but imprecise. The
+The judge's mean over all scored items is precise but biased; the mean of the labels is unbiased but imprecise.  The
 corrected mean combines both (PPI++: Angelopoulos, Duchi and Zrnic 2023, "PPI++: Efficient Prediction-Powered
 Inference", section 4).  Over n labelled and N unlabelled items of a system, with labels Y and verdicts f,
 
@@ -10,16 +10,16 @@ Inference", section 4).  Over n labelled and N unlabelled items of a system, wit
 
 Departures from the paper, each with better coverage in simulation:
 
-- **by source**: var and cov are those of sums by source, and var f is over all judged items.  Quantiles are those of
-  Student's t.  Its degrees of freedom are the number of labelled or of unlabelled sources, whichever is smaller, minus
-  2: λ costs one.  If a source has labelled and unlabelled items, or items of several systems, their covariance counts.
+- **by source**: var and cov are computed from sums by source, var f over all judged items.  Quantiles are from
+  Student's t.  Its degrees of freedom are the smaller of the numbers of labelled and unlabelled sources, minus 2 (1 for
+  λ).  If a source has labelled and unlabelled items, or items of several systems, their covariance counts.
 - **λ leave-one-source-out**: each label is corrected with a λ estimated on the other sources, so θ is unbiased at any
   n.
 - **another scale**: verdicts on another scale are mapped to the human scale by increasing maps, each fitted on other
   folds of sources (cross-prediction: Zrnic and Candès 2024), and centred on the unlabelled mean of their own map.
 
-The labelled items must be a random sample of the judged items.  Callers leave out items that were used to choose or
-fit the judge, with their labels and verdicts.
+The labelled items must be a random sample of the judged items.  Callers leave out items that were used to choose or fit
+the judge, with their labels and verdicts.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ MOST_COMPARED = 60
 """Most systems to compare in pairs: 1,770 pairs."""
 
 MOST_FOLDS = 30
-"""Folds of sources behind the maps to the human scale: up to so many sources each is a fold of its own."""
+"""Maximum number of folds of sources for the maps to the human scale; with fewer sources, each source is a fold."""
 
 NO_LABELS = "no item has a label"
 NO_VERDICTS = "no item has a verdict"

@@ -276,7 +276,7 @@ def golden_row(golden: GoldenSet) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class CriteriaBody:
-    """Criteria without their aspect, which is stored in a column of its own."""
+    """Criteria without their aspect, which has a separate column."""
 
     text: str
     provenance: Provenance

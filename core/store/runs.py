@@ -50,7 +50,7 @@ T = TypeVar("T")
 SNAPSHOT = "standing"
 """Document with the latest snapshot: a leaderboard, or a grid of styles."""
 JUDGE = "judge"
-"""Document with the judge made ready (`core.projects.start_and_resume.JudgeState`)."""
+"""Document with the prepared judge (`core.projects.start_and_resume.JudgeState`)."""
 RESULT = "result"
 """Document with the result of the run (`core.projects.start_and_resume`)."""
 WAITING = "waiting for a worker"
@@ -218,12 +218,12 @@ class Workers(StorePart):
 
 
 Reasons = Mapping[str, tuple[Unscored, ...]]
-"""Why items have no score, under the key `unscored`."""
+"""Items without a score and the reasons, under the key `unscored`."""
 
 
 class Results(StorePart):
     def read(self, run_id: str, name: str, kind: type[T]) -> T | None:
-        """Return the run's document of that name as a record of type `kind`, or None."""
+        """Return the document `name` of the run as a record of type `kind`, or None."""
         row = self._db.row(sa.select(documents).filter_by(run_id=run_id, name=name))
         return None if row is None else unpack(kind, Packed(row.body, row.blob))
 

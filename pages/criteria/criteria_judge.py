@@ -20,7 +20,7 @@ from pages.ui.screens import go, plain
 
 
 def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None, *, raises: bool = False) -> None:
-    """Draw a link to the judge version that uses these criteria, else the button that makes and measures one.
+    """Draw a link to the judge version that uses these criteria; without one, the button that makes and measures it.
 
     The button is primary only for an edit that raises agreement (`raises`).
     """

@@ -268,7 +268,7 @@ def _choose_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str) 
 
 
 def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> dict[str, Scale]:
-    """Draw the scales and return those that a reviewer confirmed or changed."""
+    """Draw the scales and return the scales that a reviewer confirmed or changed."""
     scales: dict[str, Scale] = {}
     for number, row in enumerate(rows, start=1):
         if row.aspect not in draft.aspects:

@@ -14,7 +14,7 @@ from pages.misaligned.misaligned_selection import NOW_ALIGNED, NOW_MISALIGNED, S
 from pages.ui import state, tables
 
 MARKS: dict[GapSide, str] = {"too lenient": "▲", "too strict": "▼", "aligned": "●", "unread": "?"}
-"""Shapes that tell the sides apart without colour."""
+"""Shapes that distinguish the sides without colour."""
 NOT_YET, PICKED = "not yet", "picked"
 KNOWN: Mapping[str, Sequence[str]] = {
     "sides": tuple(MARKS),

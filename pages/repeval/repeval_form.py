@@ -126,7 +126,7 @@ def _split(page: Opened, request: RepEvalRequest) -> str:
 
 
 def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
-    """Draw the number of texts and labels, and how long the run takes. Raises ConcordError if the run can't start."""
+    """Draw the numbers of texts and labels and the duration of the run. Raises ConcordError if the run can't start."""
     estimate, settings = _estimate(repr(request), page, request), request.settings
     pairs = f", {estimate.n_pairs} pairs" if settings.uses_pairs else ""
     choosing = f", {estimate.n_validation} to choose the layer and token"

@@ -27,7 +27,7 @@ COLUMNS = {
 def columns(runs: Sequence[Run], starters: Mapping[str, str], goldens: Mapping[str, str]) -> dict[str, list[Any]]:
     """Return the columns of the table, except empty ones.
 
-    `starters` maps run id → user who started it, `goldens` golden set id → name.
+    `starters` maps each run id to the user who started the run; `goldens` maps golden set ids to names.
     """
     now = datetime.now(UTC)
     shown: dict[str, list[Any]] = {

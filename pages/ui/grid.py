@@ -19,7 +19,7 @@ import streamlit as st
 from pages.ui import state
 
 ROW, TALL_ROW, HEADER, MOST_ROWS = 36, 76, 38, 14
-"""Pixels of a row, of one with three lines of text, of the heading; and the rows seen without an inner scroll bar."""
+"""Heights in pixels of a row, a row with three lines, and the header; and the rows visible without scrolling."""
 _HERE = Path(__file__)
 _GRID = st.components.v2.component(
     "concord_grid",

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 FIRST = next(iter(SCREENS))
-"""Stands at the root; its own address leads there."""
+"""The first screen. It is served at the root, and its own address redirects there."""
 COMMON = "BidiComponent Button ButtonGroup DownloadButton ImageList Metric PageLink Selectbox TextInput".split()
-"""Streamlit's scripts of widgets that stand on many screens.  Fetched with the page instead of when the first widget is
-drawn, they leave next to no time for placeholders, whose sizes differ from those of the widgets."""
+"""Streamlit scripts of widgets that many screens use.  They are preloaded with the page.  Otherwise placeholders of
+another size would appear until the first widget is drawn."""
 _SERVER = 'window.__streamlit = { BACKEND_BASE_URL: new URL(".", location.href).href };'
-"""The server is where the page's own files are: both are asked for beside the screen's address."""
+"""Tells Streamlit that its server is in the same folder as the page, whatever screen is opened."""
 
 
 class OwnShell:

@@ -60,7 +60,7 @@ URL_IDS = (
     "level items section tour view filter version task page who what judge"
 ).split()
 BARE = "bare"
-"""`?view=bare`: a screen without the menu, for a projector or for people who have a single task."""
+"""`?view=bare`: a screen without the menu, for a projector or for users who have a single task."""
 
 
 def url_id(name: str) -> str | None:
@@ -69,7 +69,7 @@ def url_id(name: str) -> str | None:
 
 
 def is_task() -> bool:
-    """Check whether the app was opened by a link to a single task, which hides the menu and all other screens."""
+    """Return whether the app was opened by a link to a single task, which hides the menu and all other screens."""
     return st.session_state.get(SCREEN) == "label" and url_id("task") is not None
 
 
@@ -104,7 +104,7 @@ def leave_project() -> None:
 
 
 def is_bare() -> bool:
-    """Check whether the screen is drawn without the menu."""
+    """Return whether the screen is drawn without the menu."""
     return url_id("view") == BARE or is_task()
 
 

@@ -24,7 +24,7 @@ from core.report.figures.svg import (
 )
 
 WIDE, HALF = 900, 520
-"""Widths in pixels of a picture across a screen, and of one in a column."""
+"""Widths in pixels of a picture across the whole screen, and of a picture in a column."""
 _HIGH, _LEFT, _RIGHT, _BOTTOM = 340, 52, 16, 46
 
 

@@ -23,10 +23,10 @@ LETTER = 0.55
 INK, QUIET, GRID, PAPER = "#14202E", "#5B6875", "#DDE3EA", "#FFFFFF"
 BLUE, AMBER, TEAL, PALE = "#0B5CAD", "#A8480A", "#0F766E", "#C3CBD5"
 PEOPLE = "#F6E7D8"
-"""The band of the raters' agreement with each other."""
+"""Colour of the band that shows the raters' agreement with each other."""
 ALIKE = "#EEF1F5"
 COOL, WARM = "#6BA0D8", "#DB9B55"
-"""Above and below 0 in a heat map: light enough for dark numbers."""
+"""Colours above and below 0 in a heat map, light enough for dark numbers."""
 DARK = {
     INK: "#E8EDF3",
     QUIET: "#A3B0BE",
@@ -41,7 +41,7 @@ DARK = {
     COOL: "#2E5F94",
     WARM: "#85531B",
 }
-"""Each colour's counterpart on a dark page."""
+"""Light colour → its replacement on a dark page."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef\ufffe\uffff]")
 """Characters that no document may contain, and those that reverse the writing direction of the text after them."""
@@ -50,7 +50,7 @@ _COLOUR = re.compile(r'( (?:fill|stroke)=")(#[0-9A-F]{6})(?=")')
 
 
 def legible(text: str) -> str:
-    """Replace characters that are invalid in documents with visible ones."""
+    """Replace characters that no document may contain with U+FFFD, and normalise line ends."""
     whole = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROL.sub("\ufffd", whole).encode("utf-8", "replace").decode()
 
@@ -117,7 +117,7 @@ def box(x: float, y: float, width: float, height: float, fill: str, **look: str 
 def mark(
     x: float, y: float, colour: str, shape: Shape = "dot", *, size: float = 5, opacity: float | None = None
 ) -> Markup:
-    """Draw a mark around a position; `size` is its radius."""
+    """Draw a mark centred on a position; `size` is its radius."""
     if shape == "ring":
         return element("circle", cx=x, cy=y, r=size, fill=PAPER, stroke=colour, stroke_width=2)
     if shape == "dot":
