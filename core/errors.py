@@ -100,7 +100,7 @@ class UsageError(ConcordError):
 
 
 class AccessError(ConcordError):
-    """The role of the user does not allow the action."""
+    """The user's role does not allow the action."""
 
 
 class GoldenError(ConcordError):
@@ -123,7 +123,7 @@ class GoldenError(ConcordError):
 
 
 class AspectError(GoldenError):
-    """The requested aspect is not in the golden set, or its labels cannot be used."""
+    """The golden set does not have the requested aspect, or the labels of the aspect cannot be used."""
 
 
 class DownloadError(ConcordError):

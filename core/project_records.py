@@ -129,7 +129,6 @@ class GoldenSummary:
     created_at: datetime
 
     def aspect(self, name: str) -> AspectSummary | None:
-        """Return the aspect with this name, or None."""
         return next((aspect for aspect in self.aspects if aspect.aspect == name), None)
 
 

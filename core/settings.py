@@ -102,7 +102,8 @@ def _listed(raw: str, where: str = "") -> tuple[str, ...]:
 def ray_address(raw: str, where: str) -> str:
     """Return the trimmed address of a Ray cluster; "" means no cluster.
 
-    Raises UsageError unless it is "auto", HOST:PORT or "". `where` names the option or variable in the message.
+    Raises UsageError for anything other than "auto", HOST:PORT or "". `where` names the option or variable in the
+    message.
     """
     address = raw.strip()
     host, _, port = address.rpartition(":")

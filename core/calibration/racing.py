@@ -60,7 +60,7 @@ class Recorder:
 
 @dataclass(frozen=True)
 class BoundJudge:
-    """A judge with the golden set and task that it scores; `prepared` has the calls and cost of its preparation."""
+    """A judge with the golden set and task that it scores. `prepared` has the calls and cost of its preparation."""
 
     judge: Judge
     golden: GoldenSet
@@ -146,7 +146,7 @@ class ScoreTable:
         self.spend(error.usage.requests + error.usage.cached, error.usage)
 
     def enter(self, matrix: ScoreMatrix, *, stored: bool = False) -> None:
-        """Record scores. In `stored` scores, an item without a value or a reason counts as not requested."""
+        """Record scores. If they are `stored` scores, an item without a value or a reason counts as not requested."""
         places = np.array([self.places[item_id] for item_id in matrix.item_ids], dtype=np.intp)
         for k, (name, row) in enumerate(zip(matrix.criteria_ids, matrix.values, strict=True)):
             reasons = {verdict.item_id: verdict for verdict in matrix.unscored.get(name, ())}
@@ -178,7 +178,7 @@ class ScoreTable:
 
 
 class CandidatePool:
-    """The candidates of a calibration, with their scores so far on its calibration `items`."""
+    """The candidates of a calibration, and their scores so far on the calibration items (`items`)."""
 
     def __init__(
         self, judge: BoundJudge, items: LabelledItems, settings: CalibrationSettings, table: ScoreTable
@@ -220,7 +220,7 @@ class CandidatePool:
         return self.table.asked[criteria_id][self.items.positions]
 
     def mark(self, ids: Iterable[str], status: Status) -> None:
-        """Set the status of candidates, but not of the baseline."""
+        """Set the status of the candidates `ids`, except the baseline."""
         for name in ids:
             if self.entries[name].status != "baseline":
                 self.entries[name] = replace(self.entries[name], status=status)
@@ -265,7 +265,7 @@ class CandidatePool:
         return tuple(self.entries[name] for name in ranked)
 
     def publish(self, phase: Phase, message: str, round_: int | None = None) -> None:
-        """Publish the current leaderboard. `round_` is its round; None means the last finished round."""
+        """Publish the current leaderboard. `round_` is the number of its round; None means the last finished round."""
         self.refresh()
         round_, calls = self.rounds_done if round_ is None else round_, self.table.calls
         expected = max(self.calls_expected, calls)
@@ -360,7 +360,7 @@ def spread_in_sources(labels: FloatArray, sources: IntArray, seed: int) -> Order
 
 
 def spread_over_all(labels: FloatArray, seed: int) -> Order:
-    """Return an order of single items in which the first k items have labels of all sizes, for any k."""
+    """Return an order of single items. Its first k items are spread evenly over the labels, for every k."""
     # a van der Corput sequence, randomly rotated
     rng, n = np.random.default_rng([seed, 2]), labels.size
     ranked = np.lexsort((rng.random(n), labels))
@@ -420,7 +420,7 @@ def race_calls(settings: CalibrationSettings, n_arms: int, order: Order, *, with
 def revisit(
     pool: CandidatePool, arms: Sequence[Criteria], order: Order, *, phase: Phase, round_: int
 ) -> tuple[tuple[str, ...], int, bool]:
-    """Run a race between `arms`, and set the status of the candidates that drop out to "stopped".
+    """Run a race between the candidates `arms`, and set the status of those that drop out to "stopped".
 
     The baseline is scored as well, but not ranked. If the budget doesn't cover the first rung, all arms are scored on
     fewer items. A later rung keeps as many of the best arms as the budget covers.

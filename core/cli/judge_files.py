@@ -63,7 +63,7 @@ def score(
     mapped: MapOption = None,
     force: ForceFlag = False,
 ) -> None:
-    """Score texts with a judge file. To resume after a stop, run the same command again."""
+    """Score texts with a judge file. To resume after an interruption, run the same command again."""
     from core.data.columns import read_map
     from core.scoring import ScoreRequest, estimate_scoring, score_file, write_batch
 

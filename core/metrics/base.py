@@ -238,7 +238,7 @@ class Blocks(Protocol):
 def kept(metric: Metric, blocks: Blocks) -> Metric:
     """Return a copy of `metric` that caches its scores in `blocks`.
 
-    Numbers from a column, and failures, are not cached.
+    Failures, and numbers that come from a column of the golden set, are not cached.
     """
     if not metric.needs:
         return metric

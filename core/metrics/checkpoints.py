@@ -153,7 +153,7 @@ def _of_pairs(
 def bertscore(name: str, model: str) -> Metric:
     """Return a metric that scores BERTScore F1 of the target and the best reference.
 
-    The layer is that chosen by the authors of BERTScore for the model, or the last layer for other models.
+    It uses the layer that the authors of BERTScore chose for the model, or the last layer for other models.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -352,7 +352,7 @@ def f1(target: tuple[Any, Any], other: tuple[Any, Any]) -> float:
 class ModelCheckpoint:
     """A model in evaluation mode with its tokenizer. `limit` is the maximum number of tokens of an input.
 
-    `n_cut` is the number of inputs that were longer and were truncated.
+    `n_cut` counts the inputs that were truncated because they were longer.
     """
 
     name: str

@@ -375,9 +375,9 @@ def readable_judges(store: Store, project_id: str, entries: Sequence[JudgeEntry]
 
 
 def fusion_inputs(store: Store, request: FusionRequest) -> tuple[GoldenSet, FusionJudge, tuple[int, ...]]:
-    """Return the golden set, the judges to fuse, and the positions of the items to rate with a language model.
+    """Return the golden set, the `FusionJudge`, and the positions of the items to rate with a language model.
 
-    Raises NotFoundError for an unknown aspect or judge, and UsageError if there are no judges.
+    Raises NotFoundError for an unknown aspect or judge, and UsageError if there are no judges to fuse.
     """
     from core.data.split import task_of, whole_sources
     from core.fusion.model_rating import FusionJudge

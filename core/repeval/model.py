@@ -188,7 +188,7 @@ def describe_causal(spec: ModelSpec) -> ModelFacts:
 
 
 def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
-    """Load a causal language model with its head onto its device, and its tokenizer.
+    """Load a causal language model, with its head, onto its device. Return it with its tokenizer.
 
     If there are several GPUs, the layers are spread over them. Raises the same errors as `describe_causal`, and
     JudgeError for pickled or missing weights.

@@ -48,7 +48,7 @@ MANY_OPENINGS = 3
 
 
 def bounded(text: str, limit: int) -> str:
-    """Cut `text` to `limit` characters, with a note on its length, and make control characters visible."""
+    """Cut `text` to `limit` characters, with a note on its full length, and make control characters visible."""
     cut = text if len(text) <= limit else f"{text[:limit].rstrip()} … (shortened from {len(text):,} characters)"
     return legible(cut)
 
@@ -121,8 +121,8 @@ def readiness(report: Report) -> Finding:
     """Return the finding on whether the judge is good enough. It begins with "Ready", "Caution" or "Not yet".
 
     A ready judge is approved and significantly better than its baseline on held-out items of at least `LEAST_SOURCES`
-    sources. It is not significantly worse than a rater. If there are no raters to compare it with, it must beat the
-    regression.
+    sources. It is not significantly worse than a rater. If it is not compared with a rater, it must be significantly
+    better than the regression.
     """
     shown, name, bar = standing(report), report.judge_name, report.board.bar
     if shown == "undefined" or report.held_out.interval is None:

@@ -157,7 +157,6 @@ class Events(StorePart):
         return [_entry(row) for row in self._db.rows(query.offset(offset).limit(limit))]
 
     def count(self, project_id: str) -> int:
-        """Count the entries of a project."""
         (row,) = self._db.rows(sa.select(sa.func.count()).select_from(events).filter_by(project_id=project_id))
         return int(row[0])
 

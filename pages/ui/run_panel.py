@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 def link_to_result(run: Run) -> str:
-    """Draw a link to the screen that shows the result of a run. Return its title, or "" if there is no such screen."""
+    """Draw a link to the screen that shows the result of a run. Return the screen's title; "" if there is none."""
     screen = RESULTS.get(run.kind)
     if screen is None:
         return ""

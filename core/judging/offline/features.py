@@ -235,7 +235,7 @@ _MEMBERS: FloatArray = np.array([[concept.features.get(name, 0.0) for concept in
 
 @lru_cache(maxsize=8)
 def applicable(kind: ItemKind) -> FloatArray:
-    """Return an array (n_concepts,): 1.0 for concepts with features of items of this kind, 0.0 for others."""
+    """Return an array (n_concepts,): 1.0 for each concept that applies to items of this kind, 0.0 for the others."""
     there = {name for family in _MEASURED[kind] for name in _FAMILIES[family]}
     return np.array([float(not there.isdisjoint(concept.features)) for concept in CONCEPTS])
 
