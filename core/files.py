@@ -23,8 +23,8 @@ _LONGEST_TEXT = 1_000_000
 def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """Write a file completely or not at all: yield a temporary path, and move it to `path` at the end.
 
-    The temporary path has the same extension. After an error or a kill, `path` is unchanged. Missing folders are
-    created. Without `durable`, a power cut can leave an empty file. Raises OSError.
+    The temporary path has the same extension. Missing folders are created. Without `durable`, a power cut can leave an
+    empty file. Raises OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.stem}.{uuid.uuid4().hex[:8]}.part{path.suffix}")

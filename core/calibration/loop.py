@@ -1,8 +1,8 @@
 """AutoCalibrate (Algorithm 1 of the paper): draft, revisit, refine, report.
 
-Items are used for selection or for the report, but never for both. Drafts see calibration items only, and candidates
-are ranked on calibration items. A refinement must also gain on an inner fold of the calibration set. The final judge,
-its best single criteria and the baseline are scored once on the held-out set, at the end.
+Items are used for selection or for the report, but never for both. Drafts and rankings use calibration items. A
+refinement must also gain on an inner fold of the calibration set. The final judge, its best single criteria and the
+baseline are scored once on the held-out set, at the end.
 
 Part of a budget is reserved for the held-out items. When the rest is spent, the search stops, and the result lists the
 skipped work.

@@ -1,8 +1,7 @@
 """Request new criteria: drafts from labelled exemplars, and refinements from misaligned items.
 
-Exemplars are a stratified random sample of calibration items. A refinement is based on items that its parent gets
-wrong. It is kept only if it aligns better than its parent, both overall and on an inner fold of items that it has not
-seen.
+Exemplars are a stratified random sample of calibration items. A refinement is kept only if it aligns better than its
+parent, both overall and on an inner fold of items that it has not seen.
 """
 
 from __future__ import annotations
@@ -150,12 +149,8 @@ def with_examples(
 ) -> Judge:
     """Add `settings.examples` labelled calibration items, and as many spare items, to the judge's prompt.
 
-    The labels of these items are spread evenly over the scale. Items from different sources and of typical length are
-    preferred. With `examples_by` "similarity", `MOST_EXAMPLES` items are added, and each prompt shows those most
-    similar to the judged item.
-
-    Raises:
-        UsageError: The judge is not a language model.
+    Their labels are spread evenly over the scale. With `examples_by` "similarity", `MOST_EXAMPLES` items are added, and
+    each prompt shows those most similar to the judged item. Raises UsageError if the judge is not a language model.
     """
     if not settings.examples:
         return judge
@@ -225,9 +220,9 @@ def standardised_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:
 
 
 def most_misaligned(scores: FloatArray, labels: FloatArray) -> IntArray:
-    """Return the indices of the items with the largest gap between score and label, largest first.
+    """Return the indices of the items with the largest |`standardised_gap`|, largest first.
 
-    These are at most `MISALIGNED_POOL` items with a `standardised_gap` of at least `MISALIGNED_FROM`, above or below 0.
+    These are at most `MISALIGNED_POOL` items with a gap of at least `MISALIGNED_FROM`.
     """
     size = np.nan_to_num(np.abs(standardised_gap(scores, labels)), nan=-1.0)
     order = np.argsort(-size, kind="stable")[:MISALIGNED_POOL]
@@ -340,7 +335,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class RoundResult:
-    """The proposals of a refinement round, sorted by gain on the inner fold, largest first.
+    """The proposals of a refinement round, by gain on the inner fold, largest first.
 
     `problems` maps reason → number of unusable replies.
     """

@@ -1,12 +1,11 @@
 """Races between the candidates of a calibration (successive halving), with their scores and cost.
 
 All candidates are scored on a few items. Each later round, called a rung, keeps about two thirds of the candidates and
-scores them on 1.5 times as many items. The last rung scores the finalists on all items. The candidates of a rung are
-compared on the same items. Small sets race over whole sources in larger steps.
+scores them on 1.5 times as many items. The last rung scores the finalists on all items. Small sets race over whole
+sources in larger steps.
 
 Alignments on items chosen by their labels are optimistic, so they only rank the candidates. The report on the winner
-uses all calibration items and the held-out items. If the budget may end the race early, the items are whole sources in
-random order.
+uses all calibration items and the held-out items.
 """
 
 from __future__ import annotations
@@ -373,8 +372,8 @@ def spread_over_all(labels: FloatArray, seed: int) -> Order:
 def racing_order(items: LabelledItems, settings: CalibrationSettings, *, may_end_early: bool = False) -> Order:
     """Return the order of the items in a race: spread over the labels, or whole sources in random order.
 
-    Whole sources are used if the budget may end the race early, because the report then uses the first items of the
-    race. Items chosen by their labels would make the report optimistic.
+    If the budget may end the race early, the report uses the first items of the race. Items chosen by their labels
+    would make it optimistic, so whole sources are used.
     """
     level = settings.level or items.usual_level
     whole = settings.revisit == "full" or level == "system" or may_end_early
@@ -422,8 +421,8 @@ def revisit(
 ) -> tuple[tuple[str, ...], int, bool]:
     """Run a race between the candidates `arms`, and set the status of those that drop out to "stopped".
 
-    The baseline is scored as well, but not ranked. If the budget doesn't cover the first rung, all arms are scored on
-    fewer items. A later rung keeps as many of the best arms as the budget covers.
+    If the budget doesn't cover the first rung, all arms are scored on fewer items. A later rung keeps as many of the
+    best arms as the budget covers.
 
     Returns:
         Ids of the remaining candidates, best first; the number of items that they were scored on; and whether the
@@ -471,10 +470,6 @@ def race_keys(scores: FloatArray, items: LabelledItems, measure: Measure) -> Flo
     Scores are NaN for unscored items. At system level, the key is the alignment. At the other levels, it is the mean of
     the alignment and two correlations over all items. On few items, this mean predicts the winner better than the
     alignment does.
-
-    At dataset level, the correlations are Spearman's and Pearson's. At sample level, both labels and scores are centred
-    by source. The labels are standardised ranks within their source. The scores are used once as ranks over all items,
-    and once as they are.
     """
     values = np.nan_to_num(alignment_values(scores, items, measure), nan=-np.inf)
     if measure.level == "system":
@@ -496,7 +491,7 @@ def race_keys(scores: FloatArray, items: LabelledItems, measure: Measure) -> Flo
         sums = np.stack([np.bincount(groups, weights=row) for row in values])
         return np.asarray(values - (sums / np.bincount(groups))[:, groups], dtype=np.float64)
 
-    pooled = []
+    pooled = []  # the labels correlated with the ranks of the scores, and with the scores
     for own, labels in zip((average_ranks(filled), filled), people, strict=True):
         x, y = minus_source_means(own), minus_source_means(labels[None])[0]
         size = np.sqrt((x * x).sum(axis=1) * (y @ y))

@@ -219,7 +219,6 @@ class ProgressLine:
         self._now = now
 
     def line(self) -> str:
-        """Return the progress as a line of text."""
         now, (since, before) = self._now, self._begun
         done, of, seconds = now.calls, now.calls_expected, time.monotonic() - since
         line = f"{now.message}{spent(asdict(now.usage))}: {done:,.0f}{f' of {of:,.0f}' if of else ''} {self._unit}"

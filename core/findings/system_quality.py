@@ -63,10 +63,7 @@ def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Fi
 
 
 def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] | None = None) -> Finding:
-    """Return the finding that names the best system in `aspect`, or says that no difference is significant.
-
-    `left_out` maps reason → number of excluded items.
-    """
+    """Return the finding that names the best system in `aspect`, or says that no difference is significant."""
     ranked, differences = means.corrected, means.differences
     shown = [pair for pair in differences if is_shown(pair)]
     named, details = None, list[str]()  # the pair in the headline
@@ -166,7 +163,7 @@ def preferences_finding(found: Preferences) -> Finding:
 
 
 def strength_lines(who: str, found: Strengths) -> list[str]:
-    """List the strengths of systems, one per line, strongest first. `who` says whose preferences they are based on."""
+    """List the strengths of systems, strongest first. `who` names the raters or judge whose preferences are used."""
     if not found.systems:
         return [f"Strengths according to {who} are undefined: {found.reason}."]
     head = f"Strengths according to {who} (log-odds compared with an average system; {counted(found.n, 'pair')}):"

@@ -103,7 +103,7 @@ class FusionRunView:
     """The result of a fusion by a model, with the plan and criteria that were used.
 
     `judges` maps aspect → judge id. `unscored` maps aspect → number of missing scores by reason. Both have only one
-    aspect, except in results of earlier versions. `judge_state` is the state from which the model can be restored.
+    aspect, except in results of earlier versions.
     """
 
     judges: Mapping[str, str]

@@ -2,7 +2,7 @@
 
 ``python -m core worker`` runs until SIGTERM or Ctrl-C. The app starts its own worker (`core.jobs.queue`), which ends
 when it is idle and the web process has ended. Several hosts can each run a worker on the same Postgres, with different
-`CONCORD_WORKER_ID` (default: the host name).
+`CONCORD_WORKER_ID`.
 
 A worker can be killed at any moment, and the next worker resumes its runs. Workers do not listen on any port.
 """

@@ -6,12 +6,11 @@ is the mean log-probability of the target's tokens, given the source. It is comp
 Yuan et al. 2021) or a causal model (GPTScore without instructions; Fu et al. 2023).
 
 *BERTScore* (Zhang et al. 2020) takes the best reference, without idf weights or rescaling. Special tokens can be
-matched but have no weight. The bert-score package is not used, because it loads pickled weights and fails on some local
-tokenizers. With transformers 5, it also omits the space before the first word, which RoBERTa's tokens need. Where it
-works, the results are equal.
+matched but have no weight. The bert-score package is not used, because it loads pickled weights and fails on some
+tokenizers. Where it works, the results are equal.
 
-Models are named by a Hugging Face id or a local folder, and loaded when first used. Only safetensors weights are
-loaded, because pickled weights can run code. Python code in a repository is never run.
+Models are named by a Hugging Face id or a local folder. Only safetensors weights are loaded, because pickled weights
+can run code. Python code in a repository is never run.
 """
 
 from __future__ import annotations
@@ -282,7 +281,7 @@ def sentence_vectors(texts: Sequence[str], on_progress: OnProgress = lambda done
     """Return unit vectors of `texts`, (n, 384). The dot product of two vectors is their cosine similarity.
 
     As in the sentence-transformers model all-MiniLM-L6-v2, a vector is the mean of the last layer over the first 256
-    tokens, including special tokens. Equal texts are encoded once. `on_progress(done, total)` counts distinct texts.
+    tokens. `on_progress(done, total)` counts distinct texts.
     """
     if not texts:
         return np.empty((0, 1))
@@ -410,9 +409,8 @@ def in_batches(
 ) -> FloatArray:
     """Call `compute` with batches of inputs of similar length. Return its results, (n, k).
 
-    `lengths` has the number of tokens of each of the n inputs. `compute` takes the positions of a batch and returns a
-    (batch, k) tensor. The longest inputs come first. `on_progress(done, total)` counts inputs. Without inputs, the
-    result has the shape (0, 1).
+    `lengths` has the number of tokens of each input. `compute` takes the positions of a batch and returns a (batch, k)
+    tensor. `on_progress(done, total)` counts inputs. Without inputs, the result has the shape (0, 1).
     """
     import torch
 

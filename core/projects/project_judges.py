@@ -71,10 +71,10 @@ class JudgesShown:
         line: All versions of the calibrated judge.
         entries: Judges to compare, with at most one version of the calibrated judge.
         aside: Judges left out: other versions of the calibrated judge, and their baselines.
-        version: The version in `entries`; None if no version was measured on this golden set.
-        own: Judge id of `version`; "" for None.
-        baseline: Judge id of the baseline of `version`; "" if there is none.
-        no_p: Judge id → reason why its comparisons have no p value, or "". Covers `own` and newer versions.
+        version: The version in `entries`; None if none was measured on this golden set.
+        own: Judge id of `version`, or "".
+        baseline: Judge id of the baseline of `version`, or "".
+        no_p: Judge id of `own` or a newer version → why its comparisons have no p value, or "".
     """
 
     line: JudgeLine
@@ -239,7 +239,7 @@ def _check_metrics(store: Store, settings: Settings, request: MetricsRequest) ->
 def run_metrics(work: RunWork) -> MetricsResult:
     """Compute each metric, and add it as a judge. A metric that fails is left out, with the reason.
 
-    Scores are cached by the content of the items, so a resumed run does not compute them again.
+    A resumed run does not compute cached scores again.
     """
     request, golden = work.request(MetricsRequest), work.golden
     expected = len(golden.items) * len(request.names)

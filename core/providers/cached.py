@@ -1,11 +1,11 @@
 """Cache replies by request, and replay recorded sessions.
 
-`CachedProvider` looks up a whole batch in one query, and sends only the missing requests. It returns a reply only after
-the reply is committed. Replies are committed in groups, so a killed process loses only a few milliseconds of replies.
+`CachedProvider` returns a reply only after the reply is committed. Replies are committed in groups, so a killed process
+loses only a few milliseconds of replies.
 
 A run also stores its own replies (`RunAnswers`). A request is answered from these if possible, else from the cache,
-else by the endpoint. A resumed run reads each reply exactly as it was first counted, including its cost or failure, so
-it reaches the same result at the same cost. A new run sends failed requests again.
+else by the endpoint. A resumed run reads each reply with its original cost or failure, so it reaches the same result at
+the same cost. A new run sends failed requests again.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """A client for OpenAI-compatible endpoints, with retries and rate limiting.
 
-The status 429 slows down all requests (`Pace`) but does not end the run. Requests start in the given order, with a
-limited number in flight. The first request of each kind is sent alone. It shows whether the key and URL are right,
-which parameters are refused, and whether the endpoint supports logprobs and JSON. A refused parameter costs a second
-request but does not end the run.
+A 429 slows down all requests (`Pace`). The first request of each kind is sent alone. It shows whether the key and URL
+are right, which parameters are refused, and whether the endpoint supports logprobs and JSON. A refused parameter costs
+a second request but does not end the run.
 
 Keys and headers are meant for one server (scheme, host, port), so redirects are not followed. Error messages of aiohttp
-contain the headers and therefore the key, so they never leave this module. A request returns either the bytes of a
-body, limited in size, or an `UnansweredError`.
+contain the headers and therefore the key, so they never leave this module.
 """
 
 from __future__ import annotations
@@ -448,9 +446,8 @@ _CALM = 4
 class Pace:
     """Adapts the number of requests in flight to the rate that the endpoint accepts.
 
-    A 429 lowers the number by one and makes all requests wait, longer after each consecutive 429. Enough replies
-    without a 429 raise it again. The run ends after `patience` seconds with nothing but 429, or after `LONGEST_WAIT` if
-    the endpoint sets the waits.
+    A 429 lowers the number and makes all requests wait. Enough replies without a 429 raise it again. The run ends after
+    `patience` seconds with nothing but 429, or after `LONGEST_WAIT` if the endpoint sets the waits.
     """
 
     def __init__(self, limits: RequestLimits) -> None:
@@ -490,7 +487,7 @@ class Pace:
     def refused(self, begun: float, asked: float | None) -> bool:
         """Slow down after a 429. Return False if the request should not be sent again.
 
-        `asked` is the wait in seconds that the endpoint asked for; None if it named no time.
+        `asked` is the wait that the endpoint asked for, in seconds.
         """
         self.limit = max(1, min(self.limit, self.in_flight) - 1)
         self._calm = 0

@@ -37,8 +37,8 @@ LOADING = threading.RLock()  # held while a model is loaded
 class ModelSpec:
     """The name of a model: "minilm" (part of the installation), a Hugging Face id, or a local folder.
 
-    `revision` is a branch, tag or commit; it is ignored for a folder. `precision` "auto" means bfloat16 on CUDA
-    (float16 if that is not supported), and float32 elsewhere.
+    `revision` is the branch, tag or commit of an id. `precision` "auto" means bfloat16 (or else float16) on CUDA, and
+    float32 elsewhere.
     """
 
     name: str = EMBEDDED
@@ -329,13 +329,12 @@ def position_offset(config: Any) -> int:
 def loading(name: str, head: str = "") -> Iterator[None]:
     """Context for loading a model: transformers prints nothing, and its errors become Concord's errors.
 
-    `head` is the required kind of model, "" for any kind. Only one thread at a time can load, because transformers
-    changes torch's default dtype for all threads.
+    `head` is the required kind of model, or "". Only one thread at a time can load a model.
     """
     from safetensors import SafetensorError
     from transformers.utils import logging
 
-    LOADING.acquire()
+    LOADING.acquire()  # transformers changes torch's default dtype for all threads
     shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]

@@ -61,8 +61,8 @@ class RepEvalSettings:
     """Settings of RepEval: model, texts, projection, search and statistic.
 
     `reading` None means the default extraction (see `read`), and `level` None means the default level of the aspect.
-    `method` "ridge" averages the z-scores of the 20 best cells. "paper-pca" and "paper-svm" are the methods of the
-    RepEval paper, which use one cell. `n_pairs` None means 20 pairs, or 100 for paper-svm, whose pairs may share texts.
+    `method` "ridge" averages the z-scores of the 20 best cells. The other methods are those of the RepEval paper, which
+    use one cell. `n_pairs` None means 20 pairs, or 100 for paper-svm, whose pairs may share texts.
 
     Test items come from `test_share` of the sources. The paper's methods choose their cell on another 20 % of the
     sources and train on the rest. `random_vectors` 0 means no random baseline.
@@ -398,7 +398,7 @@ def training_of(golden: GoldenSet, aspect: str, parts: RepEvalSplit, settings: R
 def source_folds(sources: IntArray, seed: int) -> IntArray:
     """Assign items to folds by source. Return the fold of each item (n,), counted from 0.
 
-    All folds have about the same number of sources. Raises GoldenError if there is only one source.
+    Raises GoldenError if there is only one source.
     """
     codes, own = np.unique(sources, return_inverse=True)
     if codes.size < 2:

@@ -56,13 +56,13 @@ class Compared:
 
     @property
     def subject(self) -> int:
-        """Index of the row to compare the others with: the row of `version`, or of the best judge if that is None."""
+        """Index of the row to compare the others with: the row of `version`, else of the best judge."""
         rows = enumerate(self.leaderboard.rows)
         return next((k for k, row in rows if self.judge_of(row).judge_id == self.shown.own), 0)
 
     @property
     def finding(self) -> Finding:
-        """The finding on `version`, or on the best judge if that is None."""
+        """The finding on `version`, else on the best judge."""
         shown, ids = self.shown, [entry.judge_id for entry in self.judges]
         if self.version is None:
             return board_finding(self.leaderboard, self.measure)

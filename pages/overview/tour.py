@@ -102,7 +102,7 @@ def draw(settings: Settings, store: Store, project_id: str) -> None:
 
 
 def draw_demo(settings: Settings, store: Store, project_id: str) -> None:
-    """Draw the demo's description, and the buttons for tour, replay and reset. In other projects, draw nothing."""
+    """Draw the description of the demo, and buttons for tour, replay and reset. In other projects, draw nothing."""
     if not is_demo(project_id):
         return
     st.caption(WHAT)

@@ -1,8 +1,8 @@
 """Save drafts of long texts while the user types, so that a closed tab or a restart loses nothing.
 
-Streamlit sends the content of a text area only when the area loses focus or its form is submitted. `drafts.js` also
-sends it when typing pauses. `begin` returns the initial text of the area, `watch` saves drafts, and `done` deletes the
-draft of a saved or discarded text.
+`begin` returns the initial text of the area, `watch` saves drafts, and `done` deletes the draft of a saved or discarded
+text. `drafts.js` sends the text when typing pauses, because Streamlit sends it only when the area loses focus or its
+form is submitted.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Editing:
         text: The initial text of the area: the user's draft, else `version`.
         base: Id of the newest version when editing began.
         turn: How often the area was reset to another text.
-        opened_at: Time of the draft in `text`; None if `text` is not a draft.
-        kept_at: Time when a draft was last saved.
+        opened_at: Time of the draft in `text`, or None.
+        kept_at: Time when a draft was last saved, or None.
         heard: Number of the last message from the browser.
         problem: Why the draft could not be saved, or "".
     """
@@ -65,7 +65,7 @@ def criteria_subject(criteria_id: str) -> str:
 def begin(page: Opened, subject: str, version: str, name: str, *, base: str = "") -> Editing:
     """Start or continue editing the text of `subject`. Call this just before drawing the text area.
 
-    `version` is the saved text. `name` is the key of the text area, which gets a suffix when the area is reset.
+    `version` is the saved text, and `name` is the widget key of the area.
     """
     known = _opened(page).get(subject)
     drawn = known is not None and known.name == name and known.key in st.session_state

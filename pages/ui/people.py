@@ -175,12 +175,12 @@ def clean_name(name: str, longest: int = LONGEST) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A pressed button whose action waits until the user has entered a name.
+    """A pressed button whose action waits for a name.
 
     Attributes:
         store: The store that the action uses.
-        press: Key or label of the button. A screen that reads the button's value sees it pressed in the next run.
-        act: The action; None if the screen reads the button's value.
+        press: Key or label of the button, which counts as pressed in the next run of the screen.
+        act: The action; None if the screen only checks whether the button was pressed.
         project: Whether the dialog asks for the name of a new project.
         needs_name: Whether the dialog asks for the user's name.
     """

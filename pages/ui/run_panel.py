@@ -214,7 +214,7 @@ def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
 
     A run in progress is the most relevant, then the newest result on an aspect with a current judge, then the newest
     result, then the newest run. Golden set and aspect in the URL narrow the choice. A menu next to the title offers the
-    other runs; its option `new` opens the form.
+    other runs and the option `new`.
     """
     runs = [run for run in page.store.runs.all(page.project.project_id) if run.kind == kind]
     shown = state.url_id("run")

@@ -1,15 +1,14 @@
 """Features of items, the concepts that criteria can name, and the grammar of criteria.
 
 *Features* (`features.yaml`) are numbers that describe an item, NaN where a feature does not apply. They are measured in
-`text` and `grounding`, and cached by the content of the item.
+`text` and `grounding`.
 
 *Concepts* (`concepts.yaml`) are groups of features with a direction and phrases. Each single feature is a concept too
 (`measures.yaml`). Some concepts have an undisputed good pole, such as saying only what the source says. The others are
 matters of taste, such as length, and the labels must decide which pole is better.
 
 *Scaling* centres each feature, divides it by its spread and compresses both ends. `fit` learns the scaling from
-calibration items without labels. Without `fit`, the scaling is `NEUTRAL`. It never depends on the other items in a
-batch.
+calibration items without labels; before that, it is `NEUTRAL`.
 
 *Grammar*:
 
@@ -18,7 +17,7 @@ batch.
     Reward texts that use many commas (strength 0.37).
 
 The first sentence says whether the aspect as a whole counts too; "by these points only" excludes it. Each further
-sentence is a clause, which names one concept by its phrase. Other lines have no effect, and `read` lists them.
+sentence is a clause, which names one concept by its phrase. Other lines have no effect.
 """
 
 from __future__ import annotations
@@ -105,8 +104,8 @@ _TABLE: dict[str, Any] = table("concepts")
 class Concept(NamedTuple):
     """A concept that criteria can name.
 
-    `features` maps feature → sign; −1 means that the feature lowers the value. `high` and `low` are phrases that
-    complete "texts that …". Criteria name a defect by its low phrase ("penalise texts that repeat themselves").
+    `features` maps feature → sign; −1 lowers the value. `high` and `low` are phrases that complete "texts that …".
+    Criteria name a defect by its low phrase ("penalise texts that repeat themselves").
     """
 
     key: str
@@ -178,7 +177,7 @@ BEND = 3.0
 class Scaling:
     """Mean and spread of the features (n_features, 2), and of the concepts that group features (GROUPED, 2).
 
-    `n_items` is the number of items that the scaling was learnt from; 0 for the scaling shipped with Concord.
+    `n_items` is the number of items that they were learnt from; 0 for the values shipped with Concord.
     """
 
     features: FloatArray

@@ -85,8 +85,7 @@ def label_bars(labels: FloatArray, scale: Scale) -> dict[str, int]:
 
     There is one bar per step of the scale, or per whole number if the scale has no step. Ten equal ranges are used
     instead if there are too many steps, or if there are only two steps and labels between them. A label between two
-    steps counts for the nearest step, or for the upper step if both are equally near. Labels outside the scale have
-    bars too.
+    steps counts for the nearest step. Labels outside the scale have bars too.
     """
     low, high = float(labels.min(initial=scale.low)), float(labels.max(initial=scale.high))
     step = scale.step or 1.0
