@@ -132,7 +132,7 @@ class CalibrationSettings:
     def with_rounds(self, n: int) -> CalibrationSettings:
         """Fill in the default number of rounds for `n` calibration labels.
 
-        It is 0 for few labels, because refinements would fit their noise.
+        The default is 0 for few labels, because refinements would fit their noise.
         """
         return replace(self, rounds=int(n >= ENOUGH)) if self.rounds is None else self
 
@@ -212,7 +212,7 @@ class Candidate:
 
     Status: waiting (not scored yet), running, stopped (dropped by racing or the budget), kept (in the pool), rejected
     (a refinement without a gain on the inner fold), chosen (in the final judge), baseline (no criteria). `inner_gain`
-    is a refinement's gain over its parent on the inner fold; None for others.
+    is a refinement's gain over its parent on the inner fold; None for all other criteria.
     """
 
     criteria: Criteria

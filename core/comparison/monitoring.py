@@ -132,10 +132,10 @@ def watch(
     by: By,
     alpha: float,
 ) -> tuple[Period, ...]:
-    """Compare periods, in order, with the baseline: the first periods that together have `LEAST_STREAM` sources.
+    """Compare periods, in order, with the baseline (the first periods, which together have `LEAST_STREAM` sources).
 
-    `times` (n,) are the times in UTC at which the texts in `items` were written, None if unknown. `scores` (NaN =
-    unread) and `labels` (NaN = none) are on the human `scale`. `alpha` is the chance of any false alarm, ever. Raises
+    `times` (n,) are the times in UTC at which the texts in `items` were written, None if unknown.  `scores` (NaN =
+    unread) and `labels` (NaN = none) are on the human `scale`.  `alpha` is the chance of any false alarm, ever.  Raises
     UsageError as in `periods_of`.
     """
     codes, names = periods_of(items, times, by)

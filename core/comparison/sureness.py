@@ -45,9 +45,9 @@ class ScoreBin:
 class CalibrationCurve:
     """Mean labels in bins of rising score (higher is better), over the `n` unseen items with score and label.
 
-    `score_map` is the map, and `fitted_on` says on which items it was fitted. `map_note` is a warning, or says why
-    there is no map. `before` has the errors without the map; it is None if the scores have their own scale. `after` has
-    the errors with the map; it is None if there is no map.
+    `score_map` maps scores to the human scale; `fitted_on` names the items that it was fitted to. `map_note` is a
+    warning, or says why there is no map. `before` has the errors without the map; it is None if the scores have their
+    own scale. `after` has the errors with the map; it is None if there is no map.
     """
 
     bins: tuple[ScoreBin, ...]

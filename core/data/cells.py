@@ -35,7 +35,7 @@ class CellError(ValueError):
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """Quote `value` in a message, shortened, because cells can be megabytes long."""
+    """Return `value` quoted for a message and shortened, because cells can be megabytes long."""
     text = repr(value[: limit + 1] if isinstance(value, str) else value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -92,7 +92,7 @@ def is_no_value(cell: Any) -> bool:
 
 
 def read_list(cell: Any) -> list[Any]:
-    """Return the list in `cell`: a list, JSON text of one, or a single value; empty for an empty cell."""
+    """Return the list in `cell`, which is a list, a list as JSON text, or a single value; empty for an empty cell."""
     if cell is None or cell == "":
         return []
     if isinstance(cell, (list, tuple)):

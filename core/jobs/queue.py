@@ -110,7 +110,7 @@ class RunProgress:
             raise self._stop
 
     def wait_for(self, work: Future[T]) -> T:
-        """Wait for the result of `work`; raise soon after the run must stop, even if `work` does not end."""
+        """Wait for the result of `work`; if the run must stop, raise soon, even if `work` does not end."""
         while self._stop is None:
             try:
                 return work.result(timeout=0.1)

@@ -34,7 +34,7 @@ class FusedJudge(LoadedJudge):
 
     Attributes:
         gate: Decides which models may run.
-        missing: Part → reason why it could not be computed. Scoring adds to it, and to the marks.
+        missing: Part → reason why it could not be computed. Scoring adds to it, and to `marks`.
     """
 
     card: Mapping[str, Any]

@@ -151,7 +151,7 @@ class LoadedJudge(ABC):
         """Release connections. Safe to call twice."""
 
     def score_frame(self, frame: pd.DataFrame, *, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
-        """Return a copy of `frame` with the columns `ADDED` appended, in the same order and with the same index.
+        """Return a copy of `frame` with the columns `ADDED` appended; rows keep their order and index.
 
         ``score`` and ``calibrated`` are float64, NaN if missing. ``unscored`` is the reason, missing if there is a
         score. ``calibration_item`` is true if the label of the text was used to choose or fit the judge.

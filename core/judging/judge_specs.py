@@ -179,7 +179,7 @@ def shown(spec: str) -> str:
 
 
 class Gate(Enum):
-    """Permission to ask a judge and send it the key, which depends on where its spec comes from."""
+    """Permission to ask a judge and to send it the key. It depends on where the judge's spec comes from."""
 
     NAMED = "the user named this judge in a command, a form or a call"
     CAREFUL = "the spec comes from a file"

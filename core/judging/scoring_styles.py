@@ -424,7 +424,7 @@ class Style:
         structured: Ask for JSON if the endpoint accepts a schema.
         references: Show an item's references. Items without references are then unscored.
         examples: Labelled items to show in every prompt, followed by spares (`core.calibration.proposals`).
-        nearest: Show this many examples, those most similar to the item. 0 shows the same examples with every item.
+        nearest: Show only this many examples, the most similar to the item. 0 shows the same examples with every item.
 
     Raises:
         UsageError: A value is out of range, or settings conflict.

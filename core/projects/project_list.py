@@ -44,7 +44,7 @@ _stores: dict[str, Store] = {}
 def open_store(settings: Settings) -> Store:
     """Open the store of `settings`, once per process.
 
-    Raises StoreError if it cannot be opened or was written by a newer version.
+    Raises StoreError if it cannot be opened or was written by a newer version of Concord.
     """
     url = settings.database_url or f"sqlite:///{settings.home.absolute() / 'concord.sqlite'}"
     with _lock:
@@ -68,7 +68,7 @@ def create_project(store: Store, name: str) -> ProjectSummary:
 
 
 def find_project(store: Store, name_or_id: str) -> ProjectSummary:
-    """Find a project by its id or unique name. Raises NotFoundError, which lists the projects, if there is none."""
+    """Find a project by its id or unique name. Raises NotFoundError, which lists the projects, if none matches."""
     projects = store.projects.all()
     project_id = named(name_or_id, [(row.project_id, row.name) for row in projects], "project", "here")
     return next(row for row in projects if row.project_id == project_id)

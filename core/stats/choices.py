@@ -306,5 +306,5 @@ def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntAr
 
 
 def shares_for_second(labels: FloatArray, scale: Scale) -> FloatArray:
-    """Convert labels of pairs to wins of the second text: 1 if it is better, 0 if the first is, 0.5 for a tie."""
+    """Convert labels of pairs to wins of the second text: 1 if it is better, 0 if the first is better, 0.5 if tied."""
     return np.asarray((labels - scale.low) / (scale.high - scale.low))

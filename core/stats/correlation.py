@@ -403,7 +403,7 @@ def mean_defined(values: FloatArray) -> FloatArray:
 
 
 def system_means(data: Paired) -> tuple[FloatArray, FloatArray]:
-    """Return the mean score and mean label of each system over the items that the candidate scored; NaN = none.
+    """Return the mean score and mean label of each system over the items that a candidate scored; NaN = none.
 
     Each array is (n_candidates, n_systems); the labels have only one row if nothing is unscored.
     """

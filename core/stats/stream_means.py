@@ -31,7 +31,7 @@ LEAST_STREAM = 30
 
 @dataclass(frozen=True, slots=True)
 class StreamMean:
-    """Mean of a stream's items; `error` is its standard error over `n_sources` sources, or None for fewer than two."""
+    """Mean of a stream's items; `error` is its standard error over `n_sources` sources, None for fewer than two."""
 
     value: float
     error: float | None

@@ -22,8 +22,8 @@ part           content                                                 module
 `actor` is the user of this handle; `acting` returns a handle on the same database for another user.
 
 Every method is one transaction, committed completely or not at all, and retried after a lost connection
-(`core.store.database`).  `together` runs several in one transaction.  Errors are `core.errors.StoreError` and its
-subclasses.
+(`core.store.database`).  `together` runs several methods in one transaction.  Errors are `core.errors.StoreError` and
+its subclasses.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def draw_kinds(choice: Choice) -> None:
 
 
 def draw_empty(page: Opened, golden: GoldenSummary, aspect: str, n_judges: int) -> None:
-    """Explain what to do with fewer than two judges."""
+    """Explain what to do if there are fewer than two judges."""
     there = "only one judge" if n_judges else "no judge yet"
     st.info(
         f"{plain(golden.name)} has {there} for {plain(aspect)}. A fusion needs at least two different judges. "

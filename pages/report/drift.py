@@ -25,9 +25,9 @@ SHOWN = {
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge, above: DeltaGenerator) -> None:
-    """Draw the newest recheck, the progress of a running one, the form, and the history of all versions.
+    """Draw the newest recheck, the progress of a running recheck, the form, and the history of all versions.
 
-    `golden` is the golden set of the version's measurement; `above` is the place for the finding.
+    `golden` is the golden set of the version's measurement; `above` is the container for the finding.
     """
     history = projects.list_rechecks(page.store, page.project.project_id, aspect)
     run, number_of = judge.run, 0 if judge.version is None else judge.version.number

@@ -55,7 +55,7 @@ def columns(runs: Sequence[Run], starters: Mapping[str, str], goldens: Mapping[s
 
 
 def ended_words(run: Run) -> str:
-    """Say when a finished run ended, its duration, calls and cost."""
+    """Describe a finished run: when it ended, its duration, calls and cost."""
     took = duration(tables.seconds_taken(run, run.updated_at))
     words = f"Finished {tables.when(run.finished_at)}, took {took}."
     if makes_calls(run):

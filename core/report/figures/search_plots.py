@@ -28,10 +28,10 @@ def candidates_figure(
     along: str = "candidates, in drafting order",
     places: Sequence[float] = (),
 ) -> Drawing:
-    """Draw the alignment of each candidate (name, group, alignment) in the order of drafting, or at its place.
+    """Draw the alignment of each candidate (name, group, alignment) in the order of drafting, or at `places`.
 
-    `along` is the title of the horizontal axis. `places` are the candidates' positions on it; the default is 1, 2, 3,
-    and so on. `slots` is the expected number of candidates, which fixes the axis from the start.
+    `along` is the title of the horizontal axis. `places` are the candidates' positions on this axis; the default is 1,
+    2, 3, and so on. `slots` is the expected number of candidates, which fixes the axis from the start.
     """
     at = places or range(1, len(candidates) + 1)
     known = [
