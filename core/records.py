@@ -415,8 +415,8 @@ class Usage:
 class ScoreMatrix:
     """Scores of several criteria on several items: (n_criteria, n_items) float64, NaN = unscored.
 
-    `unscored` maps a criteria id to its Unscored verdicts, in item order. `calls` counts the pairs of criteria and
-    item, whether cached or not; budgets limit this number. `turned` has the shape of `values` and is explained in
+    `unscored` maps a criteria id to its Unscored verdicts, in item order. `calls` is the number of pairs of criteria
+    and item, including cached ones. Budgets limit this number. `turned` has the shape of `values` and is explained in
     `Scored`. It is None if pairs were judged in only one order.
     """
 
@@ -433,8 +433,8 @@ class ScoreMatrix:
 class JudgeScores:
     """The scores of one judge on a golden set.
 
-    `values` is (n_items,) float64 in the golden set's order, NaN = unscored. They lie on the aspect's scale if
-    `on_scale` is true. `unscored` gives the reasons for missing scores.
+    `values` are the scores (n_items,) float64 in the golden set's order, NaN = unscored. They lie on the aspect's scale
+    if `on_scale` is true. `unscored` gives the reasons for missing scores.
 
     `seen` are the positions of items whose labels were used to choose or fit the judge. Alignment on these items is
     optimistic, so it is not reported.
@@ -469,7 +469,7 @@ class JudgeScores:
 
     @property
     def has_raters_scale(self) -> bool:
-        """Whether the judge has scores on the raters' scale, mapped or not."""
+        """Whether the judge has scores on the raters' scale, original or mapped."""
         return self.mapped is not None or (self.on_scale and self.higher_is_better)
 
     @property
@@ -496,7 +496,7 @@ class Measure:
 class Interval:
     """A confidence interval; `method` is for example "jackknife over 30 sources, t(29) on Fisher's z".
 
-    `n_sources` is the number of sources, or None if the interval was read from a file that does not say.
+    `n_sources` is the number of sources, None if unknown.
     """
 
     low: float

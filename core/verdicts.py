@@ -1,4 +1,4 @@
-"""Scores of a judge, or the reasons why there is no score.
+"""A judge's scores, and the reasons for missing scores.
 
 A `Reading` is the rating in one reply. `mean_verdict` combines the readings of an item into a `Scored` or an
 `Unscored`. `Verdicts` are a judge's results with one criteria text, and `Scores` its results with several.
@@ -112,8 +112,8 @@ def _numbers(values: Sequence[float | None]) -> FloatArray:
 class Scores(ScoreMatrix):
     """Scores for all criteria and items, and one verdict per item if explanations were requested.
 
-    `explained` has one verdict per item: the first that is readable, in the order of the criteria. It is Unscored if
-    none is readable. `said` maps criteria id → item id → explanation. `clauses` maps criteria id → item id →
+    `explained` has one verdict per item: the first readable verdict in the order of the criteria, or Unscored if none
+    is readable. `said` maps criteria id → item id → explanation. `clauses` maps criteria id → item id →
     `Scored.clauses`, for criteria whose clauses were rated separately.
     """
 
@@ -131,7 +131,7 @@ class Scores(ScoreMatrix):
         *,
         explain: bool,
     ) -> Scores:
-        """Combine `verdicts`, which has one row for each criteria text, with the items in order."""
+        """Make scores from `verdicts`, which has one row for each criteria text, in the order of `items`."""
         rows = [Verdicts(row) for row in verdicts]
         first_read = (
             next((verdict for verdict in of_item if isinstance(verdict, Scored)), of_item[0])
@@ -169,7 +169,7 @@ BY_ORDER = ("score_a_first", "score_b_first")
 
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
-    """Return one line of a verdict file. A pair judged in both orders also has both scores.
+    """Return one line of a verdict file. For a pair judged in both orders, it also has the score of each order.
 
     `CALIBRATION_ITEM` is in the line only if the item's label was used to choose or fit the judge.
     """

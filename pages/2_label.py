@@ -1,4 +1,4 @@
-"""Label screen: raters rate items one at a time, blind; reviewers follow agreement, decide, and freeze the labels."""
+"""Label screen: raters rate items one at a time, blind. Reviewers monitor agreement, decide, and freeze the labels."""
 
 from collections.abc import Sequence
 
@@ -86,7 +86,7 @@ def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
 
 
 def draw_session(page: Opened, passed: LabelPass) -> None:
-    """Draw a rater's labelling session; for anyone else, the first item and a button to join."""
+    """Draw the labelling session of a rater in this pass. Other users see the first item and a button to join."""
     if page.actor.name in passed.stopped:
         st.info("You have stopped rating in this pass. Your labels still count.", icon=":material/task_alt:")
         return

@@ -18,7 +18,7 @@ ITEMS, LIST, ROUNDS = SECTIONS = ("Items", "List", "Rounds")
 
 
 def choose_section() -> str:
-    """Draw the choice of section, which is kept in the URL, and return the current one."""
+    """Let the user choose a section, and return the chosen section. The URL keeps the choice."""
     linked = (state.url_id("section") or "").capitalize()
     section = ROUNDS if state.url_id("round") else linked if linked in SECTIONS else ITEMS
     key = state.MISALIGNED_VIEW

@@ -188,9 +188,9 @@ def repeated(
 ) -> Iterator[tuple[CalibratedRun, tuple[str, ...]]]:
     """Repeat the calibration of the judge file `path` on the same `golden`; yield the result and warnings about it.
 
-    The judge stays open until the context ends. To allow the use of its key or local model, pass the SPEC in the file
-    as `judge`. Raises UsageError if the file has no criteria (a fused judge or RepEval), or if `golden` or `judge`
-    differ from the file's.
+    The judge stays open until the context ends. To allow the use of the judge's key or local model, pass the SPEC in
+    the file as `judge`. Raises UsageError if the file has no criteria (a fused judge or RepEval), or if `golden` or
+    `judge` differ from the file's.
     """
     card = read_card(path)
     if (kind := kind_of(card)) != "judge":

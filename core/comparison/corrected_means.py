@@ -36,9 +36,10 @@ def judged_items(
 ) -> tuple[JudgedItems, dict[str, int]]:
     """Join the labels of `golden` on `aspect` with the scores in `rows`.
 
-    Also counts the items that are left out or only partly used, by reason. `rows` may contain items that are not in
-    `golden`. An item's system and source are from the golden set, or else from the row. An item without a source is its
-    own source. Items at the positions `seen`, whose labels were used to choose or fit the judge, are left out.
+    Returns the joined items, and the number of items left out or only partly used, by reason. `rows` may contain items
+    that are not in `golden`. An item's system and source are from the golden set, or else from the row. An item without
+    a source is its own source. Items at the positions `seen`, whose labels were used to choose or fit the judge, are
+    left out.
     """
     row_of = {item_id: row for row, item_id in enumerate(rows.item_ids)}
     labels, left = golden.labels(aspect), frozenset(seen)

@@ -118,9 +118,9 @@ def calibration_items(
 ) -> IntArray:
     """Return the positions of items whose labels were used to choose or fit a judge.
 
-    These are the items marked in `verdicts` (verdicts or item ids), and the items whose texts are in the judge files. A
-    fused judge also has the items of the judges in it. If `map_too` is false, items used only to fit the map to the
-    raters' scale are not included.
+    These are the items marked in `verdicts` (verdicts or item ids), and the items whose texts are in the judge files.
+    The file of a fused judge also has the texts of the judges that it combines. If `map_too` is false, items used only
+    to fit the map to the raters' scale are not included.
     """
     marked = (
         {verdict.item_id for verdict in verdicts if verdict.calibration_item}

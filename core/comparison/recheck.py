@@ -165,8 +165,8 @@ def exported_alignment(card: Mapping[str, Any]) -> Alignment:
 def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str) -> tuple[IntArray, dict[str, int]]:
     """Find the labelled items whose texts are not in `card` (the content of a judge file).
 
-    Returns their positions, and the number of other labelled items by reason. If items of the same system have the same
-    text, only the first is used. Raises AspectError if the aspect is unknown, and GoldenError if no item is left.
+    Returns their positions, and the number of excluded labelled items by reason. If items of the same system have the
+    same text, only the first is used. Raises AspectError if the aspect is unknown, and GoldenError if no item is left.
     """
     task_of(golden, aspect)
     reason_of: dict[str, str] = {}  # digest → why its text is not newer; "calibration" takes precedence

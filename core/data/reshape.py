@@ -1,8 +1,8 @@
 """Convert columns of several raters, and pairs of texts, to one row per item and one column per aspect.
 
-The columns of several raters become one: ``rater_1_quality, rater_2_quality`` → ``ann_quality``.  A pair of texts is an
-item with text A as its target and text B as its context.  A preference is a label: 1 (A is better), 2 (a tie) or 3 (B
-is better).  The meaning of numbers is settled after all labels are read (`core.data.labels`).
+The columns of several raters become one: ``rater_1_quality, rater_2_quality`` → ``ann_quality``. A pair of texts
+becomes an item with text A as its target and text B as its context. A preference becomes a label: 1 (A is better), 2 (a
+tie) or 3 (B is better).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _OTHERS, _SAMPLE, _MOST = 0.2, 2_000, 10
 
 
 def with_joined_raters(table: Table, kept: abc.Collection[str] = ()) -> Table:
-    """Join the columns of each aspect that belong to raters, recognised by their names (`joined`).
+    """Join each aspect's columns of several raters, recognised by their names, into one column.
 
     Columns in `kept`, which already have a role, stay unchanged.
     """
@@ -87,10 +87,10 @@ def joined(table: Table, aspect: str, columns: abc.Mapping[str, str]) -> Table:
 
 
 def unnamed_labels(table: Table, mapping: Mapping) -> tuple[str, ...]:
-    """List the columns without a role that contain whole numbers up to 10.
+    """Return the columns without a role that contain whole numbers from -10 to 10.
 
-    They can be the labels of different raters, of different aspects, or no labels at all, so the user has to decide.
-    Empty if the file has other labels, or only one such column.
+    They can be labels by different raters, labels of different aspects, or no labels at all: the user has to decide.
+    Returns () if the file has other labels, or only one such column.
     """
     if mapping.aspects or "value" in mapping.roles:
         return ()
@@ -104,9 +104,9 @@ def unnamed_labels(table: Table, mapping: Mapping) -> tuple[str, ...]:
 
 
 def with_named_raters(table: Table, given: abc.Mapping[str, str]) -> tuple[Table, dict[str, str]]:
-    """Rename each column that the user assigned to a rater; the new name is its role, such as ``rater_1_quality``.
+    """Rename the columns that the user assigned to raters. The new names are roles, such as ``rater_1_quality``.
 
-    Returns the table, and the roles in `given` that are not raters.
+    Returns the table, and `given` without the roles of raters.
     """
     names = {
         column: role
@@ -121,7 +121,10 @@ def with_named_raters(table: Table, given: abc.Mapping[str, str]) -> tuple[Table
 
 
 def separated(table: Table, ratings: str) -> Table:
-    """Undo `with_joined_raters` for the column `ratings`: the columns it was joined from become separate aspects."""
+    """Undo `with_joined_raters` for the column `ratings`.
+
+    The original columns become separate aspects.
+    """
     place, columns = table.columns.index(ratings), table.joined[ratings]
     return replace(
         table,
@@ -151,7 +154,7 @@ def _rater_columns(table: Table, kept: abc.Collection[str]) -> dict[str, dict[st
 
 
 def numbered_rater(key: str) -> tuple[str, str] | None:
-    """Return (aspect, rater) of ``rater_1_quality``, ``quality_r1`` or ``rater1``; None for other names."""
+    """Return (aspect, rater) of a name such as ``rater_1_quality`` or ``quality_r1``; None for other names."""
     key = key.removeprefix(HUMAN).removeprefix(ANN) or key
     if re.fullmatch(_RATER, key):
         return None if key[0] == "r" and key[1:].strip("_").isdigit() else ("overall", key)  # ROUGE-1 and ROUGE-2
@@ -200,10 +203,10 @@ LEVELS = {A_BETTER: "A is better", TIE: "a tie", B_BETTER: "B is better"}
 
 
 def with_preferences(table: Table) -> Table:
-    """Convert the preferences in a table of pairs to numbers, and join the columns of both systems into one.
+    """Convert the preferences in a table of pairs to numbers, and join the two system columns into one.
 
-    A table without pairs stays unchanged.  A preference is a word for a side ("A", "model_b", "left", "tie") or the
-    name of the better system.
+    A table without pairs stays unchanged. A preference is a word for a side ("A", "model_b", "left", "tie") or the name
+    of the better system.
     """
     pair = pair_in(table.columns)
     if pair is None:
@@ -220,7 +223,7 @@ def with_preferences(table: Table) -> Table:
     systems = [[str(row.get(side, "")).strip() for side in sides] for row in table.rows]
 
     def choice(cell: Any, systems: abc.Sequence[str]) -> Any:
-        """Convert a choice in words to a number; return any other cell unchanged, for the label reader to check."""
+        """Convert a choice in words to a number. Any other cell is returned unchanged, and checked later."""
         if not isinstance(cell, str):
             return cell
         side = of_texts.get(side_key(cell)) or side_named(cell, ends)
@@ -264,7 +267,7 @@ def systems_of(system_id: str) -> tuple[str, str] | None:
 def side_named(words: str, ends: Sides = ("a", "b")) -> float | None:
     """Convert a word for a side ("A", "model_b is better", "left", "tie") to a preference; None for other words.
 
-    `ends` are the endings of the names of the two texts: with _1 and _2, "model 2" is the second.
+    `ends` are the endings of the two texts' column names. If they are _1 and _2, "model 2" means the second text.
     """
     word = _WINS.sub("", side_key(words).removeprefix("the_"))
     if words.strip() == "=" or _TIES.fullmatch(word):

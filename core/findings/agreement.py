@@ -46,9 +46,10 @@ COARSE = 0.2
 def board_finding(
     board: Leaderboard, measure: str, place: int | None = None, *, baseline: int | None = None
 ) -> Finding:
-    """Compare one judge on `board` with the others: the judge at `place`, or the best one if `place` is None.
+    """Return a finding that compares one judge on `board` with the others.
 
-    `measure` names statistic and level. `baseline` is the place of the same judge without criteria.
+    `place` is the judge's index (`row.place`); None means the judge with the highest agreement. `measure` names
+    statistic and level. `baseline` is the index of the same judge without criteria.
     """
     if board.problem:
         return Finding("There is nothing to compare yet.", board.problem)
@@ -101,9 +102,9 @@ def board_finding(
 
 
 def gain_finding(gain: Difference) -> Finding:
-    """Say whether criteria raised the agreement on held-out items.
+    """Return a finding on whether criteria raised the agreement on held-out items.
 
-    A gain over a baseline that contradicts the raters means nothing, because the labels may be the wrong way round.
+    If the baseline contradicts the raters, the finding says that the labels may be reversed.
     """
     before, after = number(gain.b.value), number(gain.a.value)
     if contradicts(gain.b):
@@ -130,26 +131,29 @@ def gain_warning(gain: Difference) -> str:
 
 
 def contradicts(alignment: Alignment) -> bool:
-    """Check whether a judge disagrees with the raters beyond chance: its whole interval is below 0."""
+    """Return whether the judge disagrees with the raters beyond chance: the whole interval is below 0."""
     return alignment.interval is not None and alignment.interval.high < 0
 
 
 def contradiction_words(alignment: Alignment, whose: str) -> str:
-    """Return a warning if the judge `contradicts` the raters, otherwise ""."""
+    """Return a warning if the judge `contradicts` the raters; "" if not."""
     if not contradicts(alignment):
         return ""
     return f"{whose} contradicts the raters: {estimate(alignment)}. {TURN_ROUND}"
 
 
 def no_interval_words(alignment: Alignment) -> str:
-    """Say why a value has no interval; "" if it has one or is undefined."""
+    """Return why a value has no interval; "" if it has an interval, or if the value is undefined."""
     if alignment.value is None or alignment.interval is not None:
         return ""
     return f"No interval: {alignment.no_interval or 'reason unknown'}."
 
 
 def rater_finding(result: RaterComparison, measure: str, judge: str = "The judge") -> Finding:
-    """Compare `judge` with one rater, each against the mean of the other raters; `measure` has statistic and level."""
+    """Return a finding that compares `judge` with one rater, each measured against the mean of the other raters.
+
+    `measure` names statistic and level.
+    """
     if result.difference is None or result.judge.value is None or result.person.value is None:
         return Finding(f"{judge} can't be compared with a rater.", f"{capital(result.reason)}.")
     how = {
@@ -173,12 +177,12 @@ def rater_finding(result: RaterComparison, measure: str, judge: str = "The judge
 
 
 def margin_words() -> str:
-    """Explain when a judge is "as good as a rater"."""
+    """Return a sentence that explains when a judge is "as good as a rater"."""
     return f"A judge is “as good as” a rater if the whole interval of the difference is above {signed(-MARGIN)}."
 
 
 def annotator_finding(result: AnnotatorTest) -> Finding:
-    """Say whether the judge can replace raters in the Alternative Annotator Test, with ω, ρ and the number of items."""
+    """Return the result of the Alternative Annotator Test: how many raters the judge could replace, with ω, ρ and ε."""
     name = "Alternative Annotator Test"
     if result.omega is None or result.withheld:
         return Finding(f"{name}: no verdict.", f"{capital(result.withheld or result.reason)}.")
@@ -203,7 +207,7 @@ def _raters(result: RaterComparison | AnnotatorTest) -> str:
 
 
 def regression_words(bar: RegressionBar, judge: int) -> str:
-    """Compare the judge in row `judge` with a plain regression, in words; "" if either is undefined."""
+    """Return a sentence that compares judge number `judge` with the regression; "" if the difference is undefined."""
     gap, standing = bar.minus[judge], bar.standing(judge)
     if standing == "undefined":
         return ""
@@ -219,7 +223,7 @@ def regression_words(bar: RegressionBar, judge: int) -> str:
 
 
 def yes_no_finding(found: YesNo) -> Finding:
-    """Name the lowest score that counts as yes, with precision, recall and cost on new items."""
+    """Return the best threshold for a yes-or-no decision, with precision, recall and cost on new items."""
     if found.cost is None or found.cost_of_none is None:
         return Finding(f"Concord can't choose a threshold: {found.reason}.")
     sources = counted(found.n_sources, "source")
@@ -252,7 +256,7 @@ def agreement_words(agreement: PreferenceAgreement) -> str:
 
 
 def rate_words(share: Rate) -> str:
-    """Format a share with its interval and n, or the reason why it is missing: ``"0.800 [0.700, 0.900], n = 60"``."""
+    """Return a share with its interval and n, for example "0.800 [0.700, 0.900], n = 60", or why it is missing."""
     if share.value is None:
         return f"— ({share.reason})"
     ends = "" if share.interval is None else f" [{share.interval.low:.3f}, {share.interval.high:.3f}]"
@@ -260,7 +264,7 @@ def rate_words(share: Rate) -> str:
 
 
 def label_planning_words(plan: LabelPlanning) -> str:
-    """Say what the planned number of labels can show."""
+    """Say whether the planned labels are enough to measure agreement and to detect a later drop."""
     half = (plan.interval.high - plan.interval.low) / 2
     good = f"Enough for {plan.enough[-1]}. " if plan.enough and half <= COARSE else ""
     if not plan.enough:

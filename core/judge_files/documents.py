@@ -2,7 +2,7 @@
 
 A judge file may come from anybody, so reading it must be cheap whatever it contains. Size, depth and number of values
 are limited. Aliases (which can expand a few lines to gigabytes), tags and repeated keys are refused. The content of a
-file is called its card: only texts, finite numbers, true, false, null, lists and objects.
+file is called its card. It consists of texts, finite numbers, true, false, null, lists and objects.
 
 Fields that are only for people (`note`, `split`, `work`, …) are not validated. Fields with a default are optional.
 """
@@ -197,10 +197,7 @@ class JudgeDescription(FilePart):
 
 @dataclass(frozen=True)
 class CriteriaText(FilePart):
-    """Criteria with their text and, as `id`, their `criteria_id`.
-
-    `weights` are explained in `Criteria`.
-    """
+    """Criteria in a file. `id` is their `Criteria.criteria_id`, and `weights` are explained in `Criteria`."""
 
     id: str
     text: str
@@ -309,7 +306,7 @@ class FusedPart(FilePart):
 
     @property
     def column(self) -> str:
-        """Name of the input column with the part's scores, which is used if they cannot be computed.
+        """Name of the input column with the part's scores, for parts that cannot be computed.
 
         For example, ``metric_offline_calibrated``.
         """
@@ -368,8 +365,8 @@ class RepEvalDocument(FileDocument):
     """The content of `repeval.yaml`: a fitted RepEval score that can score new items, without model weights.
 
     `scorer` has the model's name, revision and fingerprint, the template, the criterion, and the cells. Each cell has a
-    layer, a token and a direction (base64 of float32). Layer 0 is the embeddings, and layer i the output of block i.
-    Token -1 is the last token.
+    layer, a token and a direction (base64 of float32). Layer 0 means the embeddings, layer i the output of block i, and
+    token -1 the last token.
     """
 
     scorer: Annotated[Any, _read_by(_checked_scorer)]
@@ -446,12 +443,12 @@ def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any
 
 
 def kind_of(card: Mapping[str, Any]) -> Kind:
-    """Return the kind of judge file that the card is from."""
+    """Return the kind of judge file, given its content (`card`)."""
     return next(kind for kind, name in FORMATS.items() if name == card["format"])
 
 
 def kept_columns(card: Mapping[str, Any]) -> dict[str, str]:
-    """Return the column mapping of the golden set (`GoldenSet.columns`) from a card."""
+    """Return the column mapping of the golden set (`GoldenSet.columns`) from the content of a judge file."""
     return dict(card.get("golden", {}).get("columns", {}))
 
 

@@ -1,7 +1,7 @@
 """Write the files of a calibration: `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl`, `summary.json`.
 
-`judge.yaml` contains all that scoring needs, the measured alignments, approvals and warnings. It never contains a key:
-text that looks like a key is removed.
+`judge.yaml` contains everything that scoring needs, as well as the measured alignments, approvals and warnings. It
+never contains a key: text that looks like a key is removed.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def task_entry(aspect: str, kind: str, scale: Scale, definition: str = "") -> di
 
 
 def golden_entry(name: str, digest: str, columns: Mapping[str, str]) -> dict[str, Any]:
-    """Return the golden set's entry in files. `columns` is `GoldenSet.columns`."""
+    """Return the entry of a golden set in a judge file. `columns` is `GoldenSet.columns`."""
     return {"name": name, "digest": digest} | ({"columns": columns} if columns else {})
 
 

@@ -1,6 +1,6 @@
 """Parse the rating in a judge's reply.
 
-Three parsers are tried in turn, and the first that finds a verdict decides:
+Three parsers are tried in turn. The first that finds a verdict decides:
 
 1. *JSON*: the requested field ("score", "rating", the aspect's name), at the top level before nested ones. Fields with
    other names never count, nor do words in other fields.
@@ -8,9 +8,9 @@ Three parsers are tried in turn, and the first that finds a verdict decides:
    The last one counts.
 3. *The reply itself* is a rating, begins or ends with one, or says "I would rate it 4".
 
-A wrong rating is worse than none. The reply has no rating if the last verdict is ambiguous ("4-5", "I cannot decide", a
-wrong sum, another scale). Earlier numbers are then ignored. Quoted text never counts: in quotation marks, in a code
-fence, after ">", in tags such as <item>.
+A wrong rating is worse than none. If the last verdict is ambiguous ("4-5", "I cannot decide", a wrong sum, another
+scale), the reply has no rating, even if earlier numbers are clear. Quoted text never counts: in quotation marks, in a
+code fence, after ">", in tags such as <item>.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ MOST = 400
 
 
 class Statement(NamedTuple):
-    """A verdict at [start, end) of the text. `value` is None if it is ambiguous or on another scale."""
+    """A verdict at positions `start` to `end` (exclusive) of a text.
+
+    `value` is None if the verdict is ambiguous or on another scale.
+    """
 
     start: int
     end: int
@@ -47,8 +50,6 @@ class Statement(NamedTuple):
 
 def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop") -> Reading:
     """Return the rating in a reply, or the reason why there is none.
-
-    The running time is linear in the length of the reply.
 
     Args:
         reply: Text of the reply.
@@ -110,13 +111,16 @@ def _one(character: str) -> str:
 
 
 def normalised(reply: str) -> str:
-    """Return a reply in lower case, with ASCII digits and dashes, and spaces for invisible characters; same length."""
+    """Return a reply in lower case, with ASCII digits and dashes, and spaces for invisible characters.
+
+    The length stays the same.
+    """
     text = reply.translate(_SIMPLER)
     return text.lower() if text.isascii() else "".join(map(_one, text))
 
 
 def plain(name: str) -> str:
-    """Normalise a name as `normalised` does, and remove markdown."""
+    """Normalise a name as in `normalised`, and remove Markdown."""
     return re.sub(r"[*_`#]", " ", normalised(name)).strip()
 
 
@@ -128,8 +132,8 @@ _THOUGHTS = re.compile(
 def without_thoughts(text: str) -> str:
     """Replace reasoning (<think> …) in `text` with spaces, so that all positions stay the same.
 
-    A closing tag without an opening one ends reasoning that began with the reply (some servers put the opening tag in
-    the prompt). Reasoning without a closing tag extends to the end.
+    If only the closing tag exists, reasoning starts at the beginning, since some servers put the opening tag in the
+    prompt. If only the opening tag exists, reasoning extends to the end.
     """
     return _THOUGHTS.sub(lambda match: " " * len(match[0]), text) if "think" in text.lower() else text
 

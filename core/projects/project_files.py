@@ -517,8 +517,8 @@ def welcome(store: Store, settings: Settings) -> None:
 def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> ProjectSummary:
     """Reset the demo project to the content of its file.
 
-    If a run has not finished, it is cancelled, and JobError is raised. Raises ArchiveError if the file is missing or
-    damaged.
+    Unfinished runs are cancelled. Raises JobError while one of them is still running, and ArchiveError if the file is
+    missing or damaged.
     """
     unfinished = [run.run_id for run in store.runs.all(DEMO_PROJECT) if not run.finished]
     for run_id in unfinished:

@@ -74,11 +74,11 @@ def measured_judges(store: Store, project_id: str, golden_id: str, aspect: str) 
 
 
 def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None) -> Report:
-    """Return the report on a judge, from the data of the judge run `run_id`.
+    """Return the report on the judge measured in run `run_id`.
 
-    If `run_id` is None, the report is on the default version, or else on the newest run. No calls are made. Raises
-    NotFoundError if an id is unknown. Raises JobError if there is no result, or the judge was not measured on held-out
-    items.
+    If `run_id` is None, the report is on the default version, or else on the judge of the newest run. No calls are
+    made. Raises NotFoundError if an id is unknown. Raises JobError if there is no result, or the judge was not measured
+    on held-out items.
     """
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)
     calibration = drop_invalid_p(store, run.run_id, load_calibration(store, run.run_id))

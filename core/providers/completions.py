@@ -56,7 +56,7 @@ class Request:
 
     @property
     def prompt(self) -> Request:
-        """This request with `sample` set to 0, so that all samples of a prompt are equal."""
+        """This request with `sample` set to 0, which is the same for all samples of a prompt."""
         return self if self.sample == 0 else replace(self, sample=0)
 
     def key(self, endpoint: str) -> str:
@@ -137,7 +137,7 @@ class ReplyStore(Protocol):
     """A cache of replies by request key."""
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        """Return the stored JSON text of each key in `keys`, except keys without a reply."""
+        """Return the stored JSON text by key. Keys without a reply are left out."""
         ...
 
     def put_replies(self, replies: Sequence[tuple[str, str]]) -> None:
@@ -153,7 +153,7 @@ class RunAnswers(ReplyStore, Protocol):
     """Keys that were counted since the run started or resumed. Repeated answers cost nothing."""
 
     def answered(self, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
-        """Return key → (stored JSON text, whether the run paid for it), except keys without an answer."""
+        """Return key → (stored JSON text, whether the run paid for it). Keys without a reply are left out."""
         ...
 
     def put_failures(self, new: Sequence[tuple[str, str]]) -> None:
@@ -170,7 +170,7 @@ class Provider(Protocol):
         ...
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """Return the replies in the order of `requests`. Call `on_reply(index, reply)` for each reply on arrival."""
+        """Return the replies in the order of `requests`. Call `on_reply(index, reply)` as each reply arrives."""
         ...
 
     def close(self) -> None: ...

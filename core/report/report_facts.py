@@ -105,8 +105,8 @@ class ReportedJudge:
     def board(self, registry: Sequence[JudgeScores]) -> tuple[Leaderboard, tuple[str, ...]]:
         """Compare this judge with the judges in `registry`, on items that all of them scored and none has seen.
 
-        This judge is in row 0. Also returns the names of judges that are left out, because they share too few items
-        with this judge.
+        The row of this judge has `place` 0. Also returns the names of judges that are left out, because they share too
+        few items with this judge.
         """
         how = self.calibration
         own = (judge for judge in registry if judge.run_id == self.run_id and judge.kind == "calibrated")
@@ -214,7 +214,7 @@ class Report:
     `simulated` means that a program made every label. `line` has all versions of the judge. `seen_before` is the reason
     why the held-out gain has no p; "" if it has one. `chosen` has names and texts of the judge's criteria.
 
-    `board` compares the judge, in row 0, with other judges. `aside` names the judges left out of this comparison.
+    `board` compares the judge (`place` 0) with other judges. `aside` names the judges left out of this comparison.
     `means` are corrected system means. `n_doubted` counts labels that reviewers called wrong. `openings` lists when
     users viewed held-out results. `steadiness` is None if the judge scored only once.
     """
@@ -249,12 +249,12 @@ class Report:
 
     @property
     def labels(self) -> FloatArray:
-        """The gold labels, without items that have none: (n_labels,)."""
+        """The gold labels (n_labels,), without unlabelled items."""
         return self.judged.labels[~np.isnan(self.judged.labels)]
 
     @property
     def ours(self) -> int:
-        """Row of this judge in `board`."""
+        """Index of this judge's row in `board`."""
         return self.board.row_of(0)
 
     @property

@@ -51,8 +51,8 @@ from core.wording import counted
 class MeasureSettings:
     """Settings for measuring agreement with raters.
 
-    If `level` is None, the sample level is used if the sources allow it, otherwise the dataset level. `seed` is the
-    seed for drawing sources, which some intervals need.
+    If `level` is None, the sample level is used if the sources allow it, otherwise the dataset level. `seed` is used if
+    an interval requires drawing sources at random.
     """
 
     statistic: Statistic = setting("spearman", "Agreement coefficient.")
@@ -301,8 +301,8 @@ class PairwiseComparison:
 def compare_judges(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> PairwiseComparison:
     """Compare all pairs of judges on the labelled items that every judge scored.
 
-    `scores` is (n_judges, n_items). Each pair's result equals `paired_difference` on the same items. Raises UsageError
-    if there are no such items.
+    `scores` is (n_judges, n_items). Each pair has the same result as in `paired_difference` on these items. Raises
+    UsageError if no labelled item was scored by every judge.
     """
     data = _on_common_items(scores, items)
     if not data.items.n:
@@ -377,9 +377,10 @@ class RegressionBar:
     def standing(self, judge: int) -> BarStanding:
         """Classify judge number `judge` in comparison with the regression.
 
-        "better" and "worse" mean that the difference is significant. The interval of whichever is better must also lie
-        above `MARGIN`. "as well" means that the difference's interval ends below `MARGIN`, and the regression's
-        interval lies above `MARGIN`. "open" is anything else. "untested" has no p, and "undefined" has no value.
+        "better" and "worse" mean that the difference is significant, and that the interval of the higher alignment lies
+        above `MARGIN`. "as well" means that the difference's interval ends below `MARGIN`, and that the regression's
+        interval lies above `MARGIN`. "untested" means that there is no p, "undefined" that there is no difference, and
+        "open" that nothing else applies.
         """
         gap = self.minus[judge]
         shown = claim(gap.value, gap.interval, gap.p)

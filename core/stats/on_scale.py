@@ -126,8 +126,8 @@ def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAg
 def quadratic_kappa(a: ArrayLike, b: ArrayLike) -> float | None:
     """Compute Cohen's quadratic-weighted kappa (1968) of step numbers `a` and `b`.
 
-    kappa = 1 − Σ(a_i − b_i)² / mean over all i, j of Σ(a_i − b_j)². Returns None if no item has both values, or if all
-    values are the same.
+    kappa = 1 − (mean of (a_i − b_i)² over all i) / (mean of (a_i − b_j)² over all i and j). Returns None if no item has
+    both values, or if all values are the same.
     """
     x, y = present(a, b)
     if not x.size:
@@ -137,7 +137,7 @@ def quadratic_kappa(a: ArrayLike, b: ArrayLike) -> float | None:
 
 
 def to_steps(values: FloatArray, scale: Scale) -> FloatArray:
-    """Return the number of the nearest step for each value, from 0; halves are rounded up.
+    """Return each value's nearest step of the scale, as a number from 0; halves are rounded up.
 
     Values beyond the scale are moved to its nearest end.
     """
@@ -215,7 +215,7 @@ class AgreementReport(JsonRecord):
 def on_scale(scores: ArrayLike, labels: ArrayLike, scale: Scale, *, mapped: ArrayLike | None = None) -> AgreementReport:
     """Compare `scores` with `labels` in points of the labels' `scale`.
 
-    If `mapped` is given, it is used instead of `scores`: the scores (n_items,) mapped to the raters' scale.
+    `mapped` are the scores (n_items,) mapped to the raters' scale. If given, they are used instead of `scores`.
     """
     if mapped is not None:
         return replace(on_scale(mapped, labels, scale), basis="mapped")
@@ -240,7 +240,7 @@ def agreement_report(
 ) -> AgreementReport:
     """Compare one judge's `scores` with the labels of `items`: errors, steps, classes, and all alignments.
 
-    `scale` is the scale of the labels. If `mapped` is given, errors, steps and classes use it instead of `scores`.
+    `scale` is the scale of the labels. If `mapped` is given, it replaces `scores` for errors, steps and classes.
     """
     measures = (Measure(statistic, level) for level in LEVELS for statistic in STATISTICS)
     alignments = tuple(align(scores, items, measure, seed=seed) for measure in measures)
@@ -363,9 +363,10 @@ def _short(numbers: FloatArray) -> list[float]:
 
 
 class KeptShare(NamedTuple):
-    """Mean `error` of the most certain `share` of the verdicts; each has an expected error of at most `expected`.
+    """Mean `error` of the most certain verdicts.
 
-    `best` is the mean error of the same number of verdicts with the smallest errors. No selection can do better.
+    `share` is their share of all verdicts, and `expected` their largest expected error. `best` is the mean error of the
+    same number of verdicts with the smallest errors. No selection can do better.
     """
 
     share: float

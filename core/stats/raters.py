@@ -313,10 +313,10 @@ Rated = tuple[dict[str, Any], ...]
 
 @dataclass(frozen=True)
 class Ceiling(JsonRecord):
-    """Agreement of the raters on one aspect, as in the JSON of `ceiling`.
+    """Agreement of the raters on one aspect.
 
-    `leave_one_out` and `by_rater` come from the function `leave_one_out`; alpha is as in `core.stats.raters.Alpha`.
-    `panel` names the panel used if there are several.
+    `leave_one_out` and `by_rater` are the results of the function `leave_one_out`. `panel` names the panel used if
+    there are several.
     """
 
     aspect: str
@@ -537,10 +537,10 @@ TIE = 1e-9
 class RaterTest(JsonRecord):
     """Test of whether the judge can replace one rater, on `n_items`.
 
-    `judge_wins` is the share of items on which the judge does at least as well as the rater; `rater_wins` is the
-    opposite. Ties count in both. `difference` is the mean of d, which the module docstring defines. `p` is None with
-    fewer than `LEAST_DUELS` items or `LEAST_SOURCES` sources. `replaceable` is true if H0 is rejected after correction
-    for the number of raters.
+    `judge_wins` is the share of items on which the judge does at least as well as the rater. `rater_wins` is the share
+    on which the rater does at least as well as the judge. `difference` is the mean of d, which the module docstring
+    defines. `p` is None with fewer than `LEAST_DUELS` items or `LEAST_SOURCES` sources. `replaceable` is true if H0 is
+    rejected after correction for the number of raters.
     """
 
     rater: str
@@ -608,8 +608,8 @@ def annotator_test(
 ) -> AnnotatorTest:
     """Test whether a judge could replace the raters of `table`.
 
-    `scores` (n_items,) are the judge's, on the scale of the ratings; NaN = missing. `table`, `scores` and `items` must
-    have the same order. `epsilon` is how much worse than a rater the judge may be. Raises UsageError unless 0 ≤
+    `scores` (n_items,) are the judge's scores on the scale of the ratings, NaN = missing. `table` and `scores` must be
+    in the order of `items`. `epsilon` is how much worse than a rater the judge may be. Raises UsageError unless 0 ≤
     `epsilon` < 1.
     """
     from scipy.stats import false_discovery_control

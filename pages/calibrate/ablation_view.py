@@ -1,4 +1,4 @@
-"""Draw the ablation of a calibrated judge: what each of its parts adds."""
+"""Draw the ablation of a calibrated judge: what each part of the judge adds."""
 
 from __future__ import annotations
 

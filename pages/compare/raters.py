@@ -25,7 +25,7 @@ READING = (
 
 
 def draw(compared: Compared) -> None:
-    """Draw every judge compared with a rater, and one judge compared with each rater."""
+    """Draw a table that compares each judge with a rater, and a table that compares one judge with each rater."""
     board, version = compared.leaderboard, compared.version
     if board.problem or all(row.people is None for row in board.rows):
         unknown = f"Agreement between raters is unknown, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"

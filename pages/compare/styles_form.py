@@ -30,7 +30,7 @@ class StylesChoice:
 
 
 def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesChoice:
-    """Draw the form and return its request, without starting it."""
+    """Draw the form and return its request. No run is started."""
     labels = golden.aspect(aspect)
     if labels is None or not labels.n_labelled:
         return StylesChoice(

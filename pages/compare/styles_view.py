@@ -86,7 +86,10 @@ def _draw_cells(cells: Sequence[StyleCell]) -> None:
 
 
 def highest_words(cells: Sequence[StyleCell]) -> str:
-    """Name the style with the highest agreement and, if different, the style with the fewest calls."""
+    """Return a sentence on the style with the highest agreement.
+
+    It also names the style with the fewest calls, if that is another style.
+    """
     measured = [cell for cell in cells if cell.alignment.value is not None]
     if not measured:
         return "Agreement with raters is undefined for every style."
@@ -99,7 +102,7 @@ def highest_words(cells: Sequence[StyleCell]) -> str:
 
 
 def cells_frame(cells: Sequence[StyleCell], measure: str) -> pd.DataFrame:
-    """Return the results as a table; NaN where the agreement is undefined."""
+    """Return the results as a table; NaN for undefined agreement."""
     frame = pd.DataFrame(
         {
             "style": [cell.name for cell in cells],

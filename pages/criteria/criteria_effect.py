@@ -23,7 +23,7 @@ SOON = 0.3
 
 
 def rescore_of(page: Opened, entry: CriteriaEntry) -> str | None:
-    """Return the run that scored these criteria and their parent: the one in the URL, else the newest."""
+    """Return the run that scored these criteria and their parent: the one in the URL, else the newest, else None."""
     about = f'"criteria_id":"{entry.criteria_id}"'
     runs = page.store.runs.all(page.project.project_id)
     # after a change of model, an earlier re-scoring says nothing about the judge of today
@@ -37,7 +37,7 @@ def rescore_of(page: Opened, entry: CriteriaEntry) -> str | None:
 
 
 def is_scoring(page: Opened, rescore_id: str | None) -> bool:
-    """Check whether the re-scoring is still running; `rescore_id` None means that there is none."""
+    """Return whether the re-scoring is still running; False if `rescore_id` is None."""
     try:
         return rescore_id is not None and not run_panel.read_run(page, rescore_id).finished
     except ConcordError:
@@ -45,7 +45,7 @@ def is_scoring(page: Opened, rescore_id: str | None) -> bool:
 
 
 def result_of(page: Opened, rescore_id: str | None) -> RescoreResult | None:
-    """Return the result of a finished re-scoring of an edit on calibration items; None if there is no result."""
+    """Return the result of a finished re-scoring; None if there is no result."""
     try:
         return None if rescore_id is None else run_panel.read_run(page, rescore_id).outcome
     except ConcordError:

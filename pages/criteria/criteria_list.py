@@ -1,4 +1,4 @@
-"""List the criteria of an aspect, best first, and keep the open ones in the URL."""
+"""List the criteria of an aspect, best first, and keep the selected criteria in the URL."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from pages.ui.page import Opened
 def choose(page: Opened) -> list[CriteriaEntry]:
     """Return all criteria of the aspect, best first, and open one of them; [] if there are none.
 
-    The criteria to open are those in the URL, else the best of the run in the URL, else the current judge's, else the
-    best of all. Their id is put into the URL.
+    If the URL has no criteria id, the best criteria of the run in the URL are opened, else those of the current judge,
+    else the best of all. The id of the opened criteria is put into the URL.
     """
     everything = tables.best_first(page.store.criteria.all(page.project.project_id))
     if not everything:
@@ -54,14 +54,14 @@ def choose(page: Opened) -> list[CriteriaEntry]:
 
 
 def open_criteria(criteria_id: str | None, *, leave: bool = True) -> None:
-    """Put other criteria into the URL; with `leave`, remove ids that belong to the previous criteria."""
+    """Put the id of the criteria into the URL. With `leave`, remove ids that belong to the previous criteria."""
     state.put_in_url(criteria=criteria_id)
     if leave:
         state.put_in_url(rescore=None, edit=None)
 
 
 def draw(page: Opened, entries: Sequence[CriteriaEntry], names: Mapping[str, str]) -> None:
-    """Draw the list; selecting a row opens its criteria."""
+    """Draw the list. Selecting a row opens its criteria."""
     followed = judge_view.line_of(page, entries[0].aspect).followed
     states = {criteria_id: judge_view.state_words(version) for criteria_id, version in followed.items()}
     frame = tables.criteria_frame(entries, names, states)
@@ -87,7 +87,10 @@ def claim_of(edit: RescoreResult | None) -> Claim:
 
 
 def finding(entry: CriteriaEntry, names: Mapping[str, str], edit: RescoreResult | None) -> str:
-    """Say how well the criteria agree with raters; `edit` is the result of scoring an edit and its parent."""
+    """Return a sentence on how well the criteria agree with raters.
+
+    `edit` is the result of scoring an edit and its parent.
+    """
     if edit is not None and edit.parent.value is not None and edit.new.value is not None:
         before, after = number(edit.parent.value), number(edit.new.value)
         where = "on the calibration set"
@@ -103,7 +106,10 @@ def finding(entry: CriteriaEntry, names: Mapping[str, str], edit: RescoreResult 
 
 
 def place_words(entry: CriteriaEntry, entries: Sequence[CriteriaEntry]) -> str:
-    """Return the rank of the criteria, for example ", rank 3 of 17 measured on all items"; "" if they have none."""
+    """Return the rank of the criteria in words; "" if they were not measured on all items.
+
+    For example, ", rank 3 of 17 criteria measured on all items".
+    """
     ids = [each.criteria_id for each in entries if tables.group_of(each) == tables.MEASURED]
     if entry.criteria_id in ids:
         return f", rank {ids.index(entry.criteria_id) + 1} of {len(ids)} criteria measured on all items"
@@ -113,7 +119,7 @@ def place_words(entry: CriteriaEntry, entries: Sequence[CriteriaEntry]) -> str:
 def measured_on(
     entry: CriteriaEntry, entries: Sequence[CriteriaEntry], edit: RescoreResult | None, *, scoring: bool
 ) -> str:
-    """Return statistic, level, n and interval of the headline figure; if there is none, say how to get one."""
+    """Return statistic, level, n and interval of the agreement shown above, or how to measure the agreement."""
     newest = tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
         words = "To measure these criteria, use “Make this the judge”."

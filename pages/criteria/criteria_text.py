@@ -87,7 +87,7 @@ def draw_origin(page: Opened, entry: CriteriaEntry) -> None:
 
 
 def draw_shown_items(page: Opened, entry: CriteriaEntry) -> None:
-    """Draw the items used to write the criteria, with their scores under the parent criteria and under these."""
+    """Draw the items used to write the criteria, with their scores under the parent and under these criteria."""
     if not entry.provenance.item_ids:
         return
     refined = entry.origin == "refine"

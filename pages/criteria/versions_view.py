@@ -22,7 +22,7 @@ FROM, TO = state.widget("versions_from"), state.widget("versions_to")
 
 
 def draw(page: Opened, opened: CriteriaEntry, names: Mapping[str, str]) -> None:
-    """Draw the best version, a comparison of two versions, and a table of all.
+    """Draw the best version, a comparison of two versions, and a table of all versions.
 
     Selecting a row of the table makes it the second version of the comparison.
     """

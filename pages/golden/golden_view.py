@@ -34,7 +34,7 @@ def _glance(golden_id: str, _page: Opened) -> tuple[str, int]:
 
 
 def choose(goldens: Sequence[GoldenSummary]) -> GoldenSummary:
-    """Return the golden set in the URL, else the newest; draw a picker if there are several."""
+    """Return the golden set in the URL, else the newest. If there are several, draw a picker."""
     known = {golden.golden_id: golden for golden in goldens}
     wanted = known.get(state.url_id("golden") or "", goldens[0]).golden_id
     if len(goldens) > 1:
@@ -49,7 +49,7 @@ def choose(goldens: Sequence[GoldenSummary]) -> GoldenSummary:
 
 
 def draw(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSummary) -> None:
-    """Draw `golden`; `goldens` are all golden sets of the project, newest first."""
+    """Draw `golden`. `goldens` are all golden sets of the project, newest first."""
     sees = not golden.aspects or label_blind.may_see(page, golden.golden_id)
     words, n = _glance(golden.golden_id, page)
     rated = [aspect.aspect for aspect in golden.aspects if aspect.n_labelled]

@@ -24,7 +24,7 @@ COMBINE_WORDS: dict[Combine, str] = {
 
 
 def draw(store: Store, passed: LabelPass) -> None:
-    """Draw items to decide (largest disagreement first), decisions so far, and the form that makes a golden set."""
+    """Draw the items to decide, the decisions so far, and the form that freezes the labels."""
     seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     if seen.queue:
         finding(f"{counted(len(seen.queue), 'item')} to decide")

@@ -31,7 +31,6 @@ def kind_of(golden_id: str, store: Store) -> ItemKind:
 
 
 def item_of(golden_id: str, store: Store, item_id: str) -> Item:
-    """Return the item with that id."""
     golden = cached_golden(golden_id, store)
     return golden.items[golden.item_ids.index(item_id)]
 
@@ -40,9 +39,10 @@ def item_of(golden_id: str, store: Store, item_id: str) -> Item:
 
 
 def keys_for(choices: Sequence[float]) -> tuple[str, ...]:
-    """Return the key of each label: its digit if all labels are whole numbers from 0 to 10, else its position.
+    """Return the key that a rater presses for each label.
 
-    The key of 10 is 0, or T if 0 is also a label.
+    It is the label's digit if all labels are whole numbers from 0 to 10, else the label's position. The key for 10 is
+    0, or T if 0 is also a label.
     """
     if all(float(choice).is_integer() and 0 <= choice <= 10 for choice in choices):
         ten = "T" if 0 in choices else "0"
@@ -51,7 +51,7 @@ def keys_for(choices: Sequence[float]) -> tuple[str, ...]:
 
 
 def keys_of(aspect: LabelAspect) -> str:
-    """Name the keys to press for the labels of an aspect, for example "1–5"."""
+    """Return the keys for the labels of an aspect as text, for example "1–5"."""
     keys = keys_for(aspect.choices())
     if not keys:
         return "a number, then Enter"
@@ -68,7 +68,7 @@ def keys_words(aspect: LabelAspect) -> str:
 
 
 def levels_of(aspect: LabelAspect, kind: ItemKind) -> Mapping[float, str]:
-    """Return the meaning of the labels of a pair; empty for other items, whose scales need no explanation."""
+    """Return the meaning of each label of a pair; {} for other items."""
     return LEVELS if kind == "pair" and aspect.scale == PREFERENCES else {}
 
 
@@ -76,12 +76,12 @@ def levels_of(aspect: LabelAspect, kind: ItemKind) -> Mapping[float, str]:
 
 
 def part_names(kind: ItemKind) -> Mapping[str, str]:
-    """Return the titles of an item's parts, the judged text first; a pair has two texts."""
+    """Return the titles of an item's parts, the judged text first. A pair has two texts."""
     return _PARTS | {"target": "Text A", "context": "Text B"} if kind == "pair" else _PARTS
 
 
 def parts_of(item: Item, kind: ItemKind, parts: Sequence[str] = tuple(_PARTS)) -> list[tuple[str, str, str]]:
-    """Return name, title and text of each of `parts` that the item has."""
+    """Return name, title and text of each part in `parts` that the item has."""
     names = part_names(kind)
     return [(part, names[part], text) for part in parts if (text := getattr(item, part))]
 
@@ -94,14 +94,14 @@ def draw_parts(item: Item, kind: ItemKind) -> None:
 
 
 def draw_beside(item: Item, kind: ItemKind) -> None:
-    """Draw source and context in expanders, which stay open or closed as the rater left them."""
+    """Draw source and context in expanders. They stay open or closed from one item to the next."""
     for name, title, text in parts_of(item, kind, ("source",) if kind == "pair" else ("context", "source")):
         with st.expander(title, expanded=True, key=state.widget(f"label_{name}")):
             draw_text(text)
 
 
 def draw_target(item: Item, kind: ItemKind) -> None:
-    """Draw the judged text in a frame; for a pair, both texts next to each other."""
+    """Draw the judged text in a frame; for a pair, draw both texts next to each other."""
     if kind != "pair":
         with st.container(border=True):
             draw_text(item.target)
@@ -113,7 +113,7 @@ def draw_target(item: Item, kind: ItemKind) -> None:
 
 
 def draw_text(text: str) -> None:
-    """Draw a text as it is, without Markdown; a long one scrolls in its own box."""
+    """Draw a text without Markdown. A long text scrolls in its own box."""
     if not text.strip():
         st.caption("(empty)")
         return
@@ -128,6 +128,6 @@ def draw_text(text: str) -> None:
 
 
 def leftward(text: str) -> bool:
-    """Check whether the text starts with a right-to-left script."""
+    """Return whether the text starts with a right-to-left script."""
     kinds = (unicodedata.bidirectional(letter) for letter in text[:500])
     return next((kind in ("R", "AL") for kind in kinds if kind in ("L", "R", "AL")), False)

@@ -33,18 +33,18 @@ STORY_ROWS = 6
 
 
 def line_of(page: Opened, aspect: str) -> JudgeLine:
-    """Return all versions of the judge of an aspect in this project."""
+    """Return all versions of an aspect's judge."""
     return projects.judge_line(page.store, page.project.project_id, aspect)
 
 
 def place_of(aspect: str, version: JudgeVersion) -> dict[str, str]:
-    """Return the URL parameters that link to a version."""
+    """Return the URL parameters of a link to a version."""
     golden = {"golden": version.newest.golden_id} if version.newest is not None else {}
     return {"aspect": aspect, "version": str(version.number)} | golden
 
 
 def state_words(version: JudgeVersion | None) -> str:
-    """Return the state as text, for example "version 2, current", or "no version yet"."""
+    """Return the version's state in words, for example "version 2, current", or "no version yet"."""
     return "no version yet" if version is None else f"{version.name}, {VERSION_STATES[version.state]}"
 
 
@@ -114,7 +114,7 @@ def _draw_head(version: JudgeVersion, *, large: bool) -> None:
 
 
 def draw_version(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
-    """Draw a version in full: its criteria, its gain, and its buttons."""
+    """Draw a version in full: criteria, gain and buttons."""
     run = projects.version_run(page.store, page.project.project_id, line.aspect, version.number)
     if run is not None and run.finished:
         now = line_of(page, line.aspect).get(version.number)
@@ -189,7 +189,10 @@ def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion, *, at_wo
 
 
 def measure(page: Opened, line: JudgeLine, version: JudgeVersion, golden_id: str = "") -> None:
-    """Start measuring a version on the golden set `golden_id`; "" measures it again on its own golden set."""
+    """Start measuring a version on the golden set `golden_id`.
+
+    "" means the golden set on which the default version was last measured.
+    """
     where = (page.store, page.settings, page.project.project_id, line.aspect, version.number)
     state.put_in_url(version=str(version.number))
     _said(lambda: projects.measure_version(*where, golden_id=golden_id), f"Concord is measuring {version.name}.")

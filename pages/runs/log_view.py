@@ -58,13 +58,16 @@ def draw(page: Opened) -> None:
 
 
 def number_in_url(default: int) -> int:
-    """Return the page number in the URL, from 1, else `default`."""
+    """Return the page number in the URL, from 1; if there is none, return `default`."""
     said = state.url_id("page") or ""
     return max(1, int(said)) if said.isdecimal() and len(said) < 7 else default
 
 
 def pages_of(n_pages: int, *, default: int = 1) -> int:
-    """Draw links to the other pages, if any; return the page number in the URL, from 1, else `default`."""
+    """Draw links to the other pages, if any, and return the number of the current page.
+
+    It is the number in the URL, or else `default`. The first page is 1.
+    """
     number = min(number_in_url(default), n_pages)
     if n_pages > 1:
         key = state.widget(f"page_{number}_of_{n_pages}")  # a new widget per page, because the URL determines its value

@@ -1,4 +1,4 @@
-"""Convert records to tables for `grid.draw`, and to phrases shared by several screens.
+"""Tables for `grid.draw`, and phrases shared by several screens.
 
 An undefined value is "—", never 0. Cells are drawn as plain text, so untrusted names and criteria need no escaping.
 """
@@ -28,12 +28,15 @@ DASH = "—"
 
 
 def height_for(n_rows: int, most: int) -> int:
-    """Return the height, in pixels, of a table that shows `n_rows` rows, but at most `most`, without a scroll bar."""
+    """Return the height, in pixels, of a table with `n_rows` rows. With more than `most` rows, the table scrolls."""
     return 42 + 36 * max(1, min(n_rows, most))
 
 
 def in_markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a small table as Markdown with escaped cells; unlike `st.table`, it loads with the page."""
+    """Return a small table as Markdown with escaped cells.
+
+    Unlike `st.table`, it appears as soon as the page loads.
+    """
     lines = [" | ".join(plain(one_line(cell)) for cell in line) for line in (head, *rows)]
     lines.insert(1, " | ".join("---" for _ in head))
     return "\n".join(f"| {line} |" for line in lines)
@@ -55,7 +58,7 @@ def measure_heading(alignment: Alignment | None) -> str:
 
 
 def name_of(criteria: Criteria, names: MappingOf[str, str] | None = None) -> str:
-    """Return the name of criteria in `names` (`projects.criteria_names`), else a short description of their origin."""
+    """Return the name of criteria from `names`; if they have none, describe their origin."""
     if names and (name := names.get(criteria.criteria_id)):
         return name
     origin = criteria.provenance
@@ -69,7 +72,7 @@ def name_of(criteria: Criteria, names: MappingOf[str, str] | None = None) -> str
 
 
 def origin_order(criteria: Criteria) -> tuple[int, int, int, int, int, str]:
-    """Return the sort key for the order in which candidates were drafted."""
+    """Return a key that sorts criteria in the order in which they were made."""
     origin = criteria.provenance
     rank = {"none": 0, "given": 1, "draft": 2, "refine": 3, "edit": 4}[origin.origin]
     return (rank, origin.round, origin.size, origin.trial, origin.sample, criteria.criteria_id)
@@ -80,7 +83,7 @@ def one_line(text: str) -> str:
 
 
 def when(moment: datetime | None, now: datetime | None = None) -> str:
-    """Return day and time in the reader's zone: "today 17:18", "yesterday 17:18", "3 Nov 17:18", "3 Nov 2025 17:18"."""
+    """Return day and time in the reader's time zone, such as "today 17:18", "3 Nov 17:18" or "3 Nov 2025 17:18"."""
     if moment is None:
         return DASH
     try:
@@ -94,7 +97,7 @@ def when(moment: datetime | None, now: datetime | None = None) -> str:
 
 
 def items_frame(golden: GoldenSet, start: int, n: int) -> pd.DataFrame:
-    """Return `n` items of a golden set from position `start`: ids, labels and texts; a pair has two texts."""
+    """Return `n` items of a golden set, from position `start`, as a table of ids, labels and texts."""
     target, context = ("text A", "text B") if golden.kind == "pair" else ("target", "context")
     items = golden.items[start : start + n]
     frame = pd.DataFrame(
@@ -143,7 +146,7 @@ def newest_calibration(entry: CriteriaEntry) -> CriteriaAlignment | None:
 
 
 def status_of(entry: CriteriaEntry) -> str:
-    """Return the status of criteria in the newest calibration; "" for re-scorings, which have none."""
+    """Return the status of criteria in the newest calibration; "" if no calibration gave them a status."""
     return next((a.status for a in entry.alignments if a.side == "calibration" and a.status), "")
 
 
@@ -161,7 +164,7 @@ def group_of(entry: CriteriaEntry) -> int:
 
 
 def best_first(entries: Sequence[CriteriaEntry]) -> list[CriteriaEntry]:
-    """Sort by group (`group_of`), then by calibration agreement; ties put the judge's own criteria first."""
+    """Sort by group (`group_of`), then by calibration agreement. In a tie, the judge's own criteria come first."""
 
     def rank(entry: CriteriaEntry) -> tuple[int, float, bool]:
         newest = newest_calibration(entry)
@@ -189,7 +192,10 @@ def standing_words(entry: CriteriaEntry) -> str:
 def criteria_frame(
     entries: Sequence[CriteriaEntry], names: MappingOf[str, str], states: MappingOf[str, str]
 ) -> pd.DataFrame:
-    """Return a table of criteria with their calibration agreement; `states` names the judge version that uses each."""
+    """Return a table of criteria with their calibration agreement.
+
+    `states` maps criteria ids to the state of the judge version that uses the criteria.
+    """
     alignments = [None if (newest := newest_calibration(entry)) is None else newest.alignment for entry in entries]
     heading = measure_heading(next((alignment for alignment in alignments if alignment), None))
     return pd.DataFrame(
@@ -204,7 +210,10 @@ def criteria_frame(
 
 
 def leaderboard_frame(candidates: Sequence[Candidate], heading: str, names: MappingOf[str, str]) -> pd.DataFrame:
-    """Return the live leaderboard as a table, best candidates first; `names` has the names of their criteria."""
+    """Return the leaderboard of a running calibration as a table, best candidates first.
+
+    `names` has the names of the candidates' criteria.
+    """
     alignments = [candidate.alignment for candidate in candidates]
     unread = [alignment.n_unscored if alignment else 0 for alignment in alignments]
     return pd.DataFrame(
@@ -234,7 +243,7 @@ def alignment_columns(heading: str) -> dict[str, Column]:
 
 
 def describe_n(alignment: Alignment | None) -> str:
-    """Return value, interval and n, such as `0.412 [0.35, 0.47], n = 800`, with counts of groups and unread items."""
+    """Return value, interval and n, such as "0.412 [0.35, 0.47], n = 800", with counts of groups and unread items."""
     if alignment is None:
         return DASH
     words = f"{describe(alignment)}, n = {alignment.n:,}"

@@ -1,4 +1,4 @@
-"""Choice between the light, dark and system theme, which only the browser stores."""
+"""Choice between the light, dark and system theme. Only the browser stores it."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ _choose = st.components.v2.component(
 
 
 def draw() -> None:
-    """Draw the choice of theme. A press changes it immediately, without a rerun."""
+    """Draw the choice of theme, which takes effect immediately, without a rerun."""
     _choose(key="theme", height=40)

@@ -1,11 +1,11 @@
 """Split texts into words, stems and sentences, and measure a text on its own.
 
-Features are length, repetition, links between sentences, fluency cues and wording. Each function takes a `Text` with
-words and returns feature → value; shares are in [0, 1]. Slips of grammar are adjacent words that hardly ever go
-together in good English, such as "the of".
+Features are length, repetition, links between sentences, fluency and wording. The functions that measure them expect a
+`Text` with words, and return feature → value. Shares are in [0, 1]. A slip of grammar is a pair of adjacent words that
+hardly ever go together in good English, such as "the of".
 
-Built for English. Other languages and scripts are split into words and sentences without stemming. In scripts without
-spaces each character is a word. Only the first `MAX_CHARS` characters of a text are measured. The word lists are in
+The features are designed for English. Other languages and scripts are split without stemming. In scripts without spaces
+each character is a word. Only the first `MAX_CHARS` characters of a text are measured. The word lists are in
 `lexicon.yaml`.
 """
 
@@ -70,8 +70,8 @@ _VOWELS = re.compile(r"[aeiouy]+")
 class Sentence(NamedTuple):
     """A sentence with its words as written, in lower case, and as stems (three tuples of equal length).
 
-    `content` is the set of stems without function words; `content_stems` has them in order with repetitions. `marked`
-    are the positions of words that begin with a capital letter or a digit.
+    `content` is the set of stems without function words. `content_stems` has the same stems in order, with repetitions.
+    `marked` are the positions of words that begin with a capital letter or a digit.
     """
 
     surface: tuple[str, ...]
@@ -85,8 +85,8 @@ class Sentence(NamedTuple):
 class Text:
     """A text split into sentences and words.
 
-    `words`, `stems` and `content_stems` (no function words) are in the order of the text. `pairs` and `triples` are
-    adjacent stems. `counts` maps content stem to frequency, in order of first occurrence.
+    `words`, `stems` and `content_stems` (without function words) are in the order of the text. `pairs` and `triples`
+    are adjacent stems. `counts` maps each content stem to its frequency.
     """
 
     def __init__(self, raw: str, sentences: tuple[Sentence, ...]) -> None:
@@ -101,7 +101,7 @@ class Text:
 
 
 def cut(raw: str) -> Text:
-    """Split `raw` into sentences, words and stems. Texts without words have no sentences."""
+    """Split `raw` into sentences, words and stems. Sentences without words are left out."""
     clipped = raw[:MAX_CHARS]
     normal = unicodedata.normalize("NFKC", clipped)
     joined = _CLITIC.sub("", normal) if "'" in normal or "’" in normal else normal
@@ -172,7 +172,7 @@ _TERMINALS = frozenset(".!?。！？؟…")
 
 
 def measure_text(text: Text) -> Features:
-    """Return the features of a text on its own; empty for a text without words."""
+    """Return the features of a text on its own; {} for a text without words."""
     if not text.words:
         return {}
     return _length(text) | _repetition(text) | _connection(text) | _fluency(text) | _wording(text)

@@ -1,4 +1,4 @@
-"""Draw charts of rows: a name, a dot with its interval on one axis, and the figures on the right."""
+"""Draw charts with one row per value: name, dot and interval on a common axis, and figures on the right."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LEFT, RIGHT, ROW = 232, 138, 26
 
 @dataclass(frozen=True, slots=True)
 class WhiskerRow:
-    """A row of the chart, with `figures` on the right; `reason` says why a value is undefined."""
+    """A row of a chart. `figures` are shown on the right, and `reason` says why the value is undefined."""
 
     name: str
     value: float | None
@@ -119,7 +119,7 @@ def _row(axis: Axis, row: WhiskerRow, y: float, width: float) -> Iterator[Markup
 
 
 def leaderboard_figure(judges: Mapping[str, Alignment], ceiling: Alignment | None, *, measure: str) -> Drawing:
-    """Draw every judge by name, highest first, with the agreement among raters as a band."""
+    """Draw the alignment of each judge, highest first, with the agreement among raters as a band."""
     rows = [WhiskerRow.of(name, alignment, BLUE) for name, alignment in judges.items()]
     rows.sort(key=lambda row: -2.0 if row.value is None else row.value, reverse=True)
     return _whiskers("leaderboard", "Agreement of each judge, with its interval", rows, measure=measure, people=ceiling)
@@ -145,14 +145,14 @@ def standing_figure(rows: Mapping[str, Alignment], *, measure: str, width: int =
 
 
 def system_means_figure(means: SystemMeans, aspect: str, *, most: int) -> Drawing:
-    """Draw the `most` highest corrected means of systems."""
+    """Draw the corrected means of the `most` highest systems."""
     rows = [WhiskerRow.of(system.name, system.corrected, BLUE) for system in means.corrected[:most]]
     measure = f"mean {aspect}, corrected with labels; 95 % intervals"
     return _whiskers("system-means", f"Mean {aspect} of each system", rows, measure=measure, close=True)
 
 
 def strengths_figure(people: Strengths, judge: Strengths | None, judge_name: str) -> Drawing:
-    """Draw each system's strength according to raters and, as a ring below it, its strength according to the judge."""
+    """Draw each system's strength according to raters and, below it, its strength according to the judge."""
     by_judge = {} if judge is None else {strength.system: strength for strength in judge.systems}
     rows = []
     for own in people.systems:
