@@ -171,11 +171,11 @@ class ModelNotFoundError(ProviderError):
 
 
 class EndpointDownError(ProviderError):
-    """The endpoint is down: no connection, or timeouts or server errors until the last retry."""
+    """After all retries, the endpoint still times out, reports a server error or cannot be reached."""
 
 
 class RateLimitError(ProviderError):
-    """The endpoint still reported too many requests (429) at the last retry."""
+    """After all retries, the endpoint still reports too many requests (429)."""
 
 
 class BadReplyError(ProviderError):

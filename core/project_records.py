@@ -150,7 +150,7 @@ class CriteriaAlignment:
 class CriteriaEntry:
     """Criteria of a project.
 
-    `alignments` start with those of the newest run. `edits` are the ids of edited versions of these criteria, oldest
+    `alignments` are sorted by run, newest first. `edits` are the ids of edited versions of these criteria, oldest
     first.
     """
 
@@ -276,7 +276,7 @@ class Run:
 
     @property
     def cancelling(self) -> bool:
-        """Whether a user cancelled the run, but its worker has not stopped yet."""
+        """Whether the run was cancelled but its worker has not stopped yet."""
         return self.status == "running" and self.cancel_requested
 
     @property

@@ -222,7 +222,7 @@ def standardised_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:
 def most_misaligned(scores: FloatArray, labels: FloatArray) -> IntArray:
     """Return the indices of the items with the largest |`standardised_gap`|, largest first.
 
-    These are at most `MISALIGNED_POOL` items with a gap of at least `MISALIGNED_FROM`.
+    These are at most `MISALIGNED_POOL` items with an absolute gap of at least `MISALIGNED_FROM`.
     """
     size = np.nan_to_num(np.abs(standardised_gap(scores, labels)), nan=-1.0)
     order = np.argsort(-size, kind="stable")[:MISALIGNED_POOL]

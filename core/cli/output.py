@@ -142,7 +142,7 @@ def seen_words(*results: Any) -> list[str]:
 
 
 def seen_counts(*results: Any) -> dict[str, int]:
-    """Return a dict with two numbers: the most calibration items left out of a result, and the most kept in one."""
+    """Return a dict with the largest number of calibration items left out of a result, and the largest number kept."""
     names = ("n_calibration_left_out", "n_calibration_kept")
     return {name: max(getattr(result, name) for result in results) for name in names}
 

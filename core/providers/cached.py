@@ -177,7 +177,7 @@ def as_cached(reply: Completion) -> Completion:
 
 
 def with_cache(provider: Provider, replies: ReplyStore | None) -> Provider:
-    """Return `provider` with the cache `replies`. If that is None, return `provider` itself."""
+    """Return `provider` with the cache `replies`. If `replies` is None, return `provider` itself."""
     return provider if replies is None else CachedProvider(provider, replies)
 
 

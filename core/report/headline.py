@@ -176,7 +176,7 @@ def headline_notes(report: Report) -> tuple[str, ...]:
 
 
 def gained(report: Report) -> Finding:
-    """Return the finding on the gain over the baseline, with the noise of repeated scoring."""
+    """Return the finding on the gain over the baseline, and on the noise of repeated scoring."""
     said = gain_finding(report.gain)
     return replace(said, detail=" ".join(filter(None, (said.detail, steady(report)))))
 

@@ -47,7 +47,7 @@ IMPORTED = " (imported)"
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """An action of a user on `subject`. Base class of log entries.
+    """Base class of log entries: an action of a user on `subject`.
 
     A subclass has a name in the store (`kind`) and a format string for its description (`does`). Its positional fields
     are stored as JSON, and its keyword fields as columns.
