@@ -29,7 +29,7 @@ _connecting = threading.Lock()
 
 
 def connected(address: str) -> Any:
-    """Connect to the Ray cluster at `address` ("auto" or HOST:PORT) unless connected, and return the `ray` module.
+    """Return the `ray` module, connected to the cluster at `address` ("auto" or HOST:PORT).
 
     Raises JobError if Ray isn't installed or the connection fails.
     """

@@ -78,12 +78,12 @@ VERSUS = " vs "
 
 
 def canonical_json(value: Any) -> str:
-    """Write JSON with sorted keys and no spaces, for content hashes."""
+    """Return `value` as JSON with sorted keys and no spaces, for content hashes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def content_digest(tag: str, value: Any) -> str:
-    """Return ``"tag:" + sha256`` of the canonical JSON of `value`."""
+    """Return ``"TAG:HASH"``, where HASH is the SHA-256 of the canonical JSON of `value`."""
     return f"{tag}:{hashlib.sha256(canonical_json(value).encode()).hexdigest()}"
 
 
@@ -564,7 +564,7 @@ def setting(
 
 @lru_cache(maxsize=64)
 def choices(record: type) -> dict[str, tuple[Any, ...]]:
-    """Map each `Literal` field to its values, including None if the field may be None."""
+    """Return the allowed values of each `Literal` field, including None if the field may be None."""
     found = {}
     for name, hint in get_type_hints(record).items():
         among = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

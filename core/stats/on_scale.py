@@ -302,8 +302,7 @@ def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[Is
     correlate negatively, the map still increases, and the warning says so.
 
     No map is possible with fewer than `MIN_LABELS` items that have both a score and a label. It is also impossible if
-    all scores are equal, if all labels are equal, if labels lie outside the scale, or if labels don't increase with
-    scores.
+    all scores or all labels are equal, if labels lie outside the scale, or if they don't increase with scores.
     """
     from scipy.optimize import isotonic_regression
 

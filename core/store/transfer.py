@@ -96,7 +96,7 @@ def _decoded(kind: str, value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """Write a value as the JSON text to store.
+    """Return `value` as the JSON text to store.
 
     Text with a lone surrogate, which can't be encoded in UTF-8, is escaped to ASCII.
     """

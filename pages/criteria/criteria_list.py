@@ -22,8 +22,8 @@ from pages.ui.page import Opened
 def choose(page: Opened) -> list[CriteriaEntry]:
     """Return all criteria of the aspect, best first, and open one of them; [] if there are none.
 
-    If the URL has no criteria id, the best criteria of the run in the URL are opened, else those of the current judge,
-    else the best of all. The id of the opened criteria is put into the URL.
+    If the URL names no criteria, this opens the best criteria of the run in the URL. Without a run, it opens the
+    criteria of the current judge, or else the best of all. The id of the opened criteria is put into the URL.
     """
     everything = tables.best_first(page.store.criteria.all(page.project.project_id))
     if not everything:
@@ -82,7 +82,7 @@ def draw(page: Opened, entries: Sequence[CriteriaEntry], names: Mapping[str, str
 
 
 def claim_of(edit: RescoreResult | None) -> Claim:
-    """Return whether an edit agrees significantly better with the raters than its parent."""
+    """Classify the difference between an edit and its parent, as in `claim`; "undefined" without an edit."""
     return "undefined" if edit is None else claim(edit.difference.value, edit.difference.interval, edit.difference.p)
 
 
@@ -119,7 +119,10 @@ def place_words(entry: CriteriaEntry, entries: Sequence[CriteriaEntry]) -> str:
 def measured_on(
     entry: CriteriaEntry, entries: Sequence[CriteriaEntry], edit: RescoreResult | None, *, scoring: bool
 ) -> str:
-    """Return statistic, level, n and interval of the agreement shown above, or how to measure the agreement."""
+    """Describe how the agreement of the criteria was measured: statistic, level, n, interval.
+
+    If it was not measured, say how to measure it.
+    """
     newest = tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
         words = "To measure these criteria, use “Make this the judge”."

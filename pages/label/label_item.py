@@ -21,7 +21,7 @@ _PARTS = {"target": "Judged text", "context": "Context", "source": "Source"}
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
 def cached_golden(golden_id: str, _store: Store) -> GoldenSet:
-    """Load a golden set, cached because it never changes under its id."""
+    """Load a golden set, cached because the content behind an id never changes."""
     return _store.goldens.load(golden_id)
 
 
@@ -51,7 +51,7 @@ def keys_for(choices: Sequence[float]) -> tuple[str, ...]:
 
 
 def keys_of(aspect: LabelAspect) -> str:
-    """Return the keys for the labels of an aspect as text, for example "1–5"."""
+    """Return which keys to press for the labels of an aspect, for example "1–5"."""
     keys = keys_for(aspect.choices())
     if not keys:
         return "a number, then Enter"
