@@ -10,7 +10,7 @@ from core.records import Usage
 
 
 class Snapshot(Protocol):
-    """Progress of a computation for a screen; the store can save it."""
+    """The progress of a computation. Screens show it, and the store can save it."""
 
     @property
     def phase(self) -> str: ...
@@ -42,7 +42,7 @@ class Progress(Protocol):
     """
 
     def advance(self, done: int, of: int) -> None:
-        """Report that `done` of `of` calls were made since the last snapshot."""
+        """Report that `done` of the `of` calls after the last snapshot are complete."""
         ...
 
     def publish(self, snapshot: Snapshot) -> None:

@@ -15,14 +15,14 @@ _TOKEN = re.compile(r"\n+|[^\S\n]+|\w+|[^\w\s]+")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of text that is the same in both versions, removed or added."""
+    """A piece of text: the same in both versions, removed, or added."""
 
     change: Change
     text: str
 
 
 def word_diff(old: str, new: str) -> tuple[Piece, ...]:
-    """Compare two texts by words: "same" + "removed" pieces give `old` exactly, "same" + "added" pieces `new`."""
+    """Split two texts into pieces: "same" and "removed" pieces join to `old`, "same" and "added" pieces to `new`."""
     a, b = _TOKEN.findall(old), _TOKEN.findall(new)
     pieces: list[Piece] = []
     for tag, a0, a1, b0, b1 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():

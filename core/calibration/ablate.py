@@ -64,7 +64,7 @@ class Variant:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the variant's columns in the score table: criteria ids, marked with the parts left out."""
+        """Columns of the variant in the score table: criteria ids, with the omitted parts as a prefix."""
         asked = "".join(f"without {part}: " for part in self.without)
         return tuple(asked + each.criteria_id for each in self.criteria)
 
@@ -137,7 +137,7 @@ class Ablation:
         )
 
     def as_json(self, out: str = "") -> dict[str, Any]:
-        """Return the JSON of `ablate`; `out` is the folder that it was written to."""
+        """Return the JSON output of the `ablate` command; `out` is the output folder."""
         rows = [row.as_json() for row in self.rows]
         about = {"aspect": self.task.aspect, "judge": self.judge_spec, "n_held_out": self.n_held_out}
         return about | {"rows": rows, "left_out": dict(self.left_out), "calls": self.calls, "out": out}
@@ -194,9 +194,9 @@ def estimate_ablation(
 def ablate(judge: BoundJudge, calibration: Calibration, scores: ScoreMatrix | None = None) -> Ablation:
     """Measure each variant of `calibration` with `judge`, the prepared judge that was calibrated.
 
-    `scores` are the stored scores of the run's candidates (rows by criteria id). Scores missing there and in
-    `calibration` are requested once. Raises UsageError if the calibration used another golden set, and any error of the
-    judge.
+    `scores` are the stored scores of the run's candidates (rows by criteria id). Scores that neither `scores` nor
+    `calibration` contains are requested once. Raises UsageError if the calibration used another golden set, and any
+    error of the judge.
     """
     golden = judge.golden
     asked = _Asked(calibration, golden, scores)

@@ -43,7 +43,7 @@ INNER_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """How many criteria are drafted and refined, and from how many exemplars (AutoCalibrate, Table 9)."""
+    """Numbers of criteria to draft and refine, and of exemplars in each prompt (AutoCalibrate, Table 9)."""
 
     draft_sizes: tuple[int, ...]
     draft_trials: int
@@ -126,7 +126,7 @@ class CalibrationSettings:
         check_settings(self)
 
     def split_of(self, golden: GoldenSet, aspect: str) -> Split:
-        """Split `golden` by source, or by source and system, into calibration and held-out set."""
+        """Split `golden` by source, or by source and system, into a calibration set and a held-out set."""
         return split_sources(golden, aspect=aspect, fraction=self.calibration_share, seed=self.seed, kind=self.split)
 
     def with_rounds(self, n: int) -> CalibrationSettings:
@@ -142,7 +142,7 @@ class CalibrationSettings:
 
     @property
     def finalists(self) -> int:
-        """Number of criteria that a race scores on all items."""
+        """Number of sets of criteria that a race scores on all items."""
         return max(self.keep, self.ensemble)
 
     @property
@@ -153,7 +153,7 @@ class CalibrationSettings:
 
     @property
     def words(self) -> str:
-        """The preset, refinement, choice of the final judge, and seed in words."""
+        """A summary of the preset, the refinement, the choice of the final judge, and the seed."""
         gate = "accepted only if they improve agreement on other items" if self.refine_gate else "all accepted"
         refining = "none"
         if self.rounds:
@@ -172,7 +172,7 @@ class CalibrationSettings:
 
     @property
     def budget_words(self) -> str:
-        """The budget in words, "budget of 700 calls" or "budget of $0.50"."""
+        """The budget in words, such as "budget of 700 calls" or "budget of $0.50"."""
         return f"budget of ${self.budget_usd:,g}" if self.budget_usd is not None else f"budget of {self.budget:,} calls"
 
     @classmethod
@@ -183,10 +183,10 @@ class CalibrationSettings:
 
 @dataclass(frozen=True, slots=True)
 class RoundSettings:
-    """How many proposals a refinement round requests: each parent × `sizes` × `trials`.
+    """How many proposals a refinement round requests per parent: `trials` for each of `sizes`.
 
-    Each size is a number of items to show, sampled from the picked or the most misaligned items. If fewer items
-    were picked, all of them are shown.
+    A size is a number of items to show. The items are sampled from the picked items, or else from the most misaligned
+    items. If fewer items were picked, all of them are shown.
     """
 
     sizes: tuple[int, ...] = (1, 2, 4)
@@ -273,7 +273,7 @@ class WorkDone:
 
     @property
     def words(self) -> str:
-        """Summarise the work requested and done in one line."""
+        """A summary of the requested and completed work."""
         allowed = "no limit" if self.budget is None else f"{self.budget:,} allowed"
         return (
             f"Drafts: {self.drafts_asked:,} requested, {self.drafts_made:,} usable, {self.drafts_ranked:,} ranked. "
@@ -305,7 +305,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class SplitAlignment(JsonRecord):
-    """Alignments of one judge on the calibration set (on which it was chosen) and on the held-out set."""
+    """Alignments of a judge on the calibration set (where it was chosen) and on the held-out set."""
 
     calibration: Alignment
     held_out: Alignment
@@ -361,7 +361,7 @@ class Calibration:
 
     @property
     def optimism(self) -> float | None:
-        """Alignment on the calibration set minus that on the held-out set; None if either is undefined."""
+        """Calibration alignment minus held-out alignment; None if either is undefined."""
         if self.calibration.value is None or self.held_out.value is None:
             return None
         return self.calibration.value - self.held_out.value

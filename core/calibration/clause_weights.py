@@ -17,11 +17,11 @@ LABELS_A_CLAUSE = 5
 
 
 def clause_weights(ratings: FloatArray, labels: FloatArray) -> FloatArray:
-    """Fit weights (n_clauses,), at least 0 and summing to 1, to `ratings` (n_items, n_clauses) and `labels` (n_items,).
+    """Return clause weights (n_clauses,) fitted to `ratings` (n_items, n_clauses) and `labels` (n_items,).
 
-    Uses non-negative least squares (Lawson and Hanson 1974) on centred ratings and labels, then divides by the sum. A
-    clause with equal ratings throughout gets 0. All weights are equal with fewer than `LABELS_A_CLAUSE` labels per
-    clause, or if no clause rises with the labels.
+    Weights are at least 0 and add up to 1. They are fitted by non-negative least squares (Lawson and Hanson 1974) on
+    centred ratings and labels. A clause whose ratings are all equal gets 0. All weights are equal if there are fewer
+    than `LABELS_A_CLAUSE` labels per clause, or if no clause rises with the labels.
     """
     from scipy.optimize import nnls
 

@@ -42,7 +42,7 @@ class Control:
 
 
 def spoiled(kind: ControlKind, item: Item, others: Sequence[Item], generator: np.random.Generator) -> Item | None:
-    """Spoil the text of `item` in the way that `kind` names; None if impossible.
+    """Return `item` with its text spoiled in the given way (`kind`); None if impossible.
 
     `others` are items of other sources.
     """
@@ -116,10 +116,10 @@ def negative_controls(
     n: int = 30,
     seed: int = 0,
 ) -> tuple[Control, ...]:
-    """Spoil up to `n` texts in each way, and count how often the judge scores the spoiled text higher.
+    """Return a `Control` for each way of spoiling texts: how often the judge prefers the spoiled text.
 
-    `score` is the judge's scoring function.  It is called once, with all originals and spoiled texts.  The other
-    arguments and the errors are those of `spoiled_pairs`.
+    Up to `n` texts are spoiled.  `score` is the judge's scoring function.  It is called once, with all originals and
+    spoiled texts.  The other arguments and the errors are those of `spoiled_pairs`.
     """
     pairs = spoiled_pairs(golden, aspect, positions, n=n, seed=seed)
     scores = {verdict.item_id: verdict.value for verdict in score(items_of(pairs)) if isinstance(verdict, Scored)}

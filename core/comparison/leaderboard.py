@@ -1,7 +1,8 @@
-"""Rank judges on a leaderboard: compare them with raters and each other on the same items.
+"""Rank judges on a leaderboard: compare them with raters and with each other on the same items.
 
-The items are labelled, scored by all judges, and seen by none. All figures use one statistic and level. Intervals and
-tests are over sources. The p values of differences are Holm-corrected for all pairs in the table.
+The items are labelled. Every judge has scored them, and no judge has seen their labels. All figures use one statistic
+and level. Intervals and tests are over sources. The p values of differences are Holm-corrected for all pairs in the
+table.
 """
 
 from __future__ import annotations
@@ -92,10 +93,11 @@ def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> 
 
 
 def judges_to_leave_out(judges: Sequence[JudgeScores], about: int | None = None) -> tuple[int, ...]:
-    """Return the indices of judges to leave out, because comparing them would cost too many items.
+    """Return the indices of judges to leave out, because comparing them would exclude too many items.
 
-    A judge costs the items that it has seen or not scored. Only items that the judge at index `about` scored and has
-    not seen are counted. None means the judge with the most such items.
+    A judge excludes the items that it has seen or not scored. Only the usable items of the judge at index `about` are
+    counted: items that this judge scored and has not seen. If `about` is None, the judge with the most usable items is
+    used.
     """
     if not judges:
         return ()
@@ -165,9 +167,9 @@ class Leaderboard:
     problem: str = ""
     bar: RegressionBar | None = None
 
-    def row_of(self, place: int) -> int:
-        """Return the row index of the judge with index `place` among the given judges."""
-        return next(k for k, row in enumerate(self.rows) if row.place == place)
+    def row_of(self, judge: int) -> int:
+        """Return the row index of a judge. `judge` is its index in the list of compared judges."""
+        return next(k for k, row in enumerate(self.rows) if row.place == judge)
 
     def minus(self, row: int, other: int) -> Difference | None:
         """Return the difference between two rows, or None if they are not compared; `p` is corrected for all pairs."""
@@ -188,11 +190,14 @@ class Leaderboard:
         holm[i, j] = holm[j, i] = np.nan if own is None else own
         return replace(self, pairwise=replace(self.pairwise, p_holm=holm))
 
-    def without_p(self, place: int, reason: str) -> Leaderboard:
-        """Return a copy with `reason` in place of p for the judge at index `place`; "" changes nothing."""
+    def without_p(self, judge: int, reason: str) -> Leaderboard:
+        """Return a copy in which the p values of one judge are replaced by `reason`; unchanged if `reason` is "".
+
+        `judge` is the judge's index in the list of compared judges.
+        """
         if not reason:
             return self
-        at, pairwise = self.row_of(place), self.pairwise
+        at, pairwise = self.row_of(judge), self.pairwise
         rows = list(self.rows)
         if (people := rows[at].people) is not None:
             rows[at] = replace(rows[at], people=people.without_claim(reason))
@@ -268,7 +273,7 @@ def compare_table(
 
 
 def ceiling(golden: GoldenSet, aspect: str, settings: MeasureSettings | None = None) -> Ceiling:
-    """Measure how well raters agree: one rater against the mean of the others, and Krippendorff's alpha.
+    """Return the agreement of one rater with the mean of the others, and Krippendorff's alpha.
 
     Raises AspectError if the golden set has no individual ratings.
     """

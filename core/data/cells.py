@@ -85,7 +85,7 @@ def read_numbers(cells: abc.Iterable[Any]) -> tuple[list[float], list[str]]:
 
 
 def is_no_value(cell: Any) -> bool:
-    """Return whether a cell says "no value", such as N/A, null or a dash; False for an empty cell."""
+    """Return whether a cell means "no value", such as N/A, null or a dash; False if the cell is empty."""
     if not isinstance(cell, str) or len(cell) > 40 or cell[:1].isdigit():
         return False
     return visible_name(cell).lower() in _NO_VALUE
@@ -132,7 +132,7 @@ def cell_at(row: abc.Mapping[str, Any], path: str) -> Any:
 
 
 def n_values(value: Any) -> int | None:
-    """Count the values in lists and objects at any depth; None if they are nested deeper than `MAX_DEPTH`."""
+    """Return the number of values in nested lists and objects; None if they are nested deeper than `MAX_DEPTH`."""
     level, count = [value] if isinstance(value, (list, dict)) else [], 0
     for _ in range(MAX_DEPTH + 1):
         if not level:
@@ -231,7 +231,7 @@ def unpacked(cell: Any) -> Any:
 
 
 def readable(value: Any, indent: str = "") -> str:
-    """Write structured data as lines in the given order: ``key: value``, and the rows of a list as ``a | b | c``.
+    """Format structured data as lines in the given order: ``key: value``, and the rows of a list as ``a | b | c``.
 
     Null entries are omitted, so absent and null keys look the same.
     """

@@ -152,12 +152,13 @@ class Values:
     def is_missing(self, value: float | None, aspect: str) -> bool:
         """Return whether the user declared that `value` is not a label of `aspect`.
 
-        If `value` is None, return whether the user declared that all numbers not listed as missing are labels.
+        If `value` is None, return whether the user declared that all numbers are labels, except those listed as
+        missing.
         """
         return ("", value) in self.missing or (aspect, value) in self.missing
 
     def best_of(self, aspect: str) -> Best | None:
-        """Return the best end of the scale of `aspect`, "low" or "high"; None if the user defined none.
+        """Return which end of the scale of `aspect` is the best, "low" or "high"; None if the user didn't define it.
 
         A definition for the aspect takes precedence over one for all aspects.
         """
@@ -186,7 +187,7 @@ class ColumnRoles:
         return tuple(role for role, way in self.found.items() if way == how and role in self.roles)
 
     def with_role(self, role: str, column: str | None) -> Self:
-        """Assign `role` to `column`, or to no column if `column` is None; the column loses its previous role.
+        """Assign `role` to `column`, which loses its previous role. If `column` is None, no column gets the role.
 
         Raises UsageError for an unknown role or column.
         """
@@ -242,7 +243,7 @@ class Mapping(ColumnRoles):
 
     @property
     def rating_columns(self) -> list[tuple[str, str, str, str | None]]:
-        """List the columns of individual ratings: column, aspect, panel ("" for none) and column of raters.
+        """List the columns of individual ratings as (column, aspect, panel or "", column of raters or None).
 
         ``ann_expert_x`` belongs to panel "expert" of aspect "x" if that aspect exists.
         """
@@ -333,7 +334,6 @@ class Mapping(ColumnRoles):
 
 
 def is_role(name: str) -> bool:
-    """Return whether `name` is a valid role."""
     prefixes = (HUMAN, ANN, METRIC, f"{ANNOTATORS}_", f"{REASON}_")
     return name in PLAIN_ROLES or any(name.startswith(prefix) and name != prefix for prefix in prefixes)
 
@@ -358,7 +358,7 @@ def by_name(
 
 
 def first_named(columns: abc.Iterable[str], role: str) -> list[str]:
-    """Return a list with the column for a role, found by its own name or the first alias; [] if there is none."""
+    """Return a list with one column for `role`, found by the role's name or else by an alias; [] if there is none."""
     return by_name(columns, (role, *ALIASES[role]))[:1]
 
 
@@ -418,7 +418,7 @@ def kept_values(kept: abc.Mapping[str, str]) -> Values:
 
 
 def values_to_keep(values: Values) -> dict[str, str]:
-    """Return the meanings of values in the form that `kept_values` reads; {} if the user defined none."""
+    """Return the user's definitions of values in the form that `kept_values` reads; {} if there are none."""
     from pydantic import TypeAdapter
 
     given = TypeAdapter(Values).dump_json(values, exclude_defaults=True).decode()
@@ -426,7 +426,7 @@ def values_to_keep(values: Values) -> dict[str, str]:
 
 
 def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> dict[str, str]:
-    """Read ``"target=agent_answer,source=question"``, or several such texts; return role → column.
+    """Parse ``"target=agent_answer,source=question"``, or several such texts; return role → column.
 
     A comma is part of a column's name unless ROLE= follows it.  Raises UsageError for any other form.
     """
@@ -456,8 +456,8 @@ _NO_TEXTS_JUDGED = frozenset(
 def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
     """Propose a role for each column: by Concord's own names, then by known aliases, then by the shape of the labels.
 
-    `rows` are some or all rows of the file.  They show the kind of the items, which columns cannot be the judged text,
-    and which ``ann_`` columns contain ratings.  Never raises an error: columns that are not recognised are in
+    `rows` are some or all rows of the file.  They determine the kind of the items, which columns cannot be the judged
+    text, and which ``ann_`` columns contain ratings.  Columns that are not recognised are no error; they are in
     `Mapping.unused`.
     """
     roles: dict[str, str] = {}
@@ -474,7 +474,7 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
             roles[role], found[role] = named[0], "exact" if exact else "alias"
 
     def holds_ratings(column: str) -> bool:
-        """Return False, and add a note, if `column` is an ``ann_`` column without numbers; otherwise return True."""
+        """Return False and add a note if an ``ann_`` column contains no numbers; return True for any other column."""
         filled = (row[column] for row in rows if row.get(column) not in (None, "", [], "[]"))
         _, refused = read_numbers(read_list(next(filled, None)) if column.startswith(ANN) else ())
         if refused:
@@ -579,9 +579,10 @@ _TURN = re.compile(
 def detect_kind(rows: Rows, roles: abc.Mapping[str, str]) -> ItemKind:
     """Detect the kind of the items from the mapped roles and the first 50 sources.
 
-    Columns for text A and text B give ``pair``.  A context gives ``source_context_target``, such as a dialogue with a
-    fact.  Otherwise structured sources give ``data_text``: objects, ``act(slot=value)``, ``a | b | c`` triples, or a
-    column called mr, data, ….  Messages, text in turns, or a column called dialogue, messages, … give ``conversation``.
+    The first rule that applies decides.  Columns for text A and text B give ``pair``.  A context gives
+    ``source_context_target``, such as a dialogue with a fact.  Messages, text in turns, or a column called dialogue,
+    messages, … give ``conversation``.  No source gives ``single``.  Structured sources give ``data_text``: objects,
+    ``act(slot=value)``, ``a | b | c`` triples, or a column called mr, data, ….  All other items are ``source_target``.
     """
     texts = roles.get("target", ""), roles.get("context", "")
     if (pair := pair_in(texts)) and pair[0] == texts:

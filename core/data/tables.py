@@ -1,13 +1,11 @@
-"""Read tables: a file of any format becomes rows of plain cells under column names.
+"""Read files of any supported format as tables: rows of plain cells under column names.
 
-::
+`open_table` opens a file whose rows can be read one after the other (`Rows`).  `read_table` reads all rows at once.
+`read_upload` does the same for a file of unknown origin, usually in a sandbox.
 
-    open_table(file) ── TableFile ── rows() ──> Rows, one after the other (columns and findings so far)
-    read_table(file) ── Table: all rows at once;   read_upload(data, name): the same in a sandbox
-
-CSV, TSV and JSON lines (also ``.gz``) are read line by line, Parquet a few rows at a time; JSON documents and workbooks
-are read whole.  Parquet and XLSX are decoded in a sandbox (`core.sandbox`).  Failures raise `GoldenError` with the file
-and, if known, the row, column or line.
+CSV, TSV and JSON lines (also ``.gz``) are read line by line, and Parquet a few rows at a time.  JSON documents and
+workbooks are read whole.  Parquet and XLSX are decoded in a sandbox (`core.sandbox`).  Failures raise `GoldenError`
+with the file and, if known, the row, column or line.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ class FindingLog:
     def add(
         self, severity: Severity, message: str, *, row: int | None = None, column: str | None = None, kind: str = ""
     ) -> None:
-        """Add a finding, or only its row if this column already has a finding of this `kind`."""
+        """Add a finding. If this column already has a finding of this `kind`, add only the row to that finding."""
         key = (kind, column, severity) if kind else len(self._found)
         first, also = self._found.setdefault(key, (FileProblem(severity, message, row, column), set()))
         if row is not None and row != first.row:
@@ -268,8 +266,8 @@ class Rows:
     """One pass over the rows of a file; you can iterate over it only once.
 
     `columns` and `findings` include only the rows read so far.  `number` is the number of the current row for messages.
-    In tables with a header, it is the row that a spreadsheet shows (the header is row 1).  In JSON lines it is the
-    line, and in JSON arrays and Parquet files the position.  Iteration raises GoldenError for a broken row, a row
+    In tables with a header, it is the row that a spreadsheet shows (the header is row 1).  In JSON lines it is the line
+    number, and in JSON arrays and Parquet files the position.  Iteration raises GoldenError for a broken row, a row
     beyond a limit, or a file without rows.
     """
 
@@ -439,7 +437,7 @@ JOBS: abc.Mapping[str, Job] = {"parquet": parquet_rows, "xlsx": xlsx_rows, "tabl
 
 
 def suffix_of(name: str) -> str | None:
-    """Return the extension that names the format, such as ``".jsonl.gz"``; None if unknown."""
+    """Return the file extension that names the format, such as ``".jsonl.gz"``; None if unknown."""
     return next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), None)
 
 

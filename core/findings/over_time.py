@@ -122,7 +122,7 @@ WORTHWHILE = 0.01
 
 
 def steadiness_finding(found: Steadiness) -> Finding:
-    """Say how much a judge's scores change when it scores again, and whether more samples would help."""
+    """Return a finding on how much scores differ between repetitions, and whether more samples would help."""
     asked = f"{counted(found.n_items, 'calibration item')}, each scored {times(found.times)}"
     ends = "" if found.interval is None else f" {range_words(found.interval)}"
     why = f" ({found.reason})" if found.reason else ""
@@ -144,7 +144,10 @@ def steadiness_finding(found: Steadiness) -> Finding:
 
 
 def steadiness_line(found: Steadiness, gain: Difference) -> str:
-    """Say how much scores changed when the judge scored again, and whether the `gain` is smaller than this noise."""
+    """Return a sentence on how much repeated scores differ, and whether the `gain` is smaller than this noise.
+
+    Returns "" if too few scores could be read.
+    """
     from core.comparison.steadiness import gain_noise, is_within_noise
 
     if found.changed_share is None:
@@ -166,7 +169,7 @@ def _changes(found: Steadiness) -> str:
 
 
 def model_names(found: Sequence[TriedModel]) -> list[str]:
-    """Name each model without its host, or by its SPEC if two names would be equal."""
+    """Return the names of the models without their hosts. If two names would be equal, return the SPECs instead."""
     names = [judge_words(one.judge) for one in found]
     return names if len({*names}) == len(names) else [one.judge for one in found]
 

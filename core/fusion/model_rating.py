@@ -1,8 +1,8 @@
 """Fusion by a language model: it rates each item on one aspect, given the scores of the parts (assistants).
 
-The prompt has the blocks of Fusion-Eval: task, criteria, assistants, plan, how to weigh them, the item with its scores,
-and the form of the reply. A *plan* says in free text which assistants to use and how. A person writes it, the model
-writes it, or it follows from the measured agreement of the assistants.
+The prompt has the blocks of Fusion-Eval: task, criteria, assistants, plan, how to weigh the assistants, the item with
+its scores, and the form of the reply. A *plan* says in free text which assistants to use and how. A person or the model
+writes it, or it is derived from the measured agreement of the assistants.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class FusionJudge:
         return self.introduced or "\n".join(lines)
 
     def prompt(self, name: str, values: Mapping[str, str]) -> tuple[Message, ...]:
-        """Fill the prompt file `name` for this task; `values` are the parts that differ between items."""
+        """Fill in the prompt file `name` for this task; `values` are the parts that differ between items."""
         own = {"assistants": self.assistants}
         for key, text in (("plan", self.plan), ("criteria", self.criteria)):
             own[key] = "" if is_none(text) else neutral(text)
@@ -124,10 +124,10 @@ def _line(text: str) -> str:
 def measured_plan(
     golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], positions: Sequence[int], settings: FusionSettings
 ) -> str:
-    """Write a plan without calling a model: trust the assistants with agreement beyond chance, best first.
+    """Write a plan without a model: trust the assistants that agree with raters beyond chance, best first.
 
-    Agreement is measured on the items at `positions`, whose labels no assistant has seen. Dataset level replaces system
-    level, because a dozen systems are too few to choose assistants by.
+    Agreement is measured on the items at `positions`, whose labels no assistant has seen. The system level is replaced
+    by the dataset level, because there are too few systems for choosing assistants.
     """
     level = "dataset" if settings.level == "system" else settings.level
     agreement = Agreement(golden, aspect, replace(settings, level=level))
@@ -161,7 +161,7 @@ class ModelRatings:
     n_left: int
 
     def values(self, n_items: int) -> FloatArray:
-        """Return scores (n_items,), NaN = unscored or not requested."""
+        """Return scores (n_items,), NaN for each item that is unscored or was not requested."""
         values = np.full(n_items, np.nan)
         values[list(self.positions)] = self.verdicts.values
         return values
@@ -181,9 +181,9 @@ def rate_by_model(
     *,
     progress: Progress = SILENT,
 ) -> ModelRatings:
-    """Let `model` rate the items at `positions`, after it has written missing criteria and a missing plan.
+    """Rate the items at `positions` with `model`, which first writes missing criteria and a missing plan.
 
-    Items without a text cost no call. Raises JudgeError if the model doesn't write criteria or plan.
+    Items without a text cost no call. Raises JudgeError if the model doesn't write the criteria or the plan.
     """
     rated, usage, calls = judge.affordable(items, positions, settings.budget), Usage(), 0
     total = len(judge.to_write) + len(rated)

@@ -60,7 +60,7 @@ class FusedJudge(LoadedJudge):
         where: str = "fused judge",
         marks: Sequence[str] = (),
     ) -> FusedJudge:
-        """Create a fused judge from `card`. Raises JudgeError, which names the file (`where`), for a damaged card."""
+        """Create a fused judge from `card`. Raises JudgeError with the file name `where` if the card is damaged."""
         document: FusionDocument = document_of(card, "fusion", where)
         for part in document.parts:
             if part.judge is not None:
@@ -83,7 +83,7 @@ class FusedJudge(LoadedJudge):
 
     @property
     def models(self) -> tuple[LLMJudge, ...]:
-        """The language models of the parts, and the one that combines the parts, if any.
+        """The language models of the parts, and the model that combines the parts, if any.
 
         Models that cannot be opened are left out.
         """

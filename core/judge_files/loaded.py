@@ -107,7 +107,7 @@ class LoadedJudge(ABC):
         remarks: Notes on how the scores were computed; read them after scoring.
         spec: SPEC of the judge, ``repeval:MODEL``, or ``fused``.
         needs: Required parts of an item besides its target.
-        models: The language models that it asks, if any.
+        models: Language models that the judge asks, if any.
     """
 
     card: Mapping[str, Any]
@@ -293,12 +293,12 @@ class RowJudge(LoadedJudge):
 class CalibratedJudge(RowJudge):
     """A calibrated judge from a file: the mean score over its criteria, mapped to the human scale.
 
-    `Scored.value` is the judge's own score, which the alignments in the file refer to. `Scored.calibrated` is this
-    score mapped to the human scale by the isotonic map, None if the file has none. Both have the same ranks.
+    `Scored.value` is the mean score, and the alignments in the file refer to it. `Scored.calibrated` is the mean score
+    mapped to the human scale by isotonic regression, None if the file has no map. Both give the same ranks.
 
     Attributes:
-        hint: Text added to the error if an endpoint refuses the key.
-        intervals: Calibration errors, used to compute intervals of verdicts; None if the file is too old to have them.
+        hint: Text added to the error if an endpoint refuses the API key.
+        intervals: Calibration errors, used to compute intervals of verdicts; None in older files.
     """
 
     card: Mapping[str, Any]
@@ -556,14 +556,14 @@ def load_judge(
     accept_edited: bool = False,
     alone: bool = False,
 ) -> LoadedJudge:
-    """Load the judge in a `judge.yaml`, `fused.yaml` or `repeval.yaml`. Its key comes from the environment.
+    """Load the judge in a `judge.yaml`, `fused.yaml` or `repeval.yaml`. The API key comes from the environment.
 
     Args:
         path: The file.
-        judge: A SPEC or a Judge to use instead of the calibrated one, in the same style; `marks` then say so. For a
-            RepEval file, ``hf:ID_OR_PATH`` says where its model is, and permits loading it.
+        judge: A SPEC or a Judge to use instead of the calibrated judge, in the same style; `marks` then say so. For a
+            RepEval file, ``hf:ID_OR_PATH`` says where the model is, and permits loading it.
         replies: Reply cache for a remote judge.
-        accept_edited: Load a file that was edited after its export, and mark it.
+        accept_edited: Load a file that was edited after its export, and mark the judge as edited.
         alone: Compute in this process, even if a cluster is set.
 
     Raises:

@@ -36,7 +36,7 @@ def clauses_of(criteria: str) -> tuple[str, ...]:
 
 
 def weighted_clauses(item: Item, clauses: Sequence[str], rated: Sequence[Verdict], weights: Sequence[float]) -> Verdict:
-    """Return the weighted mean of `rated`, a verdict per clause, or the first unscored verdict with its reason.
+    """Return the weighted mean of the clauses' verdicts (`rated`), or the first unscored verdict with its reason.
 
     All clauses count equally if `weights` doesn't have one weight per clause, or if its sum is 0.
     """

@@ -37,7 +37,7 @@ class Exemplar:
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """A request to draft criteria from `exemplars`, or to refine `criteria`, which misjudged them.
+    """A request to draft criteria from `exemplars`, or to refine `criteria` that misjudged these exemplars.
 
     Attributes:
         seed: Makes the offline judge's drafts repeatable, and is part of the cache key of remote replies.
@@ -55,7 +55,7 @@ class DraftRequest:
 
 @dataclass(frozen=True)
 class DraftBatch:
-    """The results of draft requests, in order: criteria, or an error message (for example about a truncated reply)."""
+    """The results of draft requests, in order. Each result is a set of criteria or an error message."""
 
     drafted: tuple[Criteria | str, ...]
     usage: Usage
@@ -129,7 +129,7 @@ class Prepared:
 
 
 class Judge(Protocol):
-    """Base class of judges, which score items and draft and refine criteria.
+    """Base class of judges. A judge scores items, and drafts and refines criteria.
 
     A judge is immutable after preparation. `spec` is its SPEC, as on the command line.
     """
@@ -156,7 +156,7 @@ class Judge(Protocol):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Return notes on how the scores were made so far; empty for most judges."""
+        """Notes on how the scores were made so far; empty for most judges."""
         return ()
 
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
@@ -214,7 +214,7 @@ class Judge(Protocol):
         return CallEstimate(len(items), 0, 0, 0.0)
 
     def as_state(self) -> Mapping[str, Any]:
-        """Return the judge's state as JSON types for `judge_specs.restore_judge`, without the key."""
+        """Return the judge's state as JSON types for `judge_specs.restore_judge`, without the API key."""
         return {"spec": self.spec}
 
     def close(self) -> None:

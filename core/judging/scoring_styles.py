@@ -1,13 +1,13 @@
 """Prompts for scoring, drafting and refining, and the styles in which a judge can be asked for a score.
 
-The forms come from A Closer Look (section 3.2), and the stars from AutoCalibrate. Evaluation steps and the weighted
-score come from G-Eval. The personas are a robustness check in A Closer Look (appendix F.3).
+The reply forms come from A Closer Look (section 3.2), and the stars from AutoCalibrate. Evaluation steps and the
+weighted score come from G-Eval. The personas are a robustness check in A Closer Look (appendix F.3).
 
 Prompts follow AutoCalibrate (appendix D: instructions, item, criteria, output form), with evaluation steps after the
 criteria (G-Eval). Level descriptions and rated examples are the same for all items, so they come before the item, where
 an endpoint can cache them. The texts are versioned files in `prompts/`. Every line of an item is quoted with "> ", so
 that forged headings, verdicts or tags in it have no effect. Heading marks in criteria, steps, levels and definitions
-are removed. This module sends nothing.
+are removed.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def score_frame(
 
 
 def levels_block(task: Task) -> str:
-    """List the level descriptions of the scale, one per line; "" if there are none."""
+    """Return the level descriptions of the scale, one per line; "" if there are none."""
     texts = [(level.value, " ".join(neutral(level.text).split())) for level in task.levels]
     return "\n".join(f"- {_number(value)}: {text}" for value, text in texts if text)
 
@@ -221,12 +221,12 @@ def item_block(kind: ItemKind, item: Item, limits: TextLimits, *, to_rate: bool 
 
 
 def shown_item(item: Item, *, references: bool) -> Item:
-    """Return `item` as the judge sees it, without references unless the style shows them."""
+    """Return `item`, without its references unless `references` is True."""
     return item if references or not item.references else replace(item, references=())
 
 
 def shortened_parts(item: Item, limits: TextLimits = SCORING) -> tuple[str, ...]:
-    """Return a sentence for each part of an item that is shortened in a scoring prompt."""
+    """Return a sentence for each part of an item that a scoring prompt shortens."""
     return tuple(
         f"The {name} was shortened from {len(getattr(item, name)):,} to {getattr(limits, name):,} characters."
         for name in ("source", "context", "target")
@@ -295,7 +295,7 @@ def plain(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def neutral(text: str) -> str:
-    """Make a text safe for its own section of a prompt: apply `plain`, and remove heading marks."""
+    """Apply `plain` to the text of a prompt section, and remove heading marks."""
     return "\n".join(_HEADING.sub("", line, count=1) for line in plain(text).splitlines()).strip()
 
 
@@ -328,7 +328,7 @@ def whole_numbers(scale: Scale) -> tuple[int, ...]:
 
 
 def task_values(task: Task) -> dict[str, str]:
-    """Return the values of the task for prompt templates."""
+    """Return the task's values for prompt templates."""
     aspect, questions, ratings = " ".join(plain(task.aspect).split()), _questions(), whole_numbers(task.scale)
     own: str | None = questions.get(task.kind, {}).get(aspect.lower())
     listed = f"from {ratings[0]} (lowest) to {ratings[-1]} (highest): one of {', '.join(map(str, ratings))}"
@@ -528,7 +528,7 @@ class Style:
             raise UsageError(f"A style's {name} can't be {fault['input']!r}: {fault['msg']}.") from None
 
     def as_state(self) -> dict[str, Any]:
-        """Return the fields for a judge file, where the form is called `output`."""
+        """Return the fields for a judge file, in which `form` is called `output`."""
         return {"output" if name == "form" else name: value for name, value in self.as_json().items()}
 
     @classmethod
@@ -568,11 +568,11 @@ STEPS_LIKE = "x" * 6 * 120
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Options that a user chose for a judge. Unset ones keep their defaults.
+    """Options that a user chose for a judge. All other options keep their defaults.
 
     Attributes:
         style: None for the judge's default style.
-        writes_steps: Let the model write evaluation steps before the first score, unless the style has its own.
+        writes_steps: Let the model write evaluation steps before the first score, unless the style has its own steps.
         effort: Reasoning effort, such as "low".
         extra: Additional fields of each request, as a JSON object, such as
             {"chat_template_kwargs": {"enable_thinking": false}}.
@@ -603,10 +603,10 @@ class Asking:
         extra: str = "",
         **style: Any,
     ) -> Self:
-        """Create the options for the judge `spec` from a user's choices; None stands for an option not chosen.
+        """Create the options for the judge `spec` from a user's choices; None means that the user chose nothing.
 
         `style` has fields of `Style`. The default temperature is 0 for one sample and 1 for several; with "none",
-        requests contain no temperature. A local model uses one forward pass unless a form is chosen. `steps` is the
+        requests contain no temperature. A local model rates in one forward pass unless a form is chosen. `steps` is the
         text of the steps; True lets the model write them.
         """
         chosen = {name: value for name, value in style.items() if value is not None}
@@ -622,7 +622,7 @@ class Asking:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], *, named: bool) -> Self:
-        """Restore effort and extra fields of a stored judge.
+        """Restore the effort and the extra fields of a stored judge.
 
         Raises JudgeError for fields that a file may not set, unless the user has `named` the judge.
         """

@@ -104,7 +104,7 @@ class VersionMeasured(VersionEntry):
 
     @property
     def evidence(self) -> tuple[Side, Alignment]:
-        """The alignment on held-out items, or else on calibration items (optimistic)."""
+        """The set and its alignment: held-out if measured, otherwise calibration (optimistic)."""
         return ("held-out", self.held_out) if self.held_out is not None else ("calibration", self.calibration)
 
 
@@ -127,7 +127,7 @@ class VersionDecided(VersionEntry):
 
 @dataclass(frozen=True)
 class JudgeVersion:
-    """A version of a judge, with measurements and decisions (oldest first)."""
+    """A version of a judge, with its measurements and decisions (oldest first)."""
 
     number: int
     state: VersionState
@@ -330,14 +330,14 @@ def compared_before(
 
 
 def used_before(line: JudgeLine, run: Run, accesses: Sequence[HeldOutAccess]) -> str:
-    """Explain why the held-out result of a run has no p value; "" if nothing was compared on these items before."""
+    """Return why the held-out result of a run has no p value; "" if no judges were compared on these items before."""
     measured = (entry for version in line.versions for entry in version.measured if entry.run_id == run.run_id)
     own = next(measured, None)
     return "" if own is None else compared_before(line, run.golden_id, accesses, before=own.number)
 
 
 def drop_invalid_p(store: Store, run_id: str, result: Calibration) -> Calibration:
-    """Remove the p value of a run's gain if judges were compared on its held-out items before."""
+    """Return `result`, without the p value of its gain if judges were already compared on the run's held-out items."""
     from core.findings.agreement import gain_warning
 
     run = store.runs.get(run_id)

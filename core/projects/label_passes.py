@@ -85,9 +85,9 @@ def label_planning(
 
 
 def ratings_of(golden: GoldenSet, labels: Sequence[Label], aspect: str) -> RaterTable:
-    """Return the labels of an aspect as a table: raters (in the order of their first label) × items of the golden set.
+    """Return the labels of an aspect as a table of raters × items of the golden set.
 
-    Labels of items that are not in the golden set are left out.
+    Raters are in the order of their first label. Labels of items that are not in the golden set are left out.
     """
     position = {item_id: k for k, item_id in enumerate(golden.item_ids)}
     own = [each for each in labels if each.aspect == aspect and each.item_id in position and each.value is not None]
@@ -136,10 +136,10 @@ def _by_item(labels: Sequence[Label]) -> dict[Which, list[Label]]:
 def disagreements(
     golden: GoldenSet, labels: Sequence[Label], aspects: Sequence[LabelAspect]
 ) -> dict[Which, list[Label]]:
-    """Find the items on which raters disagree by more than a step (without steps, a tenth of the range).
+    """Return the labels of items on which raters disagree by more than a step, largest disagreement first.
 
-    Returns the labels of these items, largest disagreement first (relative to the scale). On a scale with two steps any
-    difference counts.
+    On a scale without steps, the threshold is a tenth of the range. On a scale with two values, any difference counts.
+    Items are sorted by disagreement relative to the range of the scale.
     """
     by_item, apart_by = _by_item(labels), dict[Which, float]()
     for aspect in aspects:
@@ -239,7 +239,7 @@ def adjudicate(
 
 
 def decisions(store: Store, project_id: str, pass_id: str) -> dict[Which, float]:
-    """Return (aspect, item id) → decided value. The last decision counts."""
+    """Return the decided labels: (aspect, item id) → value. The last decision counts."""
     made = store.events.all(project_id, Adjudicated, pass_id)
     return {(decision.aspect, decision.item_id): decision.value for decision in made}
 
@@ -256,10 +256,10 @@ def labelled_golden(
     combine: Combine = "fill",
     decided: Mapping[Which, float] | None = None,
 ) -> GoldenSet:
-    """Create a golden set with new labels: the decided value of an item, else the mean of its ratings.
+    """Create a golden set with new labels: the decided value of an item, or else the mean of its ratings.
 
-    `combine` "fill" keeps old labels and fills gaps, "replace" prefers new ones. If any new rating of an aspect is
-    used, all old individual ratings of that aspect are dropped.
+    With `combine` "fill", new labels only fill gaps; with "replace", they replace old labels. If any new rating of an
+    aspect is used, all old individual ratings of that aspect are dropped.
     """
     gold, ratings = dict(golden.aspects), list(golden.ratings)
     for scale, aspect in ((each.scale, each.aspect) for each in aspects):

@@ -44,7 +44,7 @@ class ItemScore:
 
     @property
     def side(self) -> GapSide:
-        """Whether the judge is too lenient, too strict, or aligned (|gap| below `MISALIGNED_FROM`)."""
+        """The kind of gap: too lenient, too strict, aligned (below `MISALIGNED_FROM`), or unread (None)."""
         if self.gap is None:
             return "unread"
         if abs(self.gap) < MISALIGNED_FROM:
@@ -65,7 +65,7 @@ class ScoredItems(tuple[ItemScore, ...]):
 
     @cached_property
     def counts(self) -> Mapping[GapSide, int]:
-        """Number of items by side: too lenient, too strict, aligned or unread."""
+        """Number of items for each kind of gap: too lenient, too strict, aligned, or unread (unreadable reply)."""
         return Counter(item.side for item in self)
 
     @cached_property
@@ -113,7 +113,7 @@ def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) ->
 
 
 def crossed_items(scores: FloatArray, labels: FloatArray, min_gap: float) -> dict[int, bool]:
-    """Find the items whose |standardised gap| crossed `min_gap`; return position → True if it rose, False if it fell.
+    """Return the items whose |standardised gap| crossed `min_gap`: position → True if the gap rose, False if it fell.
 
     `scores` (2, n_items) are the scores before and after. `labels` has the shape (n_items,).
     """
@@ -128,10 +128,10 @@ def crossed_items(scores: FloatArray, labels: FloatArray, min_gap: float) -> dic
 def explain_item(
     store: Store, settings: Settings, run_id: str, criteria_id: str, item_id: str
 ) -> tuple[str, tuple[str, ...]]:
-    """Explain the score of an item; return the judge's reasons (or the effect of each clause) and its replies.
+    """Return the judge's reasons for the score of an item (or the effect of each clause), and its replies.
 
-    An embedded judge is asked again, which is free. The reply of a remote judge comes from the store. If it is missing,
-    the explanation says so, and nothing is sent. Raises JobError for an item that the run did not score.
+    An embedded judge is asked again, which is free. The reply of a remote judge comes from the store. If the reply is
+    missing, the explanation says so, and nothing is sent. Raises JobError for an item that the run did not score.
     """
     from core.judging.judge_specs import IMPORTED, SILENT, restore_judge
 

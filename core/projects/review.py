@@ -58,7 +58,7 @@ class ReviewLeft(ReviewEntry):
 
 @dataclass(frozen=True)
 class Vote(ReviewEntry):
-    """A log entry: a vote on a point. The subject is the point's key. Only each user's newest vote counts."""
+    """A log entry: a vote on a point. `subject` is the point's key. Only each user's newest vote counts."""
 
     kind = "vote"
     does = "voted {0.choice}"
@@ -68,7 +68,7 @@ class Vote(ReviewEntry):
 
 @dataclass(frozen=True)
 class PointDecided(ReviewEntry):
-    """A log entry: a decision on a point. The subject is the point's key, and `tally` sums up the votes."""
+    """A log entry: a decision on a point. `subject` is the point's key, and `tally` sums up the votes."""
 
     kind = "decision"
     does = "decided: {0.verdict}"
@@ -84,9 +84,10 @@ class PointDecided(ReviewEntry):
 class Point:
     """An open point of a review: a change of criteria, or a disagreement about item `item_id`.
 
-    A change proposes to replace the criteria `parent_id` by the criteria `subject_id`. `run_id` is the refinement round
-    that made it, "" for an edit. In a disagreement `subject_id` is the criteria or judge that scored the item. `seen`
-    is the number of the decision that postponed the point, 0 for none. `waiting` has the users who have not voted yet.
+    A change proposes to replace the criteria `parent_id` with the criteria `subject_id`. `run_id` is the refinement
+    round that proposed the change, "" for an edit. In a disagreement, `subject_id` is the criteria or judge that scored
+    the item. `seen` is the number of the decision that postponed the point, 0 for none. `waiting` are the users who
+    have not voted yet.
     """
 
     key: str

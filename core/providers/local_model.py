@@ -191,10 +191,9 @@ def _written(model: Ready, asked: Sequence[Request], prompts: Sequence[list[int]
 
 
 def weighed_reply(numbers: Sequence[str], shares: FloatArray, n_tokens: int) -> Reply:
-    """Return the most likely of `numbers` as a reply, with the probabilities of all numbers.
+    """Return the most likely of `numbers` as a reply, with the probabilities of all numbers (`shares`).
 
-    `shares` are the probabilities. The reply is `OFF_SCALE` if their total is too small, and a Failure if they are
-    invalid.
+    The reply is `OFF_SCALE` if the total probability is too small, and a Failure if the probabilities are invalid.
     """
     usage, total = _usage(n_tokens, 1), float(shares.sum())
     if not np.isfinite(total):
@@ -261,7 +260,10 @@ def _chat(tokenizer: Any, messages: Sequence[Message]) -> str:
 
 
 def number_tokens(model: Ready, numbers: Sequence[str]) -> list[list[int]]:
-    """Return the token ids of each number. Raises JudgeError if a number takes several tokens."""
+    """Return the ids of all tokens that stand for each number, such as "5" with and without a leading space.
+
+    Raises JudgeError if no single token stands for a number.
+    """
     if several := [number for number in numbers if number not in model.token_ids]:
         raise JudgeError(
             f"The tokenizer of {model.loaded.facts.name} splits {several[0]} into several tokens, so Concord can't "

@@ -57,15 +57,15 @@ class UnansweredError(Exception):
 
 @dataclass
 class Capabilities:
-    """The features that an endpoint supports, learnt from its first answers.
+    """The features that an endpoint supports, learnt from its answers.
 
-    A refused part is not sent again. Two parts are changed instead: `max_tokens` is replaced by
-    `max_completion_tokens`, and a system message is prepended to the first user message.
+    Refused parts are no longer sent, with two exceptions: `max_tokens` is replaced by `max_completion_tokens`, and a
+    system message is prepended to the first user message.
 
     Attributes:
         refused: Names from `OPTIONAL`, and "system" for messages with that role.
         proven: Names from `EXTRAS` that have worked.
-        room: Tokens added to the limit for a reasoning model.
+        room: Number of tokens added to the token limit, to leave room for reasoning.
     """
 
     refused: set[str] = field(default_factory=set)
@@ -108,7 +108,7 @@ def roles_in(body: Mapping[str, Any]) -> frozenset[str]:
 
 
 def request_body(request: Request, capabilities: Capabilities) -> dict[str, Any]:
-    """Build the JSON body of `request`, without the parts that the endpoint refuses."""
+    """Build the JSON body of `request` without the parts that the endpoint refuses."""
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [{"role": message.role, "content": message.content} for message in request.messages],
@@ -156,7 +156,7 @@ def left_out(request: Request, capabilities: Capabilities) -> tuple[str, ...]:
 
 
 def cut_off_thinking(reply: Reply) -> bool:
-    """Whether reasoning used up the token limit, so that the answer is missing or truncated."""
+    """Return whether reasoning used up the token limit, so that the answer is missing or truncated."""
     return isinstance(reply, Completion) and reply.finish == "length" and bool(reply.thinking or not reply.text)
 
 
@@ -216,7 +216,7 @@ def _logprobs(content: Sequence[object]) -> tuple[TokenLogprobs, ...]:
 def read_usage(raw: object, price: Price | None) -> Usage:
     """Parse the usage of a request. Tokens are 0 and the cost is None if the endpoint does not report them.
 
-    Reasoning tokens cost as much as completion tokens. If only the total includes them, they are derived from it.
+    Reasoning tokens count as completion tokens, even if only the total includes them.
     """
     if not isinstance(raw, dict):
         return Usage(requests=1)

@@ -3,11 +3,12 @@
 A pair is a text with a high label and a text with a low label. PCA and SVM learn only from pairs (RepEval). Each text
 occurs in at most one pair. If texts may be reused (as in the paper's SVM), each *pair* occurs only once.
 
-The estimators work like scikit-learn's, for many cells (layer × token) at once: `fit(states, training)` learns,
-attributes with a trailing underscore hold the result, and `score(states)` scores. States are (n_cells, n_items, dim)
-float32, scores (n_cells, n_variants, n_items) float64, higher is better. `PaperPCA` has variants with k = 1, 2, …
-components; other methods have one variant. If nothing can be learnt in a cell, all its scores are 0, so its alignment
-is undefined. Linear methods have `portable(cell, variant, layer, token)`, which returns a fitted cell for a file.
+The estimators work like scikit-learn's, but fit many cells (layer × token) at once. `fit(states, training)` learns,
+`score(states)` scores, and attributes with a trailing underscore hold the result. States are (n_cells, n_items, dim)
+float32. Scores are (n_cells, n_variants, n_items) float64; higher is better. `PaperPCA` has a variant for each number
+of components; other methods have one variant. If nothing can be learnt in a cell, all its scores are 0, so its
+alignment is undefined. Linear methods have `portable(cell, variant, layer, token)`, which returns a fitted cell for a
+file.
 
 A `RepEvalScorer` consists of fitted cells, the model and its input. Its file may come from anybody, so it is validated.
 """
@@ -97,7 +98,7 @@ class Training:
     """The training data of a projection, as row numbers of the states.
 
     `items` (n,) have the `labels` (n,). `good` and `bad` (m,) are the two texts of each pair. `folds` (n,) are fold
-    numbers from 0. `Ridge` requires them, because it also scores each item by a fit without its fold.
+    numbers from 0. Only `Ridge` requires folds: it scores each item by a fit to the other folds.
     """
 
     items: IntArray
@@ -144,7 +145,7 @@ class PaperSVM:
     """SVM with an RBF kernel, trained on the texts of the pairs; the score is P(good) (RepEval, equation 5).
 
     gamma is "scale" (scikit-learn) and C = 1; the paper's values are not known. The probability is Platt's sigmoid of
-    cross-validated decision values. It cannot be saved to a file, so it scores only the items of its run.
+    cross-validated decision values. The SVM cannot be saved to a file, so it scores only the items of its run.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -304,7 +305,8 @@ class ScorerCell:
         return int(self.direction.size)
 
     def score(self, states: FloatArray) -> FloatArray:
-        """Score `states` (n, dim). Equal states get equal scores, unlike with a library's matrix product."""
+        """Return the scores (n,) of `states` (n, dim)."""
+        # a matrix product may give equal states different scores
         return np.asarray(((states * self.direction).sum(axis=1) - self.centre) / self.spread)
 
 
@@ -359,7 +361,10 @@ class RepEvalScorer:
 
     @classmethod
     def from_json(cls, body: Any) -> RepEvalScorer:
-        """Parse the scorer from `as_json`, without loading a model. Raises JudgeError for anything else."""
+        """Create a scorer from the output of `as_json`, without loading a model.
+
+        Raises JudgeError if `body` is invalid.
+        """
         try:
             kept = dict(body)
             dim, cells = kept.pop("dim"), kept["cells"]
@@ -383,7 +388,7 @@ class RepEvalScorer:
     def score(self, states: HalfArray, layers: Sequence[int], tokens: Sequence[str]) -> FloatArray:
         """Return the scores (n_items,) of `states` (n_items, n_layers, n_tokens, dim); higher is better.
 
-        Raises JudgeError if states and directions have different dimensions.
+        A score that is not finite becomes NaN. Raises JudgeError if states and directions have different dimensions.
         """
         if states.shape[-1] != self.dim:
             raise JudgeError(

@@ -84,10 +84,11 @@ class YesNo(JsonRecord):
 def yes_no(
     scores: ArrayLike, yes: ArrayLike, sources: IntArray, *, miss_cost: float = 1.0, alarm_cost: float = 1.0
 ) -> YesNo:
-    """Choose the score threshold for yes, and estimate its cost on new items.
+    """Choose the lowest score that counts as yes, and estimate the cost of this threshold on new items.
 
-    `scores` and `yes` (0 or 1) are (n,); items with NaN in either are left out.  `sources` (n,) are codes.  Costs are
-    above 0.  If all labels are the same, the result is undefined, and `reason` says why.
+    `scores` and `yes` (0 or 1) are (n,); items with NaN in either are left out.  `sources` (n,) are numbers that
+    identify the sources.  Costs must be above 0.  If all labels are the same, the result is undefined, and `reason`
+    says why.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(yes, dtype=np.float64)
     known = ~(np.isnan(x) | np.isnan(y))
@@ -246,9 +247,9 @@ class Strength(JsonRecord):
 
 @dataclass(frozen=True, slots=True)
 class Strengths(JsonRecord):
-    """Strengths of systems, strongest first, from `n` pairs of `n_sources` sources.
+    """Strengths of systems, strongest first, estimated from `n` pairs of `n_sources` sources.
 
-    The list is empty, and `reason` says why, if the systems cannot be compared.
+    If the systems cannot be compared, the list is empty, and `reason` says why.
     """
 
     systems: tuple[Strength, ...]

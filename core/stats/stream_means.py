@@ -1,18 +1,17 @@
 """Follow a mean over time, with intervals that hold however often you look.
 
-*Confidence sequences* let you look at a mean after every item.  An interval for a fixed n, recomputed each day, misses
-the true mean sooner or later: a rolling z test raises an alarm on most streams without a change.  A confidence sequence
-covers the true mean at all n at once, with the stated confidence (Robbins 1970).  This one is asymptotic (Waudby-Smith,
+An interval for a fixed n, recomputed each day, misses the true mean sooner or later.  A *confidence sequence* covers
+the true mean at all n at once, with the stated confidence (Robbins 1970).  This sequence is asymptotic (Waudby-Smith,
 Arbour, Sinha, Kennedy and Ramdas 2024, "Time-uniform central limit theory and asymptotic confidence sequences", Theorem
 2.2)::
 
     mean ± s·√( 2·(nρ² + 1) / (n²ρ²) · log(√(nρ² + 1) / α) )
 
-ρ makes the interval narrowest near one n, chosen beforehand.  n counts *sources*, and s is the standard deviation of
-their contributions to the mean, so items of one source do not count as independent.
+ρ makes the interval narrowest near a value of n that is chosen beforehand.  n counts *sources*, and s is the standard
+deviation of their contributions to the mean, so items of one source do not count as independent.
 
-Several streams (successive periods) share a level α: stream k = 1, 2, … gets α/(k·(k + 1)), and these parts add up to
-at most α.
+Several streams (successive periods) share a level α: stream k = 1, 2, … gets α/(k·(k + 1)). These shares add up to at
+most α.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ class StreamMean:
         return {"value": self.value, "n_sources": self.n_sources}
 
     def radius(self, alpha: float, best_at: int) -> float | None:
-        """Return half the width of the confidence sequence at 1 − `alpha`, narrowest at about `best_at` sources.
+        """Return half the width of the interval with confidence 1 − `alpha` (0 < `alpha` < 1).
 
-        Returns None with fewer than `LEAST_STREAM` sources.  `alpha` lies in (0, 1).
+        The interval is narrowest at about `best_at` sources.  Returns None with fewer than `LEAST_STREAM` sources.
         """
         if self.n_sources < LEAST_STREAM or self.error is None:
             return None
@@ -66,7 +65,10 @@ class StreamMean:
 
 
 def stream_mean(values: FloatArray, sources: IntArray) -> StreamMean | None:
-    """Compute the mean of `values` (n,) of items from `sources` (n,), whole numbers from 0; None without values."""
+    """Return the mean of `values` (n,) and its standard error over sources; None if there are no values.
+
+    `sources` (n,) are the numbers of the sources, from 0.
+    """
     if not values.size:
         return None
     mean, n_sources = float(values.mean()), np.unique(sources).size
@@ -75,5 +77,5 @@ def stream_mean(values: FloatArray, sources: IntArray) -> StreamMean | None:
 
 
 def share_of_level(alpha: float, k: int) -> float:
-    """Return α/(k·(k + 1)), the part of the level `alpha` for the `k`-th stream (from 1)."""
+    """Return α/(k·(k + 1)), the share of the level `alpha` for stream `k`, counted from 1."""
     return alpha / (k * (k + 1))

@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class Store:
-    """Access to one database for one user; thread-safe, one per process (`core.projects.open_store`)."""
+    """Thread-safe access to a database for one user. Each process opens one store (`core.projects.open_store`)."""
 
     def __init__(self, url: str) -> None:
         """Open ``sqlite:///path`` or ``postgresql://…``, and create the tables if new.  StoreError if that fails."""
@@ -71,14 +71,14 @@ class Store:
         self.workers = Workers(self._database)
 
     def together(self, writes: Callable[[], T]) -> T:
-        """Run `writes`, which calls several parts, as one transaction.
+        """Run `writes` as one transaction, even if it writes to several parts of the store.
 
-        A retry runs it again, so it must not have other effects.
+        `writes` must not have other effects, because a retry runs it again.
         """
         return self._together.do(writes)
 
     def acting(self, actor: Actor) -> Self:
-        """Return the same store for `actor`; they share all connections."""
+        """Return a copy of this store for another user, `actor`. Both stores share all connections."""
         other = copy.copy(self)
         other.actor = actor
         return other

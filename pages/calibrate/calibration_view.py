@@ -63,14 +63,14 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
 
 
 def sentence(result: Calibration) -> str:
-    """State what calibration changed on held-out items."""
+    """Return a sentence on what calibration changed on held-out items."""
     if result.held_out.value is None:
         return f"Agreement with raters is undefined: {result.held_out.reason or 'too few items'}."
     return gain_finding(result.gain).headline
 
 
 def kept_words(page: Opened, split_from: str) -> str:
-    """Say that sources from an earlier golden set stay in the same set, calibration or held-out."""
+    """Return a note that sources from an earlier golden set stay in the set they were in, calibration or held-out."""
     earlier = run_panel.read_run(page, split_from)
     old = page.store.goldens.get(earlier.golden_id).name
     return (

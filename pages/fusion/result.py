@@ -73,7 +73,7 @@ def fuse(page: Opened, view: GoldenSummary, aspect: str, choice: Choice) -> Fuse
 
 
 def headline(fused: Fused) -> str:
-    """State whether the fusion agrees better with raters than its best part."""
+    """Return a sentence on whether the fusion agrees better with raters than its best part."""
     shown, against = fused.fusion, fused.fusion.against_best
     if shown.fused.value is None or against is None or against.value is None:
         return "The fusion's agreement with raters is undefined."

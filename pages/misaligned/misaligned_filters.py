@@ -47,7 +47,7 @@ class Filters:
         return cls(**{name: tuple(filter(None, values)) for name, values in chosen.items() if name in known})
 
     def put_in_url(self) -> None:
-        """Write the filters that differ from the defaults into the URL."""
+        """Put all filters that differ from their defaults into the URL."""
         pairs = [
             (field.name, getattr(self, field.name) or ("",))
             for field in fields(self)

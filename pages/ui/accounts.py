@@ -27,7 +27,7 @@ def check_accounts(settings: Settings) -> None:
 
 
 def is_loopback(address: str) -> bool:
-    """Check whether the text is a loopback IP address, including IPv4 in IPv6."""
+    """Return whether `address` is a loopback IP address, including IPv4 in IPv6."""
     try:
         known = ip_address(address)
     except ValueError:

@@ -101,12 +101,11 @@ def draw(
 
 
 def picked(key: str) -> str | None:
-    """Return the id of the selected row of the table with that key."""
+    """Return the id of the selected row in the table `key`; None if no row is selected."""
     return _picks().get(key)
 
 
-def forget() -> None:
-    """Clear the selections when another screen opens."""
+def clear_selections() -> None:
     st.session_state.pop(state.GRID_PICKS, None)
 
 

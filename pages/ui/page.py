@@ -82,7 +82,7 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     is required or the store can't be opened, the screen shows an error and stops.
     """
     if st.session_state.get(state.SCREEN, screen) != screen:
-        grid.forget()
+        grid.clear_selections()
     st.session_state[state.SCREEN] = screen
     title = SCREENS[screen].title
     st.set_page_config(page_title=f"{title} · Concord", page_icon=ICON, layout="wide")

@@ -86,7 +86,7 @@ def chart(
     ticks: Sequence[tuple[float, str]] | None = None,
     width: float = WIDE,
 ) -> Drawing:
-    """Draw `series` on top of each other, the first at the back.
+    """Draw a chart with `series` on top of each other; the first series is at the back.
 
     `x` and `y` are (title, low, high) of an axis. `ticks` (value, label) replace the ticks of the horizontal axis.
     """
@@ -145,7 +145,7 @@ def level_line(name: str, value: float, colour: str, x: tuple[str, float, float]
 
 
 def ends_of(alignment: Alignment | None) -> list[float]:
-    """Return the value of an alignment and the ends of its interval; empty if undefined."""
+    """Return [value, low, high] of an alignment, [value] if it has no interval, or [] if it is undefined."""
     if alignment is None or alignment.value is None:
         return []
     return [alignment.value, *((alignment.interval.low, alignment.interval.high) if alignment.interval else ())]

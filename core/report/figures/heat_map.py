@@ -46,12 +46,14 @@ class Heat:
 
     @classmethod
     def of(cls, result: RepEvalResult) -> Heat:
-        """Return the heat map of a result."""
         return cls(result.layers, result.tokens, result.cells, (result.chosen.layer, result.chosen.token))
 
 
 def heat_figure(heat: Heat, *, measure: str) -> Drawing:
-    """Draw layers from left to right and tokens from top to bottom: undefined cells grey, the best one framed."""
+    """Draw the heat map, with a column for each layer and a row for each token.
+
+    Undefined cells are grey, and the best cell has a frame.
+    """
     limit = max(0.1, float(np.nanmax(np.abs(heat.values))) if np.isfinite(heat.values).any() else 1.0)
     breadth, top = min(max((WIDE - _SIDE) / max(len(heat.layers), 1), _LEAST), _MOST), 26
     parts, said = [words(LAYER, _SIDE - 12, top - 8, "end", fill=QUIET, size=11)], []

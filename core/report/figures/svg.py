@@ -62,9 +62,9 @@ def shortened(text: str, letters: int) -> str:
 
 
 def element(tag: str, *inside: str | Markup, **attributes: str | float | None) -> Markup:
-    """Write ``<tag a="…">inside</tag>`` and escape everything but Markup; ``stroke_width`` becomes ``stroke-width``.
+    """Return ``<tag a="…">inside</tag>``, in which everything except Markup is escaped.
 
-    Numbers get two decimals. Attributes that are None are left out.
+    ``stroke_width`` becomes ``stroke-width``. Numbers get two decimals. Attributes that are None are left out.
     """
     written = "".join(
         f' {name.strip("_").replace("_", "-")}="{escape(_plain(value))}"'
@@ -142,7 +142,6 @@ class Drawing:
     inside: Markup
 
     def svg(self, theme: Theme = "light") -> Markup:
-        """Return the drawing as an ``<svg>`` element."""
         return _written(self, theme)
 
     def __html__(self) -> str:
