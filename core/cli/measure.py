@@ -295,7 +295,7 @@ def plan_labels(
     *,
     sources: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of sources of the items (default: one source per item)."),
+        typer.Option(min=1, help="Number of sources that the items come from (default: one per item)."),
     ] = None,
     raters: Annotated[int, typer.Option(min=1, help="Number of raters per item.")] = 1,
 ) -> None:

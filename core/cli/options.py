@@ -119,7 +119,7 @@ class GoldenFile:
     values: tuple[str, ...] = setting(
         (),
         "How to read values. Missing labels: missing=99, or missing=none if every number is a label. Order: best=low "
-        "if the lowest label is the best. Repeated ids: ids=number keeps later rows, ids=first drops them. "
+        "if the lowest label is the best. Repeated ids: ids=number numbers them, ids=first keeps only the first row. "
         "For one aspect only: missing=ASPECT:99. Rename an aspect: aspect=OLD:NEW. You can repeat this option.",
     )
     mapped: MapOption = None

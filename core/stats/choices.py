@@ -132,7 +132,7 @@ def _auc(x: FloatArray, said: BoolArray, codes: IntArray) -> Rate:
         return Rate(value, None, x.size, "no interval: the scores separate the labels equally well in every source")
     middle, half = np.log(value / (1 - value)), t_quantile(n_sources - 1) * error / (value * (1 - value))
     low, high = (float(1 / (1 + np.exp(-end))) for end in (middle - half, middle + half))
-    method = f"placement values over {n_sources:,} sources, logit scale, t({n_sources - 1})"
+    method = f"Obuchowski (1997) over {n_sources:,} sources, logit scale, t({n_sources - 1})"
     return Rate(value, Interval(low, high, CONFIDENCE, method, n_sources), x.size)
 
 

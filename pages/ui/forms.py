@@ -175,8 +175,8 @@ def _choose_settings(spec: str) -> CalibrationSettings:
         label = "As in the paper"
         st.button(label, key=widget(label), on_click=st.session_state.update, args=(fields,))
         st.caption(
-            "The AutoCalibrate paper scores every draft on every item, accepts every refinement, and applies only "
-            "the best set of criteria. The model replies with only a rating."
+            "In the AutoCalibrate paper, the model replies with a rating only. Every draft is scored on every item, "
+            "every refinement is accepted, and only the best criteria are used."
         )
     values: dict[str, Any] = {}
     for place, groups in zip(st.columns(3, gap="medium"), GROUPS, strict=True):
