@@ -23,9 +23,9 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Share of `n` scored pairs, from `n_sources` sources, in which the judge prefers the spoiled text.
+    """How often a judge prefers the spoiled text, in `n` scored pairs from `n_sources` sources.
 
-    `preferred` is the share from 0 to 1; equal scores count half. It is None if there are no pairs, and `interval` is
+    `preferred` is a share from 0 to 1; equal scores count half. It is None if there are no pairs, and `interval` is
     None for fewer than `LEAST_SOURCES` sources; `reason` says why. `n_unscored` pairs lack a score.
     """
 

@@ -227,10 +227,10 @@ def compare_table(
 ) -> Leaderboard:
     """Compare judges with the raters and with each other, on the items that every judge scored and none has seen.
 
-    Scores are oriented so that more is better. A `regression` on the same labels is the reference. The judge at index
-    `planned` is compared with a rater on all items that it hasn't seen, without correction, so that other judges don't
-    change the result. The resampling of each interval depends only on `seed`. Raises the errors of `item_pool`. If
-    there is no common item, every figure is undefined and `problem` says why.
+    Scores are oriented so that more is better. A `regression` fitted to the same labels is the reference. The judge at
+    index `planned` is compared with a rater on all items that it hasn't seen, without correction, so that other judges
+    don't change the result. The resampling of each interval depends only on `seed`. Raises the errors of `item_pool`.
+    If there is no common item, every figure is undefined and `problem` says why.
     """
     pool = item_pool(golden, aspect, judges)
     everything, at = LabelledItems.of(golden, aspect), pool.positions

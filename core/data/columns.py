@@ -6,7 +6,7 @@ individual ratings), ``annotators`` and ``annotators_<aspect>`` (the raters, in 
 ``reason_<aspect>`` (a text, or a list with a reason for each rating), ``metric_<name>``.  Long files also have
 ``aspect`` and ``value``.  Files with results of other judges have their own roles (`core.data.judge_results`).
 
-Users say what values mean in texts of these forms::
+Users define the meaning of values in texts of these forms::
 
     missing=99          99 is not a label; also 99,-1, or quality:99 for one aspect
     missing=none        every number is a label
@@ -368,7 +368,10 @@ def side_key(name: str) -> str:
 
 
 def pair_in(columns: abc.Iterable[str]) -> tuple[tuple[str, str], Sides] | None:
-    """Return the columns of two texts, and the endings of their names, such as ("a", "b"); None unless both exist."""
+    """Return the two columns of a pair of texts, and the endings of their names, such as ("a", "b").
+
+    Returns None if the columns don't contain such a pair.
+    """
     named = {side_key(column): column for column in reversed(list(columns))}
     for sides, form, text in itertools.product(SIDES, _FORMS, TEXTS_OF_PAIRS):
         first, second, third = (form.format(side=side, text=text) for side in (*sides, "2"))
@@ -457,8 +460,8 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
     """Propose a role for each column: by Concord's own names, then by known aliases, then by the shape of the labels.
 
     `rows` are some or all rows of the file.  They determine the kind of the items, which columns cannot be the judged
-    text, and which ``ann_`` columns contain ratings.  Columns that are not recognised are no error; they are in
-    `Mapping.unused`.
+    text, and which ``ann_`` columns contain ratings.  Columns that are not recognised cause no error. They are listed
+    in `Mapping.unused`.
     """
     roles: dict[str, str] = {}
     found: dict[str, How] = {}

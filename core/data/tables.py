@@ -203,7 +203,7 @@ class TableFile:
         return Rows(self, FindingLog() if log is None else log)
 
     def numbered(self) -> abc.Iterator[tuple[int, Row]]:
-        """Yield every row with its number in the file."""
+        """Yield the number of each row in the file, and the row."""
         for row in (rows := self.rows()):
             yield rows.number, row
 
@@ -411,7 +411,7 @@ def read_table(
 def read_upload(
     data: bytes, name: str, *, suffix: str | None = None, max_mb: float = USUAL_MB, max_rows: int | None = None
 ) -> Table:
-    """Read a file of unknown origin like `read_table`, in a sandbox unless it is small plain text.
+    """Read an uploaded file as `read_table` does, but in a sandbox unless it is small plain text.
 
     The sandbox has little memory, little time and no secrets, and returns only plain values.
     """

@@ -136,7 +136,7 @@ class FusedJudge(LoadedJudge):
         return self.marked(items, verdicts)
 
     def close(self) -> None:
-        """Release the connections of the judges among the parts."""
+        """Release the connections of all judges in the fusion."""
         while self._open:
             self._open.popitem()[1].close()
         if self._model is not None:

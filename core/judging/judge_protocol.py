@@ -121,7 +121,7 @@ class CallEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The calls and cost of preparing a judge; in older runs also the definition that its model wrote."""
+    """The calls and cost of preparing a judge; in older runs also the definition that the judge's model wrote."""
 
     calls: int = 0
     usage: Usage = field(default_factory=Usage)

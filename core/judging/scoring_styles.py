@@ -133,7 +133,7 @@ def score_frame(
     examples: tuple[RatedExample, ...] = (),
     nearest: int = 0,
 ) -> ScoreFrame:
-    """Fill a scoring prompt (see `score_prompt`) with everything except the criteria.
+    """Fill in a scoring prompt (see `score_prompt`), except for the criteria.
 
     Sections for `steps`, levels and `examples` are left out if they are empty. For `examples` and `nearest` see
     `examples_for`. Raises JudgeError if `prompt`, which may come from a file, is not the name of a scoring prompt.

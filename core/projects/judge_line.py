@@ -1,8 +1,8 @@
 """Versions of the judge of an aspect, with their measurements, approvals and states.
 
 A version is the model, prompt and sampling of a calibration, with the criteria that it follows. A finished calibration
-proposes a version. Edits, accepted proposals and merges create further ones. The log determines the state: draft (not
-measured), proposed (measured), approved, current (at most one), retired. Versions are numbered from 1.
+proposes a version. Edits, accepted proposals and merges create further versions. The log determines the state: draft
+(not measured), proposed (measured), approved, current (at most one), retired. Versions are numbered from 1.
 
 An approval rests on a measurement of the version. The same criteria with another model, prompt or sampling are another
 version. Approvals in an imported project don't count.

@@ -115,7 +115,7 @@ def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) ->
 def crossed_items(scores: FloatArray, labels: FloatArray, min_gap: float) -> dict[int, bool]:
     """Return the items whose |standardised gap| crossed `min_gap`: position → True if the gap rose, False if it fell.
 
-    `scores` (2, n_items) are the scores before and after. `labels` has the shape (n_items,).
+    `scores` (2, n_items) are the scores before and after a change. `labels` has the shape (n_items,).
     """
     from core.calibration.proposals import standardised_gap
 
@@ -194,8 +194,8 @@ def save_triage(
 ) -> int:
     """Save the verdict, note or pick of a misaligned item; return the number of the log entry.
 
-    `seen` is the number of the triage that the user saw (0: none). Raises ConflictError if somebody else has changed it
-    since.
+    `seen` is the log number of the triage that the user saw (0: none). Raises ConflictError if somebody else has
+    changed the triage since.
     """
     verdict, note, about = request.verdict, request.note, (request.golden_id, request.aspect)
     said = store.events.all(project_id, Triage, item_id)
@@ -228,7 +228,7 @@ def triage_items(
 ) -> tuple[dict[str, int], dict[str, str]]:
     """Apply the same triage to several items, except those that somebody else has changed in the meantime.
 
-    `seen` maps item id to the number of the triage that the user saw (0: none). Returns item id → number of the log
+    `seen` maps item id to the log number of the triage that the user saw (0: none). Returns item id → number of the log
     entry, and item id → reason for skipping it.
     """
     numbers, refused = {}, {}

@@ -2,8 +2,8 @@
 
 Open points are proposals of refinement rounds, edits that no judge version uses yet, and triaged items. An item is open
 if somebody marked it as ambiguous or wrongly labelled, or selected it for the next round of the current version. All
-participants see the same point: the first one. Votes stay hidden until everybody who joined has voted. A reviewer
-decides, and the log records the decision with its reason.
+participants see the same point: the first open point. Votes stay hidden until everybody who joined has voted. A
+reviewer decides, and the log records the decision with its reason.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Point:
     def needs_reason(self, verdict: Verdict) -> bool:
         """Return whether this decision requires a reason.
 
-        No reason is needed to postpone a point, or if everybody has voted and the votes support the decision.
+        No reason is needed to postpone a point, or for a decision that the votes support after everybody has voted.
         """
         lead = len(self.voters("for")) - len(self.voters("against"))
         return verdict != "postponed" and (bool(self.waiting) or lead == 0 or (lead > 0) != (verdict == "accepted"))

@@ -40,7 +40,7 @@ class ProviderWithinBudget:
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """Complete the requests (see `Provider.complete`).
 
-        A cached reply costs nothing, unless this run paid for it before being stopped and resumed. Raises
+        A cached reply costs nothing, unless the same run paid for it before it was stopped and resumed. Raises
         BudgetSpentError if the budget doesn't cover the whole batch.
         """
         replies, usage = list[Reply](), Usage()

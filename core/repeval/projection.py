@@ -98,7 +98,7 @@ class Training:
     """The training data of a projection, as row numbers of the states.
 
     `items` (n,) have the `labels` (n,). `good` and `bad` (m,) are the two texts of each pair. `folds` (n,) are fold
-    numbers from 0. Only `Ridge` requires folds: it scores each item by a fit to the other folds.
+    numbers from 0. Only `Ridge` requires folds: it also scores each item with a fit to the other folds.
     """
 
     items: IntArray
