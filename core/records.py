@@ -1,7 +1,6 @@
-"""Frozen records shared by all layers.
+"""Immutable records shared by all layers. The module imports no other layer.
 
-This module imports no other layer. `json_fields` converts records to JSON, and `check_settings` checks settings. Arrays
-are numpy float64. A missing label or score is NaN in arrays, `None` in records and `null` in files.
+A missing label or score is NaN in arrays (numpy float64), `None` in records, and `null` in files.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from core.errors import UsageError
 
 
 def json_fields(record: Any, but: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the fields of a dataclass as JSON values by name, except those in `but`.
+    """Convert a dataclass to JSON values by field name, without the fields in `but`.
 
-    "" becomes null, tuples become lists, and records are converted by their `as_json`. A field `interval` becomes two
-    fields: `interval` with `[low, high]`, and `interval_method`. Fields marked "silent" are omitted if empty or false.
+    "" becomes null, and a nested record is converted by its `as_json`. An interval becomes two fields: `interval` with
+    `[low, high]`, and `interval_method`. An empty or false field with the metadata "silent" is left out.
     """
     body = {}
     for each in fields(record):
@@ -141,10 +140,12 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class AspectLabels:
-    """The gold labels of one aspect, in the order of `GoldenSet.items`, None = unlabelled.
+    """The labels of one aspect of a golden set.
 
-    `ranks` is true if the labels were given as ranks. `reasons` maps item ids to reasons for the item as a whole.
-    Reasons for a single rating are in `Rating.comment`.
+    Attributes:
+        values: One label per item of `GoldenSet.items`; None for an unlabelled item.
+        ranks: Whether the labels were given as ranks.
+        reasons: Item id → reasons for the label. Reasons for a single rating are in `Rating.comment`.
     """
 
     aspect: str
@@ -162,9 +163,10 @@ class AspectLabels:
 class GoldenSet:
     """Items with human labels.
 
-    `digest` is the content hash of all fields except `name` and `columns`. `columns` says how the file was read: it
-    maps a role to its column if the two names differ. Its key "values" holds the meanings of values as JSON
-    (`core.data.columns.Values`).
+    Attributes:
+        columns: Role → column of the file that was read, where the two names differ. The key "values" has the meanings
+            of values as JSON (`core.data.columns.Values`).
+        digest: Content hash of all fields except `name` and `columns`.
     """
 
     name: str
@@ -250,10 +252,13 @@ def _codes(names: Sequence[str]) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Positions of the calibration items and the held-out items in `GoldenSet.items`. The two sets share no source.
+    """Calibration items and held-out items of a golden set. No source is in both sets.
 
-    With `kind` "sources+systems" the sets share no system either. `dropped` counts the labelled items left out to
-    achieve this.
+    Attributes:
+        calibration: Positions of the calibration items in `GoldenSet.items`.
+        held_out: Positions of the held-out items.
+        kind: With "sources+systems", no system is in both sets either.
+        dropped: Number of labelled items left out to separate the systems.
     """
 
     calibration: tuple[int, ...]
@@ -320,10 +325,11 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Criteria:
-    """Scoring rules in natural language. Empty text stands for the judge without criteria (the baseline).
+    """Scoring rules in natural language. An empty text stands for the judge without criteria (the baseline).
 
-    `weights` are the weights of the clauses (at least 0, sum 1) if the judge rates clause by clause; () means equal
-    weights.
+    Attributes:
+        weights: Weights of the clauses, for a judge that rates clause by clause. They are at least 0 and sum to 1. ()
+            means equal weights.
     """
 
     text: str
@@ -343,17 +349,21 @@ class Criteria:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A score on the task's scale: the mean of `n_read` replies.
+    """A judge's score of one item, on the task's scale.
 
-    `n_unweighted` counts the replies without token probabilities. `calibrated` is the score mapped to the raters'
-    scale. `expected_error` is its expected error, and `low` and `high` are the ends of its interval.
-
-    `turned` is set for a pair judged in both orders: the score with text B first, inverted so that it can be compared.
-    The score with text A first is 2·value − turned.
-
-    `calibration_item` is true if the item's label was used to choose or fit the judge, so alignment on it is
-    optimistic. `clauses` has two ratings for each separately rated clause: one per order of the texts. The second is
-    None if it is missing.
+    Attributes:
+        value: Mean of the `n_read` readable replies.
+        raw: The original replies.
+        calibrated: The score mapped to the raters' scale.
+        n_unweighted: Number of replies without token probabilities.
+        low: Lower end of the interval around `calibrated`.
+        high: Upper end of the interval around `calibrated`.
+        expected_error: Expected error of `calibrated`.
+        turned: For a pair judged in both orders, the score with text B first, inverted so that it can be compared. The
+            score with text A first is 2·value − turned.
+        calibration_item: Whether the item's label was used to choose or fit the judge. Alignment on such items is
+            optimistic.
+        clauses: (`value`, `turned`) of each clause that was rated separately.
     """
 
     item_id: str
@@ -413,11 +423,13 @@ class Usage:
 
 @dataclass(frozen=True)
 class ScoreMatrix:
-    """Scores of several criteria on several items: (n_criteria, n_items) float64, NaN = unscored.
+    """Scores of several criteria for several items.
 
-    `unscored` maps a criteria id to its Unscored verdicts, in item order. `calls` is the number of pairs of criteria
-    and item, including cached ones. Budgets limit this number. `turned` has the shape of `values` and is explained in
-    `Scored`. It is None if pairs were judged in only one order.
+    Attributes:
+        values: Scores (n_criteria, n_items); NaN for an item without a score.
+        unscored: Criteria id → the items without a score, in order, with reasons.
+        calls: Number of pairs of criteria and item, including cached pairs. Budgets limit this number.
+        turned: Like `values`, but as explained at `Scored.turned`. None if pairs were judged in one order only.
     """
 
     criteria_ids: tuple[str, ...]
@@ -433,15 +445,17 @@ class ScoreMatrix:
 class JudgeScores:
     """The scores of one judge on a golden set.
 
-    `values` are the scores (n_items,) float64 in the golden set's order, NaN = unscored. They lie on the aspect's scale
-    if `on_scale` is true. `unscored` gives the reasons for missing scores.
-
-    `seen` are the positions of items whose labels were used to choose or fit the judge. Alignment on these items is
-    optimistic, so it is not reported.
-
-    `note` describes the judge, and `run_id` is the run that made it. `calls_per_item` is the number of calls for one
-    score, None if unknown. `turned` (n_items,) is explained in `Scored`. `mapped` (n_items,) are the scores mapped to
-    the raters' scale, None without a map.
+    Attributes:
+        values: Scores (n_items,) in the order of the golden set; NaN for an item without a score.
+        unscored: The items without a score, with reasons.
+        seen: Positions of items whose labels were used to choose or fit the judge. Alignment is not reported on them,
+            because it would be optimistic.
+        on_scale: Whether `values` lie on the scale of the aspect.
+        note: A description of the judge.
+        run_id: Id of the run that made the judge.
+        calls_per_item: Number of calls for one score; None if unknown.
+        turned: Scores (n_items,) as explained at `Scored.turned`.
+        mapped: Scores (n_items,) mapped to the raters' scale; None without a map.
     """
 
     name: str
@@ -519,16 +533,18 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Alignment(JsonRecord):
-    """Agreement of scores with raters: value, interval and n.
+    """Agreement of scores with raters.
 
-    If `value` is undefined (constant scores or labels, too few items), it is None and `reason` says why. `no_interval`
-    says why there is no interval and how to get one; "" means unknown.
-
-    `n` counts the items used, or the systems at system level. At sample level, `n_groups` counts the sources averaged,
-    and `n_left_out` the sources without a coefficient. `n_unscored` counts the labelled items without a score.
-
-    Calibration items of the judge are normally excluded from `n`; `n_calibration_left_out` counts them. If they were
-    included on request, `n_calibration_kept` counts them.
+    Attributes:
+        value: The coefficient. None if undefined (constant scores or labels, or too few items).
+        n: Number of items used; at system level, number of systems.
+        n_groups: At sample level, number of sources averaged.
+        n_left_out: At sample level, number of sources without a coefficient.
+        n_unscored: Number of labelled items without a score.
+        reason: Why `value` is None.
+        no_interval: Why there is no interval, and how to get one; "" if unknown.
+        n_calibration_left_out: Number of calibration items of the judge that were left out, as is usual.
+        n_calibration_kept: Number of calibration items that were used on request.
     """
 
     statistic: Statistic

@@ -1,21 +1,16 @@
-"""Monitor newer texts: read the texts, score new texts, score the anchors again, and report what changed.
+"""Monitor a system in production: score newer texts, and test whether the texts or the judge have changed.
 
-You may check for alarms every day: the chance of any false alarm, ever, is at most `ALPHA`.  Each later period is
-compared with the baseline, with intervals whose levels add up to at most `ALPHA` (`core.stats.stream_means`).  Half of
-`ALPHA` is for the baseline, which ends before the first comparison if periods are days or weeks.  A quarter is shared
-among the later periods.  The rest is kept in reserve.
+However often you check, the chance of any false alarm is at most `ALPHA`. The first periods are the baseline, and each
+later period is compared with the baseline. Intervals are described in `core.stats.stream_means`.
 
-Anchors are fixed texts that are scored again at every look.  If their scores change, the judge has changed: another
-model behind the same name, another server, another temperature.  Every look is compared with the first, item by item,
-at a level that shrinks with the number of looks.
+Anchors are fixed texts that are scored again at every evaluation. If their scores change, the judge has changed, for
+example because the endpoint serves another model.
 
-The output folder holds::
+The output folder contains::
 
-    verdicts.jsonl   the verdict on every text scored so far, by the hash of the text: no text is paid for twice
-    anchors.jsonl    one line per look: when, and the score of every anchor
-    monitor.json     the judge file that all of it belongs to
-
-An interrupted call loses no verdict that was read, because new texts are scored with a checkpoint (`core.scoring`).
+    verdicts.jsonl   the verdict on every text scored so far, so that no text is paid for twice
+    anchors.jsonl    one line per evaluation: its time, and the score of every anchor
+    monitor.json     the judge that produced these verdicts
 """
 
 from __future__ import annotations
@@ -85,9 +80,12 @@ Who = Literal["nobody", "systems", "judge", "inconclusive", "too few texts"]
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """A difference `value` on the human scale: mean verdict of a period minus mean verdict of the baseline.
+    """Change of the mean verdict from the baseline to a later period, on the human scale.
 
-    `reach` is half the width of its interval.  `value` and `reach` are None if undefined; `reason` says why.
+    Attributes:
+        value: Mean verdict of the period minus mean verdict of the baseline; None if undefined.
+        reach: Half the width of the interval around `value`; None if undefined.
+        reason: Why a value is None.
     """
 
     value: float | None
@@ -106,10 +104,14 @@ class Movement:
 
 @dataclass(frozen=True)
 class Period(JsonRecord):
-    """A day, week or version with `n` texts, of which `n_unread` have no verdict.
+    """Quality of the texts of one day, week or version.
 
-    `corrected` is the mean on the human scale, estimated from verdicts and labels together; None if no text of any
-    period has a label.  `judged` is the mean of the verdicts alone.  `change` is None in the baseline.
+    Attributes:
+        n: Number of texts.
+        n_unread: Number of texts without a verdict.
+        judged: Mean of the verdicts, on the human scale.
+        corrected: Mean quality estimated from verdicts and labels together. None if no period has labels.
+        change: Change from the baseline; None for a period in the baseline.
     """
 
     name: str
@@ -132,11 +134,20 @@ def watch(
     by: By,
     alpha: float,
 ) -> tuple[Period, ...]:
-    """Compare periods, in order, with the baseline (the first periods, which together have `LEAST_STREAM` sources).
+    """Compare each later period with the baseline; return all periods in order.
 
-    `times` (n,) are the times in UTC at which the texts in `items` were written, None if unknown.  `scores` (NaN =
-    unread) and `labels` (NaN = none) are on the human `scale`.  `alpha` is the chance of any false alarm, ever.  Raises
-    UsageError as in `periods_of`.
+    The baseline is the first periods that together have `LEAST_STREAM` sources.
+
+    Args:
+        items: The texts.
+        times: Times in UTC at which the texts were written (n,); None if unknown.
+        scores: Scores (n,) on the human `scale`; NaN for a text without a verdict.
+        labels: Labels (n,) on the human `scale`; NaN for a text without a label.
+        by: The length of a period.
+        alpha: The chance of any false alarm, however often you check.
+
+    Raises:
+        UsageError: Periods are days or weeks, and a text has no time.
     """
     codes, names = periods_of(items, times, by)
     keys = [item.source_id or item.source or f"\0{item.item_id}" for item in items]
@@ -145,6 +156,7 @@ def watch(
     enough = (k for k in range(len(names)) if np.unique(sources[(codes <= k) & read]).size >= LEAST_STREAM)
     last = next(enough, 0)  # of the baseline
     before, known = stream_mean(scores[read & (codes <= last)], sources[read & (codes <= last)]), None
+    # alpha / 2 for the baseline, which no longer grows if periods have dates, and alpha / 4 for all later periods
     if before is not None:
         known = before.radius(alpha / 2, before.n_sources) if by == "version" else before.half_width(alpha / 2)
     corrected: list[MeanEstimate | None] = [None] * len(names)
@@ -200,11 +212,15 @@ def _movement(before: StreamMean | None, now: StreamMean | None, known: float | 
 
 @dataclass(frozen=True, slots=True)
 class AnchorLook:
-    """Result of the `n`-th look (evaluation) at the anchors, compared with the first.
+    """Change in the anchors' scores from the first evaluation to the `n`-th.
 
-    `change` is the mean score now minus the mean score then, on the human scale.  `n_items` anchors have a score at
-    both looks; `n_lost` have none now.  `interval` is None at the first look, if no score has changed, or with fewer
-    than 8 sources; `reason` says which.
+    Attributes:
+        n_items: Number of anchors with a score in both evaluations.
+        n_lost: Number of anchors with a score in the first evaluation only.
+        change: Mean change in score on the human scale; None if undefined.
+        interval: Interval of `change`. None at the first evaluation, if no score has changed, or with fewer than 8
+            sources.
+        reason: Why `interval` is None.
     """
 
     n: int
@@ -231,10 +247,12 @@ class AnchorLook:
 
 
 def compare_looks(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str], alpha: float) -> AnchorLook:
-    """Test whether the anchors' scores have changed from the first to the last of `looks`.
+    """Test whether the anchors' scores have changed from the first evaluation to the last.
 
-    A look is one evaluation of the anchors: anchor → score.  `sources` maps each anchor to its source.  `alpha` is the
-    chance of a false alarm over all looks.
+    Args:
+        looks: Scores of each evaluation, as anchor → score.
+        sources: Source of each anchor.
+        alpha: Chance of a false alarm over all evaluations.
     """
     first, now, n = looks[0], looks[-1], len(looks)
     both = [anchor for anchor in first if anchor in now]
@@ -265,9 +283,12 @@ def compare_looks(looks: Sequence[Mapping[str, float]], sources: Mapping[str, st
 class MonitorSettings:
     """Settings of `monitor`.
 
-    `by` is the unit of the periods. `anchors` is a golden set that is scored again at every look. `mapping` maps roles
-    to columns of the texts; the role ``time`` is the time at which a text was written. `judge` replaces the file's
-    model; `accept_edited` accepts a judge file that was changed after its export.
+    Attributes:
+        by: The length of a period.
+        anchors: Golden set whose items are scored again at every evaluation.
+        mapping: Role → column of the texts. The role "time" is the time at which a text was written.
+        judge: SPEC of a model to use instead of the model in the judge file; "" for no replacement.
+        accept_edited: Accept a judge file that was changed after its export.
     """
 
     by: By = "day"
@@ -279,10 +300,15 @@ class MonitorSettings:
 
 @dataclass(frozen=True)
 class Monitored:
-    """Result of `monitor`: periods in order, comparison of anchors (None without anchors), and counts of texts.
+    """Result of `monitor`.
 
-    `alpha` is the chance that any period, however many there are, raises a false alarm.  `left_out` counts skipped rows
-    by reason; `n_new` texts were scored now, `n_known` before.
+    Attributes:
+        periods: Periods in order.
+        alpha: Chance that any period raises a false alarm, however many periods there are.
+        look: Comparison of the anchors' scores; None without anchors.
+        n_new: Number of texts scored in this call.
+        n_known: Number of texts scored in earlier calls.
+        left_out: Number of skipped rows by reason.
     """
 
     aspect: str
@@ -341,17 +367,24 @@ def monitor(
     replies: ReplyStore | None = None,
     progress: Progress = SILENT,
 ) -> Monitored:
-    """Test whether quality changed in production, and whether the systems or the judge changed.
+    """Test whether quality has changed in production, and whether the systems or the judge changed.
 
-    You may run this every day: the chance of any false alarm, ever, is at most 5 %.  `traffic` lists tables of texts,
-    some with raters' labels in the column ``human_<aspect>``; no text is scored twice with the same `out`.  `replies`
-    is the reply cache for texts; anchors are never read from a cache.
+    You may run `monitor` every day: the chance of any false alarm is at most 5 % in total. With the same `out`, no text
+    is scored twice.
+
+    Args:
+        traffic: Tables of texts. Some texts can have raters' labels in the column ``human_<aspect>``.
+        judge_file: The file of the judge.
+        out: The folder for verdicts.
+        settings: Periods, anchors and columns.
+        replies: Reply cache for the texts. Anchors are never read from a cache.
+        progress: Receives the progress of the scoring.
 
     Raises:
-        GoldenError: A file cannot be read, or its labels are off the judge's scale.
+        GoldenError: A file cannot be read, or a label is outside the judge's scale.
         JobError: The folder belongs to another judge.
         UsageError: Periods are days or weeks, and a text has no time.
-        JudgeError, ProviderError: From the judge; verdicts read before the error are kept.
+        JudgeError, ProviderError: The judge failed; verdicts read before the error are kept.
     """
     from core.data import load_golden
     from core.judge_files.documents import kept_columns
@@ -414,10 +447,20 @@ def text_key(item: Item) -> str:
 def read_traffic(
     paths: Sequence[Path], aspect: str, given: Mapping[str, str], kept: Mapping[str, str]
 ) -> tuple[list[Item], list[datetime | None], FloatArray, dict[str, int]]:
-    """Read all texts in order; return items, times, mean labels (NaN = none), and counts of skipped rows by reason.
+    """Read all texts in order, with their times and labels.
 
-    `given` maps roles to columns; each file has some of these columns. `kept` is as in `load_golden`. Raises UsageError
-    if a given column is in no file, and GoldenError if a file cannot be read or no file has a text.
+    Args:
+        paths: Tables with texts.
+        aspect: The aspect of the labels.
+        given: Role → column, for columns that the user has named. A file can lack some of these columns.
+        kept: Role → column, for columns to use if a file has them (see `load_golden`).
+
+    Returns:
+        Items, times (None if unknown), mean labels (NaN for none), and the number of skipped rows by reason.
+
+    Raises:
+        UsageError: A column in `given` is in no file.
+        GoldenError: A file cannot be read, or no file has a text.
     """
     read: dict[str, tuple[Item, datetime | None]] = {}
     labels: dict[str, list[float]] = defaultdict(list)

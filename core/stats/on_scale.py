@@ -1,40 +1,31 @@
-"""Compare scores with labels on their scale: errors, agreement on steps and classes, the map, and intervals.
+"""Compare scores with labels on their scale: errors, agreement on steps and classes, and intervals around scores.
 
-An undefined result is None with a reason, never 0 or 1. Scores and labels are (n_items,), NaN = missing.
+Scores and labels are (n_items,); NaN is a missing value. An undefined result is None, with a reason.
 
-# The map to the scale of the labels
+# Map to the labels' scale
 
-A judge can rank well and still be too strict. Errors and agreement need scores on the scale of the labels. The map to
-that scale is centred isotonic regression (Oron and Flournoy 2017, "Centered Isotonic Regression: Point and Interval
-Estimation for Dose-Response Studies"). It shrinks every flat stretch of an isotonic regression to one point at its
-weighted mean score, and joins the points by straight lines. So the map rises strictly, and keeps ranks, Spearman and
-Kendall.
-
-One thing differs from the paper. Outside the outermost points, where the paper's map is flat, this map continues along
-a hyperbola. The hyperbola starts with the slope of the nearest segment and never reaches the end of the scale. To leave
-room for it, the fitted values are kept `END_MARGIN` of the scale's width away from each end.
+Errors and agreement need scores on the scale of the labels. The map to this scale is centred isotonic regression (Oron
+and Flournoy 2017, "Centered Isotonic Regression: Point and Interval Estimation for Dose-Response Studies"). The map
+rises strictly, so it keeps ranks. Beyond its outermost points it approaches the ends of the scale along hyperbolas; the
+paper's map is flat there.
 
 # Intervals around verdicts
 
-Intervals come from split conformal prediction (Vovk, Gammerman, Shafer 2005; Lei et al. 2018). They extend to each side
-of the score by a quantile of the map's errors, cross-fitted over the calibration sources.
+Intervals come from split conformal prediction (Vovk, Gammerman and Shafer 2005; Lei et al. 2018) with cross-fitted
+errors. Every source has the same weight. The new verdict has the mass 1 / (n + 1). Here n = n_items / (1 + (m − 1)·ICC)
+is the effective number of independent errors (Kish 1965), for m items per source. Quantiles are interpolated (Beran and
+Hall 1993).
 
-The quantile is taken *by source*: every source has the same mass. A mass of 1 / (n + 1) lies at infinity, for the new
-verdict. n is the effective number of independent errors, n_items / (1 + (m − 1)·ICC) (Kish 1965). It equals the number
-of items if errors within a source are as different as between sources, and the number of sources if they are equal.
-Using the number of sources as n (Dunn, Wasserman, Ramdas 2023) is safe but too wide. In simulation, at 9 sources of 6
-items and nominal 90 %, it covers 96 to 99 %, and this method 91 to 92 %. Both need a minimum number of sources: 9 for
-90 %, 19 for 95 %. Between two errors the quantile is interpolated (Beran and Hall 1993), since the larger error covers
-up to 1 / (n + 1) more than necessary.
+A nominal 90 % interval covers 91 to 92 % in simulations with 9 sources of 6 items. With the number of sources as n
+(Dunn, Wasserman and Ramdas 2023), it would cover 96 to 99 %.
 
-If all calibration labels lie on the scale's steps, the interval ends are moved to steps (Sheng et al. 2025), which
-loses no coverage. For yes and no this gives a prediction set of one answer or both. Coverage is marginal: it holds over
-items like those of calibration, not for each score or system.
+If all calibration labels are steps of the scale, the ends of intervals are steps too (Sheng et al. 2025). Coverage
+holds on average over items like those of the calibration, not for each score or system.
 
 # Abstention
 
-Abstention leaves out the verdicts with the largest expected error. A verdict's expected error is the mean error of the
-calibration items with the nearest scores.
+Verdicts with the largest expected errors can be left out. An expected error is the mean error of the calibration items
+with the nearest scores.
 """
 
 from __future__ import annotations
@@ -64,10 +55,13 @@ END_MARGIN = 0.005
 
 @dataclass(frozen=True, slots=True)
 class AbsoluteErrors(JsonRecord):
-    """Errors in points of the scale; None if no item has both a score and a label.
+    """Errors of scores, in points of the scale. An error is None if no item has both a score and a label.
 
-    `mae` is the mean of |score − label|. `bias` is the mean of score − label: positive if the judge is more generous
-    than the raters. `n` counts the items used, and `n_unscored` the labelled items without a score.
+    Attributes:
+        mae: Mean of |score − label|.
+        bias: Mean of score − label; positive if the judge is more generous than the raters.
+        n: Number of items used.
+        n_unscored: Number of labelled items without a score.
     """
 
     mae: float | None
@@ -87,11 +81,14 @@ def absolute_errors(scores: ArrayLike, labels: ArrayLike) -> AbsoluteErrors:
 
 @dataclass(frozen=True, slots=True)
 class StepAgreement(JsonRecord):
-    """Agreement on the steps of an ordinal scale, with scores and labels rounded to the nearest step (halves up).
+    """Agreement on the steps of an ordinal scale. Scores and labels are rounded to the nearest step (halves up).
 
-    `quadratic_kappa` is 1 for perfect agreement, and 0 for agreement by chance. `exact` is the share of the `n` items
-    whose rounded score and label are equal. `adjacent` is the share whose rounded score and label are equal or one step
-    apart. An undefined value is None, and `reason` says why.
+    Attributes:
+        quadratic_kappa: 1 for perfect agreement, 0 for agreement by chance. None on a scale of two steps.
+        exact: Share of items whose rounded score and label are equal.
+        adjacent: Share of items whose rounded score and label differ by at most one step. None on a scale of two steps.
+        n: Number of items with a score and a label.
+        reason: Why a value is None; "" if all are defined.
     """
 
     quadratic_kappa: float | None
@@ -124,10 +121,11 @@ def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAg
 
 
 def quadratic_kappa(a: ArrayLike, b: ArrayLike) -> float | None:
-    """Compute Cohen's quadratic-weighted kappa (1968) of step numbers `a` and `b`.
+    """Compute Cohen's quadratic-weighted kappa (1968) of the step numbers `a` and `b`, each (n,).
 
-    kappa = 1 − (mean of (a_i − b_i)² over all i) / (mean of (a_i − b_j)² over all i and j). Returns None if no item has
-    both values, or if all values are the same.
+    kappa = 1 − (mean of (a_i − b_i)² over all i) / (mean of (a_i − b_j)² over all i and j).
+
+    Returns None if no item has both values, or if all values are equal.
     """
     x, y = present(a, b)
     if not x.size:
@@ -149,10 +147,14 @@ def to_steps(values: FloatArray, scale: Scale) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class BinaryAgreement(JsonRecord):
-    """Agreement on two classes; the upper class is positive.
+    """Agreement on two classes, of which the upper is positive. A value is None if it is undefined.
 
-    F1 is the harmonic mean of precision and recall: 2·hits / (positives of the judge + positives of the raters).
-    `kappa` is Cohen's (1960). An undefined value is None, for example the precision of a judge without positives.
+    For example, the precision of a judge without positives is undefined.
+
+    Attributes:
+        f1: 2·hits / (positives of the judge + positives of the raters).
+        kappa: Cohen's kappa (1960).
+        n: Number of items with a score and a label.
     """
 
     precision: float | None
@@ -191,12 +193,15 @@ def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.
 
 @dataclass(frozen=True)
 class AgreementReport(JsonRecord):
-    """Errors of one judge, and its agreement on steps and classes; None if not applicable.
+    """Errors of one judge, and its agreement with raters on steps and classes.
 
-    `errors`, `steps` and `binary` are None if scores lie outside the scale; `note` says so. `binary` is also None if
-    the scale has more than two steps. `basis` says which scores were used: the original ones, or those mapped to the
-    raters' scale. `alignments` has three statistics at each of three levels. It is empty unless made by
-    `agreement_report`.
+    Attributes:
+        errors: None if scores lie outside the scale.
+        steps: None if scores lie outside the scale.
+        binary: None if scores lie outside the scale, or if the scale does not have exactly two steps.
+        note: Why errors and agreement are missing; "" if they are not.
+        basis: Whether the scores were used as given, or mapped to the raters' scale.
+        alignments: Three statistics at each of three levels. Only `agreement_report` fills them in.
     """
 
     errors: AbsoluteErrors | None = None
@@ -238,9 +243,12 @@ def agreement_report(
     seed: int,
     mapped: ArrayLike | None = None,
 ) -> AgreementReport:
-    """Compare one judge's `scores` with the labels of `items`: errors, steps, classes, and all alignments.
+    """Compare the `scores` of one judge with the labels of `items`: errors, steps, classes and all alignments.
 
-    `scale` is the scale of the labels. If `mapped` is given, it replaces `scores` for errors, steps and classes.
+    Args:
+        scale: The scale of the labels.
+        seed: Seed of the resampling.
+        mapped: Scores mapped to `scale`, used instead of `scores` for errors, steps and classes.
     """
     measures = (Measure(statistic, level) for level in LEVELS for statistic in STATISTICS)
     alignments = tuple(align(scores, items, measure, seed=seed) for measure in measures)
@@ -254,10 +262,16 @@ def agreement_report(
 
 @dataclass(frozen=True, slots=True)
 class IsotonicMap(JsonRecord):
-    """Strictly increasing map from judge scores to the human scale, through the points (`x`, `y`).
+    """Strictly increasing map from a judge's scores to the human scale.
 
-    `low` and `high` are the ends of the scale. Raises JudgeError unless there are at least 2 points, x and y are
-    strictly ascending, and y lies strictly between the ends.
+    Attributes:
+        x: Scores of the points that the map passes through, strictly ascending; at least 2.
+        y: Mapped scores of the points, strictly ascending, and strictly between `low` and `high`.
+        low: Lower end of the human scale.
+        high: Upper end of the human scale.
+
+    Raises:
+        JudgeError: The points or ends break these rules.
     """
 
     x: tuple[float, ...]
@@ -296,13 +310,18 @@ class IsotonicMap(JsonRecord):
 
 
 def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[IsotonicMap | None, str]:
-    """Fit an increasing map from `scores` to `labels` on the human `scale`.
+    """Fit a strictly increasing map from `scores` to `labels` on the human `scale`.
 
-    Returns the map and a warning ("" for none), or None and the reason why no map is possible. If scores and labels
-    correlate negatively, the map still increases, and the warning says so.
+    Returns:
+        The map and a warning ("" for none), or None and the reason why no map is possible. The warning says that higher
+            scores tend to go with lower labels.
 
-    No map is possible with fewer than `MIN_LABELS` items that have both a score and a label. It is also impossible if
-    all scores or all labels are equal, if labels lie outside the scale, or if they don't increase with scores.
+    No map is possible in these cases:
+
+    - Fewer than `MIN_LABELS` items have both a score and a label.
+    - All scores are equal, or all labels are equal.
+    - A label lies outside the scale.
+    - The isotonic regression of labels on scores is flat.
     """
     from scipy.optimize import isotonic_regression
 
@@ -362,10 +381,13 @@ def _short(numbers: FloatArray) -> list[float]:
 
 
 class KeptShare(NamedTuple):
-    """Mean `error` of the most certain verdicts.
+    """Mean error of the most certain verdicts.
 
-    `share` is their share of all verdicts, and `expected` their largest expected error. `best` is the mean error of the
-    same number of verdicts with the smallest errors. No selection can do better.
+    Attributes:
+        share: Share of all verdicts that are kept.
+        expected: Largest expected error of a kept verdict.
+        error: Mean error of the kept verdicts.
+        best: Smallest mean error that any selection of as many verdicts could have.
     """
 
     share: float
@@ -390,11 +412,12 @@ def kept_shares(expected: FloatArray, errors: FloatArray) -> tuple[KeptShare, ..
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """Rule to leave out the least certain verdicts, so that the mean error of the others is at most `wanted`.
+    """Rule that leaves out the least certain verdicts, so that the mean error of the others is at most `wanted`.
 
-    Verdicts with an expected error above `most_expected` are left out. `share` is the share of calibration verdicts
-    that remain. If the rule would leave out all verdicts, `most_expected` is None and `share` is 0. `overall` is the
-    mean error of all calibration verdicts.
+    Attributes:
+        overall: Mean error of all calibration verdicts.
+        most_expected: Verdicts with a larger expected error are left out. None if all verdicts must be left out.
+        share: Share of the calibration verdicts that remain; 0 if none do.
     """
 
     wanted: float
@@ -429,15 +452,19 @@ NEAR = 0.2
 
 @dataclass(frozen=True, slots=True)
 class VerdictIntervals(JsonRecord):
-    """Intervals around verdicts, and expected errors, fitted to the errors of `n` items from `n_sources` sources.
+    """Intervals around verdicts, and expected errors of verdicts, both in points of the scale.
 
-    `reason` says why there are no intervals. `on_points` is true if all raters' labels lie on steps of the scale;
-    interval ends then do too. `expected_error` has pairs of a calibrated score and the expected error at that score, in
-    points.
+    Attributes:
+        n: Number of items that the intervals were fitted to.
+        n_sources: Number of sources of these items.
+        reason: Why there are no intervals.
+        on_points: Whether all raters' labels lie on steps of the scale. Interval ends then lie on steps too.
+        expected_error: Pairs of a calibrated score and the expected error at that score.
+        quantiles: Pairs of a coverage and half the interval width. The width is None with too few sources.
+        kept: Mean error for each share of verdicts that are kept.
 
-    `quantiles` has pairs of a coverage and half the interval width in points, None with too few sources. Older judge
-    files can have several coverages. `kept` has the mean error for each share of verdicts kept. Raises JudgeError if an
-    error is below 0.
+    Raises:
+        JudgeError: An error is negative.
     """
 
     n: int
@@ -478,10 +505,10 @@ class VerdictIntervals(JsonRecord):
         return np.asarray(np.interp(calibrated, scores, errors), dtype=np.float64)
 
     def around(self, calibrated: FloatArray, scale: Scale) -> FloatArray:
-        """Return the low and high ends (2, n) of the intervals around `calibrated` (n,), clipped to `scale`.
+        """Return the low and high ends (2, n) of the intervals around `calibrated` scores (n,), clipped to `scale`.
 
-        NaN means no interval. If `on_points` is true, both ends move inwards to a step of the scale. If the interval
-        contains no step, both ends are the step nearest to the score.
+        NaN means no interval. If `on_points` is true, both ends move inwards to a step of the scale. If no step lies in
+        the interval, both ends are the step nearest to the score.
         """
         if self.reach is None:
             return np.full((2, calibrated.size), np.nan)
@@ -529,10 +556,14 @@ def cross_mapped(
 
 
 def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale) -> VerdictIntervals:
-    """Fit intervals to the items that have both a score and a label.
+    """Fit intervals around verdicts to the items that have both a score and a label.
 
-    All arrays are (n,), NaN = missing; `sources` are codes. The items must be of the same kind as those of later
-    verdicts. With too few sources, or if no map can be fitted, the result has no intervals, and `reason` says why.
+    All arrays are (n,); NaN is a missing value. The items must resemble those of later verdicts. If no intervals are
+    possible, the `reason` of the result says why.
+
+    Args:
+        sources: Integer codes; items with the same code share a source.
+        scale: The scale of the labels.
     """
     usable = ~np.isnan(scores) & ~np.isnan(labels)
     scores, labels, sources = scores[usable], labels[usable], sources[usable]
