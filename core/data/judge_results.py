@@ -1,4 +1,4 @@
-"""Read scores or replies of another judge, by item id.
+"""Read the scores or replies of another judge from a file, and match them with items by id.
 
 ::
 
@@ -8,11 +8,11 @@
     verdict_of(rows, readings)           combine the rows of one item into a verdict
     read_verdicts(path, task)            read the VERDICTS argument of a command
     as_verdicts(verdicts, task)          convert any form that Python callers can pass
-    preview(results, golden, aspect)     preview an import before anything is stored
+    preview(results, golden, aspect)     show what an import would add
     read_replies_file(path, scale)       run the command `read-ratings`
 
-A file can have any format of `core.data.tables`, with one row for each item, or for each sample of an item. Nested
-objects become columns with dotted names.
+A file has one row for each item, or for each sample of an item, in any format of `core.data.tables`. Nested objects
+become columns with dotted names, such as `output.score`.
 """
 
 from __future__ import annotations
@@ -88,10 +88,12 @@ class ResultFile:
 
 
 def open_results(file: Path | str | bytes, name: str = "", *, max_mb: float = USUAL_MB) -> ResultFile:
-    """Open a file of replies or scores. A file with an unknown extension is read as JSON lines, plain or gzip.
+    """Open a file of replies or scores.
+
+    A file with an unknown extension is read as JSON lines, plain or gzip.
 
     Args:
-        file: A path of any size, read row by row, or the bytes of an upload.
+        file: A path to a file of any size, or the bytes of an upload.
         name: The file name of an upload.
         max_mb: The maximum size of an upload in MB, compressed and uncompressed.
 
@@ -218,11 +220,11 @@ class ResultRow:
 def rows_of(results: ResultFile, columns: Columns, aspect: str = "") -> Iterator[ResultRow]:
     """Yield the rows of a result file in file order.
 
-    If a column names the aspect of each row, only the rows of `aspect` are read.
+    If a column names the aspect of each row, only the rows of `aspect` are yielded.
 
     Raises:
-        GoldenError: The file has no ids, no replies or scores, or no rows on `aspect`; or an id is missing, or is
-            repeated without a sample number.
+        GoldenError: The file has no ids, no replies or scores, or no rows on `aspect`. Or a row has no id, or repeats
+            an earlier id without a sample number.
     """
     roles, name = columns.roles, results.name
     listed = f"Rename one of these columns: {', '.join(columns.columns)[:300]}."
@@ -285,8 +287,8 @@ def text_of(value: Any) -> str:
 def score_in(cell: Any, *, pairs: bool = False) -> Reading:
     """Read the score in a cell: a number, or for `pairs` also "A", "B" or "tie".
 
-    Returns a reading without a value if the cell contains no score. Its `detail` is "" for an empty cell, NaN and N/A,
-    and otherwise names the cell's content.
+    If the cell contains no score, the reading has no value. Its `detail` then names the cell's content, or is "" for an
+    empty cell, NaN and N/A.
     """
     if pairs and isinstance(cell, str) and (side := side_named(cell)) is not None:
         return Reading(side)
@@ -314,8 +316,8 @@ def readings_of(row: ResultRow, task: Task) -> list[Reading]:
 def verdict_of(rows: Sequence[ResultRow], readings: Sequence[Reading]) -> Verdict:
     """Return the verdict on one item: the mean of the `readings` of its `rows`.
 
-    It also reads the columns that Concord adds to its own files: the mapped score, whether the item is a calibration
-    item, and the score for each order of a pair.
+    The rows of Concord's own files also say three things about an item: its mapped score, whether it is a calibration
+    item, and its score for each order of a pair. The verdict includes them.
     """
     words, cells = tuple(text for row in rows for text in row.words), rows[0].cells
     verdict = mean_verdict(rows[0].item_id, readings, explanation=words[0] if words else "", raw=words)
@@ -335,10 +337,16 @@ Read = list[tuple[ResultRow, list[Reading]]]
 
 
 def read_rows(results: ResultFile, rows: Iterable[ResultRow], task: Task) -> tuple[Read, bool]:
-    """Return each row with the readings of its score or replies, and whether the scores use a scale of their own.
+    """Read the score or replies of each row.
 
-    Scores that are typing errors or codes for "unread" get the reason "out of range".  Raises GoldenError if it is
-    unclear which text of a pair each score prefers.
+    A score outside the scale that is a typing error or a code for "unread" gets the reason "out of range".
+
+    Returns:
+        Each row with its readings.
+        Whether the scores use a scale of their own instead of the task's.
+
+    Raises:
+        GoldenError: For pairs of texts, it is unclear which text a score prefers.
     """
     read = [(row, readings_of(row, task)) for row in rows]
     codes = {
@@ -374,9 +382,12 @@ def by_item(read: Read) -> Verdicts:
 
 
 def read_verdicts(path: Path | str, task: Task) -> Verdicts:
-    """Read verdicts from a file of scores or replies; average the samples or readable replies of each item.
+    """Read verdicts from a file of scores or replies.
 
-    Raises GoldenError as `rows_of` and `read_rows` do, and for a score that is not a number.
+    The verdict on an item is the mean of its samples, or of its readable replies.
+
+    Raises:
+        GoldenError: A score is not a number, or `rows_of` or `read_rows` fails.
     """
     results = open_results(path)
     rows = list(rows_of(results, propose_columns(results, task.aspect), task.aspect))
@@ -399,8 +410,11 @@ FORMS = (
 def as_verdicts(verdicts: AnyVerdicts, task: Task) -> Verdicts:
     """Convert verdicts in any supported form to `Verdicts`.
 
-    Values outside the scale that are codes for "unread" or typing errors become Unscored.  Raises UsageError unless
-    `verdicts` has a number or None for each item id.
+    A value outside the scale that is a typing error or a code for "unread" becomes Unscored.
+
+    Raises:
+        UsageError: `verdicts` doesn't have a number or None for each item id.
+        GoldenError: `read_verdicts` fails.
     """
     if isinstance(verdicts, Path | str):
         return read_verdicts(verdicts, task)
@@ -490,10 +504,15 @@ _EXAMPLES, _EXAMPLE_TEXT = 3, 200
 class ImportPreview:
     """Preview of an import: how a result file fits a golden set on one aspect.
 
-    `n_rows` counts the rows read, and `n_matched` the items with at least one row. `n` counts the replies or scores,
-    and `unread` counts the unreadable ones by reason. `examples` lists a few unreadable texts for each reason, as (item
-    id, row number, start of the text). `judge` is the resulting judge, still without a name. `replies` maps each item
-    id to its replies, or to the reasons given with its scores. Errors in `findings` prevent the import.
+    Attributes:
+        n_rows: Number of rows read.
+        n_matched: Number of golden items with at least one row.
+        n: Number of replies or scores.
+        unread: Number of unreadable replies or scores, by reason.
+        examples: A few unreadable texts for each reason: (item id, row number, start of the text).
+        judge: The resulting judge, still without a name.
+        replies: For each item id, its replies, or the reasons given with its scores.
+        findings: Problems of the file. Errors prevent the import.
     """
 
     file: str
@@ -534,10 +553,18 @@ class ImportPreview:
 def preview(
     results: ResultFile, golden: GoldenSet, aspect: str, corrected: Mapping[Role, str | None] | None = None
 ) -> ImportPreview:
-    """Match results with the items of `golden`, and return a preview before anything is stored.
+    """Match results with the items of `golden`, and return a preview. Nothing is stored.
 
-    `corrected` maps a role to the column that the user chose, or to None for no column.  Raises AspectError for an
-    unknown aspect, UsageError for an unknown column, and GoldenError as `rows_of` and `read_rows` do.
+    Args:
+        results: The opened file.
+        golden: The golden set.
+        aspect: The aspect that the results are about.
+        corrected: Column that the user chose for a role; None means that no column has the role.
+
+    Raises:
+        AspectError: The aspect is unknown.
+        UsageError: A chosen column is unknown.
+        GoldenError: `rows_of` or `read_rows` fails.
     """
     task, columns = task_of(golden, aspect), propose_columns(results, aspect)
     for role, column in (corrected or {}).items():
@@ -632,8 +659,13 @@ def read_replies_file(
 ) -> dict[str, Any]:
     """Read every reply in `path`, write one line per item to `out`, and return the counts.
 
-    `out` is written completely or not at all; None writes no file.  Returns ``{"n_items", "n_replies", "n_read",
-    "n_unread", "reasons": {reason: count}}``.  Raises GoldenError, with the row number, for a row that cannot be used.
+    `out` is written completely or not at all; None writes no file.
+
+    Returns:
+        ``{"n_items", "n_replies", "n_read", "n_unread", "reasons": {reason: count}}``
+
+    Raises:
+        GoldenError: A row cannot be used. The message has the row number.
     """
     rows = read_replies(path, lambda reply: read_rating(reply, scale, aspect))
     if out is not None:
@@ -649,9 +681,9 @@ def read_replies_file(
 
 
 def read_replies(path: Path | str, read: Callable[[str], Reading]) -> list[dict[str, Any]]:
-    """Read the replies in a file with `read`; return one line of a ratings file for each item.
+    """Read the replies in a file with `read`, and return one line of a ratings file for each item.
 
-    A line has the mean of the readable replies, and the reasons why other replies could not be read.
+    A line has the mean of the readable replies, and the reasons why the other replies could not be read.
     """
     results = open_results(path)
     columns = propose_columns(results)

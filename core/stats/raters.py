@@ -4,43 +4,49 @@ An undefined result is None with a reason, never 0 or 1. Missing ratings are NaN
 
 # The ceiling (`leave_one_out`)
 
-The ceiling is the alignment of one rater with the mean of the others, at the statistic and level used for judges. So
-both fit on one axis. But judges are measured against the mean of all raters, which is more reliable and adds 0.03 to
-0.04. The ceiling is therefore slightly too low: never compare a judge with it by eye or by interval.
+The ceiling is the alignment of one rater with the mean of the other raters. It has the statistic and level of the
+judges' alignments, so a chart can show it beside them. Judges are measured against the mean of *all* raters, which is
+more reliable and adds 0.03 to 0.04 to their alignment. The ceiling is therefore slightly too low: never compare a judge
+with the ceiling by eye or by interval.
 
 # A judge compared with raters (`compare_with_raters`)
 
-Judge and rater are measured against the same target. For each rater j, over the items that j, the judge and somebody
-else rated, the difference is
+Judge and rater are measured against the same target. For each rater j, the difference is
 
-    alignment(judge, mean of the others without j) - alignment(j, mean of the others without j).
+    alignment(judge, mean of the others without j) - alignment(j, mean of the others without j)
 
-The result is the average difference over the raters. If the judge is like one more rater, the expected difference is
-exactly 0. The result is about *these* raters: another panel can be better or worse. Intervals come from the jackknife
-over sources (Efron and Stein 1981, "The jackknife estimate of variance"), with t on sources - 1 degrees of freedom. At
-sample level, if every source has the same raters, this is the t interval of the sources' paired differences.
+over the items that j, the judge and at least one other rater rated. The result is the average difference over the
+raters. If the judge is like one more rater, the expected difference is exactly 0. The result holds for *these* raters;
+other raters can be better or worse.
+
+Intervals come from the jackknife over sources (Efron and Stein 1981, "The jackknife estimate of variance"), with t on
+sources - 1 degrees of freedom. At sample level, if every source has the same raters, they equal the t interval of the
+sources' paired differences.
 
 # The Alternative Annotator Test (`annotator_test`)
 
 The test says whether a judge can replace a rater (Calderon, Reichart and Dror 2025, "The Alternative Annotator Test for
-LLM-as-a-Judge", ACL). For each rater j, it uses the items that j, the judge and at least one other rater rated. S(x)
-compares an annotation x with the *single labels* of the other raters: it is minus the root mean square difference. With
+LLM-as-a-Judge", ACL). For each rater j, it uses the items that j, the judge and at least one other rater rated. For
+each item, j and the judge are compared with the *single ratings* of the other raters:
 
-    d = [S(j) >= S(judge)] - [S(judge) >= S(j)]        (a tie is 0)
+    S(x) = -(root mean square difference between x's rating and the other raters' ratings)
+    d    = [S(j) >= S(judge)] - [S(judge) >= S(j)]        (1: j is closer, -1: the judge is closer, 0: tie)
 
-H0 says that the mean of d is epsilon or more. The judge is cheaper, so it may be worse than a rater by up to epsilon:
-0.2 for experts, 0.15 for skilled raters, 0.1 for crowd workers. The test is a one-sided t test over the items,
-corrected for the number of raters (Benjamini and Yekutieli 2001) at q = 0.05.
+The null hypothesis H0 is that the mean of d is epsilon or more. The judge is cheaper than a rater, so it may be worse
+by up to epsilon: 0.2 for experts, 0.15 for skilled raters, 0.1 for crowd workers. The test is a one-sided t test over
+the items. Its p values are corrected for the number of raters (Benjamini and Yekutieli 2001) at q = 0.05.
 
-omega is the share of raters for whom H0 is rejected; the judge passes at 0.5. rho is the mean share of items on which
-the judge does at least as well as the rater. It only compares judges with each other: judges with rho 0.77 have failed
-for every rater.
+- omega is the share of raters for whom H0 is rejected; the judge passes if omega is at least 0.5.
+- rho is the mean share of items on which the judge does at least as well as the rater. Use rho only to compare judges
+  with each other: judges with rho 0.77 have failed for every rater.
 
-Concord departs from the paper in two ways. The paper's t test treats items as independent. If items share sources, it
-rejects in 14 to 17 % of runs at a nominal 5 %. So Concord clusters by source, which rejects in 3 to 5 %. With fewer
-than 30 items the paper uses Wilcoxon's test, which is about the median of d. If the mean of d is epsilon, it rejects in
-13 to 68 % of runs of 15 or 25 items. So Concord doesn't test raters with fewer than `LEAST_DUELS` items. With more
-items, the t test rejects in 5 to 6 %, or 15 % with only ties and losses.
+Concord departs from the paper in two ways:
+
+- Items can share sources. The paper's t test treats them as independent, and then rejects in 14 to 17 % of runs at a
+  nominal 5 %. Concord clusters by source, which rejects in 3 to 5 %.
+- With fewer than 30 items, the paper uses Wilcoxon's test, which is about the median of d. If the mean of d is epsilon,
+  this test rejects in 13 to 68 % of runs of 15 or 25 items. So Concord tests no rater with fewer than `LEAST_DUELS`
+  items. With more items, the t test rejects in 5 to 6 %, or 15 % if d is never -1.
 """
 
 from __future__ import annotations
@@ -113,10 +119,12 @@ NO_SINGLE_RATINGS = "so the judge can't be compared with raters"
 
 @dataclass(frozen=True)
 class RaterTable:
-    """Single ratings of one aspect: `values` (n_raters, n_items), NaN = not rated.
+    """Individual ratings of one aspect.
 
-    Rows are in the order of `raters`, columns in the order of `GoldenSet.items`. `panel` names the panel of the raters
-    if there are several.
+    Attributes:
+        raters: Names of the raters, in the order of the rows of `values`.
+        values: Ratings (n_raters, n_items), NaN = not rated. Columns are in the order of `GoldenSet.items`.
+        panel: Name of the group of raters, if the golden set has several groups and the table has one; otherwise "".
     """
 
     raters: tuple[str, ...]
@@ -146,11 +154,13 @@ class RaterTable:
 def rater_table(golden: GoldenSet, aspect: str) -> RaterTable:
     """Return the table of individual ratings on `aspect`.
 
-    All raters count, unless there are several panels (expert1, expert2, …; turker1, …) and the gold labels are the
-    means of exactly one panel. Then only that panel counts, since judges are measured against its means. With more than
-    `MOST_RATERS` raters, the rows are the first, second, … rating of each item.
+    A panel is a group of numbered raters, such as expert1, expert2, …. If the labels are the means of exactly one of
+    several panels, the table has only that panel. Otherwise the table has all raters.
 
-    Raises AspectError if there are no individual ratings.
+    With more than `MOST_RATERS` raters, a row isn't a rater: the rows are the first, second, … rating of each item.
+
+    Raises:
+        AspectError: The aspect has no individual ratings.
     """
     import pandas as pd
 
@@ -192,9 +202,12 @@ def rater_table(golden: GoldenSet, aspect: str) -> RaterTable:
 
 @dataclass(frozen=True, slots=True)
 class Alpha:
-    """Krippendorff's alpha: 1 for perfect agreement, 0 for chance, below 0 for systematic disagreement.
+    """Krippendorff's alpha.
 
-    If alpha is undefined, `value` is None, and `reason` says why. `n_items` counts the items with at least two ratings.
+    Attributes:
+        value: 1 for perfect agreement, 0 for chance, below 0 for systematic disagreement; None if undefined.
+        n_items: Number of items with at least two ratings.
+        reason: Why alpha is undefined, or "".
     """
 
     value: float | None
@@ -206,12 +219,15 @@ class Alpha:
 def krippendorff_alpha(ratings: ArrayLike, metric: AlphaMetric) -> Alpha:
     """Compute Krippendorff's alpha of `ratings` (n_raters, n_items), NaN = not rated.
 
-    alpha = 1 − D_o / D_e (Krippendorff 2011). D_o is the mean distance between ratings of the same item. Each pair of
-    ratings has weight 1 / (m − 1), where m is the number of the item's ratings. D_e is the mean distance between any
-    two ratings. Items with one rating do not count.
+    alpha = 1 − D_o / D_e (Krippendorff 2011), over the items with at least two ratings:
 
-    The distance is 0 or 1 (*nominal*), the squared difference (*interval*), or the squared difference of average ranks
-    (*ordinal*). Alpha is undefined if no item has two ratings, or if all ratings are equal.
+    - D_o is the mean distance between ratings of the same item. For an item with m ratings, each pair has weight 1 / (m
+      − 1).
+    - D_e is the mean distance between any two ratings.
+    - The distance is 0 or 1 (*nominal*), the squared difference (*interval*), or the squared difference of average
+      ranks (*ordinal*).
+
+    Alpha is undefined if no item has two ratings, or if all ratings are equal.
     """
     matrix = np.atleast_2d(np.asarray(ratings, dtype=np.float64))
     present = ~np.isnan(matrix)
@@ -291,10 +307,10 @@ class _LeftOuts:
         return values
 
     def averages(self, counts: FloatArray) -> FloatArray:
-        """Return averages over the raters (resamples, n_rows), weighted by their number of items or sources.
+        """Return weighted averages over the raters (resamples, n_rows), NaN if no rater counts.
 
-        Raters without a value in every row do not count. If no rater counts, the average is NaN. `counts` (resamples,
-        n_sources) has the number of times that each source was drawn.
+        A rater's weight is its number of items, or of sources at sample level. Raters without a value in every row do
+        not count. `counts` (resamples, n_sources) says how often each source was drawn.
         """
         values, weights = self._values(counts), (counts @ self.weights.T)[:, :, None]
         undefined = np.isnan(values).any(axis=-1, keepdims=True)
@@ -333,15 +349,23 @@ class Ceiling(JsonRecord):
 def leave_one_out(
     table: RaterTable, items: LabelledItems, measure: Measure, *, seed: Seed = 0
 ) -> tuple[Alignment, Rated]:
-    """Measure the alignment of each rater in `table` with the mean of the others, on `items` that others rated too.
+    """Measure the alignment of each rater with the mean of the other raters.
 
-    Returns the average over the raters, and the result of each rater. Raters are weighted by their number of items, or
-    of sources at sample level. In the average, `n` counts the items used, or their systems at system level.
-    `n_unscored` counts the items with fewer than two ratings, and `n_groups` the sources with a coefficient for at
-    least one rater. The labels of `items` are ignored.
+    Args:
+        table: The ratings.
+        items: The items of the columns of `table`; their labels are ignored.
+        measure: Statistic and level of the alignment.
+        seed: Seed for drawing sources, which the interval needs at system level.
 
-    The interval comes from leaving out one source at a time, for all raters at once. At system level, it comes from
-    drawing sources at random.
+    Returns:
+        The average over the raters, and the alignment of each rater.
+
+    In the average, raters are weighted by their number of items, or of sources at sample level. Its interval is over
+    sources. Its counts are:
+
+    - `n`: items used; systems at system level
+    - `n_unscored`: items with fewer than two ratings
+    - `n_groups`: sources with a coefficient for at least one rater
     """
     left, level = _LeftOuts(table, items, measure), measure.level
     sides = zip(table.raters, left.values[:, 0], left.places, strict=True)
@@ -397,13 +421,18 @@ class PairedRater:
 class RaterComparison:
     """Comparison of a judge with the raters, each measured against the mean of the other raters on the same items.
 
-    `judge`, `person` (a rater) and `difference` (judge minus rater) are averages over `by_rater`. Raters are weighted
-    by their number of items, or of sources at sample level. Only the difference has an `interval` and a two-sided `p`.
-    p is None with fewer than `LEAST_SOURCES` sources. `reason` says why a field is None. `n_sources` counts the sources
-    behind the difference.
+    Averages over the raters are weighted by the number of items of each rater, or of sources at sample level.
 
-    `n_judges` is the number of judges compared together; `interval` and `p` are corrected for it
-    (`correct_for_judges`). `withheld` says why no claim is made although a test is possible; "" means no such reason.
+    Attributes:
+        judge: Average alignment of the judge.
+        person: Average alignment of a rater.
+        difference: `judge` minus `person`.
+        interval: Interval of the difference.
+        p: Two-sided p of the difference; None with fewer than `LEAST_SOURCES` sources.
+        n_sources: Number of sources that contribute to the difference.
+        reason: Why a field is None, or "".
+        n_judges: Number of judges compared together. `interval` and `p` are corrected for them (`correct_for_judges`).
+        withheld: Why no claim is made although a test is possible, or "".
     """
 
     judge: Alignment
@@ -433,10 +462,12 @@ class RaterComparison:
 
     @property
     def standing(self) -> Standing:
-        """Classify the judge in comparison with a rater: "above", "below", "level" or "open".
+        """Classify the judge in comparison with a rater.
 
-        It is "above" or "below" if the interval excludes 0. It is "level" if the interval includes 0 and its low end
-        lies above -`MARGIN`. Otherwise, or if p is None, it is "open".
+        Returns:
+            "above" or "below" if the interval excludes 0.
+            "level" if the interval includes 0 and its low end lies above -`MARGIN`.
+            "open" otherwise, or if p is None.
         """
         if self.interval is None or self.p is None:
             return "open"
@@ -453,10 +484,13 @@ class RaterComparison:
 def compare_with_raters(
     table: RaterTable, scores: ArrayLike, items: LabelledItems, measure: Measure
 ) -> RaterComparison:
-    """Compare a judge's `scores` (n_items,) with the raters of `table` on the same `items`.
+    """Compare a judge with the raters of `table`, on the items that the judge scored and at least two raters rated.
 
-    Higher scores must be better, and NaN is a missing score. Items count if the judge scored them and at least two
-    raters rated them. The labels of `items` are ignored.
+    Args:
+        table: The ratings.
+        scores: The judge's scores (n_items,). Higher must be better; NaN is a missing score.
+        items: The items of the scores and of the columns of `table`; their labels are ignored.
+        measure: Statistic and level of the alignments.
     """
     judge = np.asarray(scores, dtype=np.float64)
     left = _LeftOuts(table, items, measure, judge)
@@ -503,8 +537,9 @@ def compare_with_raters(
 def correct_for_judges(results: Sequence[RaterComparison]) -> list[RaterComparison]:
     """Correct the results of several judges for multiple testing, so that the best judge can be chosen.
 
-    The p values are corrected with Holm's method. The intervals are widened to match: an interval excludes 0 if p is
-    below 0.05. If no judge differs from a rater, the best judge is called better in at most 5 % of cases.
+    The p values are corrected with Holm's method, and the intervals are widened to match. An interval excludes 0 if the
+    corrected p is below 0.05. If no judge truly differs from a rater, the best judge is called better in at most 5 % of
+    cases.
     """
     n_judges, corrected = sum(own.p is not None for own in results), []
     for own, p in zip(results, holm([np.nan if own.p is None else own.p for own in results]).tolist(), strict=True):
@@ -535,12 +570,15 @@ TIE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class RaterTest(JsonRecord):
-    """Test of whether the judge can replace one rater, on `n_items`.
+    """Test of whether the judge can replace one rater. The module docstring defines d and H0.
 
-    `judge_wins` is the share of items on which the judge does at least as well as the rater. `rater_wins` is the share
-    on which the rater does at least as well as the judge. `difference` is the mean of d, which the module docstring
-    defines. `p` is None with fewer than `LEAST_DUELS` items or `LEAST_SOURCES` sources. `replaceable` is true if H0 is
-    rejected after correction for the number of raters.
+    Attributes:
+        n_items: Number of items that the rater, the judge and at least one other rater rated.
+        judge_wins: Share of items on which the judge does at least as well as the rater.
+        rater_wins: Share of items on which the rater does at least as well as the judge.
+        difference: Mean of d.
+        p: None with fewer than `LEAST_DUELS` items or `LEAST_SOURCES` sources.
+        replaceable: Whether H0 is rejected after correction for the number of raters.
     """
 
     rater: str
@@ -556,10 +594,16 @@ class RaterTest(JsonRecord):
 class AnnotatorTest:
     """Result of the Alternative Annotator Test over all raters.
 
-    The module docstring defines `omega`, `rho` and `epsilon`. If `omega` is undefined, it is None, and `reason` says
-    why. `cautions` are reasons to trust the result less. `clustered` is true if the tests are clustered by source.
-    `n_items` and `n_sources` count the items and sources used. `withheld` says why no verdict is given although a test
-    is possible; "" means no such reason.
+    The module docstring defines `omega`, `rho` and `epsilon`.
+
+    Attributes:
+        omega: None if undefined.
+        n_items: Number of items used.
+        n_sources: Number of sources used.
+        clustered: Whether the tests are clustered by source.
+        reason: Why `omega` is undefined, or "".
+        cautions: Reasons to trust the result less.
+        withheld: Why no verdict is given although a test is possible, or "".
     """
 
     by_rater: tuple[RaterTest, ...]
@@ -608,9 +652,14 @@ def annotator_test(
 ) -> AnnotatorTest:
     """Test whether a judge could replace the raters of `table`.
 
-    `scores` (n_items,) are the judge's scores on the scale of the ratings, NaN = missing. `table` and `scores` must be
-    in the order of `items`. `epsilon` is how much worse than a rater the judge may be. Raises UsageError unless 0 ≤
-    `epsilon` < 1.
+    Args:
+        table: The ratings.
+        scores: The judge's scores (n_items,) on the scale of the ratings, NaN = missing.
+        items: The items of the scores and of the columns of `table`.
+        epsilon: How much worse than a rater the judge may be.
+
+    Raises:
+        UsageError: `epsilon` is negative, or 1 or more.
     """
     from scipy.stats import false_discovery_control
 
@@ -671,8 +720,10 @@ def annotator_test(
 def mean_below(d: FloatArray, epsilon: float, sources: IntArray) -> float | None:
     """Return the p of a one-sided t test of whether the mean of `d` (n,) is below `epsilon`.
 
-    The test is clustered by `sources` (n,). With one item per source it is the usual t test. Returns None with fewer
-    than `LEAST_DUELS` items or `LEAST_SOURCES` sources. If all values of `d` are equal, p is 0 or 1.
+    The test is clustered by `sources` (n,). With one item per source, it is the usual t test. If all values of `d` are
+    equal, p is 0 or 1.
+
+    Returns None with fewer than `LEAST_DUELS` items or `LEAST_SOURCES` sources.
     """
     codes = np.unique(sources, return_inverse=True)[1]
     counts, sums = np.bincount(codes), np.bincount(codes, weights=d)

@@ -1,25 +1,26 @@
-"""Estimate corrected means of systems from labels and verdicts, and the differences between systems.
+"""Estimate mean human scores of systems, and their differences, from few labels and many verdicts.
 
-The judge's mean over all scored items is precise but biased; the mean of the labels is unbiased but imprecise.  The
-corrected mean combines both (PPI++: Angelopoulos, Duchi and Zrnic 2023, "PPI++: Efficient Prediction-Powered
-Inference", section 4).  Over n labelled and N unlabelled items of a system, with labels Y and verdicts f,
+The judge's mean over all scored items is precise but biased. The mean of the labels is unbiased but imprecise. The
+corrected mean combines the two (PPI++: Angelopoulos, Duchi and Zrnic 2023, "PPI++: Efficient Prediction-Powered
+Inference", section 4). For n labelled and N unlabelled items of a system, with labels Y and verdicts f,
 
     θ = mean over labelled of (Y − λ·(f − f̄)),   f̄ = mean of f over unlabelled
     variance = var(Y − λf) / n + λ²·var(f) / N
     λ = cov(Y, f) / ((1 + n/N)·var f), clipped to [0, 1]
 
-Departures from the paper, each with better coverage in simulation:
+Concord departs from the paper in three ways, each with better coverage in simulation:
 
-- **by source**: var and cov are computed from sums by source, var f over all judged items.  Quantiles are from
-  Student's t.  Its degrees of freedom are the smaller of the numbers of labelled and unlabelled sources, minus 2 (1 for
-  λ).  If a source has labelled and unlabelled items, or items of several systems, their covariance counts.
+- **by source**: var and cov are computed from sums by source, var f over all judged items. If a source has labelled and
+  unlabelled items, or items of several systems, their covariance counts. Quantiles are Student's. Their degrees of
+  freedom are the smaller of the numbers of labelled and unlabelled sources, minus 2 (1 of them for λ).
 - **λ leave-one-source-out**: each label is corrected with a λ estimated on the other sources, so θ is unbiased at any
   n.
-- **another scale**: verdicts on another scale are mapped to the human scale by increasing maps, each fitted on other
-  folds of sources (cross-prediction: Zrnic and Candès 2024), and centred on the unlabelled mean of their own map.
+- **another scale**: verdicts on another scale are mapped to the human scale by increasing maps. Each map is fitted on
+  other folds of sources (cross-prediction: Zrnic and Candès 2024), and centred on its own mean over the unlabelled
+  items.
 
-The labelled items must be a random sample of the judged items.  Callers leave out items that were used to choose or fit
-the judge, with their labels and verdicts.
+The labelled items must be a random sample of the judged items. Callers must leave out items that were used to choose or
+fit the judge.
 """
 
 from __future__ import annotations
@@ -56,9 +57,13 @@ class MeanEstimate:
 class SystemMean:
     """Mean of one system, estimated from labels and verdicts (`corrected`), from labels only, and from verdicts only.
 
-    `n_labelled` items have a label, `n_judged` a verdict, `n_both` both.  `weight` is the mean λ, defined in the module
-    docstring.  `n_effective` is the number of labels that would give as narrow an interval without verdicts.  `note`
-    explains the corrected mean to readers.
+    Attributes:
+        n_labelled: Number of items with a label.
+        n_judged: Number of items with a verdict.
+        n_both: Number of items with a label and a verdict.
+        weight: Mean weight λ of the verdicts, 0 to 1, defined in the module docstring.
+        n_effective: Number of labels that would give as narrow an interval without verdicts.
+        note: Explains the corrected mean to readers.
     """
 
     name: str
@@ -78,10 +83,13 @@ class SystemMean:
 
 @dataclass(frozen=True, slots=True)
 class SystemDifference:
-    """Corrected mean of system `a` minus that of `b`; effects of shared sources cancel.
+    """Corrected mean of system `a` minus that of system `b`. Effects of shared sources cancel.
 
-    `interval` is the 95 % interval of this pair alone.  `p` is two-sided; `p_holm` is corrected for all pairs in the
-    table.  With fewer than 8 sources both are None, and `reason` says why.
+    Attributes:
+        interval: 95 % interval of the pair alone; None if undefined.
+        p: Two-sided p of the pair alone; None with fewer than 8 sources, or without an interval.
+        p_holm: p corrected for all pairs in the table; None if `p` is None.
+        reason: Why `p` is None, or "".
     """
 
     a: str
@@ -98,11 +106,15 @@ class SystemDifference:
 
 @dataclass(frozen=True)
 class SystemMeans:
-    """Means of all systems, and the differences of all pairs with a corrected mean.
+    """Means of all systems, and the differences of all pairs of systems with a corrected mean.
 
-    `correlation` is Pearson's r of verdicts with labels within systems, over `n_both` items of `n_sources` sources,
-    None if undefined.  `p_correlation` is the one-sided p of the test that it is above 0.  `mapped` is true if verdicts
-    were mapped to the human `scale`.
+    Attributes:
+        correlation: Pearson's r of verdicts with labels within systems; None if undefined.
+        p_correlation: One-sided p of the test that the correlation is above 0.
+        n_both: Number of items with a label and a verdict.
+        n_sources: Number of sources of the items with a label and a verdict.
+        mapped: Whether the verdicts were mapped to the human scale.
+        scale: The human scale.
     """
 
     systems: tuple[SystemMean, ...]
@@ -172,10 +184,14 @@ LABELS_ALONE = "the verdicts would widen the interval, so only the labels are us
 
 @dataclass(frozen=True, eq=False)
 class JudgedItems:
-    """Items with a label or a verdict, or both.
+    """Items with a label, a verdict, or both.
 
-    `labels` and `scores` are (n,), NaN where missing.  `sources` (n,) are codes: any whole numbers from 0.  `systems`
-    (n,) are indices into `names`.  `scale` is the scale of the labels.
+    Attributes:
+        labels: Labels (n,), NaN where missing.
+        scores: Verdicts (n,), NaN where missing.
+        sources: Codes of the sources (n,), whole numbers from 0, possibly with gaps.
+        systems: Indices into `names` (n,).
+        scale: Scale of the labels.
     """
 
     labels: FloatArray
@@ -201,9 +217,12 @@ class JudgedItems:
 class SourceMean:
     """A mean with its variance by source.
 
-    The variance is the sum of squares of `parts` (n_sources,), one for each of `sources`.  The mean is NaN without
-    items.  `freedom` is the number of degrees of freedom.  `extra` is an additional standard error that no two systems
-    share.
+    Attributes:
+        value: The mean; NaN without items.
+        sources: Codes of the sources (n_sources,).
+        parts: Contribution of each source (n_sources,). The variance of the mean is the sum of their squares.
+        freedom: Degrees of freedom.
+        extra: Additional standard error that no two systems share.
     """
 
     value: float
@@ -234,8 +253,8 @@ class SourceMean:
     def widened(self, like: SourceMean, scale: Scale) -> SourceMean:
         """Widen the interval, as if a fraction `FAR_LABEL` of another source lay at the far end of the scale.
 
-        The additional standard error is √(`FAR_LABEL` / (n² − 1)) times the distance from the mean to the far end.
-        `like` provides the mean and n, its number of sources.
+        The additional standard error is √(`FAR_LABEL` / (n² − 1)) times the distance from the mean to the far end. The
+        mean and n, its number of sources, are those of `like`.
         """
         n, far = like.freedom + 1, max(like.value - scale.low, scale.high - like.value)
         return replace(self, extra=far * np.sqrt(FAR_LABEL / (n**2 - 1.0))) if n > 1 else self
@@ -257,11 +276,17 @@ def _interval(value: float, half: float, freedom: int) -> Interval:
 def powered_mean(
     labels: FloatArray, scores: FloatArray, sources: IntArray, others: FloatArray, others_from: IntArray
 ) -> tuple[SourceMean, float]:
-    """Estimate a mean from labels, corrected with the scores of labelled and unlabelled items; also return the mean λ.
+    """Estimate a mean from labels and scores, corrected with the scores of unlabelled items.
 
-    `labels` and `scores` (n,) belong to the same items, from `sources` (n,).  `others` (N,) are the scores of
-    unlabelled items, from the sources `others_from` (N,).  All scores must be centred on the mean of `others`.  The λ
-    of each label is estimated on the other sources.
+    Args:
+        labels: Labels (n,).
+        scores: Scores of the labelled items (n,). All scores must be centred on the mean of `others`.
+        sources: Sources of the labelled items (n,).
+        others: Scores of the unlabelled items (N,).
+        others_from: Sources of the unlabelled items (N,).
+
+    Returns:
+        The corrected mean, and the mean λ. The λ of each label is estimated on the other sources.
     """
     _, place, size = np.unique(sources, return_inverse=True, return_counts=True)
     _, place_of_others, size_of_others = np.unique(others_from, return_inverse=True, return_counts=True)
