@@ -331,6 +331,6 @@ def _repeval_words(result: RepEvalResult) -> list[str]:
     ]
     if result.optimism is not None:
         lines.append(
-            f"Validation alignment minus test alignment: {signed(result.optimism)}. Report the test alignment."
+            f"Validation agreement minus test agreement: {signed(result.optimism)}. Report the test agreement."
         )
     return lines

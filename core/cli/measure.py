@@ -36,7 +36,7 @@ from core.cli.output import (
 from core.errors import UsageError
 from core.records import Statistic
 from core.stats import MeasureSettings, claim
-from core.wording import DASH, difference_figures, estimate, number, p_figure
+from core.wording import DASH, difference_figures, estimate, measure_name, number, p_figure
 
 if TYPE_CHECKING:
     from core.stats import Comparison
@@ -153,12 +153,12 @@ def ceiling(
             **seen_counts(paired.judge),
         }
         lines = [
-            *rater_finding(paired, f"{axis.statistic}, {axis.level} level").lines,
+            *rater_finding(paired, measure_name(axis.statistic, axis.level)).lines,
             *annotator_finding(tested).lines,
+            *seen_words(paired.judge),
             *lines,
             *_unknown_words(unknown, len(table)),
             *off,
-            *seen_words(paired.judge),
         ]
     tell(body, lines)
 

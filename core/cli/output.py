@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from core.progress import Stage
-from core.wording import counted, duration, money, number, range_words
+from core.wording import counted, duration, measure_name, money, number, range_words
 
 if TYPE_CHECKING:
     from core.findings import Finding
@@ -75,15 +75,15 @@ def cautions(texts: Sequence[str]) -> list[str]:
     ]
 
 
-def alignment_words(alignment: Alignment) -> str:
+def alignment_words(a: Alignment) -> str:
     """Format an alignment on one line, with statistic, level, value, interval, n and caveats."""
-    a = alignment
-    groups = f" in {a.n_groups} groups ({a.n_left_out} more left out)" if a.level == "sample" else ""
+    groups = f" in {counted(a.n_groups, 'source')}" if a.level == "sample" else ""
+    groups += f" ({a.n_left_out:,} left out)" if a.n_left_out else ""
     unread = f", {a.n_unscored} unscored" if a.n_unscored else ""
     reason = because(a.reason or (a.no_interval and f"no interval: {a.no_interval}"))
     method = f"; interval: {a.interval.method}" if a.interval and a.level == "system" else ""
-    figures = f"{number(a.value)}{interval_words(a.interval)}, n = {a.n}"
-    return f"{a.statistic}, {a.level} level: {figures}{groups}{unread}{reason}{method}"
+    figures = f"{number(a.value)}{interval_words(a.interval)}, n = {a.n}{groups}"
+    return f"{measure_name(a.statistic, a.level)}: {figures}{unread}{reason}{method}"
 
 
 def alignment_line(name: str, alignment: Mapping[str, Any], remark: str = "") -> str:

@@ -82,7 +82,7 @@ def board_finding(
     details = [f"{measure}, {items}; {of_each} their labels."]
     if gain := gaps.pop(next((k for k in gaps if board.rows[k].place == baseline), at), None):
         figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
-        details.append(f"Compared with the baseline: {figures}.")
+        details.append(f"{row.name} minus the baseline: {figures}.")
     if untested := [k for k, gap in gaps.items() if gap.p is None]:
         names = in_short([board.rows[k].name for k in untested])
         details.append(f"Not tested against {names}: {gaps[untested[0]].p_reason}.")
@@ -166,14 +166,15 @@ def rater_finding(result: RaterComparison, measure: str, judge: str = "The judge
         how = "wasn't tested against an individual rater"
     corrected = f" corrected for {result.n_judges} judges" if result.n_judges > 1 else ""
     detail = (
-        f"Difference {difference_figures(result.difference, result.interval, result.p)}{corrected}; {measure}, "
+        f"Agreement with the mean of the other raters: {number(result.judge.value)} for the judge, "
+        f"{number(result.person.value)} for a rater. Difference "
+        f"{difference_figures(result.difference, result.interval, result.p)}{corrected}; {measure}, "
         f"{counted(result.n_items, 'item')}, {counted(result.n_sources, 'source')}, {_raters(result)}."
     )
     if result.standing == "level":
         detail += f" {margin_words()}"
     why = result.withheld or result.reason
-    figures = f"{number(result.judge.value)} compared with {number(result.person.value)}"
-    return Finding(f"{judge} {how}: {figures}.", detail, (f"{capital(why)}.",) if why else ())
+    return Finding(f"{judge} {how}.", detail, (f"{capital(why)}.",) if why else ())
 
 
 def margin_words() -> str:
@@ -226,8 +227,10 @@ def yes_no_finding(found: YesNo) -> Finding:
     """Return the best threshold for a yes-or-no decision, with precision, recall and cost on new items."""
     if found.cost is None or found.cost_of_none is None:
         return Finding(f"Concord can't choose a threshold: {found.reason}.")
-    sources = counted(found.n_sources, "source")
-    auc = f"AUC {rate_words(found.auc)}, {sources}, dataset level; {found.n_yes:,} labels count as yes."
+    auc = (
+        f"AUC {rate_words(found.auc)}, {counted(found.n_sources, 'source')}, dataset level; {found.n_yes:,} labels "
+        "count as yes."
+    )
     if found.threshold is None:
         return Finding(
             "No threshold reduces the cost: always answering no is cheapest.",
@@ -239,9 +242,12 @@ def yes_no_finding(found: YesNo) -> Finding:
         f"On new items: {rates}. Cost per item: {found.cost:.3f} ({costs}); {found.cost_of_none:.3f} if all items get "
         f"the same answer. {auc}"
     )
-    helps = found.cost < found.cost_of_none
     useless = "At these costs, the scores are no better than giving the same answer for all items."
-    return Finding(f"Answer yes if the score is at least {found.threshold:.4g}.", detail, () if helps else (useless,))
+    return Finding(
+        f"Answer yes if the score is at least {found.threshold:.4g}.",
+        detail,
+        () if found.cost < found.cost_of_none else (useless,),
+    )
 
 
 def agreement_words(agreement: PreferenceAgreement) -> str:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 NOTE = (
     "This judge was calibrated with Concord. Its criteria fit the data that they were calibrated on. Before you "
-    "trust scores on other data, measure the alignment again."
+    "trust scores on other data, measure the agreement again."
 )
 UNAPPROVED = "No one has approved this judge{which}. Before others rely on this judge, ask a reviewer to approve it."
 LEFT_OUT = "Concord removed text that looked like a key or a password from this file: {places}."
@@ -165,7 +165,7 @@ def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
     if share >= SKEWED and values.size > 1:
         warnings.append(
             f"The labels are skewed: {percent(share)} of {counts.sum()} labels are {values[counts.argmax()]:g}. The "
-            "alignment depends on the few other labels."
+            "agreement depends on the few other labels."
         )
     if len({rating.rater_id for rating in golden.ratings if rating.aspect == aspect}) < 2:
         warnings.append("Agreement between raters is unknown, because no item in the golden set has several raters.")

@@ -80,12 +80,12 @@ NEEDED: Mapping[ItemKind, tuple[str, ...]] = {
 
 EDITED = "This judge's file was edited after its export, and the edit was accepted."
 OTHER = (
-    "Scored by {now} but calibrated with {then}, so the alignment in the judge file doesn't apply. Before you rely "
-    "on these scores, measure the alignment again."
+    "Scored by {now} but calibrated with {then}, so the agreement in the judge file doesn't apply. Before you rely "
+    "on these scores, measure the agreement again."
 )
 ASKED = (
-    "The settings of {spec} differ from those of the calibration ({what}), so the alignment in the judge file "
-    "doesn't apply. Measure the alignment again."
+    "The settings of {spec} differ from those of the calibration ({what}), so the agreement in the judge file "
+    "doesn't apply. Measure the agreement again."
 )
 NOT_ITS_INTERVALS = (
     "the intervals are valid only for the exported judge, but its file, model or prompts have changed; calibrate again"

@@ -25,7 +25,7 @@ from core.records import Alignment, GoldenSet, JudgeScores, Measure
 from core.stats import Difference
 from core.store.log import IMPORTED, Entry
 from core.store.store import Store, requires
-from core.wording import VERSION_STATES, counted
+from core.wording import VERSION_STATES, counted, times
 
 VersionState = Literal["draft", "proposed", "approved", "current", "retired"]
 VersionOrigin = Literal["calibration", "edit", "proposal", "merge", "review", "criteria", "switch"]
@@ -324,8 +324,7 @@ def compared_before(
     numbers = [access.number for access in accesses if access.why in (EDIT_SCORED, MODELS_TRIED)]
     numbers += [entry.number for entry in measured if entry.held_out_gain is not None]
     n = sum(before is None or number < before for number in numbers)
-    often = "once" if n == 1 else f"{n} times"
-    why = f"judges were already compared on these items {often}, which may have influenced the choice"
+    why = f"judges were already compared on these items {times(n)}, which may have influenced the choice"
     return f"{why}; measure on new labels" if n else ""
 
 

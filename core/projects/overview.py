@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import shorten
@@ -101,8 +100,8 @@ def _waiting(
     if review.joined and review.points:
         words = f"{' and '.join(review.joined[:3])} reviewing, {counted(len(review.points), 'point')} open"
         yield Waiting("vote", len(review.points), words, "review")
-    for run_id, n in Counter(point.run_id for point in review.points if point.run_id).items():
-        yield Waiting("decide", n, f"{counted(n, 'proposal')} to accept or reject", run_id)
+    elif any(point.run_id for point in review.points):
+        yield Waiting("decide", len(review.points), f"{counted(len(review.points), 'open point')} to review", "review")
     if line.default is not None and line.default.on(golden.golden_id) is None:
         words = f"{line.default.name} was measured on other labels, not on {golden.name}"
         if line.default.number not in measuring:

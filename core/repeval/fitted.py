@@ -37,7 +37,7 @@ from core.verdicts import CALIBRATION_ITEM, Verdicts
 
 NOTE = (
     "A judge that predicts text quality from a model's hidden states (RepEval), fitted with Concord. Its directions "
-    "suit the data they were fitted on. On other data, measure the alignment again before you trust the scores."
+    "suit the data they were fitted on. On other data, measure the agreement again before you trust the scores."
 )
 
 

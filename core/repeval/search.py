@@ -309,7 +309,7 @@ def run(
     warnings = list(states.warnings())
     if undefined := int(np.isnan(cells).sum()):
         warnings.append(
-            f"The alignment is undefined for {undefined} of {cells.size} cells, because "
+            f"The agreement is undefined for {undefined} of {cells.size} cells, because "
             "their values are all the same or not finite."
         )
     if validation.labels.size < FEW_LABELS:
@@ -319,8 +319,8 @@ def run(
         )
     if how.uses_pairs:
         warnings.append(
-            "The validation alignment is optimistic, because it was used to choose the best of many cells. Report "
-            "the test alignment."
+            "The validation agreement is optimistic, because it was used to choose the best of many cells. Report "
+            "the test agreement."
         )
     scorer = None
     if fits:

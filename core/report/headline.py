@@ -112,8 +112,8 @@ def headline(report: Report) -> Finding:
     gap = f"{signed(people.difference)} {signed_range(people.interval)}"
     return Finding(
         f"{how}.",
-        f"{detail} Agreement of an individual rater: {number(people.person.value)}. Judge minus rater: {gap}. Both are "
-        "compared with the mean of the other raters.",
+        f"{detail} Agreement of one rater with the others: {number(people.person.value)}. Judge minus rater: "
+        f"{gap}, both compared with the mean of the other raters.",
     )
 
 

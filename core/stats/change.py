@@ -71,8 +71,8 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
     known = []
     for name, side in (("now", now), ("in the judge file", then)):
         if side.value is None or side.interval is None:
-            missing = f"the alignment has no interval{f' ({side.no_interval})' if side.no_interval else ''}"
-            missing = missing if side.value is not None else side.reason or "the alignment is undefined"
+            missing = f"the agreement has no interval{f' ({side.no_interval})' if side.no_interval else ''}"
+            missing = missing if side.value is not None else side.reason or "the agreement is undefined"
             return replace(undefined, reason=f"{name}: {missing}")
         # on Fisher's scale each side of an interval is 1.96 standard errors long
         z, low, high = fisher_z(side.value), fisher_z(side.interval.low), fisher_z(side.interval.high)

@@ -118,7 +118,7 @@ def draw_search(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) ->
 def _search_figure(view: RunDetail, snapshot: LeaderboardSnapshot, names: Mapping[str, str], along: str) -> Drawing:
     candidates = snapshot.candidates
     known = next((c.alignment for c in candidates if c.alignment is not None), None)
-    measure = "alignment" if known is None else measure_name(known.statistic, known.level)
+    measure = "agreement" if known is None else measure_name(known.statistic, known.level)
     bare = next((c for c in candidates if c.status == "baseline"), None)
     made = sorted(
         (c for c in candidates if c.status != "baseline"), key=lambda candidate: tables.origin_order(candidate.criteria)

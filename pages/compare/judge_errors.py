@@ -97,8 +97,8 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
     rows = [
         {
             "divided by": DIVISIONS[part.division],
-            "part": part.name,
-            "alignment": part.alignment.value,
+            "subgroup": part.name,
+            "agreement": part.alignment.value,
             "interval": tables.interval_of(part.alignment),
             "error": part.error,
             "expected error": part.expected,
@@ -111,7 +111,7 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
         for part in examination.parts
     ]
     columns = {
-        "alignment": Column(
+        "agreement": Column(
             digits=2,
             help="Agreement is lower in subgroups with a narrow range of labels, so Concord compares errors instead.",
         ),

@@ -11,6 +11,7 @@ from core.project_records import GoldenSummary
 from core.projects.project_judges import JudgesShown
 from pages.compare import import_view, styles_view
 from pages.ui import grid, metrics_view, people, state, tables
+from pages.ui.grid import Column
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
 
@@ -63,7 +64,8 @@ def draw(page: Opened, golden: GoldenSummary, shown: JudgesShown) -> None:
             "added": [tables.when(entry.created_at) for entry in judges],
         }
     )
-    grid.draw(frame, alt="Judges for this golden set and aspect")
+    narrow = {"judge": Column(width=190), "kind": Column(width=190), "description": Column(width=250)}
+    grid.draw(frame, narrow, alt="Judges for this golden set and aspect")
     with st.popover("Remove", icon=":material/delete:", key=state.closing("compare_changes")):
         _draw_changes(page, names)
 

@@ -112,7 +112,7 @@ def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame
     for k, row in enumerate(board.rows):
         aligned, people, person, words = row.alignment, row.people, tables.DASH, ""
         if people is not None and people.difference is not None:
-            standing = "no claim" if people.withheld else STANDING_WORDS[people.standing]
+            standing = "not tested" if people.withheld else STANDING_WORDS[people.standing]
             person = f"{standing}, {change_figures(people.difference, people.interval)}"
         if (gap := board.minus(k, subject)) is not None:
             words = comparison(gap, claim(gap.value, gap.interval, gap.p))
@@ -165,7 +165,9 @@ def _draw_pairs(board: Leaderboard, pairwise: PairwiseComparison) -> None:
     rows = []
     for i, j in combinations(range(len(board.rows)), 2):
         pair, p = pairwise.pair(i, j), float(pairwise.p_holm[i, j])
-        tested = pair.p_reason if np.isnan(p) else p_figure(p)
+        verdict = "not tested" if np.isnan(p) else "no"
+        if p <= ALPHA:
+            verdict = "better" if (pair.value or 0.0) > 0 else "worse"
         rows.append(
             {
                 "judge": board.rows[i].name,
@@ -173,10 +175,10 @@ def _draw_pairs(board: Leaderboard, pairwise: PairwiseComparison) -> None:
                 "difference": pair.reason
                 if pair.value is None
                 else change_figures(pair.value, consistent_interval(pair.interval, p)),
-                "significant": "better" if p <= ALPHA and (pair.value or 0.0) > 0 else "worse" if p <= ALPHA else "no",
-                "p": tables.DASH if pair.value is None else tested,
+                "significant": verdict,
+                "p": p_figure(p, tables.DASH),
                 "n": pair.n,
             }
         )
-    rows.sort(key=lambda row: row["significant"] == "no")
+    rows.sort(key=lambda row: str(row["significant"]) not in ("better", "worse"))
     grid.draw(pd.DataFrame(rows), alt="All judges compared with each other", rows=MOST_ROWS)

@@ -57,7 +57,7 @@ def draw(compared: Compared) -> None:
     for row, test in zip(board.rows, tests, strict=True):
         people, words, difference = row.people, tables.DASH, tables.DASH
         if people is not None and people.difference is not None:
-            words = tables.DASH if people.withheld else STANDING_WORDS[people.standing]
+            words = "not tested" if people.withheld else STANDING_WORDS[people.standing]
             difference = change_figures(people.difference, people.interval)
         rows.append(
             {

@@ -254,7 +254,8 @@ def draw_history(page: Opened, line: JudgeLine) -> None:
                 link_to("overview", "Open", key=f"open_{version.number}", **place_of(line.aspect, version))
             if (measured := version.newest) is not None:
                 side, aligned = measured.evidence
-                st.markdown(plain(f"{describe(aligned)} ({side}, n = {aligned.n:,})"))
+                named = measure_name(aligned.statistic, aligned.level)
+                st.markdown(plain(f"{named}: {describe(aligned)} ({side}, n = {aligned.n:,})"))
                 if (gain := gain_of(version)) is not None:
                     st.caption(plain(f"{gain.headline} {gain.detail}"))
             for decision in version.decisions:

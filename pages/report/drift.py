@@ -114,6 +114,7 @@ def _draw_newest(recheck: Recheck, about: str) -> None:
     show, icon = SHOWN.get(recheck.decision, (st.warning, ":material/help:"))
     show(plain(" ".join(filter(None, (f"{about}, on {recheck.golden_name}.", said.detail, said.next_step)))), icon=icon)
     unscored = f"{percent(recheck.unread_share, digits=1)} of {recheck.n_labelled:,} newer labelled items are unscored"
-    st.caption(f"{unscored}; {sum(recheck.left_out.values()):,} others were left out.")
+    if (left_out := sum(recheck.left_out.values())) or recheck.unread_share:
+        st.caption(f"{unscored}; {left_out:,} others were left out.")
     for line in said.cautions:
         st.caption(plain(line))

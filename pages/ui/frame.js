@@ -100,6 +100,13 @@
     if (link && !elsewhere && link.origin === location.origin && link.pathname !== location.pathname) follow();
   }, true);
   addEventListener("popstate", follow, true);
+  // A screen that completes its own address takes no step, so that Back leads to the screen before.
+  const { pushState, replaceState } = history;
+  history.pushState = (state, title, url) => {
+    const [from, to] = [new URL(location.href), new URL(url ?? "", location.href)];
+    const more = from.pathname === to.pathname && [...from.searchParams].every(([id, value]) => to.searchParams.get(id) === value);
+    (more ? replaceState : pushState).call(history, state, title, url);
+  };
 
   document.addEventListener("focusin", ({ target }) => {
     held = target;

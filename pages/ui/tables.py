@@ -54,7 +54,7 @@ def interval_of(alignment: Alignment | None) -> str:
 
 def measure_heading(alignment: Alignment | None) -> str:
     """Return a column heading with statistic and level, for example "Spearman, sample"."""
-    return "alignment" if alignment is None else f"{alignment.statistic.capitalize()}, {alignment.level}"
+    return "agreement" if alignment is None else f"{alignment.statistic.capitalize()}, {alignment.level}"
 
 
 def name_of(criteria: Criteria, names: MappingOf[str, str] | None = None) -> str:

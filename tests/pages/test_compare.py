@@ -240,5 +240,5 @@ def test_nothing_is_claimed_of_a_judge_that_is_as_good_everywhere(shelf: Place) 
     assert "errs more" not in page_text
     assert "Holm" in page_text
     parts = grids(screen)[0]
-    assert {"part", "alignment", "interval", "excess over other subgroups", "p"} <= set(parts.columns)
-    assert np.isfinite(parts["alignment"].astype(float)).any()
+    assert {"subgroup", "agreement", "interval", "excess over other subgroups", "p"} <= set(parts.columns)
+    assert np.isfinite(parts["agreement"].astype(float)).any()

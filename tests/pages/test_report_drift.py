@@ -57,7 +57,7 @@ def test_newer_labels_are_asked_for_then_a_recheck_is_started_and_its_answer_dra
     words = texts(shown)
     assert f", on {HOSTILE}." in words
     assert recheck_finding(recheck.outcome).detail in words
-    assert "0.0 % of 144 newer labelled items are unscored; 0 others were left out." in words
+    assert "unscored" not in words
     assert not grids(shown)  # the newest recheck is shown above
     other = replace(place.golden, name="another", aspects=place.golden.aspects)
     other_id = place.add_golden(

@@ -26,7 +26,7 @@ from core.judge_files.adapters.facts import (
 )
 from core.judge_files.judge_writing import yaml_text
 from core.judging.scoring_styles import KINDS, levels_block, neutral, range_words
-from core.wording import counted
+from core.wording import counted, judge_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,14 @@ def _lost(facts: JudgeFacts, *, own_prompt: bool = False) -> list[str]:
     judge, how, lost = facts.document.judge, facts.sampling, list[str]()
     if not facts.model:
         lost += [
-            f"The judge ({judge.spec}), because it isn't a language model that this tool can use. The file contains "
-            "only the judge's criteria. Choose a model for the tool.",
+            f"The judge ({judge_words(judge.spec)}), because it isn't a language model that this tool can use. The "
+            "file contains only the judge's criteria. Choose a model for the tool.",
             "The measured agreement, because it applies only to the original judge. Measure the agreement again.",
         ]
     elif own_prompt:
         lost.append(
             f"Concord's scoring prompt and output form ({how.prompt}). The tool uses its own prompt, so measure the "
-            "alignment again."
+            "agreement again."
         )
         lost += [
             f"The judge's {counted(how.n_examples, 'rated example')}. The tool doesn't support rated examples."

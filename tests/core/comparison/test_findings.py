@@ -52,7 +52,7 @@ def test_the_current_version_is_compared_with_the_baseline(noisy: Any) -> None:
     gain = board.pairwise.pair(0, 1)
     said = board_finding(board, MEASURE, 0, baseline=1)
     assert said.headline.startswith("noise 0.5 agrees best")
-    assert f"Compared with the baseline: {gain.value:+.2f} [" in said.detail
+    assert f"noise 0.5 minus the baseline: {gain.value:+.2f} [" in said.detail
     beaten = board_finding(board, MEASURE, 1)
     assert beaten.headline.startswith("noise 0.5 has the highest") and "noise 4 is worse." in beaten.headline
     # after a choice on these items nothing is claimed

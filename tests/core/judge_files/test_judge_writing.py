@@ -39,7 +39,7 @@ def test_skewed_labels_are_a_warning(golden: GoldenSet) -> None:
 
     assert skewed(14) == []  # 14 of 20 are 70 %
     assert skewed(15) == [
-        "The labels are skewed: 75 % of 20 labels are 5. The alignment depends on the few other labels."
+        "The labels are skewed: 75 % of 20 labels are 5. The agreement depends on the few other labels."
     ]
     assert skewed(20) == []  # all equal: a calibration refuses such labels
 

@@ -65,7 +65,7 @@ def test_what_n_can_tell_by_hand():
     [
         (aligned(None), aligned(0.5, 0.4, 0.6), "now: all are equal"),
         (aligned(0.5, 0.4, 0.6), aligned(None), "in the judge file: all are equal"),
-        (Alignment("spearman", "dataset", 0.5, 9), aligned(0.5, 0.4, 0.6), "now: the alignment has no interval"),
+        (Alignment("spearman", "dataset", 0.5, 9), aligned(0.5, 0.4, 0.6), "now: the agreement has no interval"),
         (aligned(0.5, 0.4, 0.6), Alignment("pearson", "system", 0.5, 9), "contains pearson at system level"),
     ],
 )
