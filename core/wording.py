@@ -181,8 +181,8 @@ def money(cost: float | None) -> str:
 
 
 def price_words(cost: float | None) -> str:
-    """Format a price to append to a sentence: ``", about $0.12"``, ``", price —"`` if unknown, "" for no cost."""
-    return ", price —" if cost is None else f", about {money(cost)}" if cost else ""
+    """Format a price to append to a sentence: ``", about $0.12"``, ``", price unknown"``, "" for no cost."""
+    return ", price unknown" if cost is None else f", about {money(cost)}" if cost else ""
 
 
 def duration(seconds: float | None) -> str:

@@ -54,6 +54,7 @@ def show(page: Opened) -> None:
         except ConcordError as error:
             stop_with("Concord can't show this run.", str(error))
         state.put_in_url(criteria=linked)
+    run = criteria_effect.run_of(page, state.url_id("rescore"))  # before the criteria, which it measures
     entries = criteria_list.choose(page)
     if not entries:
         st.info("No criteria yet. Run a calibration to draft some.", icon=":material/rule:")
@@ -65,12 +66,11 @@ def show(page: Opened) -> None:
         versions_view.draw(page, opened, names)
         return
     rescore_id = criteria_effect.rescore_of(page, opened)
-    edit = criteria_effect.result_of(page, rescore_id)
-    finding(
-        criteria_list.finding(opened, names, edit),
-        step=lambda: criteria_judge.draw(page, opened, raises=criteria_list.claim_of(edit) == "higher"),
-    )
-    scoring = criteria_effect.is_scoring(page, rescore_id)
+    if run is None or run.run_id != rescore_id:
+        run = criteria_effect.run_of(page, rescore_id)
+    edit, scoring = (None, False) if run is None else (run.outcome, not run.finished)
+    raises = criteria_list.claim_of(edit) == "higher"
+    finding(criteria_list.finding(opened, names, edit), step=lambda: criteria_judge.draw(page, opened, raises=raises))
     st.caption(plain(criteria_list.measured_on(opened, entries, edit, scoring=scoring)))
     left, right = st.columns(2, gap="medium")
     with left, st.container(border=True):
@@ -81,9 +81,9 @@ def show(page: Opened) -> None:
             criteria_text.draw_lines(opened.text)
             st.caption(plain(criteria_text.origin_words(opened)))
             with st.container(horizontal=True, gap="small"):
-                criteria_edit.draw_edit_button(page, opened)
+                criteria_edit.draw_edit_button(page, opened, primary=not (raises or scoring))
     with right, st.container(key="effect"):
-        criteria_effect.draw(page, opened, names, rescore_id)
+        criteria_effect.draw(page, opened, names, rescore_id, scoring=scoring)
     criteria_list.draw(page, entries, names)
     key = state.widget("criteria_origin")
     part = st.expander("Origin of these criteria", icon=":material/history:", key=key, on_change="rerun")

@@ -280,8 +280,9 @@ def _divided(golden: GoldenSet, aspect: str, fitting: _Mask, held_out: _Mask, *,
     n_calibration, n_held_out = int(fitting.sum()), int(held_out.sum())
     if min(n_calibration, n_held_out) < 2:
         raise AspectError(
-            f"After the split, aspect {aspect!r} has {n_calibration} calibration labels and {n_held_out} held-out "
-            f"labels. Each set needs at least 2 labels; we recommend {ENOUGH} for calibration. Label more items.",
+            f"After the split, aspect {aspect!r} has {counted(n_calibration, 'calibration label')} and "
+            f"{counted(n_held_out, 'held-out label')}. Each set needs at least 2 labels; we recommend {ENOUGH} for "
+            "calibration. Label more items.",
             file=golden.name,
         )
     labelled = _labelled(golden, aspect)

@@ -406,9 +406,9 @@ def as_provider_error(
                 "Check the URL. It should point to an OpenAI-compatible API (often ending in /v1), not to a web page."
             )
         case "timeout":
-            words, hint = "didn't answer in time", "Check that the server isn't overloaded, then start again."
+            words, hint = "didn't answer in time", "Check that the server isn't overloaded, then try again."
         case "unreachable":
-            words, hint = "can't be reached", "Check the URL, make sure that the server is running, then start again."
+            words, hint = "can't be reached", "Check the URL, make sure that the server is running, then try again."
         case _ if _used_up_quota(error):
             kind, words = RateLimitError, f"reports that this key's quota is used up ({status}, insufficient_quota)"
             hint = f"Add credit, raise the spending limit, or use another key. {again}"

@@ -16,23 +16,24 @@ from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
 
 
-def draw_edit_button(page: Opened, entry: CriteriaEntry) -> None:
+def draw_edit_button(page: Opened, entry: CriteriaEntry, *, primary: bool) -> None:
     """Draw the Edit button, a link to the newest edit, and a note if an edit is unsaved."""
     subject = drafts.criteria_subject(entry.criteria_id)
     draft = projects.get_draft(page.store, page.project.project_id, subject)
-    unsaved = draft is not None and draft.text.strip() != entry.text.strip()
+    if draft is not None and draft.text.strip() == entry.text.strip():
+        draft = None
     people.button(
         page,
         "reviewer",
-        "Continue editing" if unsaved else "Edit",
+        "Continue editing" if draft else "Edit",
         icon=":material/edit_note:",
         key=state.widget("edit_open"),
-        type="secondary" if entry.origin == "edit" else "primary",
+        type="primary" if primary else "secondary",
         on_click=lambda: state.put_in_url(edit="1"),
     )
     if entry.head != entry.criteria_id:
         link_to("criteria", f"Newest edit ({len(entry.edits)})", icon=":material/edit:", criteria=entry.head)
-    if unsaved and draft is not None:
+    if draft:
         st.caption(f"You have an unsaved edit from {plain(drafts.clock(draft.kept_at))}.")
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
-from core.projects.criteria import RescoreRequest, RescoreResult
+from core.projects.criteria import RescoreRequest
 from core.projects.start_and_resume import RunDetail
 from core.word_diff import word_diff
 from core.wording import counted
@@ -36,30 +36,27 @@ def rescore_of(page: Opened, entry: CriteriaEntry) -> str | None:
     return state.url_id("rescore") or next(newest, None)
 
 
-def is_scoring(page: Opened, rescore_id: str | None) -> bool:
-    """Return whether the re-scoring is still running; False if `rescore_id` is None."""
-    try:
-        return rescore_id is not None and not run_panel.read_run(page, rescore_id).finished
-    except ConcordError:
-        return False
+def run_of(page: Opened, rescore_id: str | None) -> RunDetail | None:
+    """Return the re-scoring of an edit on calibration items; None if it can't be read or `rescore_id` is None."""
+    with suppress(ConcordError):
+        return None if rescore_id is None else run_panel.read_run(page, rescore_id)
+    return None
 
 
-def result_of(page: Opened, rescore_id: str | None) -> RescoreResult | None:
-    """Return the result of a finished re-scoring; None if there is no result."""
-    try:
-        return None if rescore_id is None else run_panel.read_run(page, rescore_id).outcome
-    except ConcordError:
-        return None
+def draw(
+    page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_id: str | None, *, scoring: bool
+) -> None:
+    """Draw the effect of an edit and the changed words, or the progress of the re-scoring.
 
-
-def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_id: str | None) -> None:
-    """Draw the effect of an edit and the changed words, or the progress of the re-scoring."""
+    `scoring` says whether the re-scoring was running when the headline was drawn.
+    """
     if rescore_id is None:
         parent_id = next(iter(entry.parents), "")
         _draw_known(page, entry, names, parent_id=parent_id, run_id=_scored_together(page, entry, parent_id))
         return
     try:
-        run_panel.read_run(page, rescore_id)
+        if run_panel.read_run(page, rescore_id).finished and scoring:
+            st.rerun()  # the headline is older than the result
     except ConcordError as error:
         st.error(plain(str(error)), title="Concord can't show the result of re-scoring", icon=":material/error:")
         return

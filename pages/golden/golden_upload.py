@@ -191,10 +191,10 @@ def _draw_finding(built: BuiltGolden, n_open: int) -> None:
             f"{read} Answer {counted(n_open, 'question')} below, then freeze the golden set.", icon=":material/help:"
         )
     elif errors:
-        message = min((error.message for error in errors), key=_is_asked)
-        st.error(
-            f"Concord can't use this file yet. {plain(_without_option(message))}  \n{read}", icon=":material/error:"
-        )
+        first = min(errors, key=lambda error: _is_asked(error.message))
+        place = f"**Row {first.row}, column {plain(first.column)}:** " if first.row and first.column else ""
+        words = place + plain(_without_option(first.message))
+        st.error(f"Concord can't use this file yet. {words}  \n{read}", icon=":material/error:")
     elif n_warnings:
         words = counted(n_warnings, "warning")
         st.warning(f"{read} You can use this file. See {words} under “Findings”.", icon=":material/warning:")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import FilePayload, Locator, Page, expect
 
 from core.scoring import ScoreRequest, score_file
 
@@ -28,7 +28,7 @@ def demo_url(
         yield url
 
 
-def own_file(n_broken: int) -> bytes:
+def own_file(n_broken: int) -> FilePayload:
     """Usual other names of columns; the first labels are no numbers."""
     lines = ["id,doc_id,system,article,summary,human_clarity_avg"]
     for number in range(120):
@@ -36,7 +36,7 @@ def own_file(n_broken: int) -> bytes:
         label = "?" if number < n_broken else str(1 + (source + system) % 5)
         text = f"The whole article number {source} is long enough to be a text."
         lines.append(f"z{number},a{source},p{system},{text},What program {system} made of article {source}.,{label}")
-    return "\n".join(lines).encode()
+    return {"name": "mine.csv", "mimeType": "text/csv", "buffer": "\n".join(lines).encode()}
 
 
 def test_own_data_are_dropped_mended_and_frozen(
@@ -52,15 +52,11 @@ def test_own_data_are_dropped_mended_and_frozen(
     settle("no golden set yet")
     expect(page.get_by_role("combobox", name="Project")).to_have_value("Press texts")
     assert "section=upload" in page.url
-    zone = page.get_by_test_id("stFileUploaderDropzone")
-    expect(zone).to_be_in_viewport()
-    page.locator("input[type=file]").set_input_files(
-        {"name": "mine.csv", "mimeType": "text/csv", "buffer": own_file(33)}
-    )
+    expect(page.get_by_test_id("stFileUploaderDropzone")).to_be_in_viewport()
+    page.locator("input[type=file]").set_input_files(own_file(33))
     settle("Also in rows 3, 4, 5, 6, 7, 8, 9, 10 and 24 more")
     expect(page.get_by_text("guessed from the name")).to_have_count(5)
-    mended = {"name": "mine.csv", "mimeType": "text/csv", "buffer": own_file(0)}
-    page.locator("input[type=file]").set_input_files(mended)
+    page.locator("input[type=file]").set_input_files(own_file(0))
     settle("over 30 sources")
     enter(page.get_by_role("textbox", name="Name of aspect 1"), "clarity")
     page.get_by_role("button", name="Freeze this golden set").click()
@@ -144,8 +140,8 @@ def test_a_teams_file_becomes_an_approved_judge_in_few_presses(
     enter(text, edited)
     press(button("Save and re-score"))
     settle("fixed, ")
-    for nothing in ("can't interpret", "0 misaligned items fixed, 0 new"):  # the edit is read and changes scores
-        expect(page.get_by_text(nothing)).to_have_count(0)
+    without_effect = re.compile("can't interpret|0 misaligned items fixed, 0 new")
+    expect(page.get_by_text(without_effect)).to_have_count(0)
     press(button("Make this the judge"))
     press(button("Measure it"))
     settle("version 1.")

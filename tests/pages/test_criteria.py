@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -13,7 +14,8 @@ from core.projects.criteria import PairedDifference, RescoreRequest, RescoreResu
 from core.projects.start_and_resume import JudgeState
 from core.records import Criteria, Interval, Provenance
 from core.store.runs import JUDGE
-from tests.pages.making import Place, aligned, calibration, candidates, standing
+from pages.criteria import criteria_list
+from tests.pages.making import Place, Real, aligned, calibration, candidates, standing
 from tests.pages.screen import (
     grids,
     has_button,
@@ -101,15 +103,25 @@ def test_a_ladder_is_no_numbered_list(place: Place, run_id: str, best: Criteria)
     assert "2. " not in shown
 
 
-def test_an_edit_is_saved_with_its_author_and_rescored(place: Place, run_id: str, best: Criteria) -> None:
-    screen = edit(open_screen(SCREEN, run=run_id), best, "Reward clear order only.")
-    assert edits_of(place, best) == [("Ann", "Reward clear order only.")]
-    rescore = place.newest("rescore")
-    request = place.request_of(rescore)
-    assert (request.parent_id, request.run_id) == (best.criteria_id, run_id)
+def test_an_edit_is_saved_with_its_author_and_rescored(real: Real, monkeypatch: pytest.MonkeyPatch) -> None:
+    best, choose = projects.load_calibration(real.store, real.run_id).chosen[0], criteria_list.choose
+    screen = edit(open_screen(SCREEN, project=real.project_id, run=real.run_id), best, "Reward clear order only.")
+    assert edits_of(real, best) == [("Ann", "Reward clear order only.")]
+    rescore = real.newest("rescore")
+    request = real.request_of(rescore)
+    assert (request.parent_id, request.run_id) == (best.criteria_id, real.run_id)
     assert screen.query_params["criteria"] == request.criteria_id
     assert screen.query_params["rescore"] == rescore
     assert "Concord is scoring these criteria now." in texts(screen)
+
+    def choose_late(page: Any) -> Any:
+        monkeypatch.undo()
+        entries = choose(page)
+        real.drive(rescore)
+        return entries
+
+    monkeypatch.setattr(criteria_list, "choose", choose_late)
+    assert ", rank " in texts(screen.run()), "the run ended while the screen was drawn"
 
 
 @pytest.mark.parametrize("way", ["Save my version separately", "Discard my version"])
@@ -144,8 +156,8 @@ def test_an_edit_stands_beside_its_parent(
     assert f"This edit {words}" in page_text
     assert "n = 80," in page_text
     assert "Punish gaps" in screen.warning[0].value
-    (step,) = (button.proto.type for button in screen.button if button.label == "Make this the judge")
-    assert step == ("primary" if words.startswith("raises") else "secondary")
+    (step,) = (button.label for button in screen.button if button.proto.type == "primary")
+    assert step == ("Make this the judge" if words.startswith("raises") else "Edit")
     assert "1 misaligned item fixed, 1 new" in page_text
     assert ":green-background[**Punish gaps" in page_text
     assert screen.query_params["criteria"] == edited.criteria_id
@@ -166,6 +178,4 @@ def test_hostile_criteria_stay_plain_text(place: Place, run_id: str, best: Crite
     place.add_criteria(child, run_id, 0.95)
     screen = open_screen(SCREEN, run=run_id, criteria=child.criteria_id)
     for element in [*screen.markdown, *screen.caption, *screen.warning]:
-        assert "<script>" not in element.value
-        assert "![x](" not in element.value
-        assert ":red[no]" not in element.value
+        assert not any(mark in element.value for mark in ("<script>", "![x](", ":red[no]"))

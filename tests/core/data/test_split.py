@@ -82,7 +82,7 @@ def test_unlabelled_items_and_their_sources_take_no_part() -> None:
         ("style", "no aspect 'style'. Its aspects are: x, flat, one, two"),
         ("one", r"needs at least 2 labels .* it has 1"),
         ("flat", "All 40 labels for 'flat' are 3"),
-        ("two", "1 calibration labels and 1 held-out labels"),
+        ("two", "1 calibration label and 1 held-out label."),
     ],
 )
 def test_aspects_that_cannot_be_used_say_why_and_what_to_do(aspect: str, message: str) -> None:
