@@ -1,15 +1,15 @@
-"""Find where a judge makes larger errors, and its biases.
+"""Find the items on which a judge makes larger errors (weak spots), and the judge's biases.
 
-All tests of an examination are corrected together (Holm) at 2.5 %; the comparison with the regression
-(`core.stats.alignment`) uses the other 2.5 %.  If there is nothing to find, the chance of any claim is at most 5 %
-(`tests/core/comparison/test_false_claims.py`).
+*Weak spots.* Items are divided into groups by the judge's score, by system, and by length. The excess error of a group
+is its error minus the error of an equally good judge. A group is a weak spot if its excess error exceeds that of the
+rest of the division. Alignment is not tested, because a narrower range of labels lowers it in any group.
 
-*Weak spots.* Items are divided by the judge's score, by system and by length.  The excess error of a part is its error
-beyond that of an equally good judge.  A part is worse if its excess error is larger than that of the other parts of its
-division.  Alignment is not tested, because it is lower in any part with a narrower range (`core.stats.judge_flaws`).
+*Biases.* A judge's preference for longer texts is a bias only if the labels don't explain the preference, since raters
+may share it. `core.stats.judge_flaws` takes noise in scores and labels into account.
 
-*Biases.* Raters may prefer longer texts too.  So a preference for longer texts is a bias only if the labels don't
-explain it.  `core.stats.judge_flaws` takes noise in scores and labels into account.
+All tests of an examination are corrected together (Holm) at 2.5 %. The comparison with the regression
+(`core.stats.alignment`) uses the other 2.5 %. So the chance of any false claim is at most 5 % if there is nothing to
+find (`tests/core/comparison/test_false_claims.py`).
 """
 
 from __future__ import annotations
@@ -74,12 +74,16 @@ FAMILIES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the items, for example one system, with the judge's `alignment` on it.
+    """A group of items, for example those of one system, with the judge's alignment and errors on it.
 
-    `error` is the mean |label − expected label| in points of the scale, and `expected` the same error for an equally
-    good judge. The difference of the two is the excess error. `difference` is the excess error of this part minus that
-    of the other parts of its `division`; None if not tested. Its `interval` and `p` are corrected for all tests of the
-    examination.
+    Attributes:
+        division: What the items are divided by: the judge's score, system or length.
+        alignment: The judge's alignment on the group.
+        error: Mean |label − expected label|, in points of the scale.
+        expected: The `error` of an equally good judge. The excess error is `error` minus `expected`.
+        difference: Excess error of the group minus that of the rest of the division; None if not tested.
+        interval: Interval of `difference`, corrected for all tests of the examination.
+        p: The p of `difference`, corrected for all tests of the examination.
     """
 
     division: Division
@@ -105,19 +109,23 @@ class Part:
 
 @dataclass(frozen=True)
 class Bias:
-    """A bias of the judge: `difference` with its 95 % `interval`, and a `p` corrected for all tests of the examination.
+    """A bias of the judge, as `difference` between the judge's scores and unbiased scores.
 
-    Kind "length": `judge` is the correlation of the scores with length, and `people` that of the labels. `expected` is
-    the correlation of unbiased scores, a range if the labels' reliability is unknown. `difference` is `judge` minus
-    `expected`.
+    - Kind "length": `difference` is the correlation of scores with length, minus the correlation expected without bias.
+    - Kind "own family": the same for the texts of the model family `name`, but `difference` is in standard deviations
+      of the scores.
+    - Kind "position", for pairs judged in both orders: `difference` is the share of preferences for the second text,
+      minus one half. A tie counts half.
 
-    Kind "own family": the same for membership in the model family `name`, but `difference` is in standard deviations of
-    the scores.
-
-    Kind "position", for pairs judged in both orders: `difference` is the share of preferences for the second text minus
-    one half; a tie counts half. `flips` is the share of pairs whose verdict changes with the order.
-
-    A difference up to `least` is too small to be called a bias. `reason` says why there is no difference or no test.
+    Attributes:
+        interval: 95 % interval of `difference`.
+        p: The p of `difference`, corrected for all tests of the examination.
+        judge: Correlation of the scores with length or family.
+        people: Correlation of the labels with length or family.
+        expected: Correlation of unbiased scores; a range if the labels' reliability is unknown.
+        least: A `difference` up to this size is too small to be called a bias.
+        reason: Why there is no difference or no test.
+        flips: Share of the pairs whose verdict changes with the order; for "position" only.
     """
 
     kind: BiasKind
@@ -154,8 +162,11 @@ class Bias:
 class Examination:
     """Weak spots and biases of a judge, on items that the judge has not seen.
 
-    `overall` is the judge's alignment on all these items.  Every p and interval of a part is corrected for all
-    `n_tests`.  `left_out` maps each missing division to the reason.
+    Attributes:
+        overall: The judge's alignment on all examined items.
+        parts: Groups of items, with the judge's errors on each.
+        n_tests: Number of tests; every p and interval of a group is corrected for all of them.
+        left_out: Division (by score, system or length) that is missing → the reason.
     """
 
     name: str
@@ -198,7 +209,8 @@ def examine_judge(
 ) -> Examination:
     """Examine `judge` on the labelled items that it scored and has not seen.
 
-    `model` is the judge's model, to find systems of the same model family. If it is "", the judge's name is used.
+    Systems of the same model family as `model` are tested for the "own family" bias. If `model` is "", the judge's name
+    is used.
     """
     usable = ~np.isnan(golden.labels(aspect)) & ~np.isnan(judge.values)
     usable[list(judge.seen)] = False
@@ -236,11 +248,20 @@ def examine(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> Examination:
-    """Examine `verdicts` on labelled items: alignment by score, system and length, and biases.
+    """Examine `verdicts` on labelled items: errors by score, system and length, and biases.
 
-    Items that were used to choose or fit the judge are left out, unless `all_items`. They are recognised by marks in
-    the verdicts and by the texts in `judge_file`. The judge file also names the model, to find systems of the same
-    model family. Raises AspectError for an unknown aspect, and UsageError if no verdict belongs to a labelled item.
+    Args:
+        golden: The golden set.
+        verdicts: The judge's verdicts.
+        aspect: The aspect whose labels are used.
+        statistic: Statistic of the alignment.
+        judge_file: Names the model and the texts that the judge was calibrated on.
+        all_items: Include items that were used to choose or fit the judge. Otherwise they are left out if `verdicts` or
+            `judge_file` mark them.
+
+    Raises:
+        AspectError: The aspect is unknown.
+        UsageError: No verdict belongs to a labelled item.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     of_items = given.verdicts.of_items(golden.item_ids)

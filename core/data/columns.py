@@ -1,10 +1,25 @@
 """Map the columns of a file to roles, by name or as the user chose.
 
-Roles of a golden file: ``item_id source_id system_id source context target references split annotator_id``.  Roles of
-labels and metrics: ``human_<aspect>`` (the gold label), ``ann_<aspect>`` or ``ann_<panel>_<aspect>`` (lists of
-individual ratings), ``annotators`` and ``annotators_<aspect>`` (the raters, in the same order), ``reason`` and
-``reason_<aspect>`` (a text, or a list with a reason for each rating), ``metric_<name>``.  Long files also have
-``aspect`` and ``value``.  Files with results of other judges have their own roles (`core.data.judge_results`).
+Roles of a golden file:
+
+======================================  ===============================================================
+``item_id``, ``source_id``,             ids of the item, its source, and the system that wrote the text
+``system_id``
+``source``, ``context``, ``target``,    texts; the target is the text to judge
+``references``
+``split``                               the set that the item belongs to
+``human_<aspect>``                      the gold label
+``ann_<aspect>``,                       lists of individual ratings
+``ann_<panel>_<aspect>``
+``annotators``,                         the raters, in the order of the ratings
+``annotators_<aspect>``
+``annotator_id``                        the rater of a row, in a file with one row per rating
+``reason``, ``reason_<aspect>``         a text, or a list with a reason for each rating
+``metric_<name>``                       scores by a metric
+``aspect``, ``value``                   the aspect and the label, in a file with one row per label
+======================================  ===============================================================
+
+`core.data.judge_results` has the roles of files with results of other judges.
 
 Users define the meaning of values in texts of these forms::
 
@@ -109,10 +124,12 @@ _ANSWERS = "missing=99, missing=none, best=low, best=high, ids=number, ids=first
 class Values:
     """Meanings of values as the user defined them; None or empty if not defined.
 
-    `missing` has pairs of an aspect ("" for all aspects) and a number that is not a label.  If the number is None, all
-    numbers that are not listed are labels.  `best` has pairs of an aspect ("" for all) and the best end of its scale,
-    "low" or "high".  `ids` says how to treat rows that repeat an id.  `names` has pairs of an aspect's name in a long
-    file and its new name in Concord.
+    Attributes:
+        missing: (aspect, number that is not a label); "" means all aspects. The number None means that all other
+            numbers are labels.
+        best: (aspect, best end of its scale: "low" or "high"); "" means all aspects.
+        ids: How to treat rows that repeat an id: "number" keeps them as separate items, "first" leaves them out.
+        names: (name of an aspect in a long file, its new name in Concord).
     """
 
     missing: tuple[tuple[str, float | None], ...] = ()
@@ -213,9 +230,13 @@ class ColumnRoles:
 class Mapping(ColumnRoles):
     """Roles of the columns of a golden file.
 
-    `unused` columns have no role.  `notes` are messages for the user, such as why a column is ignored.  `layout` is
-    "wide" (one row per item) or "long" (one row per rating).  `kind` is the kind of the items, detected from the texts
-    unless the user set it (`kind_given`).  `values` are the meanings of values that the user defined.
+    Attributes:
+        kind: Kind of the items.
+        kind_given: Whether the user set `kind`; otherwise it was detected from the texts.
+        values: Meanings of values that the user defined.
+        notes: Messages for the user, such as why a column is ignored.
+        unused: Columns without a role.
+        layout: "wide" (one row per item) or "long" (one row per rating).
     """
 
     kind: ItemKind = "source_target"
@@ -278,10 +299,10 @@ class Mapping(ColumnRoles):
             )
 
     def renamed(self, aspect: str, name: str, among: abc.Collection[str] = ()) -> Mapping:
-        """Rename an aspect, with its ratings and raters.
+        """Return a copy in which `aspect` is called `name`, with its ratings and raters.
 
-        `among` lists all aspects of a long file, where cells name the aspects; leave it empty for a wide file.  Raises
-        UsageError if the name is empty, longer than 100 characters, or already taken.
+        `among` lists all aspects of a long file, in which a column contains the names of aspects. Leave `among` empty
+        for a wide file. Raises UsageError if the name is empty, longer than 100 characters, or already taken.
         """
         trimmed = " ".join(visible_name(name).split())
         if trimmed == aspect:
@@ -388,8 +409,8 @@ def chosen_roles(
 ) -> dict[str, str]:
     """Merge the roles that the user has `given` with roles `kept` from the mapping of an earlier file.
 
-    A kept role applies if the file has its column, no column is named after the role, and the user did not give that
-    column another role.
+    A kept role applies on three conditions: the file has its column, no column is named after the role, and the user
+    gave the column no other role.
     """
     own = {folded(column) for column in columns}
     own |= {"references"} if "reference" in own else set()
@@ -457,11 +478,10 @@ _NO_TEXTS_JUDGED = frozenset(
 
 
 def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
-    """Propose a role for each column: by Concord's own names, then by known aliases, then by the shape of the labels.
+    """Propose a role for each column, from its name and the `rows`.
 
-    `rows` are some or all rows of the file.  They determine the kind of the items, which columns cannot be the judged
-    text, and which ``ann_`` columns contain ratings.  Columns that are not recognised cause no error. They are listed
-    in `Mapping.unused`.
+    `rows` are some or all rows of the file. Concord's own names come first, then known aliases, then columns that look
+    like labels. Unrecognised columns cause no error; `Mapping.unused` lists them.
     """
     roles: dict[str, str] = {}
     found: dict[str, How] = {}
@@ -580,12 +600,18 @@ _TURN = re.compile(
 
 
 def detect_kind(rows: Rows, roles: abc.Mapping[str, str]) -> ItemKind:
-    """Detect the kind of the items from the mapped roles and the first 50 sources.
+    """Detect the kind of the items from the mapped roles and the first 50 filled rows.
 
-    The first rule that applies decides.  Columns for text A and text B give ``pair``.  A context gives
-    ``source_context_target``, such as a dialogue with a fact.  Messages, text in turns, or a column called dialogue,
-    messages, … give ``conversation``.  No source gives ``single``.  Structured sources give ``data_text``: objects,
-    ``act(slot=value)``, ``a | b | c`` triples, or a column called mr, data, ….  All other items are ``source_target``.
+    The first rule that applies decides:
+
+    1. ``pair``: there are columns for text A and text B.
+    2. ``source_context_target``: there is a context, such as a dialogue with a fact.
+    3. ``conversation``: the source (or else the target) has messages or turns, or its column is called dialogue,
+      messages, ….
+    4. ``single``: there is no source.
+    5. ``data_text``: the source is structured (objects, ``act(slot=value)``, ``a | b | c`` triples), or its column is
+      called mr, data, ….
+    6. ``source_target``: anything else.
     """
     texts = roles.get("target", ""), roles.get("context", "")
     if (pair := pair_in(texts)) and pair[0] == texts:

@@ -1,17 +1,16 @@
-"""Select the items to calibrate and measure judges on: aspect, split, required labels, and known texts.
+"""Split labelled items into a calibration and a held-out set, and recognise texts that a judge has seen.
 
-Splits are by source, or by source and system, so that the two sets never share a source (or a system).  Selecting and
-reporting on the same items is optimistic, so the split is made before anything is drafted.
+The two sets never share a source, and with "sources+systems" no system either. Split before drafting criteria, because
+results on the items used for choosing are optimistic.
 
-Recommended numbers of labels count *calibration* labels, by which the criteria are chosen.  If half of the sources are
-held out, these are about half of all labels.  The recommendations come from 34 runs of the offline judge on public
-sets, with drafts and refinements only (`fit_strengths=False`).  The runs are compared by their mean alignment with
-raters on held-out items.
+A judge file identifies the texts it was calibrated on by digests of target, source and context. Ids, labels and ratings
+have no influence. Only line ends (CR LF, CR) and Unicode forms (NFC) are normalised first. A digest is 12 hex digits
+(48 bits) of a SHA-256. With 1,600 known texts and 100,000 others, a false match occurs in 1 of 1.8 million files. A
+digest does not reveal its text, but anyone who has a text can check whether its digest is in the file.
 
-Short digests identify a text by its target, source and context, not by ids, labels or ratings.  A file can hold them
-without holding the texts.  Only line ends (CR LF, CR) and Unicode forms (NFC) are normalised first.  A digest is 12 hex
-digits (48 bits) of a SHA-256.  With 1,600 known texts and 100,000 others, a false match occurs in 1 of 1.8 million
-files.  A digest does not reveal its text, but anyone who has a text can check whether it is a known text.
+Recommended numbers of labels count calibration labels only. With half of the sources held out, about twice as many
+labels are needed. The recommendations come from 34 runs of the offline judge on public sets, with drafts and
+refinements only (`fit_strengths=False`). The runs are compared by their mean held-out alignment with raters.
 """
 
 from __future__ import annotations
@@ -116,13 +115,22 @@ def split_sources(
     kind: SplitKind = "sources",
     given: bool = False,
 ) -> Split:
-    """Split the items labelled on `aspect` into calibration and held-out.
+    """Split the items labelled on `aspect` into calibration and held-out. The same seed gives the same split.
 
-    A `fraction` (between 0 and 1, exclusive) of the sources, rounded, goes to calibration.  The kind "sources+systems"
-    also holds out half of the systems, so that the sets share neither sources nor systems.  `Split.dropped` counts the
-    labelled items that are in neither set.  With `given`, the file's ``split`` column defines the sets instead.  The
-    same seed gives the same split.  Raises AspectError if the aspect or either set cannot be used.  Raises GoldenError
-    for fewer than 2 sources or systems, or an unusable ``split`` column.  Raises UsageError for an invalid `fraction`.
+    `Split.dropped` counts the labelled items that are in neither set.
+
+    Args:
+        golden: The golden set.
+        aspect: The aspect whose labels are used.
+        fraction: Share of the sources that goes to calibration, above 0 and below 1.
+        seed: Seed of the random draw.
+        kind: "sources+systems" also divides the systems in half, so that the sets share neither sources nor systems.
+        given: Use the sets in the file's ``split`` column instead of drawing them.
+
+    Raises:
+        AspectError: The aspect or one of the sets cannot be used.
+        GoldenError: There are fewer than 2 sources or systems, or the ``split`` column is unusable.
+        UsageError: `fraction` is out of range.
     """
     if given:
         usable_aspect(golden, aspect)
@@ -135,11 +143,19 @@ def grown_split(
 ) -> Split:
     """Extend the `split` of `old` to `new`: known sources stay in their set, and only new sources are divided.
 
-    A source is recognised by its text (`source_digest`), whatever its id.  All its items labelled in `new` go to the
-    same set.  A `fraction` of the new sources goes to calibration, drawn as in `split_sources`; a single new source
-    goes there with that probability.  If `seed` is None, the seed of `split` is used.  With "sources+systems", known
-    systems stay in their set too.  Raises GoldenError if a source's text is in both sets and its id does not show which
-    set it belongs to.
+    A source is recognised by its text, whatever its id. With "sources+systems", known systems stay in their set too.
+
+    Args:
+        split: The split to extend.
+        old: The golden set of `split`.
+        new: The golden set with additional items.
+        aspect: The aspect whose labels are used.
+        fraction: Share of the new sources that goes to calibration. A single new source goes there with this
+            probability.
+        seed: Seed of the random draw; None means the seed of `split`.
+
+    Raises:
+        GoldenError: A source's text is in both sets, and its id does not show which set it belongs to.
     """
     systems = {old.items[k].system_id: True for k in split.calibration}
     systems |= {old.items[k].system_id: False for k in split.held_out}
@@ -228,10 +244,13 @@ def calibration_labels(golden: GoldenSet, aspect: str) -> int | None:
 def inner_fold(
     positions: Sequence[int], source_codes: IntArray, fraction: float, seed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Split `positions` by source into a fitting set, with about `fraction` of the sources, and a validation set.
+    """Split `positions` by source into a fitting set and a validation set; return the positions in each, ascending.
 
-    `source_codes` (n_items,) is `GoldenSet.source_codes`.  Returns the positions in each set, ascending.  Raises
-    GoldenError for fewer than 2 sources.
+    About `fraction` of the sources go to the fitting set. `source_codes` (n_items,) is `GoldenSet.source_codes`.
+
+    Raises:
+        GoldenError: There are fewer than 2 sources.
+        UsageError: `fraction` is not between 0 and 1.
     """
     if not 0 < fraction < 1:
         raise UsageError(f"The fraction of sources used for fitting must be between 0 and 1; got {fraction:g}.")
@@ -295,8 +314,8 @@ def whole_sources(
 ) -> IntArray:
     """Draw whole sources at random until their items include at least `n_items` of `positions`.
 
-    Returns the drawn positions, ascending; all of `positions` if there are too few.  `source_codes` has the code of
-    each item of the whole golden set.
+    Returns the drawn positions, ascending. If there are too few, all of `positions` are returned. `source_codes` has
+    one code per item of the whole golden set.
     """
     codes = source_codes[positions]
     sources, sizes = np.unique(codes, return_counts=True)
@@ -322,8 +341,8 @@ def has_sources(golden: GoldenSet) -> bool:
 def source_digest(item: Item, *, by_source: bool = True) -> str:
     """Return 12 hex digits that identify an item's source in any golden set.
 
-    The digits are a digest of the source text or, if there is none, of context and target.  With `by_source` False,
-    context and target are used in any case, because the other golden set has no sources.
+    The digits are a digest of the source text. Without a source text, context and target are used instead. Set
+    `by_source` to False to ignore the source text, for a comparison with a golden set that has no sources.
     """
     texts = [item.source] if by_source and item.source else [item.context, item.target]
     return content_digest("source", [_alike(text) for text in texts]).partition(":")[2][:DIGITS]
@@ -338,10 +357,13 @@ A_LINE = 8
 
 @dataclass(frozen=True, slots=True)
 class KnownTexts:
-    """Digests of texts whose labels were used to choose or fit a judge (`calibration`) or to evaluate it (`held_out`).
+    """Digests of the texts whose labels were used for a judge.
 
-    `only_mapped` are calibration texts that were labelled after the criteria were chosen.  They were used only to fit
-    the map to the raters' scale, so the scores do not depend on them.
+    Attributes:
+        calibration: Texts whose labels were used to choose or fit the judge.
+        held_out: Texts whose labels were used to evaluate the judge.
+        only_mapped: Texts in `calibration` that were labelled after the criteria were chosen. Their labels were used
+            only to fit the map to the human scale, so the scores do not depend on them.
     """
 
     calibration: tuple[str, ...]

@@ -1,8 +1,8 @@
-"""Load judges from their files, and score items and data frames.
+"""Load judges from their files, and score items and data frames with them.
 
-A judge file may come from anybody, and it names the endpoint of its judge. The key is sent only to trusted endpoints:
-the one in `OPENAI_BASE_URL`, OpenAI's own, and this machine (on any port). Any other endpoint gets it only if the
-caller names the judge. `core.judging.judge_specs` decides.
+A judge file can come from anybody, and names the endpoint of its judge. The API key is sent only to trusted endpoints:
+the endpoint in `OPENAI_BASE_URL`, OpenAI's own, and any port of this machine. Another endpoint gets the key only if the
+caller names the judge (`load_judge(path, judge=...)`).
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class LoadedJudge(ABC):
         calls_an_item: Number of judge calls per item.
         remarks: Notes on how the scores were computed; read them after scoring.
         spec: SPEC of the judge, ``repeval:MODEL``, or ``fused``.
-        needs: Required parts of an item besides its target.
+        needs: Required parts of an item besides its target, such as "source".
         models: Language models that the judge asks, if any.
     """
 
@@ -153,17 +153,19 @@ class LoadedJudge(ABC):
     def score_frame(self, frame: pd.DataFrame, *, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
         """Return a copy of `frame` with the columns `ADDED` appended; rows keep their order and index.
 
-        ``score`` and ``calibrated`` are float64, NaN if missing. ``unscored`` is the reason, missing if there is a
-        score. ``calibration_item`` is true if the label of the text was used to choose or fit the judge.
-        ``metric_<name>`` columns provide the scores of parts of a fusion that cannot be computed.
+        - ``score``, ``calibrated``: float64, NaN if missing.
+        - ``unscored``: why there is no score; missing if there is a score.
+        - ``mark``: sentences that apply to all scores of the judge.
+        - ``calibration_item``: true if the label of the text was used to choose or fit the judge.
 
         Args:
-            frame: One item per row, even if an id is repeated.
+            frame: One item per row, even if an id is repeated. ``metric_<name>`` columns provide the scores of those
+                parts of a fused judge that Concord can't compute.
             columns: Role → column, for columns without a standard name or alias (`core.data.columns`).
 
         Raises:
             GoldenError: Required columns are missing.
-            UsageError: The frame already has one of the new columns.
+            UsageError: The frame already has one of the new columns, or has two columns with the same name.
         """
         import pandas as pd
 
@@ -247,12 +249,18 @@ class RowJudge(LoadedJudge):
         metrics: Metrics | None = None,
         intervals: bool = False,
     ) -> Verdicts:
-        """Return one verdict per item, in order. `explain` adds the reasons given under the best criteria.
+        """Return one verdict per item, in order.
 
-        `intervals` adds intervals that should contain 90 % of raters' labels, if the judge can compute them.
+        Args:
+            items: The items.
+            explain: Add the reasons that the judge gives.
+            of_more: `items` are one of several batches, so a part that no item has is no error.
+            on_progress: Called as the scoring advances.
+            metrics: Ignored; only fused judges use it.
+            intervals: Add intervals that should contain 90 % of raters' labels, if the judge can compute them.
 
         Raises:
-            GoldenError: No item has a required part; not raised with `of_more`, because other batches may have it.
+            GoldenError: No item has a required part, such as a source.
             ConsentError: The model in the file is not allowed.
             JudgeError: The judge cannot score.
         """
@@ -264,8 +272,8 @@ class RowJudge(LoadedJudge):
     def divided(self, items: Sequence[Item], *, of_more: bool = True) -> tuple[list[Item], dict[str, Unscored]]:
         """Separate the items that lack a required part; return (complete items, item id → Unscored "missing input").
 
-        Raises GoldenError if a required part is missing from all items, because its column was probably not found.
-        `of_more` means that `items` are one of several batches, so this is no error.
+        Raises GoldenError if all items lack a required part, because its column was probably not found. With `of_more`,
+        `items` are one of several batches, and no error is raised.
         """
         lacking = {
             item.item_id: Unscored(item.item_id, "missing input", NO_TEXT)
@@ -293,8 +301,8 @@ class RowJudge(LoadedJudge):
 class CalibratedJudge(RowJudge):
     """A calibrated judge from a file: the mean score over its criteria, mapped to the human scale.
 
-    `Scored.value` is the mean score, and the alignments in the file refer to it. `Scored.calibrated` is the mean score
-    mapped to the human scale by isotonic regression, None if the file has no map. Both give the same ranks.
+    In a verdict, `Scored.value` is the mean score, and the alignments in the file refer to it. `Scored.calibrated` is
+    the mean score mapped to the human scale by isotonic regression, None if the file has no map.
 
     Attributes:
         hint: Text added to the error if an endpoint refuses the API key.
@@ -322,8 +330,8 @@ class CalibratedJudge(RowJudge):
     ) -> CalibratedJudge:
         """Create a calibrated judge from `card`; `judge` does the scoring. Raises JudgeError for a damaged card.
 
-        A difference between `judge` and the card adds a mark. Intervals are kept only if `judge` is the judge that
-        they were fitted to, because another judge has other errors.
+        If `judge` differs from the judge in the card, the new judge gets a mark that says so, and computes no
+        intervals.
         """
         document = document_of(card, "judge", where)
         task, then = document.task.as_task(), card["judge"]
@@ -431,8 +439,12 @@ def joined_verdicts(
 ) -> Verdicts:
     """Average the scores by several criteria, and return one verdict per item.
 
-    `members` are the scores (n_criteria, n_items), NaN if unscored. `unread` maps item id to the verdict on an item
-    without any score. `turned` has the scores of pairs in swapped order, in the same shape.
+    Args:
+        item_ids: The items.
+        members: Scores (n_criteria, n_items), NaN if unscored.
+        isotonic: Map to the human scale, if any.
+        unread: Item id → the verdict on an item without any score.
+        turned: Scores of pairs with their two texts swapped (n_criteria, n_items), if any.
     """
     joined, n_read = ensemble_scores(members), (~np.isnan(members)).sum(axis=0).tolist()
     nothing: list[float | None] = [None] * len(item_ids)
@@ -451,8 +463,8 @@ def joined_verdicts(
 def with_reasons(verdicts: Sequence[Verdict], explained: Sequence[Verdict], members: FloatArray) -> Verdicts:
     """Copy the reasons and replies of `explained` into `verdicts`.
 
-    `members` are the scores (n_criteria, n_items). The reasons come from the first criteria with a readable reply. If
-    several criteria are averaged, the reasons say which criteria they come from.
+    `members` are the scores (n_criteria, n_items), best criteria first. An item's reason comes from its first criteria
+    with a score. If several criteria are averaged, the reason says which criteria it comes from.
     """
     n, found = len(members), list[Verdict]()
     first_read = (~np.isnan(members)).argmax(axis=0).tolist()
@@ -475,10 +487,11 @@ def _known(value: float) -> float | None:
 
 @dataclass(frozen=True)
 class RepEvalJudge(RowJudge):
-    """A RepEval judge from a file. `metric` reads the texts; its model is loaded when the first items are scored.
+    """A RepEval judge from a file, which scores texts by the hidden states of a model.
 
-    `Scored.value` is the projection, which the alignment in the file refers to. It has no particular unit.
-    `Scored.calibrated` is the projection mapped to the human scale, None if the file has no map.
+    The model is loaded when the first items are scored. In a verdict, `Scored.value` is the raw RepEval score, without
+    a particular unit, and the alignment in the file refers to it. `Scored.calibrated` is the raw score mapped to the
+    human scale, None if the file has no map.
     """
 
     card: Mapping[str, Any]
@@ -512,10 +525,20 @@ def repeval_judge(
     marks: Sequence[str] = (),
     gate: Gate = CAREFUL,
 ) -> RepEvalJudge:
-    """Create a RepEval judge from `card`. `judge` (hf:ID_OR_PATH) says where its model is, and permits loading it.
+    """Create a RepEval judge from `card`.
 
-    Without a `judge`, the file names the model. Raises JudgeError, which names the file (`where`), for a damaged card,
-    UsageError for any other `judge`, and ConsentError if the model is not allowed.
+    Args:
+        card: Validated content of the file.
+        judge: ``hf:ID_OR_PATH`` says where the model is, and permits loading it. None uses the model named in the file.
+        settings: Settings of this installation.
+        where: Name of the file for error messages.
+        marks: Sentences that apply to all verdicts.
+        gate: Decides whether the model named in the file may be loaded.
+
+    Raises:
+        JudgeError: The card is damaged.
+        UsageError: `judge` has another form.
+        ConsentError: The model is not allowed.
     """
     state = card["scorer"]
     if judge is not None:
@@ -532,10 +555,10 @@ def repeval_judge(
 
 
 def allowed_repeval(name: str, state: Mapping[str, Any], settings: Settings, gate: Gate = CAREFUL) -> Metric:
-    """Create the metric of a RepEval file.
+    """Create the metric of a RepEval file; its model is loaded when the first items are scored.
 
-    Its model is loaded when the first items are scored, on a cluster if one is set. Raises ConsentError unless the
-    model comes with the installation, is listed in CONCORD_LOCAL_MODELS, or `gate` allows it.
+    The model runs on the cluster in `settings.ray`, if any. Raises ConsentError unless the model is allowed: it comes
+    with the installation, is listed in CONCORD_LOCAL_MODELS, or `gate` permits it.
     """
     fitted = fitted_repeval(name, state, ray=settings.ray)
     model, revision = str(state["model"]), str(state["revision"])

@@ -1,8 +1,8 @@
-"""Search the hidden states of a model for the cells that agree best with raters (RepEval).
+"""RepEval: find the layers and tokens of a model whose hidden states agree best with raters.
 
-A cell is a layer and a token. Each cell is fitted on training items and ranked on validation items. Ridge ranks cells
-by cross-validation over the sources of its training items instead. The best cells are averaged and evaluated on test
-items.
+A *cell* is one layer at one token. For each cell, a projection of the hidden states is fitted to labels of training
+items. Cells are ranked by their agreement with raters on validation items. The method "ridge" instead ranks by
+cross-validation over the sources of the training items. The best cells are averaged and evaluated on test items.
 """
 
 from __future__ import annotations
@@ -58,14 +58,19 @@ SAFE_DIGITS = 9  # digits of a score that don't depend on the order of summation
 
 @dataclass(frozen=True, slots=True)
 class RepEvalSettings:
-    """Settings of RepEval: model, texts, projection, search and statistic.
+    """Settings of RepEval.
 
-    `reading` None means the default extraction (see `read`), and `level` None means the default level of the aspect.
-    `method` "ridge" averages the z-scores of the 20 best cells. The other methods are those of the RepEval paper, which
-    use one cell. `n_pairs` None means 20 pairs, or 100 for paper-svm, whose pairs may share texts.
-
-    Test items come from `test_share` of the sources. The paper's methods choose their cell on another 20 % of the
-    sources and train on the rest. `random_vectors` 0 means no random baseline.
+    Attributes:
+        method: "ridge" averages the z-scores of the 20 best cells (a layer at a token). The other methods are those of
+            the RepEval paper, and use one cell.
+        model: Model whose hidden states are used.
+        reading: Which layers, tokens and texts are read; None means the default extraction (see `read`).
+        n_pairs: Number of training pairs of the paper's methods; None means 20, or 100 for paper-svm, whose pairs may
+            share texts.
+        level: None means the default level of the aspect.
+        test_share: Share of the sources whose items are test items. The paper's methods choose their cell on another 20
+            % of the sources, and train on the rest.
+        random_vectors: Number of random directions to compare with; 0 means none.
     """
 
     method: Method = "ridge"
@@ -105,9 +110,10 @@ class RepEvalSettings:
 
 @dataclass(frozen=True, slots=True)
 class RepEvalSplit:
-    """Positions of training, validation and test items in `GoldenSet.items`. Test items come from sources of their own.
+    """Positions in `GoldenSet.items` of training, validation and test items. No source has both test items and others.
 
-    For ridge, training and validation items are the same, because each item is scored by a fit without its source.
+    With the method "ridge", training and validation items are the same, because each item is scored by a fit without
+    its source.
     """
 
     train: tuple[int, ...]
@@ -165,16 +171,20 @@ def _without_kernel(stored: Any) -> Any:
 class RepEvalResult:
     """The result of RepEval: scores of all items, the chosen cells, and alignments with the raters.
 
+    A cell is a layer at a token.
+
     Attributes:
-        scores: Scores (n_items,), in the order of the golden set. Higher is better; the unit has no meaning. With
-            ridge, a training item is scored by a fit without its source. With other methods, its score is optimistic.
         chosen: The cell with the best validation alignment.
         members: The cells whose z-scores are averaged.
-        validation: Alignment of `scores` on the validation items. Optimistic, because these items decide which cells
+        validation: Alignment of `scores` on the validation items. Optimistic, because the same items decide which cells
             are chosen.
         test: Alignment of `scores` on the test items.
         cells: Validation alignment of each cell (n_layers, n_tokens), NaN = undefined.
-        scorer: Scores other items; None for paper-svm and for results of earlier versions.
+        scores: Scores (n_items,), in the order of the golden set. Higher is better; the unit has no meaning. With
+            "ridge", a training item is scored by a fit without its source. With other methods, its score is optimistic.
+        n_pairs: Number of training pairs; 0 for "ridge".
+        states: Properties of the hidden states, such as the model.
+        scorer: Scores other items; None for paper-svm and for some results of earlier versions.
     """
 
     aspect: str
@@ -266,14 +276,15 @@ def run(
         golden: The golden set.
         aspect: The aspect whose labels are used.
         states: Hidden states of the items.
-        settings: Method, statistic, level and seed. Level None means the default level of the aspect.
-        split: Train on its calibration items and test on its held-out items, so that RepEval is tested on the same
-            items as judges.
+        settings: Level None means the default level of the aspect.
+        split: Train on its calibration items and test on its held-out items. Pass the split of other judges to test
+            RepEval on the same items. None splits by source at random.
         on_progress: Called with (done, total) cells.
 
     Raises:
         AspectError: The aspect does not have at least two different labels.
         GoldenError: There are too few sources.
+        UsageError: The items are pairs of texts.
     """
     how = (settings or RepEvalSettings()).on(golden, aspect)
     parts = split_three(golden, aspect, how, split)
@@ -379,8 +390,9 @@ def blank_items(golden: GoldenSet) -> list[int]:
 def training_of(golden: GoldenSet, aspect: str, parts: RepEvalSplit, settings: RepEvalSettings) -> Training:
     """Return the training data of a projection, with positions in the golden set.
 
-    Raises AspectError if no pairs can be formed from the labels. Raises GoldenError if there are too few sources for
-    cross-validation.
+    Raises:
+        AspectError: No pairs can be formed from the labels.
+        GoldenError: There are too few sources for cross-validation.
     """
     good, bad = choose_pairs(
         golden.labels(aspect),
@@ -430,7 +442,9 @@ def random_baseline(
 
 @dataclass(frozen=True)
 class Searched:
-    """The result of a search over all cells, NaN = undefined.
+    """The result of a search over all cells (a layer at a token), NaN = undefined.
+
+    A variant of a cell is a number of principal components; methods other than paper-pca have one variant.
 
     Attributes:
         values: Validation alignments (n_layers, n_tokens, n_variants).
@@ -459,12 +473,22 @@ def search(
     measure: Measure,
     on_progress: OnProgress | None = None,
 ) -> Searched:
-    """Fit a projection in each cell of `states`, and score all items.
+    """Fit a projection in each cell (a layer at a token) of `states`, and score all items.
 
-    `make` creates a projection. A cell is undefined if a state is not finite, if all its states are equal, or if its
-    validation scores or labels are constant. `on_progress(done, total)` counts cells.
+    The alignment of a cell is undefined in three cases: a state is not finite, all states are equal, or all its scores
+    or labels on the validation items are equal.
 
-    Raises AspectError if all cells are undefined. Raises JudgeError if every cell has states that are not finite.
+    Args:
+        states: Hidden states of all items.
+        make: Creates an unfitted projection.
+        training: Items, labels and pairs to fit on.
+        validation: Items to rank the cells on.
+        measure: Statistic and level of the alignment.
+        on_progress: Called with (done, total) cells.
+
+    Raises:
+        AspectError: The alignments of all cells are undefined.
+        JudgeError: Every cell has a state that is not finite.
     """
     import scipy.linalg  # noqa: F401  (has its own BLAS, which must be loaded before it can be limited)
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -530,13 +554,13 @@ def _without_rounding(rated: FloatArray) -> FloatArray:
 def average_cells(
     found: Searched, validation: LabelledItems, count: int
 ) -> tuple[IntArray, tuple[ScorerCell, ...], FloatArray]:
-    """Return the `count` best cells, and their mean score for each item.
+    """Return the `count` best cells (a layer at a token), best first, and their mean score for each item.
 
-    Scores are means of z-scores, standardised on the validation items. The scores of a single cell are not
-    standardised. Cells are ordered best first. Ties keep their order.
+    The scores of each cell are standardised on the validation items before they are averaged. The scores of a single
+    cell are not standardised.
 
     Returns:
-        Indices (m, 2) of layer and token; the same cells for a scorer; and the scores (n_items,).
+        Indices (m, 2) of layer and token; the fitted cells, to score other items; and the mean scores (n_items,).
     """
     n_defined = int((~np.isnan(found.cells)).sum())
     order = np.argsort(-np.nan_to_num(found.cells.ravel(), nan=-np.inf), kind="stable")[: min(count, n_defined)]

@@ -1,13 +1,13 @@
-"""Measure alignment with raters, and compare judges with each other and with a plain regression.
+"""Measure how well judges agree with raters, and test whether two judges agree equally well.
 
-`core.stats.intervals` explains the standard errors at each level. With fewer than `LEAST_SOURCES` sources there is an
-interval but no p value: `p` is None, and `p_reason` says why. At sample level only sources with a coefficient count.
-The interval there is for new sources with texts of the same systems.
+`alignment` means agreement with the raters' labels. Every test compares alignments, not scores, on the items that all
+compared judges scored. There are two tests:
 
-Every test is about the difference in *alignment* with raters, not in scores. It uses only items that all compared
-judges scored. Williams' test assumes independent items, and applies only to Pearson at dataset level. With several
-items per source it finds false differences in 8 to 17 % of draws at a nominal 5 %. The paired test over sources applies
-to every statistic and level. If the two tests disagree, trust the paired test.
+- The paired test over sources applies to every statistic and level. It gives no p with fewer than 8 sources.
+- Williams' test assumes independent items, and applies only to Pearson at dataset level. With several items per source,
+  it finds false differences in 8 to 17 % of draws at a nominal 5 %.
+
+If the two tests disagree, trust the paired test. `core.stats.intervals` explains the standard errors.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ from core.wording import counted
 class MeasureSettings:
     """Settings for measuring agreement with raters.
 
-    If `level` is None, the sample level is used if the sources allow it, otherwise the dataset level. `seed` is used if
-    an interval requires drawing sources at random.
+    Attributes:
+        level: None means the sample level if the sources allow it, otherwise the dataset level.
+        seed: Seed for intervals that draw sources at random.
     """
 
     statistic: Statistic = setting("spearman", "Agreement coefficient.")
@@ -86,8 +87,14 @@ WILLIAMS_SINGLE = "Williams' test assumes independent items, and here each item 
 class Difference:
     """Difference in alignment: judge `a` minus judge `b`, both on the same items.
 
-    If `value` is undefined, it is None, and `reason` says why. `p` is two-sided. If it is None, `p_reason` says why,
-    for example fewer than 8 sources. `n` counts the labelled items that both judges scored.
+    Attributes:
+        value: The difference; None if undefined.
+        p: Two-sided p; None with fewer than 8 sources, for example.
+        n: Number of labelled items that both judges scored.
+        a: Alignment of judge `a`.
+        b: Alignment of judge `b`.
+        reason: Why `value` is None.
+        p_reason: Why `p` is None although `value` is defined.
     """
 
     value: float | None
@@ -127,10 +134,13 @@ def align(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Se
 def align_each(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> list[Alignment]:
     """Return one Alignment per row of `scores` (n_candidates, n_items), with its 95 % interval.
 
-    An undefined value is None, with its reason. The interval is also None with fewer than 2 sources, or if the standard
-    error is unknown. `seed` affects intervals at system level, and all intervals with over 400 sources.
+    An undefined alignment has the value None and a reason. The interval is None if the value is None, with fewer than 2
+    sources, or if the standard error is unknown. `seed` affects intervals at system level, and all intervals with over
+    400 sources.
 
-    Raises ValueError if lengths differ, and UsageError for ±inf or an unknown level or statistic.
+    Raises:
+        ValueError: The lengths differ.
+        UsageError: A score is ±inf, or the level or statistic is unknown.
     """
     return measured(paired(scores, items), measure, seed)[0]
 
@@ -145,8 +155,15 @@ def paired_difference(
 ) -> Difference:
     """Test whether the alignments of judges `a` and `b` differ, on the items that both scored.
 
-    `a` and `b` are scores (n_items,). Returns the alignment of `a` minus that of `b`, with interval and two-sided p. p
-    is None with fewer than 8 sources. To test a change over time, pass the later scores as `a`.
+    Returns the alignment of `a` minus that of `b`, with interval and two-sided p. The p is None with fewer than 8
+    sources. To test a change over time, pass the later scores as `a`.
+
+    Args:
+        a: Scores (n_items,) by the first judge, NaN = unscored.
+        b: Scores (n_items,) by the second judge, NaN = unscored.
+        items: The labelled items.
+        measure: Statistic and level of the alignment.
+        seed: Seed for intervals that draw sources at random.
     """
     data = _on_common_items([a, b], items)
     return _difference(measured(data, measure, seed), 0, 1, data.items.n)
@@ -197,9 +214,13 @@ def _difference(judges: tuple[list[Alignment], StandardErrors | None], i: int, j
 class Williams(JsonRecord):
     """Williams' test of whether two judges' Pearson correlations with the same labels differ.
 
-    `t` is positive if the first judge agrees better. If the test is undefined, `t`, `df` and p are None, and `reason`
-    says why. With fewer than 8 sources, only p is None. `n` counts the common items, and `df` is n − 3. `note` says
-    whether the items are independent, as the test assumes.
+    Attributes:
+        t: Positive if the first judge agrees better; None if the test is undefined.
+        df: n − 3; None if the test is undefined.
+        p_two_sided: None if the test is undefined, or with fewer than 8 sources.
+        n: Number of common items.
+        reason: Why the p is None.
+        note: Whether the items are independent, as the test assumes.
     """
 
     t: float | None
@@ -211,15 +232,20 @@ class Williams(JsonRecord):
 
 
 def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
-    """Test whether two judges differ in their Pearson correlation with the labels.
+    """Test whether two judges differ in their Pearson correlation with the labels (Williams 1959).
 
-    `a` and `b` are the judges' scores (n_items,), NaN = missing. The test is at dataset level, on labelled items that
-    both judges scored. With fewer than 8 sources there is no p.
+    `a` and `b` are the judges' scores (n_items,), NaN = missing. The test uses the labelled items that both judges
+    scored. There is no p with fewer than 8 sources. Graham and Baldwin (2014) recommend the test for metrics.
 
-    The test is undefined with 3 items or fewer, constant scores or labels, or scores that are a linear function of the
-    other judge's. It is due to Williams (1959); Graham and Baldwin (2014) recommend it for metrics.
+    The test is undefined in three cases:
 
-    Raises ValueError if lengths differ, and UsageError for ±inf.
+    - There are fewer than 4 items.
+    - All labels, or all scores of one judge, are equal.
+    - The scores of one judge are a linear function of the other judge's scores.
+
+    Raises:
+        ValueError: The lengths differ.
+        UsageError: A score is ±inf.
     """
     data = _on_common_items([a, b], items)
     labels, n, n_sources = data.items.labels, data.items.n, data.items.n_sources
@@ -240,12 +266,14 @@ def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
 
 
 def williams_t(r_a: float, r_b: float, r_ab: float, n: int) -> float:
-    """Compute Williams' t for n > 3 items; NaN if the denominator is 0.
+    """Compute Williams' t for n > 3 items; NaN if the denominator is 0 or |r_ab| is 1.
 
-    t = (r_a − r_b) · √((n−1)(1+r_ab)) / √(2K(n−1)/(n−3) + (r_a+r_b)²/4 · (1−r_ab)³) with K = 1 − r_a² − r_b² − r_ab² +
-    2·r_a·r_b·r_ab; df = n − 3.
+    `r_a` and `r_b` are the judges' correlations with the labels. `r_ab` is the correlation between the judges. With df
+    = n − 3:
 
-    `r_a` and `r_b` are the judges' correlations with the labels, and `r_ab` is their correlation with each other.
+    t = (r_a − r_b) · √((n−1)(1+r_ab)) / √(2K(n−1)/(n−3) + (r_a+r_b)²/4 · (1−r_ab)³)
+
+    K = 1 − r_a² − r_b² − r_ab² + 2·r_a·r_b·r_ab
     """
     k = max(1.0 - r_a**2 - r_b**2 - r_ab**2 + 2.0 * r_a * r_b * r_ab, 0.0)
     below = 2.0 * k * (n - 1.0) / (n - 3.0) + (r_a + r_b) ** 2 / 4.0 * (1.0 - r_ab) ** 3
@@ -257,13 +285,13 @@ def williams_t(r_a: float, r_b: float, r_ab: float, n: int) -> float:
 
 
 def holm(p: ArrayLike) -> FloatArray:
-    """Correct p values for multiple testing with Holm's method (1979). The result has the same shape.
+    """Return p values corrected for multiple testing with Holm's method (1979), in the shape of `p`.
 
-    The smallest of m p values is multiplied by m, the next by m − 1, and so on. Results never decrease and are at most
-    1. NaN stays NaN and does not count.
+    The smallest of m p values is multiplied by m, the next by m − 1, and so on. A corrected p is at most 1, and at
+    least the corrected p of any smaller p value. NaN stays NaN and does not count towards m.
 
-    If every p up to α is rejected, the chance of any false rejection is at most α, however the tests depend on each
-    other.
+    If every corrected p up to α is rejected, the chance of any false rejection is at most α, even if the tests depend
+    on each other.
     """
     values = np.asarray(p, dtype=np.float64)
     corrected = np.full(values.shape, np.nan)
@@ -275,11 +303,14 @@ def holm(p: ArrayLike) -> FloatArray:
 
 @dataclass(frozen=True)
 class PairwiseComparison:
-    """Comparison of all pairs of judges on the `n` items that all of them scored.
+    """Comparison of all pairs of judges on the items that every judge scored.
 
-    `alignments` has one entry per judge, and `differences` one per pair (first < second). `p_holm` (n_judges, n_judges)
-    has the two-sided p of each pair, corrected for all pairs. It is NaN on the diagonal, with fewer than 8 sources, and
-    if undefined.
+    Attributes:
+        alignments: One alignment per judge.
+        differences: (first, second), with first < second → the difference of the two judges.
+        p_holm: Two-sided p of each pair (n_judges, n_judges), Holm-corrected for all pairs. NaN on the diagonal, with
+            fewer than 8 sources, or if undefined.
+        n: Number of items that every judge scored.
     """
 
     alignments: tuple[Alignment, ...]
@@ -301,8 +332,8 @@ class PairwiseComparison:
 def compare_judges(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> PairwiseComparison:
     """Compare all pairs of judges on the labelled items that every judge scored.
 
-    `scores` is (n_judges, n_items). Each pair has the same result as in `paired_difference` on these items. Raises
-    UsageError if no labelled item was scored by every judge.
+    `scores` is (n_judges, n_items), NaN = unscored. Each pair has the same result as in `paired_difference` on the
+    compared items. Raises UsageError if no labelled item was scored by every judge.
     """
     data = _on_common_items(scores, items)
     if not data.items.n:
@@ -325,10 +356,12 @@ def compare_judges(scores: ArrayLike, items: LabelledItems, measure: Measure, *,
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Comparison of two judges on their common items: the paired difference and Williams' test.
+    """Comparison of two judges on their common items.
 
-    `bar` compares both judges with a plain regression fitted to the labels. It is None if no regression could be
-    fitted.
+    Attributes:
+        difference: Result of the paired test over sources.
+        williams: Result of Williams' test.
+        bar: Comparison of both judges with a plain regression on the labels; None if no regression could be fitted.
     """
 
     difference: Difference
@@ -359,11 +392,15 @@ BarStanding = Literal["better", "worse", "as well", "open", "untested", "undefin
 
 @dataclass(frozen=True)
 class RegressionBar:
-    """Comparison of judges with a regression that was fitted to about `n_labels` labels.
+    """Comparison of judges with a plain regression on the labels, which good judges should outperform.
 
-    The regression predicts each item from the labels of other sources. `alignment` is the regression's own alignment.
-    `minus` has one difference per judge: the judge's alignment minus the regression's, on the items that both scored.
-    The p values are Holm-corrected for the number of judges.
+    The regression predicts each item from the labels of other sources.
+
+    Attributes:
+        alignment: Alignment of the regression's predictions.
+        n_labels: Approximate number of labels that the regression was fitted to.
+        minus: For each judge, its alignment minus the regression's, on the items that all of them scored. The p values
+            are Holm-corrected for the number of judges.
     """
 
     alignment: Alignment
@@ -377,10 +414,15 @@ class RegressionBar:
     def standing(self, judge: int) -> BarStanding:
         """Classify judge number `judge` in comparison with the regression.
 
-        "better" and "worse" mean that the difference is significant, and that the interval of the higher alignment lies
-        above `MARGIN`. "as well" means that the difference's interval ends below `MARGIN`, and that the regression's
-        interval lies above `MARGIN`. "untested" means that there is no p, "undefined" that there is no difference, and
-        "open" that nothing else applies.
+        "Beyond chance" means that the 95 % interval of an alignment lies above `MARGIN` (0.05).
+
+        - "better": the judge's alignment is significantly higher, and beyond chance.
+        - "worse": the regression's alignment is significantly higher, and beyond chance.
+        - "as well": the interval of the difference (judge minus regression) ends below `MARGIN`, and the regression's
+          alignment is beyond chance.
+        - "undefined": there is no difference.
+        - "untested": there is no p.
+        - "open": nothing else applies.
         """
         gap = self.minus[judge]
         shown = claim(gap.value, gap.interval, gap.p)
@@ -416,8 +458,13 @@ def compare_with_regression(
 ) -> RegressionBar:
     """Compare the alignment of judges with the alignment of a regression.
 
-    `scores` is (n_judges, n_items). `predicted` (n_items,) are the regression's predictions, NaN = none. `n_labels` is
-    the number of labels that the regression was fitted to.
+    Args:
+        predicted: The regression's predictions (n_items,), NaN = none.
+        n_labels: Number of labels that the regression was fitted to.
+        scores: The judges' scores (n_judges, n_items), NaN = unscored.
+        items: The labelled items.
+        measure: Statistic and level of the alignment.
+        seed: Seed for intervals that draw sources at random.
     """
     known = items.labelled(np.where(np.isnan(predicted), np.nan, items.labels))
     data = paired(np.vstack([predicted, scores]), known)
