@@ -49,10 +49,12 @@ TEST_SHARE = 0.2
 
 @dataclass(frozen=True)
 class Transferred:
-    """A RepEval score that was fitted on another golden set and applied to `golden`.
+    """The scores and alignment on `golden` of a RepEval score that was fitted on another golden set.
 
-    `scores` (n_items,) belong to `golden`. `alignment` covers its labelled items, except the `n_known` items whose
-    texts were used for training.
+    Attributes:
+        scores: Scores (n_items,) of the items of `golden`.
+        alignment: Alignment on the labelled items of `golden` whose texts were not used for training.
+        n_known: Number of labelled items left out of `alignment`, because their texts were used for training.
     """
 
     golden: GoldenSet
@@ -84,11 +86,11 @@ class FittedRepEval:
         return repeval_judge(self.card, None, Settings.from_environment(), gate=NAMED)
 
     def score(self, items: Sequence[Item]) -> Verdicts:
-        """Return one verdict per item, in order. Higher is better; the `calibrated` value is on the raters' scale.
+        """Return one verdict per item: a score (higher is better) and a `calibrated` value on the raters' scale.
 
-        For items that the score was not fitted on, the values equal `result.scores` up to rounding. The model is loaded
-        with the first items and stays in memory. Raises GoldenError if the score also reads other texts, such as the
-        source, and no item has them.
+        On items that were not used for fitting, scores equal `result.scores` up to rounding. The first call loads the
+        model, which stays in memory. Raises GoldenError if the score also reads other texts, such as the source, and no
+        item has such a text.
         """
         return self.judge.score(items)
 
@@ -161,21 +163,26 @@ def fit_repeval(
     here: Settings | None = None,
     progress: Progress = SILENT,
 ) -> FittedRepEval:
-    """Fit a RepEval score: read hidden states, choose cells on validation items, and evaluate on test items.
+    """Fit a RepEval score on hidden states, and measure it on test items.
+
+    States are cached, so an interrupted call can be resumed.
 
     Args:
         golden: Golden set to score, and to train on if `train_on` is None.
-        aspect: Aspect of its labels.
+        aspect: Aspect whose labels are used.
         settings: Model, texts, method and statistic.
-        train_on: Another golden set to train on. `golden` is then only scored (`transfer`).
-        train_aspect: Name of the aspect in that set, if it differs.
-        split: Train on its calibration items and test on its held-out items, instead of a new split by sources.
-        here: Settings with the cache folder and the cluster; None reads the environment.
-        progress: Receives the number of texts. States are cached, so a stopped call can be resumed.
+        train_on: Another golden set to train on. Then `golden` is only scored (`transfer` in the result).
+        train_aspect: Name of the aspect in `train_on`, if it differs.
+        split: Train on the calibration items and test on the held-out items of this split. None makes a new split by
+            sources.
+        here: Settings with the cache folder and the Ray cluster. None reads the environment.
+        progress: Receives the number of texts that have been read.
 
     Raises:
-        AspectError, GoldenError: Labels or sources cannot be used.
-        ModelNotFoundError, JudgeError: The model is missing, or RepEval can't read its states.
+        AspectError: Labels cannot be used.
+        GoldenError: Sources cannot be used.
+        ModelNotFoundError: The model is missing.
+        JudgeError: The hidden states of the model cannot be read.
     """
     task_of(golden, aspect)
     if train_on is None and train_aspect:
@@ -247,7 +254,8 @@ def repeval_card(
 ) -> dict[str, Any]:
     """Return the content of `repeval.yaml`, including its digest, for a score that was fitted on `golden`.
 
-    The map to the raters' scale is fitted on the validation items, with scores from directions fitted on other items.
+    The content includes a map to the raters' scale, fitted on validation items. Raises UsageError for "paper-svm",
+    which cannot be saved.
     """
     aspect, parts, how = result.aspect, result.parts, result.settings
     if result.scorer is None:

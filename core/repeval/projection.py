@@ -1,16 +1,15 @@
-"""Fit projections of hidden states onto text quality, and store them in files.
+"""Fit directions in a model's hidden states along which text quality increases (RepEval), and store them in files.
 
-A pair is a text with a high label and a text with a low label. PCA and SVM learn only from pairs (RepEval). Each text
-occurs in at most one pair. If texts may be reused (as in the paper's SVM), each *pair* occurs only once.
+A *cell* is a layer and a token whose hidden states are read. The estimators work like scikit-learn's, but fit many
+cells at once. `fit(states, training)` learns, `score(states)` scores, and attributes with a trailing underscore hold
+the result. States are (n_cells, n_items, dim) float32. Scores are (n_cells, n_variants, n_items) float64; higher is
+better. `PaperPCA` has one variant per number of components; other methods have one variant.
 
-The estimators work like scikit-learn's, but fit many cells (layer × token) at once. `fit(states, training)` learns,
-`score(states)` scores, and attributes with a trailing underscore hold the result. States are (n_cells, n_items, dim)
-float32. Scores are (n_cells, n_variants, n_items) float64; higher is better. `PaperPCA` has a variant for each number
-of components; other methods have one variant. If nothing can be learnt in a cell, all its scores are 0, so its
-alignment is undefined. Linear methods have `portable(cell, variant, layer, token)`, which returns a fitted cell for a
-file.
+PCA and SVM learn only from pairs of a text with a high label and a text with a low label. If a cell has nothing to
+learn from, all its scores are 0, so its alignment is undefined.
 
-A `RepEvalScorer` consists of fitted cells, the model and its input. Its file may come from anybody, so it is validated.
+A `RepEvalScorer` holds fitted cells, the name of the model and the template of its input. Files of scorers may come
+from anybody, so they are validated.
 """
 
 from __future__ import annotations
@@ -51,12 +50,22 @@ SMALLEST_SHARE = 1e-10  # components with a smaller share of the variance are ro
 def choose_pairs(
     labels: FloatArray, positions: IntArray, texts: Sequence[str], n: int, *, reuse: bool = False, generator: Generator
 ) -> tuple[IntArray, IntArray]:
-    """Choose `n` pairs of a good and a bad text; return the positions (n,) of each.
+    """Choose up to `n` pairs of a good text and a bad text.
 
-    Good texts come from the top `QUANTILE` of the labels at `positions`, bad texts from the bottom one. `labels` and
-    `texts` are (n_items,) for the whole golden set. Items with equal texts count as one. `reuse` allows a text in
-    several pairs. There may be fewer pairs than `n`. Raises AspectError if all labels are equal or fewer than 2 pairs
-    are possible.
+    Good texts come from the top `QUANTILE` of the labels, bad texts from the bottom `QUANTILE`. Items with equal texts
+    count as one item.
+
+    Args:
+        labels: Labels (n_items,) of the whole golden set, NaN = unlabelled.
+        positions: Items to choose from.
+        texts: Texts (n_items,) of the whole golden set.
+        reuse: Allow a text in several pairs. Every pair is still used only once.
+
+    Returns:
+        Positions of the good texts and of the bad texts, in the order of the pairs.
+
+    Raises:
+        AspectError: All labels are equal, or fewer than 2 pairs are possible.
     """
     shuffled = generator.permutation(positions[~np.isnan(labels[positions])])
     one_each = {texts[position]: position for position in shuffled.tolist()}  # a random one of equal texts
@@ -95,10 +104,14 @@ def choose_pairs(
 
 @dataclass(frozen=True)
 class Training:
-    """The training data of a projection, as row numbers of the states.
+    """The training data of a projection. Items are row numbers of the hidden states.
 
-    `items` (n,) have the `labels` (n,). `good` and `bad` (m,) are the two texts of each pair. `folds` (n,) are fold
-    numbers from 0. Only `Ridge` requires folds: it also scores each item with a fit to the other folds.
+    Attributes:
+        items: Labelled items (n,).
+        labels: Labels (n,) of `items`.
+        good: The better item (m,) of each pair.
+        bad: The worse item (m,) of each pair.
+        folds: Fold number (n,) of each of the `items`, from 0. Only `Ridge` requires folds.
     """
 
     items: IntArray
@@ -109,12 +122,13 @@ class Training:
 
 
 class PaperPCA:
-    """PCA of the differences good − bad, centred as in scikit-learn (RepEval, equations 3 and 4).
+    """PCA of the differences good − bad of the pairs, centred as in scikit-learn (RepEval, equations 3 and 4).
 
-    score_k(x) = Σ_{i ≤ k} sign_i · w_i · (x · v_i), where w_i is the explained-variance ratio. The sign makes the good
-    text project higher in most training pairs (a tie is decided by the sum of the gaps). The number of components is at
-    most the number of pairs minus 1. Variant k is the sum of the products with the first k of `directions_` (n_cells,
-    n_variants, dim).
+    Variant k scores a text with the first k components: score_k(x) = Σ_{i ≤ k} sign_i · w_i · (x · v_i), where v_i is
+    component i and w_i its explained-variance ratio. The sign makes the good text score higher in most training pairs;
+    the sum of the differences decides a tie. There are at most `components` variants, and fewer variants than pairs.
+
+    `directions_` (n_cells, n_variants, dim) holds sign_i · w_i · v_i.
     """
 
     def __init__(self, components: int = COMPONENTS) -> None:
@@ -144,8 +158,9 @@ class PaperPCA:
 class PaperSVM:
     """SVM with an RBF kernel, trained on the texts of the pairs; the score is P(good) (RepEval, equation 5).
 
-    gamma is "scale" (scikit-learn) and C = 1; the paper's values are not known. The probability is Platt's sigmoid of
-    cross-validated decision values. The SVM cannot be saved to a file, so it scores only the items of its run.
+    The paper does not state gamma and C, so gamma is "scale" (scikit-learn) and C is 1. The probability is Platt's
+    sigmoid of cross-validated decision values. A fitted SVM cannot be saved to a file, so it scores only the items of
+    its run.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -178,12 +193,15 @@ class PaperSVM:
 
 
 class Ridge:
-    """Ridge regression of all training labels on standardised states. It uses no pairs.
+    """Ridge regression of all training labels on standardised hidden states. It uses no pairs.
 
-    Each cell gets the penalty from `penalties` with the lowest cross-validated squared error. Penalties are multiplied
-    by dim, so that a penalty means the same for models of any width (scikit-learn's alpha is penalty × dim). The score
-    is the predicted label minus the mean training label. `out_of_fold_` (n_cells, n) has the scores of the training
-    items, each from a fit without its fold. States are standardised over all training items.
+    The score is the predicted label minus the mean training label. Each cell uses the penalty with the lowest
+    cross-validated squared error. scikit-learn's alpha is penalty × dim, so a penalty means the same for models of any
+    width.
+
+    Attributes:
+        out_of_fold_: Scores (n_cells, n) of the training items, each from a fit without the item's fold. Only the
+            standardisation uses all training items.
     """
 
     def __init__(self, penalties: tuple[float, ...] = PENALTIES) -> None:
@@ -218,14 +236,19 @@ Projection = PaperPCA | PaperSVM | Ridge
 def ridge(
     states: NDArray[np.float32], labels: FloatArray, penalties: Sequence[float], folds: Sequence[IntArray]
 ) -> tuple[FloatArray, float, FloatArray]:
-    """Fit a ridge regression of `labels` (n,) on centred `states` (n, dim), with an intercept.
+    """Fit a ridge regression with an intercept, and choose the penalty by cross-validation.
 
-    `folds` has the rows to leave out together. Returns weights (dim,), the chosen penalty, and out-of-fold predictions
-    (n,) minus the mean label of each fit.
+    With K = states · statesᵀ / dim, the matrix H = K (K + penalty)⁻¹ + 1/n maps labels to fitted values ŷ. Leaving out
+    fold F gives exactly the errors (1 − H_FF)⁻¹ (y − ŷ)_F, without a second fit.
 
-    Let K be the inner products of the items divided by dim. H = K (K + penalty)⁻¹ + 1/n maps labels to fitted values ŷ.
-    Leaving out fold F gives exactly the errors (1 − H_FF)⁻¹ (y − ŷ)_F, without a second fit. Singular vectors of the
-    states come from the smaller of the two Gram matrices (by items or by dimensions).
+    Args:
+        states: Centred states (n, dim).
+        labels: Labels (n,).
+        penalties: Penalties to choose from.
+        folds: Rows of each fold.
+
+    Returns:
+        Weights (dim,), the chosen penalty, and out-of-fold predictions (n,) minus the mean label of the other folds.
     """
     n, dim = states.shape
     double = states.astype(np.float64)
@@ -312,10 +335,14 @@ class ScorerCell:
 
 @dataclass(frozen=True)
 class RepEvalScorer:
-    """A fitted RepEval score: the mean of the scores of `cells` on the hidden states of `model`.
+    """A fitted RepEval score: the mean of the scores of its `cells` (layer and token) on the hidden states of a model.
 
-    `extraction` says how the states are read. `fingerprint` identifies the weights of the model. `precision` is the
-    dtype in which the states were read.
+    Attributes:
+        model: Name of the model.
+        fingerprint: Identifies the weights of the model.
+        precision: Dtype in which the states were read.
+        extraction: How the states are read: texts, template, layers and tokens.
+        cells: A fitted direction for each layer and token.
     """
 
     __pydantic_config__ = STRICT
@@ -414,10 +441,10 @@ class ScorerWithModel:
         self._scorer, self._reader = scorer, StateReader(self._spec, ray)
 
     def score(self, items: Sequence[Item], on_progress: OnProgress = lambda _done, _of: None) -> FloatArray:
-        """Return the scores (n_items,) of items, NaN if a state is not finite.
+        """Return the scores (n_items,) of `items`, NaN for an item whose hidden states are not finite.
 
-        `on_progress(done, total)` counts items. Raises ModelNotFoundError if the model is missing, and JudgeError if it
-        is not the model that the score was fitted with.
+        `on_progress(done, total)` receives numbers of items. Raises ModelNotFoundError if the model is missing. Raises
+        JudgeError if the model differs from the model that the score was fitted with.
         """
         scorer, scores = self._scorer, np.empty(len(items))
         here = describe(self._spec).fingerprint

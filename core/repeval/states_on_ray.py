@@ -1,7 +1,7 @@
 """Read hidden states on a Ray cluster.
 
-There is one actor with the model per GPU, or per node if there are no GPUs. Batches are the same as in a single
-process, so the states are the same. If a node is lost, another node reads its batches.
+Each GPU holds a copy of the model; without GPUs, each node holds a copy. Batches are the same as in a single process,
+so the states are the same. If a node is lost, another node reads its batches.
 """
 
 from __future__ import annotations
@@ -24,10 +24,17 @@ LONGEST_STEP = 1800.0
 
 
 def cluster_at(address: str, spec: ModelSpec) -> tuple[int, str, str, dict[str, float]]:
-    """Connect to the cluster at `address` ("auto" or HOST:PORT), and find its resources for the model `spec`.
+    """Connect to a Ray cluster, and find its resources for a model.
 
-    Returns the number of actors, their device and dtype, and the resources per actor. Raises JobError if Ray is not
-    installed or the cluster cannot be reached.
+    Args:
+        address: "auto" or HOST:PORT.
+        spec: The model.
+
+    Returns:
+        Number of copies of the model, their device, their precision, and the resources of each copy.
+
+    Raises:
+        JobError: Ray is not installed, the cluster cannot be reached, or it has no GPUs or CPUs.
     """
     ray = connected(address)
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]

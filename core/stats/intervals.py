@@ -1,37 +1,36 @@
-"""Standard errors over sources, for the intervals and tests of agreement.
+"""Standard errors over sources, for the confidence intervals and tests of agreement.
 
-Items of one source share a text and the raters' view of it, so the *source* is the sampling unit (cluster).  With few
-sources, percentile bootstrap intervals are too narrow; in simulation, the following methods keep their nominal level
-(`tests/bench/bench_coverage.py`):
+Items of one source share a text, so the *source* is the sampling unit (cluster). With few sources, percentile bootstrap
+intervals are too narrow. In simulation (`tests/bench/bench_coverage.py`), the following methods keep their nominal
+level; G is the number of sources:
 
-- **sample** level: for two judges, Student's t over the paired differences of the per-source coefficients c_g, with
-  variance s² / G and G − 1 degrees of freedom.  For one judge the coefficients are skewed, because many lie just below
-  1, and plain t covers 85 to 91 % at 8 sources.  Deviations of the delete-one means on Fisher's scale cover 92 to 97 %;
-  their squares are summed without the jackknife's factor (G − 1) / G (MacKinnon and White 1985, HC3, for regressions).
-- **dataset** level: the delete-one-source jackknife (Tukey 1958; Efron and Tibshirani 1993, chapter 11), (G − 1) / G ·
-  Σ (θ_(g) − mean θ_(·))², with t quantiles of G − 1 degrees of freedom, on Fisher's scale z = atanh θ (Fisher 1921).
-  If leaving out a source makes θ exactly ±1, and z infinite, the plain scale is used.  If there are more than
-  `MOST_PIECES` sources, that many random groups of nearly equal size are left out instead.  So the time grows with the
-  number of items, not with its square.
-- **system** level: leaving out a source changes the ranks of a few system means abruptly or not at all, so the
-  jackknife fails.  The standard error comes from a cluster bootstrap (Davison and Hinkley 1997, section 3.8).  For one
-  judge it is the root mean square around the value itself, which includes the bias: noise in the means draws the
-  coefficient towards 0, and resampling adds noise a second time.  t quantiles have G − 1 degrees of freedom.  The
-  systems are fixed.
+- **sample** level, two judges: Student's t over the paired differences of the coefficients per source. The variance is
+  s² / G, with G − 1 degrees of freedom.
+- **sample** level, one judge: the deviations of the delete-one-source means on Fisher's scale. Their squares are summed
+  without the factor (G − 1) / G of the jackknife (MacKinnon and White 1985, HC3). With 8 sources, the intervals
+  cover 92 to 97 %. Plain t covers only 85 to 91 %, because many coefficients lie just below 1.
+- **dataset** level: the delete-one-source jackknife on Fisher's scale z = atanh θ (Fisher 1921), with t quantiles of
+  G − 1 degrees of freedom. The variance is (G − 1) / G · Σ (θ_(g) − mean θ_(·))² (Tukey 1958; Efron and Tibshirani
+  1993, chapter 11). If leaving out a source makes θ exactly ±1, the plain scale is used. With more than `MOST_PIECES`
+  sources, that number of random groups of sources is left out instead.
+- **system** level, with fixed systems: a cluster bootstrap (Davison and Hinkley 1997, section 3.8), with t quantiles of
+  G − 1 degrees of freedom. A jackknife fails, because leaving out a source changes the ranks of system means abruptly
+  or not at all. For one judge, the standard error is the root mean square around the value itself, and so includes the
+  bias. With fewer than `SHORT_BELOW` sources, intervals are too narrow.
 
-Both ends of an interval lie in [-1, 1].  There is no interval with fewer than 2 sources, for a rank coefficient over
-fewer than `LEAST_RANKED` items, or for a mean of rank coefficients with fewer than `LEAST_DISTINCT` values.  There is
-no interval either if leaving out a source makes the value undefined, or if leaving out any source gives the same value
-(a perfect judge).  A difference of two means has no p if it differs from 0 in fewer than `LEAST_DIFFERING` sources:
-judges with coefficients near 0.9 often agree with raters completely on a source of 5 items, and too few other sources
-are left for a test.
+Both ends of an interval lie in [-1, 1]. There is no interval in these cases:
 
-Resampling is described by *counts*: a row says how often each source was drawn.  In a *leave-out*, the count is 0 for
-the source (or group of sources) left out, and 1 elsewhere.  In a *draw*, n_sources sources were drawn with replacement;
-draws are used at sample and system level only.  NaN means undefined.
+- There are fewer than 2 sources.
+- A rank coefficient covers fewer than `LEAST_RANKED` items.
+- A mean of rank coefficients has fewer than `LEAST_DISTINCT` different coefficients.
+- Leaving out some source makes the value undefined.
+- Leaving out a source never changes the value (a perfect judge).
 
-This file also defines how much data a claim requires, when a difference is significant (`claim`), and the reasons for a
-missing interval or p.
+A difference of two means has no p if the two judges differ in fewer than `LEAST_DIFFERING` sources.
+
+Resampling is described by arrays of *counts*: each row says how often each source was drawn. A *leave-out* row has 0
+for the omitted sources and 1 for the others. A *draw* row describes n_sources draws with replacement. NaN means
+undefined.
 """
 
 from __future__ import annotations
@@ -122,10 +121,14 @@ Claim = Literal["higher", "lower", "open", "untested", "undefined"]
 
 
 def claim(value: float | None, interval: Interval | None, p: float | None, *, alpha: float = ALPHA) -> Claim:
-    """Classify a difference: "higher", "lower", "open", "untested" or "undefined".
+    """Classify a difference as "higher", "lower", "open", "untested" or "undefined".
 
-    A difference is "open" if p is above `alpha` or the interval includes 0.  It is "untested" if p is None, and
-    "undefined" if `value` is None.  NaN is treated as None.
+    NaN is treated as None.
+
+    - "undefined": `value` is None.
+    - "untested": `p` is None.
+    - "open": `p` is above `alpha`, `value` is 0, or the interval includes 0.
+    - "higher", "lower": the difference is significant; the word gives its sign.
     """
     if value is None or np.isnan(value):
         return "undefined"
@@ -141,14 +144,20 @@ def claim(value: float | None, interval: Interval | None, p: float | None, *, al
 
 @dataclass(frozen=True)
 class StandardErrors:
-    """Standard errors of the `values` (n_candidates,) of several candidates, and of the difference of any two.
+    """Standard errors of the values of several candidates, and of the difference of any two candidates.
 
-    `plain` and `fisher` (n_pieces, n_candidates) are deviations on the plain scale and on Fisher's scale, not finite if
-    unknown.  The sum of squares of a candidate's column is its squared standard error; for two candidates, subtract the
-    columns first.  The interval of a single value on the plain scale adds the squared `bias` (n_candidates,).
-    `sources` (n_candidates,) is the number of sources of each candidate, in at most `most_pieces` groups.  Differences
-    of means use the plain scale.  `reasons` maps a candidate to the reason why it has no interval, if this is known
-    beforehand.
+    A column of `plain` or `fisher` belongs to a candidate: the sum of its squares is the squared standard error. The
+    squared error of a difference is the sum of squares of the difference of two columns.
+
+    Attributes:
+        kind: Name of the method: `T`, `JACKKNIFE` or `BOOTSTRAP`.
+        values: Values (n_candidates,).
+        plain: Deviations (n_pieces, n_candidates) on the plain scale, not finite if unknown.
+        fisher: Deviations (n_pieces, n_candidates) on Fisher's scale, not finite if unknown.
+        bias: Bias (n_candidates,). Its square is added to the squared error of a single value on the plain scale.
+        sources: Number of sources (n_candidates,) of each candidate.
+        most_pieces: Maximum number of groups into which the sources were divided; 0 means no grouping.
+        reasons: Candidate → why it has no interval, if known beforehand.
     """
 
     kind: str
@@ -185,11 +194,12 @@ class StandardErrors:
     def difference(self, i: int, j: int) -> tuple[Interval | None, float | None, str]:
         """Compare candidates `i` and `j`, paired by source.
 
-        Returns the interval, the two-sided p, and the reason if p is None.
+        Returns the interval, the two-sided p, and the reason if p is None. The difference of two equal
+        judges is 0, with p = 1.
 
-        On Fisher's scale, p tests z_i − z_j = 0.  The limits are those of a profile interval: the least and largest
-        tanh a − tanh b over all pairs (a, b) whose squared Mahalanobis distance from (z_i, z_j) is at most t².  So the
-        interval contains 0 exactly if p is above 0.05.  For two equal judges, the difference is 0 and p = 1.
+        On Fisher's scale, p tests z_i − z_j = 0, and the interval is a profile interval. Its limits are the smallest
+        and largest tanh a − tanh b over all pairs (a, b) near (z_i, z_j). "Near" means a squared Mahalanobis distance
+        of at most t². So the interval contains 0 exactly if p is above 0.05.
         """
         n_sources = int(min(self.sources[i], self.sources[j]))
         few = TOO_FEW if n_sources < LEAST_SOURCES else ""
@@ -290,10 +300,14 @@ def t_interval(
 
 
 def jackknife(by_source: FloatArray, values_of: Callable[[FloatArray], FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """Return the values (n_values,) and their jackknife standard errors over sources, NaN for a single source.
+    """Compute values and their jackknife standard errors over sources.
 
-    `by_source` (n_sources, n_sums) has the sums of each source. `values_of` computes values (n_rows, n_values) from
-    sums (n_rows, n_sums).
+    Args:
+        by_source: Sums (n_sources, n_sums) of each source.
+        values_of: Function from sums (n_rows, n_sums) to values (n_rows, n_values).
+
+    Returns:
+        Values (n_values,) of all sources together, and standard errors (n_values,), NaN for a single source.
     """
     total, n = by_source.sum(axis=0, keepdims=True), len(by_source)
     values = values_of(total)[0]
@@ -306,9 +320,9 @@ def jackknife(by_source: FloatArray, values_of: Callable[[FloatArray], FloatArra
 def clustered_error(terms: FloatArray, sources: IntArray) -> float:
     """Compute the standard error of the sum of `terms` (n,), clustered by source.
 
-    `sources` (n,) has the source code of each term.  The formula is √(G / (G − 1) · Σ_g (Σ terms)²) for G sources; with
-    fewer than 2 sources, the result is NaN.  For a mean or a ratio, the terms are each item's contributions to the
-    linearised value.
+    `sources` (n,) has the source code of each term. For G sources, the formula is √(G / (G − 1) · Σ_g (Σ terms of g)²).
+    The result is NaN for fewer than 2 sources. For a mean or a ratio, pass each item's contribution to the linearised
+    value as a term.
     """
     by_source = np.bincount(np.unique(sources, return_inverse=True)[1], weights=terms)
     n = by_source.size
@@ -318,10 +332,15 @@ def clustered_error(terms: FloatArray, sources: IntArray) -> float:
 def intraclass_correlation(values: FloatArray, groups: IntArray) -> float:
     """Compute ICC(1), the similarity of values within groups (Shrout and Fleiss 1979).
 
-    `values` is (n,), and `groups` (n,) has the group code of each value.  The formula is (MSB − MSW) / (MSB + (k₀ −
-    1)·MSW) with the mean squares between and within groups. k₀ = (n − Σk_i²/n) / (G − 1) for G groups of k_i values; it
-    is the group size if all groups have the same size.  The result is NaN for fewer than 2 groups, for groups of one
-    value each, and if all values are equal.
+    The formula is (MSB − MSW) / (MSB + (k₀ − 1)·MSW), where MSB and MSW are the mean squares between and within groups.
+    For G groups of k_i values, k₀ = (n − Σk_i²/n) / (G − 1). If all groups have the same size, k₀ is this size.
+
+    Args:
+        values: Values (n,).
+        groups: Group code (n,) of each value.
+
+    Returns:
+        The coefficient. NaN for fewer than 2 groups, for groups of one value each, and if all values are equal.
     """
     _, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     n, n_groups = values.size, sizes.size
@@ -399,11 +418,15 @@ def spread_over_sources(
     *,
     draws: bool = False,
 ) -> StandardErrors:
-    """Compute standard errors of `values` (n_candidates,) by resampling sources.
+    """Compute standard errors of `values` by leaving out or resampling sources.
 
-    `values_of` maps counts (rows, n_sources) to values (rows, n_candidates), NaN = undefined.  The method is the
-    delete-one-source jackknife, or with `draws`, a bootstrap of `RESAMPLES` draws.  A bootstrap error is unknown if the
-    value is undefined in over half of the draws.  `sources` (n_candidates,) counts the sources of each candidate.
+    Args:
+        values_of: Function from counts (rows, n_sources) to values (rows, n_candidates), NaN = undefined. A count says
+            how often a source was drawn.
+        values: Values (n_candidates,) on all sources.
+        sources: Number of sources (n_candidates,) of each candidate.
+        draws: Use a bootstrap of `RESAMPLES` draws instead of the delete-one-source jackknife. A bootstrap error is
+            unknown if the value is undefined in more than half of the draws.
     """
     if draws:
         # in ten blocks: the counts of very many sources would not fit into memory
@@ -450,10 +473,11 @@ def draw_counts(generator: np.random.Generator, n_sources: int, resamples: int) 
 
 
 def leave_outs(n_sources: int, pieces: int, generator: np.random.Generator | None = None) -> FloatArray:
-    """Return counts (pieces, n_sources): each row has 0 for the sources that it leaves out, and 1 for the others.
+    """Return an array (n_groups, n_sources) for leaving out groups of sources: 0 for the row's group, else 1.
 
-    Each source is left out once.  If there are more sources than `pieces`, groups of nearly equal size are left out
-    together.  Groups are random with a `generator`; otherwise, source k is in group k mod `pieces`.
+    Each source is in exactly one group. Groups are single sources if there are at most `pieces` sources. Otherwise
+    there are `pieces` groups of nearly equal size, or fewer if memory is short. Groups are random if a `generator` is
+    passed. Otherwise, source k is in group k mod n_groups.
     """
     pieces = min(n_sources, pieces, max(COUNTS_LIMIT // max(n_sources, 1), 2))
     drawn = np.arange(n_sources) if pieces == n_sources or generator is None else generator.permutation(n_sources)

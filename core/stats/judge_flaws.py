@@ -1,39 +1,40 @@
-"""Find weak spots of a judge: parts of the items with larger errors, and biases beyond the labels.
+"""Find weak spots of a judge: groups of items with larger errors, and biases that the labels don't explain.
 
-# Parts
+# Errors in groups of items ("parts")
 
-The alignment inside a part is shown but not tested.  A narrow range of scores or labels alone lowers the coefficient
-(restriction of range; Thorndike 1949), even if the judge is good there.  So the test compares errors in points of the
-labels' scale.  Each error is compared with the error that an equally good judge would make on average at that score.
-Without this comparison, the ends of a scale look good and the middle bad, because labels cannot lie beyond an end.
+The alignment inside a part is shown but not tested: a narrow range of scores or labels alone lowers the coefficient
+(restriction of range; Thorndike 1949). The test compares errors in points of the labels' scale instead. From each error
+it subtracts the mean error of an equally good judge at that score. Without this correction, the ends of a scale look
+good and the middle bad, because labels cannot lie beyond an end.
 
-An *equally good* judge agrees with the labels equally well at all scores.  It is modelled by a Gaussian copula: two
-correlated normal variables, cut into the scores and labels that occur.  For scores and labels on steps this is the
-polychoric model (Olsson 1979, "Maximum likelihood estimation of the polychoric correlation coefficient").  It keeps
-both distributions, including ties and ends of the scale, and its only parameter is fitted by maximum likelihood.
+An *equally good* judge agrees with the labels equally well at all scores. It is modelled by a Gaussian copula: two
+correlated normal variables, cut into the scores and labels that occur. For scores and labels on steps, the copula is
+the polychoric model (Olsson 1979, "Maximum likelihood estimation of the polychoric correlation coefficient"). The
+copula keeps both distributions, including ties. Its only parameter is fitted by maximum likelihood.
 
-# Length, position, family
+# Biases by length, position or model family
 
-The scores of an unbiased judge correlate with length as quality does, but less if the scores are noisy.  Noise in the
-labels lowers *their* correlation with length.  So the two correlations with length differ if scores and labels differ
-in reliability, and their difference is not a bias.  The partial correlation given the labels does not measure bias
-either: noisy labels miss some quality, which length then explains (Westfall and Yarkoni 2016, "Statistically
-controlling for confounding constructs is harder than you think").
+The scores of an unbiased judge correlate with length because quality does. Noise in the scores lowers their correlation
+with length, and noise in the labels lowers the labels' correlation. A difference of the two correlations is therefore
+no evidence of a bias. The partial correlation given the labels is no evidence either: length also explains the quality
+that noisy labels miss (Westfall and Yarkoni 2016, "Statistically controlling for confounding constructs is harder than
+you think").
 
-Let J be the score, x the property, and T the quality that the labels measure.  Without bias J = a + b·T + noise, so
-corr(J, x) = corr(J, T) · corr(T, x).  The estimate depends on the labels:
+Let J be the score, x the property (such as length), and T the quality that the labels measure. Without bias, J = a +
+b·T + noise, so corr(J, x) = corr(J, T) · corr(T, x). The estimate depends on the labels:
 
-- *Several ratings per item*: split the ratings of each item at random into two halves A and B.  Their errors are
-  independent, so corr(J, x) = corr(J, A) · corr(B, x) / corr(A, B), however reliable J, A, B and x are (a vanishing
-  tetrad; Spearman 1904, Bollen and Ting 1993).  The result is averaged over both orders and `SPLITS` splits.  The p
-  value tests corr(J, x) · corr(A, B) − corr(J, A) · corr(B, x) = 0, a form without division.
-- *One label Y per item*: corr(J, x) = corr(J, Y) · corr(Y, x) / reliability of Y, but the reliability is not known.  It
-  lies between 1 and the largest of corr(J, Y)², corr(Y, x)² and `LEAST_RELIABILITY`.  A bias must exceed the expected
-  correlation at both ends: both tests have to reject (Berger 1982, intersection-union).
+- *Several ratings per item*: the ratings of each item are split at random into two halves A and B with independent
+  errors. Without bias, corr(J, x) = corr(J, A) · corr(B, x) / corr(A, B), however reliable J, A, B and x are (a
+  vanishing tetrad; Spearman 1904, Bollen and Ting 1993). The result is the mean over both orders and `SPLITS` splits.
+  The p value tests corr(J, x) · corr(A, B) − corr(J, A) · corr(B, x) = 0, a form without division.
+- *One label Y per item*: without bias, corr(J, x) = corr(J, Y) · corr(Y, x) / reliability of Y. The reliability is
+  unknown. It lies between 1 and the largest of corr(J, Y)², corr(Y, x)² and `LEAST_RELIABILITY`, which gives a range of
+  expected correlations. A bias is claimed only if the tests at both ends of the range reject (Berger 1982,
+  intersection-union).
 
-Correlations use average ranks (Spearman).  Standard errors come from leaving out one source at a time (jackknife), with
-t on sources − 1 degrees of freedom.  An excess up to `LEAST_EXCESS` is not called a bias, because ranks of scores on
-few steps do not fit a linear model exactly.
+Correlations use average ranks (Spearman). Standard errors come from leaving out one source at a time (jackknife), with
+t on sources − 1 degrees of freedom. An excess up to `LEAST_EXCESS` is not called a bias, because ranks of scores on few
+steps do not fit a linear model exactly.
 """
 
 from __future__ import annotations
@@ -81,11 +82,11 @@ def part_alignments(
 
 
 def errors_and_expected(scores: FloatArray, labels: FloatArray) -> FloatArray | None:
-    """Return (2, n): the absolute errors of `scores` (n,), and the errors expected of an equally good judge.
+    """Compute the absolute errors of `scores` (n,), and the errors expected of an equally good judge.
 
-    An item's error is the distance between its label and the label expected at its score, in points of the labels'
-    scale.  The expectation comes from a Gaussian copula fitted to scores and labels.  Returns None if `scores` or
-    `labels` (n,) are constant; neither may contain NaN.
+    The error of an item is the distance of its label from the label expected at its score, in points of the labels'
+    scale. The expected label comes from a Gaussian copula fitted to `scores` and `labels` (n,). NaN is not allowed.
+    Returns an array (2, n): errors, then expected errors. Returns None if `scores` or `labels` are constant.
     """
     from scipy.optimize import minimize_scalar
     from scipy.special import ndtr, ndtri
@@ -132,12 +133,19 @@ def _groups(values: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 def error_contrasts(errors: FloatArray, sources: IntArray, codes: IntArray) -> FloatArray:
-    """Test whether the excess error in each part of `codes` (n,) is larger than in the other parts.
+    """For each group of items, test whether the mean excess error is larger in the group than in the other groups.
 
-    `errors` (2, n) come from `errors_and_expected`.  `codes` are −1 for items in no part.  Returns (n_parts, 4): the
-    excess of the part minus that of the other parts, in points of the scale, with its standard error, its degrees of
-    freedom, and its two-sided p.  A row is NaN without a test.  A test needs `LEAST_RANKED` items of `LEAST_SOURCES`
-    sources in the part, and `LEAST_SOURCES` sources in the other parts.
+    A test needs `LEAST_RANKED` items and `LEAST_SOURCES` sources in the group, and `LEAST_SOURCES` sources in the other
+    groups.
+
+    Args:
+        errors: Errors and expected errors (2, n) from `errors_and_expected`. The excess is their difference.
+        sources: Source code (n,) of each item.
+        codes: Group number (n,) of each item, −1 for items in no group.
+
+    Returns:
+        An array (n_groups, 4) with the columns difference of the means (in points of the scale), its standard error,
+        degrees of freedom, and two-sided p. Rows without a test are NaN.
     """
     n_parts, kept = int(codes.max(initial=-1)) + 1, codes >= 0
     if not kept.any():
@@ -200,12 +208,18 @@ RATERS_DISAGREE = "agreement between the raters is too low"
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """How far a property's correlation with the scores exceeds its correlation with unbiased scores.
+    """How far a property's correlation with the scores exceeds the correlation expected of an unbiased judge.
 
-    `judge` and `labels` are the correlations of the property with scores and labels.  `expected` is the range of its
-    correlation with unbiased scores; both ends are equal if the reliability of the labels is known.  `value` is the
-    excess of `judge` over this range, or 0 inside it, with its `interval` and two-sided `p`.  `reason` says why `p` is
-    None or `value` is NaN.
+    Attributes:
+        judge: Correlation of the property with the scores.
+        labels: Correlation of the property with the labels.
+        expected: Range of the correlation with the scores of an unbiased judge. Both ends are equal if the labels are
+            means of several ratings, whose reliability is known.
+        value: Excess of `judge` over the range `expected`: negative below the range, 0 inside it, NaN if unknown.
+        interval: Interval of `value`.
+        p: Two-sided p of `value`.
+        n: Number of items used.
+        reason: Why `p` is None, or why `value` and `expected` are NaN.
     """
 
     judge: float
@@ -229,11 +243,18 @@ def beyond_labels(
     ratings: FloatArray | None = None,
     n_behind: int | None = None,
 ) -> Beyond | None:
-    """Estimate how far the correlation of `scores` with a property `x` exceeds the correlation that `labels` explain.
+    """Estimate how far the correlation of `scores` with a property `x` exceeds the correlation that the labels explain.
 
-    All arrays are (n,) without NaN, except `ratings` (n_raters, n), NaN = not rated.  The labels are means of these
-    ratings, which are used if most items have two or more ratings.  `n_behind` is the number of sources that the test
-    is based on; None means all.  Returns None if scores, property, labels or ratings are constant.
+    Args:
+        scores: Scores (n,) of the judge, without NaN.
+        x: Values (n,) of the property, without NaN.
+        labels: Mean labels (n,), without NaN.
+        sources: Source code (n,) of each item.
+        ratings: Individual ratings (n_raters, n), NaN = not rated. They are used if most items have two or more.
+        n_behind: Number of sources that the test is based on; None means all.
+
+    Returns:
+        The estimate, or None if scores, property, labels or ratings are constant.
     """
     kept, halves = np.ones(scores.size, dtype=np.bool_), list[list[FloatArray]]()
     if ratings is not None:
