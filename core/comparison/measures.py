@@ -52,13 +52,15 @@ def align(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> Alignment:
-    """Measure the alignment of `verdicts` with the raters on `aspect`, with an interval over sources.
+    """Measure the alignment of a judge's scores with the raters on an aspect, with an interval over sources.
 
-    `verdicts` is a file (verdicts or replies), Verdict records, or scores by item id. Only items in `verdicts` count;
-    items without a score are counted as `n_unscored`.
-
-    Calibration items of the judge are left out and counted (`n_calibration_left_out`). Marks in the verdicts and texts
-    in `judge_file` identify them. `all_items` keeps them, which is optimistic (`n_calibration_kept`).
+    Args:
+        verdicts: A file of verdicts or replies, Verdict records, or scores by item id. Only items in `verdicts` count.
+            Items without a score are counted as `n_unscored`.
+        judge_file: Judge file whose texts show which items the judge was calibrated on. Verdicts can also be marked as
+            calibration items.
+        all_items: Keep calibration items (counted as `n_calibration_kept`), which makes the result optimistic. By
+            default, calibration items are left out (`n_calibration_left_out`).
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     how = settings or MeasureSettings()
@@ -74,10 +76,10 @@ def align_all(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> AgreementReport:
-    """Compare `verdicts` with the raters by all statistics: alignments at all levels, errors, kappa, classes.
+    """Compare a judge's scores with the raters by all statistics: alignments at all levels, errors, kappa, classes.
 
-    Items, intervals and alignments are as in `align`. If every score has a value mapped to the raters' scale, errors,
-    kappa and classes use these values (`basis` says so).
+    Arguments, intervals and alignments are as in `align`. If every score has a value mapped to the raters' scale,
+    errors, kappa and classes use the mapped values (`basis` says so).
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     how, scale = settings or MeasureSettings(), golden.aspects[aspect].scale
@@ -95,12 +97,14 @@ def compare(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> Comparison:
-    """Test whether judge a agrees better with the raters than judge b, on their common labelled items.
+    """Test whether judge a agrees better with the raters than judge b, on the labelled items that both scored.
 
-    The difference is paired over sources, and has a p only if there are at least 8 sources. Williams' test always uses
-    Pearson at dataset level and treats items as independent. Both judges are also compared with a plain regression,
-    fitted to the labels of other sources. `verdicts_*` and the items left out are as in `align`; `judge_file` can name
-    the files of both judges. Raises UsageError if there is no common item.
+    The difference is paired over sources. It has a p only if there are at least 8 sources. The result also has
+    Williams' test and a comparison of both judges with a plain regression. Williams' test always uses Pearson at
+    dataset level and treats items as independent. The regression is fitted to the labels of other sources.
+
+    Arguments and omitted items are as in `align`. `judge_file` can name the files of both judges. Raises UsageError if
+    there is no common item.
     """
     task = task_of(golden, aspect)
     tables = [as_verdicts(verdicts, task) for verdicts in (verdicts_a, verdicts_b)]
@@ -158,9 +162,9 @@ def annotator_test(
 ) -> AnnotatorTest:
     """Test whether the judge could replace a rater (Alternative Annotator Test).
 
-    The test is clustered by source if items share sources; `epsilon` is explained in `core.stats`. The judge's labels
-    are its scores, mapped to the raters' scale if every score has a mapped value. Calibration items are left out as in
-    `align`. Raises AspectError if there are no individual ratings.
+    The judge's labels are its scores. If every score has a value mapped to the raters' scale, the mapped values are
+    used instead. If items share sources, the test is clustered by source. `core.stats` explains `epsilon`; calibration
+    items are left out as in `align`. Raises AspectError if there are no individual ratings.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     here = rater_table(golden, aspect).at(given.items.positions)
@@ -174,10 +178,14 @@ NO_SYSTEMS = "no pair names both of its systems (columns model_a and model_b)"
 
 @dataclass(frozen=True)
 class Preferences(JsonRecord):
-    """Strengths of systems according to raters and, if there are verdicts, the judge; how often the two agree.
+    """How often raters and a judge prefer each system, and how often the judge agrees with the raters.
 
-    `n_unknown` pairs do not name two systems, and `n_itself` pairs compare a system with itself. Both kinds count for
-    the agreement only.
+    Attributes:
+        by_people: Strengths of the systems according to the raters.
+        by_judge: Strengths of the systems according to the judge; None without verdicts.
+        agreement: Agreement of judge and raters; None without verdicts.
+        n_unknown: Number of pairs that do not name two systems. They count for `agreement`, not for strengths.
+        n_itself: Number of pairs of texts from the same system. They count for `agreement`, not for strengths.
     """
 
     by_people: Strengths
@@ -199,10 +207,11 @@ class Preferences(JsonRecord):
 def preferred(
     golden: GoldenSet, aspect: str, scores: FloatArray | None = None, *, seen: Collection[int] = ()
 ) -> Preferences:
-    """Rank the systems of pairs by raters and, if `scores` (n_items,) are given (NaN = unscored), by a judge.
+    """Rank the systems of the pairs in `golden`, by raters and, if there are `scores`, by a judge.
 
-    `seen` are positions whose labels were used to choose or fit the judge. The judge's strengths use its preferences
-    on all pairs that it scored, labelled or not.
+    Args:
+        scores: Scores (n_items,) of the judge, NaN = unscored. Labelled and unlabelled pairs count.
+        seen: Positions of items whose labels were used to choose or fit the judge. They don't count for the agreement.
     """
     pairs = [systems_of(item.system_id) for item in golden.items]
     names = sorted({name for pair in pairs if pair for name in pair})
@@ -238,12 +247,19 @@ def choose_threshold(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> YesNo:
-    """Choose the score from which to say yes; estimate the AUC, and the errors of the threshold on new items.
+    """Choose the score from which a judge says yes, and estimate the AUC and the errors of the threshold on new items.
 
-    On a scale of two steps, the upper step means yes. On other scales, labels of at least `yes_from` mean yes. Items
-    whose labels were used to choose or fit the judge are left out as in `align`, unless `all_items`. Raises AspectError
-    for an unknown aspect, and UsageError if a cost is not above 0, or if `yes_from` is missing for a scale of more than
-    two steps.
+    Args:
+        verdicts: As in `align`.
+        yes_from: Lowest label that means yes. May be None only on a scale of two steps, where the upper step means yes.
+        miss_cost: Cost of a missed yes, relative to `alarm_cost`.
+        alarm_cost: Cost of a false yes.
+        judge_file: As in `align`.
+        all_items: Keep items whose labels were used to choose or fit the judge.
+
+    Raises:
+        AspectError: The aspect is unknown.
+        UsageError: A cost is not above 0, or `yes_from` is missing or outside the scale.
     """
     scale = task_of(golden, aspect).scale
     if yes_from is None and not scale.two_steps:
@@ -273,11 +289,14 @@ def preferences(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> Preferences:
-    """Rank the systems of the pairs in `golden`, by raters and by a judge.
+    """Rank the systems of the pairs in `golden` by raters and, if there are `verdicts`, by a judge.
 
-    The judge's strengths use its preferences on all pairs that it scored, labelled or not. Pairs whose labels
-    were used to choose or fit the judge are left out of the agreement as in `align`, unless `all_items`. Raises
-    UsageError if the golden set has no pairs, and AspectError for an unknown aspect.
+    The judge's ranking uses all pairs that it scored, labelled or not. Its agreement with the raters leaves out pairs
+    whose labels were used to choose or fit the judge (as in `align`), unless `all_items`.
+
+    Raises:
+        UsageError: The golden set has no pairs.
+        AspectError: The aspect is unknown.
     """
     task_of(golden, aspect)
     if golden.kind != "pair":

@@ -1,11 +1,11 @@
-"""Read files of any supported format as tables: rows of plain cells under column names.
+"""Read tables: a file of any format becomes rows of plain cells under column names.
 
-`open_table` opens a file whose rows can be read one after the other (`Rows`).  `read_table` reads all rows at once.
-`read_upload` does the same for a file of unknown origin, usually in a sandbox.
+`open_table` returns a `TableFile`, whose `rows()` yields one row after the other. `read_table` and `read_upload` return
+a `Table`, which holds all rows in memory.
 
-CSV, TSV and JSON lines (also ``.gz``) are read line by line, and Parquet a few rows at a time.  JSON documents and
-workbooks are read whole.  Parquet and XLSX are decoded in a sandbox (`core.sandbox`).  Failures raise `GoldenError`
-with the file and, if known, the row, column or line.
+CSV, TSV and JSON lines (also ``.gz``) are read line by line, and Parquet a few rows at a time. JSON documents and
+workbooks are read whole. Parquet and XLSX are decoded in a sandbox (`core.sandbox`). Failures raise `GoldenError` with
+the file and, if known, the row, column or line.
 """
 
 from __future__ import annotations
@@ -121,9 +121,10 @@ _EMPTY = "The file is empty. Save it again, or choose another file."
 
 
 class GoldenLimits:
-    """Limits on the size of a golden set, which is held in memory at about 5 KB per item.
+    """Limits on the size of a golden set. In memory, a golden set needs about 5 KB per item.
 
-    `items` comes from the settings when a process starts; the other limits follow from it.
+    `items` is the maximum number of items, which a process reads from the settings when it starts. The other limits
+    follow from `items`.
     """
 
     def __init__(self, items: int = 250_000) -> None:
@@ -152,11 +153,13 @@ Numbered = abc.Iterator[tuple[int, list[Any]]]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as read from a file, each mapping columns to cells; empty cells are absent.
+    """Rows as read from a file. A row maps columns to cells; empty cells are absent.
 
-    `numbers` are the row numbers in the file, as in `Rows.number`; if it is empty, rows are numbered from 1.  `worded`
-    names the columns whose preferences were words, now converted to numbers from 1 to 3.  `joined` maps a column of
-    lists of ratings to the file's original columns, one per rater; `rows` contains both.
+    Attributes:
+        numbers: Row numbers in the file, as in `Rows.number`. If empty, rows are numbered from 1.
+        worded: Columns whose preferences were words, which have been converted to numbers from 1 to 3.
+        joined: Column of lists of ratings → the columns of the file (one per rater) from which it was made. `rows`
+            contains both kinds of columns.
     """
 
     name: str
@@ -176,11 +179,18 @@ class Table:
 class TableFile:
     """A file whose rows can be read repeatedly.
 
-    `limit` is the maximum number of bytes, packed and unpacked; None allows any length, read row by row.  `most_rows`
-    and `most_values` are the maximum numbers of rows and values held in memory.  `encoding` and `delimiter` are "" if
-    the format has none.  `document` has the numbered rows of a format that is read whole, otherwise None.  `findings`
-    are about the file as a whole.  `paths` into nested JSON, such as ``output.choices[0].text``, count as columns if a
-    row has such a cell.
+    Attributes:
+        suffix: Format of the file, such as ".csv".
+        packed: Whether the file is a gzip file.
+        size: Size of the file in bytes.
+        limit: Maximum number of bytes, packed and unpacked. None allows any length, read row by row.
+        most_rows: Maximum number of rows; None means no limit.
+        most_values: Maximum number of values held in memory.
+        paths: Paths into nested JSON, such as ``output.choices[0].text``, that count as columns.
+        encoding: "" if the format has none.
+        delimiter: "" if the format has none.
+        document: Numbered rows of a JSON document or workbook; None for other formats.
+        findings: Problems of the file as a whole.
     """
 
     name: str
@@ -263,12 +273,14 @@ class TableFile:
 
 
 class Rows:
-    """One pass over the rows of a file; you can iterate over it only once.
+    """One pass over the rows of a file. It can be iterated only once.
 
-    `columns` and `findings` include only the rows read so far.  `number` is the number of the current row for messages.
-    In tables with a header, it is the row that a spreadsheet shows (the header is row 1).  In JSON lines it is the line
-    number, and in JSON arrays and Parquet files the position.  Iteration raises GoldenError for a broken row, a row
+    `columns` and `findings` include only the rows read so far. Iteration raises GoldenError for a broken row, a row
     beyond a limit, or a file without rows.
+
+    Attributes:
+        number: Number of the current row for messages. In a table with a header, the header is row 1, as in a
+            spreadsheet. In JSON lines, the number is the line; in JSON arrays and Parquet files, it is the position.
     """
 
     def __init__(self, file: TableFile, log: FindingLog) -> None:
@@ -359,17 +371,16 @@ def open_table(
     max_rows: int | None = None,
     paths: abc.Collection[str] = (),
 ) -> TableFile:
-    """Detect the format, encoding and delimiter of a file.
+    """Open a file as a table, and detect its format, encoding and delimiter.
 
     Args:
-        file: A path, or the bytes of an upload, whose format is taken from `name`.
-        name: The name for messages.
-        suffix: The format, overriding the name; gzip is then detected from the content.
-        max_mb: Maximum size of the file, packed and unpacked.  If None, files of any length are read row by row,
-            except JSON documents and workbooks.  In any case, a file may unpack to at most 32 MB plus 100 times its
-            packed size.
+        file: A path, or the bytes of an upload.
+        name: Name for messages. For an upload, its ending tells the format.
+        suffix: Format, overriding the ending of the name. gzip is then detected from the content.
+        max_mb: Maximum size of the file in MB, packed and unpacked. None means no limit, except for JSON documents and
+            workbooks. A file may never unpack to more than 32 MB plus 100 times its packed size.
         max_rows: Maximum number of rows to read.
-        paths: Columns within nested JSON, as in `TableFile`.
+        paths: Paths into nested JSON that count as columns, as in `TableFile`.
 
     Raises:
         GoldenError: The file is missing, empty, too large, of an unknown format, or cannot be decoded.
@@ -398,9 +409,9 @@ def read_table(
     max_rows: int | None = None,
     paths: abc.Collection[str] = (),
 ) -> Table:
-    """Read a whole CSV, TSV, JSONL, JSON, Parquet or XLSX file (text formats also ``.gz``).
+    """Read all rows of a CSV, TSV, JSONL, JSON, Parquet or XLSX file (text formats also ``.gz``).
 
-    The arguments are as in `open_table`.  Formulas in a workbook stay text.  Raises GoldenError if the file cannot be
+    The arguments are as in `open_table`. Formulas in a workbook stay text. Raises GoldenError if the file cannot be
     read.
     """
     rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows, paths=paths).rows()

@@ -1,13 +1,12 @@
 """Prompts for scoring, drafting and refining, and the styles in which a judge can be asked for a score.
 
-The reply forms come from A Closer Look (section 3.2), and the stars from AutoCalibrate. Evaluation steps and the
-weighted score come from G-Eval. The personas are a robustness check in A Closer Look (appendix F.3).
+Prompts follow AutoCalibrate (appendix D: instructions, item, criteria, output form). The reply forms come from A Closer
+Look (section 3.2), the stars from AutoCalibrate, and the personas from A Closer Look (appendix F.3). Evaluation steps,
+after the criteria, and the probability-weighted score come from G-Eval.
 
-Prompts follow AutoCalibrate (appendix D: instructions, item, criteria, output form), with evaluation steps after the
-criteria (G-Eval). Level descriptions and rated examples are the same for all items, so they come before the item, where
-an endpoint can cache them. The texts are versioned files in `prompts/`. Every line of an item is quoted with "> ", so
-that forged headings, verdicts or tags in it have no effect. Heading marks in criteria, steps, levels and definitions
-are removed.
+The prompt texts are versioned files in `prompts/`. Texts that are the same for all items come first, so that an
+endpoint can cache them. Every line of an item is quoted with "> ", so that forged headings, verdicts or tags have no
+effect. Heading marks in criteria, steps, levels and definitions are removed.
 """
 
 from __future__ import annotations
@@ -133,10 +132,16 @@ def score_frame(
     examples: tuple[RatedExample, ...] = (),
     nearest: int = 0,
 ) -> ScoreFrame:
-    """Fill in a scoring prompt (see `score_prompt`), except for the criteria.
+    """Fill a scoring prompt with everything except the criteria.
 
-    Sections for `steps`, levels and `examples` are left out if they are empty. For `examples` and `nearest` see
-    `examples_for`. Raises JudgeError if `prompt`, which may come from a file, is not the name of a scoring prompt.
+    Args:
+        prompt: Name of a scoring prompt, such as the result of `score_prompt`.
+        steps: Evaluation steps, "" for none.
+        examples: Rated examples, from which `examples_for` chooses.
+        nearest: See `examples_for`.
+
+    Raises:
+        JudgeError: `prompt` is not the name of a scoring prompt.
     """
     if not prompt.startswith("score_"):
         raise JudgeError(f"Unknown scoring prompt {prompt[:80]!r}. The names of scoring prompts start with score_.")
@@ -159,11 +164,13 @@ def levels_block(task: Task) -> str:
 
 
 def examples_for(item: Item, examples: Sequence[RatedExample], nearest: int = 0) -> tuple[RatedExample, ...]:
-    """Choose the examples to show with `item`, in order, without examples from its own source.
+    """Choose the rated examples to show in the prompt of `item`, in order.
 
-    An example from that source is replaced by the spare example with the closest label, or left out if no spare
-    remains. If `nearest` is not 0, the `nearest` examples with the most similar texts are chosen, the most similar
-    last.
+    Examples from the item's own source are never shown. Each of them is replaced by the spare example with the closest
+    label, or omitted if no spare example remains.
+
+    If `nearest` is not 0, the result is the `nearest` examples whose texts are the most similar to the item, most
+    similar last.
     """
     spares, shown = [each for each in examples if each.spare], list[RatedExample]()
     # if all items have the same source text, it does not identify a source
@@ -256,9 +263,10 @@ def steps_messages(task: Task, criteria: str) -> tuple[Message, ...]:
 def draft_messages(
     task: Task, request: DraftRequest, prompt: str = DRAFT_PROMPT, refine_prompt: str = REFINE_PROMPT
 ) -> tuple[Message, ...]:
-    """Return the prompt for drafting criteria from labelled items, or for refining criteria that misjudged them.
+    """Return the prompt for drafting criteria from labelled items, or for refining criteria that misjudged these items.
 
-    Reasons and explanations are quoted on one line each, so that nothing in them reads as a heading or rating.
+    If `request.criteria` is None, the prompt is for drafting. Reasons and explanations are quoted on one line each, so
+    that nothing in them reads as a heading or rating.
     """
     refines, blocks = request.criteria is not None, []
     says_why = any(shown.reasons or shown.explanation for shown in request.exemplars)
@@ -412,19 +420,20 @@ SCHEMAS: Mapping[StyleForm, str] = {
 
 @dataclass(frozen=True)
 class Style:
-    """The style of a judge: how it asks for a score, which is the mean of `samples` replies.
+    """How a judge asks for a score. The score is the mean of `samples` replies.
 
     Attributes:
-        form: Form of the reply. "clauses" asks about each clause separately (see `core.judging.clauses`).
-        temperature: None leaves it out of the request, so the model uses its default.
+        form: Form of the reply. "clauses" asks about each clause of the criteria separately (`core.judging.clauses`).
+        temperature: None omits the temperature from the request, so that the model uses its default.
         max_tokens: Token limit of a reply; 0 means the default for the form.
-        prompt: Name of the scoring prompt; "" means the current one.
+        prompt: Name of the scoring prompt; "" means the current prompt of the form.
         steps: Evaluation steps in the prompt, after the criteria (see `LLMJudge.write_steps`).
         weighted: Use the probability-weighted score if the endpoint returns logprobs (only for score_only).
         structured: Ask for JSON if the endpoint accepts a schema.
-        references: Show an item's references. Items without references are then unscored.
-        examples: Labelled items to show in every prompt, followed by spares (`core.calibration.proposals`).
-        nearest: Show only this many examples, the most similar to the item. 0 shows the same examples with every item.
+        references: Show the references of an item. Items without references are then unscored.
+        examples: Labelled items to show in every prompt, and spare items to replace some of them (see `examples_for`).
+        nearest: Show only this number of examples, the most similar to the item. 0 shows the same examples for every
+            item.
 
     Raises:
         UsageError: A value is out of range, or settings conflict.
@@ -603,11 +612,14 @@ class Asking:
         extra: str = "",
         **style: Any,
     ) -> Self:
-        """Create the options for the judge `spec` from a user's choices; None means that the user chose nothing.
+        """Create the options for a judge from a user's choices.
 
-        `style` has fields of `Style`. The default temperature is 0 for one sample and 1 for several; with "none",
-        requests contain no temperature. A local model rates in one forward pass unless a form is chosen. `steps` is the
-        text of the steps; True lets the model write them.
+        Args:
+            spec: The judge. A local model ("hf:…") rates in one forward pass unless a form is chosen.
+            temperature: None means 0 for one sample and 1 for several; "none" omits the temperature from requests.
+            max_tokens: None means the default of the form.
+            steps: Text of the evaluation steps. True lets the model write them.
+            style: Other fields of `Style`; None for a field that the user didn't choose.
         """
         chosen = {name: value for name, value in style.items() if value is not None}
         chosen |= {"max_tokens": max_tokens} if max_tokens is not None else {}
