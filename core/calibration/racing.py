@@ -1,11 +1,9 @@
-"""Races between the candidates of a calibration (successive halving), with their scores and cost.
+"""Races between the candidates of a calibration (successive halving).
 
-All candidates are scored on a few items. Each later round, called a rung, keeps about two thirds of the candidates and
-scores them on 1.5 times as many items. The last rung scores the finalists on all items. Small sets race over whole
-sources in larger steps.
+All candidates are scored on a few items. Each later rung (round of the race) keeps the best candidates and scores them
+on more items. The last rung scores the finalists on all items.
 
-Alignments on items chosen by their labels are optimistic, so they only rank the candidates. The report on the winner
-uses all calibration items and the held-out items.
+A race only ranks candidates. Alignments during a race can be optimistic, because its items were chosen by their labels.
 """
 
 from __future__ import annotations
@@ -86,7 +84,7 @@ class ScoreTable:
     """Scores of criteria for the items of a golden set, with calls and cost.
 
     Attributes:
-        values: Criteria id → scores (n_items,), NaN where unscored.
+        values: Criteria id → scores (n_items,); NaN for an item without a score.
         asked: Criteria id → whether a score was requested, (n_items,).
         unscored: Criteria id → item id → reason for the missing score.
         said: Criteria id → item id → the judge's explanation.
@@ -254,10 +252,10 @@ class CandidatePool:
         return [name for name, entry in self.entries.items() if entry.status == status]
 
     def candidates(self) -> tuple[Candidate, ...]:
-        """Return all candidates in groups: running or kept, rejected, stopped, waiting. The best of a group is first.
+        """Return all candidates: first the running and kept candidates, then the rejected, the stopped and the waiting.
 
-        An alignment on few items is noisy and optimistic, so a stopped candidate never ranks above a running or kept
-        candidate.
+        Within each group, the best candidate comes first. Stopped candidates have a group of their own, because
+        alignments on few items are noisy and optimistic.
         """
         tier = {"rejected": 1, "stopped": 2, "waiting": 3}
         ranked = sorted(self.entries, key=lambda name: (tier.get(self.entries[name].status, 0), -self.value(name)))
@@ -303,9 +301,12 @@ def step_items(n_items: int, n_criteria: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """Order of the items (n,) in a race. Items are scored in chunks, which end at the positions `ends`.
+    """Order of the items in a race. Items are scored in chunks.
 
-    `first` is the smallest number of items to rank candidates on. It is None if the race runs over whole sources.
+    Attributes:
+        items: Indices of the items in their order (n,).
+        ends: Number of items up to the end of each chunk.
+        first: Smallest number of items to rank candidates on. None if each chunk is a whole source.
     """
 
     items: IntArray
@@ -335,9 +336,9 @@ def whole_sources(sources: IntArray, seed: int) -> Order:
 
 
 def spread_in_sources(labels: FloatArray, sources: IntArray, seed: int) -> Order:
-    """Return an order of items that takes up to `CHUNK` items from each source in turn, spread over its labels.
+    """Order items by taking up to `CHUNK` items from each source in turn, spread over the source's labels.
 
-    Sources are in random order. A source with only one distinct label comes last, because its correlation is undefined.
+    Sources are in random order. Sources whose labels are all equal come last, because their correlation is undefined.
     """
     rng = np.random.default_rng([seed, 2])
     names, codes = np.unique(sources, return_inverse=True)
@@ -370,10 +371,13 @@ def spread_over_all(labels: FloatArray, seed: int) -> Order:
 
 
 def racing_order(items: LabelledItems, settings: CalibrationSettings, *, may_end_early: bool = False) -> Order:
-    """Return the order of the items in a race: spread over the labels, or whole sources in random order.
+    """Return the order of items in a race: spread over their labels, or whole sources in random order.
 
-    If the budget may end the race early, the report uses the first items of the race. Items chosen by their labels
-    would make it optimistic, so whole sources are used.
+    Args:
+        items: The items, with labels.
+        settings: Level and kind of the race.
+        may_end_early: Whether a budget may end the race, so that the report uses only its first items. Whole sources
+            then keep the report from being optimistic.
     """
     level = settings.level or items.usual_level
     whole = settings.revisit == "full" or level == "system" or may_end_early
@@ -392,9 +396,10 @@ Rung = tuple[int, int]
 
 
 def schedule(settings: CalibrationSettings, n_arms: int, order: Order) -> tuple[Rung, ...]:
-    """Return the rungs of a race: fewer and fewer candidates on more and more items, and the finalists on all items.
+    """Return the rungs of a race, as pairs of the number of candidates and the number of items that they are scored on.
 
-    There is only one rung if `settings.revisit` is "full", or if there are no more candidates than finalists.
+    Each rung has fewer candidates and more items than the rung before. The last rung has the finalists and all items.
+    There is only one rung if `settings.revisit` is "full", or if all candidates are finalists.
     """
     rungs: list[Rung] = []
     if settings.revisit == "racing" and n_arms > settings.finalists:
@@ -419,14 +424,15 @@ def race_calls(settings: CalibrationSettings, n_arms: int, order: Order, *, with
 def revisit(
     pool: CandidatePool, arms: Sequence[Criteria], order: Order, *, phase: Phase, round_: int
 ) -> tuple[tuple[str, ...], int, bool]:
-    """Run a race between the candidates `arms`, and set the status of those that drop out to "stopped".
+    """Run a race between the candidates `arms`. Candidates that drop out get the status "stopped".
 
-    If the budget doesn't cover the first rung, all arms are scored on fewer items. A later rung keeps as many of the
-    best arms as the budget covers.
+    If the budget doesn't cover the first rung, all candidates are scored on fewer items. If the budget doesn't cover a
+    later rung, fewer candidates remain.
 
     Returns:
-        Ids of the remaining candidates, best first; the number of items that they were scored on; and whether the
-            budget ended the race early.
+        The ids of the remaining candidates, best first.
+        The number of items that they were scored on.
+        Whether the budget ended the race early.
     """
     baseline = [e.criteria for e in pool.entries.values() if e.status == "baseline" and e.calls < pool.items.n]
     by_id = {each.criteria_id: each for each in (*arms, *baseline)}
@@ -465,11 +471,12 @@ def _best_first(pool: CandidatePool, ids: Sequence[str], order: Order, items: in
 
 
 def race_keys(scores: FloatArray, items: LabelledItems, measure: Measure) -> FloatArray:
-    """Return the ranking key (k,) of `scores` (k, n) in a race; −infinity if the alignment is undefined.
+    """Return the key (k,) by which a race ranks the `scores` (k, n) of its candidates; the highest key wins.
 
-    Scores are NaN for unscored items. At system level, the key is the alignment. At the other levels, it is the mean of
-    the alignment and two correlations over all items. On few items, this mean predicts the winner better than the
-    alignment does.
+    At system level, the key is the alignment. At other levels, the key is the mean of the alignment and two
+    correlations over all items. On few items, this mean predicts the winner better than the alignment alone.
+
+    A missing score is NaN. The key is −infinity if the alignment is undefined.
     """
     values = np.nan_to_num(alignment_values(scores, items, measure), nan=-np.inf)
     if measure.level == "system":

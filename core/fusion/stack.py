@@ -1,11 +1,11 @@
 """Combine several judges and metrics (the *parts*) of a golden set into one judge, without calls.
 
-A part has seen a source if it was calibrated or fitted on the source's labels, so its scores are optimistic there.
-Weights are fitted on one half of the sources that no part has seen, and measured on the other half. Parts made for a
-fusion may learn from the items to fit on. They must score these items with cross-fitting (`cross_fitted`).
+A part has seen a source if it was calibrated or fitted on labels of the source. Weights are fitted on some of the
+sources that no part has seen, and measured on the others. Parts made for a fusion can learn from the sources to fit on,
+with cross-fitting (`cross_fitted`).
 
-Scores are (n_assistants, n_items), with higher values better and NaN = missing. An estimator learns mean and spread of
-each assistant; a missing score counts as the mean. An item without any score stays NaN.
+Scores of parts are (n_assistants, n_items), with higher values better and NaN for a missing score. In a fusion, a
+missing score counts as the part's mean. An item without any score stays NaN.
 """
 
 from __future__ import annotations
@@ -45,12 +45,16 @@ FitAndScore = Callable[[Split], FloatArray]
 
 @dataclass(frozen=True)
 class Estimator:
-    """Fitted weights of a fusion. Standardised scores are multiplied by `weights`, and `intercept` is added.
+    """Fitted weights of a fusion.
 
-    "average" is the mean of the available standardised scores, and uses no labels. "ridge" and "nnls" learn an
-    intercept and weights on the scale of the labels. Ridge shrinks the weights, with the penalty that has the smallest
-    squared error in 5-fold cross-validation by source. NNLS keeps weights non-negative. `penalty` is not used for
-    scoring.
+    Attributes:
+        method: "average" is the mean of the available standardised scores, without labels. "ridge" and "nnls" learn an
+            intercept and weights from labels. The weights of "nnls" are not negative.
+        mean: Mean score of each part, used to standardise.
+        spread: Standard deviation of each part's scores, used to standardise.
+        weights: Factors of the standardised scores.
+        intercept: Added to the weighted sum.
+        penalty: The ridge penalty with the smallest squared error in cross-validation by source. Not used for scoring.
     """
 
     method: FusionMethod
@@ -200,11 +204,10 @@ def seen_sources(golden: GoldenSet, parts: Sequence[JudgeScores]) -> NDArray[np.
 
 
 def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) -> FloatArray:
-    """Return scores (n_items,), each from a fit that has not seen the source of its item.
+    """Return scores (n_items,), each from a fit that has not seen labels of the item's source.
 
-    The first fit uses all calibration items, and scores the items outside the calibration set. Then the calibration
-    sources are divided into `PART_FOLDS` folds; each fold is scored by a fit to the other folds. Raises UsageError if
-    there are fewer calibration sources than folds.
+    A fit to all calibration items scores the other items. Each of `PART_FOLDS` folds of the calibration sources is
+    scored by a fit to the other folds. Raises UsageError if there are fewer calibration sources than folds.
     """
     calibration = np.array(split.calibration, dtype=np.intp)
     codes = golden.source_codes[calibration]
@@ -229,12 +232,21 @@ def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) ->
 
 @dataclass(frozen=True)
 class Fusion:
-    """A fused judge and its parts, all measured on the same `report` items.
+    """A fused judge and its parts. All alignments and differences are measured on the `report` items.
 
-    `weights` are in points of the label per standard deviation of a part; for the average, they are shares. `left_out`
-    maps each unused part to the reason. `without` maps each part to the alignment of the fusion without it, and the
-    Holm-corrected difference: full fusion minus the fusion without the part. `against_best` is the fusion minus its
-    best part, which is chosen on the items to *fit* on. `state` has the data for scoring new items.
+    Attributes:
+        judge: Scores of the fused judge.
+        fused: Alignment of the fused judge.
+        parts: Name → alignment of each part.
+        left_out: Name of each unused part → reason.
+        weights: Name → weight, in points of the label per standard deviation of the part. For the average, shares of
+            the sum.
+        without: Name of each part → alignment of the fusion without the part, and difference: full fusion minus that
+            fusion. P-values are Holm-corrected.
+        against_best: Difference: fusion minus best part.
+        best_part: The part with the highest alignment on the `fit` items.
+        fit: Positions of the items that weights were fitted on.
+        state: Data for scoring new items.
     """
 
     method: FusionMethod
@@ -301,15 +313,24 @@ def fuse(
     settings: FusionSettings,
     split: FusionSplit | None = None,
 ) -> Fusion:
-    """Fuse `parts` (judges of this golden set, with different names, on any scales) on one aspect, without calls.
+    """Fuse several judges of a golden set into one judge of an aspect, without calls.
 
-    The fit items of a given `split` need cross-fitted scores of the parts (`cross_fitted`). With too few labels to
-    learn weights, the parts are averaged, and `notes` says so.
+    With too few labels to learn weights, the parts are averaged, and `notes` says so. Parts that are constant or have
+    no scores are left out. An average also leaves out parts that don't agree significantly with the labels. With fewer
+    than 50 labels or `LEAST_SOURCES` sources, an average leaves out only parts that significantly contradict the
+    labels.
 
-    Parts that are constant or have no scores are left out. An average also leaves out parts that don't agree
-    significantly with the labels on the fit items. With fewer than 50 labels or `LEAST_SOURCES` sources, it leaves out
-    only parts that significantly contradict the labels. Raises UsageError if fewer than two parts are usable, and
-    AspectError if too few items are unseen.
+    Args:
+        golden: Items and labels.
+        aspect: The aspect of the labels.
+        parts: Scores of the judges, with different names. Their scales may differ.
+        settings: How to fuse.
+        split: Items to fit on and items to report on. Scores on the items to fit on must be cross-fitted
+            (`cross_fitted`).
+
+    Raises:
+        UsageError: Fewer than two parts are usable.
+        AspectError: Too few items are unseen by all parts.
     """
     names = [part.name for part in parts]
     split = split or unseen_split(golden, aspect, parts, fit_share=settings.fit_share, seed=settings.seed)

@@ -1,7 +1,7 @@
 """Calibrate judges and measure judge versions: requests, estimates, runs and results.
 
-A *judge run* is a calibration or the measurement of a version; both produce a judge. When a golden set grows, known
-sources stay in the same part of the split.
+A *judge run* is a run that produces a judge: a calibration, or the measurement of a version. When a golden set grows,
+its sources keep their part of the split (calibration or held-out).
 """
 
 from __future__ import annotations
@@ -51,10 +51,14 @@ from core.wording import judge_words
 
 @dataclass(frozen=True, slots=True)
 class CalibrationRequest:
-    """A request to calibrate a judge on an aspect of a golden set.
+    """Request to calibrate a judge on an aspect of a golden set.
 
-    `scale` None means the scale of the aspect. `levels` are the level descriptions at the start of the run.
-    `split_from` is the id of a judge run on an earlier golden set; its sources stay in the same part of the split.
+    Attributes:
+        judge_spec: SPEC of the judge.
+        definition: Definition of the aspect.
+        scale: None for the scale of the aspect.
+        split_from: Id of a judge run on an earlier golden set. The sources of that run keep their part of the split.
+        levels: Level descriptions at the start of the run.
     """
 
     project_id: str
@@ -78,12 +82,16 @@ class CalibrationRequest:
 
 @dataclass(frozen=True, slots=True)
 class VersionRequest:
-    """A request to measure a version of the judge of an aspect.
+    """Request to measure a version of the judge of an aspect.
 
-    `version` is the number, or 0 for the next version. The version scores with `criteria_ids`, best first. Its prompt
-    and sampling come from the calibration `run_id`, and so does its model unless `judge_spec` names another. "" for
-    `run_id`, `judge_spec` or `golden_id` means the value of the default version. Unless `held_out` is true, only
-    calibration items are scored. `split_from` is the id of the run whose split is used; "" means `run_id`.
+    Attributes:
+        criteria_ids: The criteria that the version scores with, best first.
+        golden_id: "" for the golden set of the default version.
+        run_id: Calibration whose prompt and sampling the version uses; "" for the calibration of the default version.
+        version: The number of the version; 0 for the next version.
+        held_out: Whether to score held-out items as well as calibration items.
+        split_from: Id of the run whose split is used; "" for `run_id`.
+        judge_spec: SPEC of another model; "" for the model of `run_id` (or of the default version, if `run_id` is "").
     """
 
     project_id: str
@@ -115,7 +123,7 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
 
 
 def key_named(settings: Settings, base_url: str) -> str:
-    """Return the name of the environment variable whose key is sent to `base_url`, or "" for none.
+    """Return the name of the environment variable whose key is sent to `base_url`; "" if no key is sent.
 
     A `base_url` of "" means the default endpoint. Raises UsageError for a bad URL or an invalid endpoint file.
     """
@@ -178,10 +186,9 @@ def version_asked(run: Run) -> VersionRequest:
 
 
 def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
-    """Return the request of the calibration behind a judge run, a re-scoring or a refinement round.
+    """Return the request of the calibration that a judge run, re-scoring or refinement round is based on.
 
-    The request has the golden set of the run, and the definition, even if a model wrote it. Raises JobError for another
-    kind of run.
+    The request has the golden set of the run. Its definition may come from a model. Raises JobError for other runs.
     """
     run = store.runs.get(judge_run(store, run_id))
     if run.kind == "version":
@@ -224,9 +231,10 @@ def carried_split(store: Store, earlier_id: str, golden: GoldenSet) -> Split:
 
 
 def with_kept_split(store: Store, request: CalibrationRequest) -> CalibrationRequest:
-    """Return the request, with `split_from` set if known sources should keep their part of the split.
+    """Return the request with `split_from` set, if the judge of its aspect was first measured on another golden set.
 
-    This is the case if the first version was measured on another golden set with the same split settings.
+    Sources that were split before then keep their part of the split. The request stays unchanged if its split settings
+    differ from the earlier settings, or if `split_from` is already set.
     """
     line = judge_line(store, request.project_id, request.aspect)
     measured = [entry for version in line.versions for entry in version.measured]
@@ -263,10 +271,16 @@ def make_version(
     origin: VersionOrigin = "criteria",
     note: str = "",
 ) -> str:
-    """Create the next version of the judge from criteria and start measuring it; return the run id.
+    """Create the next version of a judge from criteria, and start measuring it. Return the run id.
 
-    `note` says what changed. Raises UsageError if a version with these criteria exists, or for more than 25 criteria.
-    Raises CriteriaError for criteria of another aspect or without a text, and JobError if there is no judge.
+    Args:
+        origin: Where the criteria come from.
+        note: What changed.
+
+    Raises:
+        UsageError: A version with these criteria exists, or there are more than 25 criteria.
+        CriteriaError: Criteria belong to another aspect, or have no text.
+        JobError: There is no judge.
     """
     project_id, aspect = request.project_id, request.aspect
     line, ids = judge_line(store, project_id, aspect), tuple(dict.fromkeys(request.criteria_ids))
@@ -345,10 +359,13 @@ def estimate_version(store: Store, settings: Settings, request: VersionRequest) 
 
 
 def with_model(store: Store, settings: Settings, run_id: str, spec: str, replies: ReplyStore | None = None) -> Judge:
-    """Restore the judge of judge run `run_id`, with the model `spec` ("" keeps its own model).
+    """Restore the judge of a judge run, with another model.
 
-    Another model is prepared with the calibration items of that run, so the judge does not depend on what it scores
-    later.
+    Args:
+        run_id: The judge run.
+        spec: SPEC of the model; "" keeps the model of the run. Another model is prepared with the calibration items of
+            the run.
+        replies: Reply cache.
     """
     from core.judging.judge_specs import NAMED, other_judge, restore_judge
 

@@ -1,7 +1,7 @@
-"""Rate items in a labelling pass: assigned items, level descriptions, labels, and reasons.
+"""Labelling passes, in which raters label the items of a golden set.
 
-All raters get the first `shared` items, so that agreement can be measured early. Each further item goes to `overlap`
-raters in turn. The plan is fixed when the pass starts, so that assignments never change.
+All raters get the first `shared` items, so that their agreement can be measured early. Each further item goes to
+`overlap` raters. The assignment is fixed when the pass starts.
 """
 
 from __future__ import annotations
@@ -48,9 +48,14 @@ class LabelAspect:
 
 @dataclass(frozen=True, slots=True)
 class LabelPlan:
-    """The plan of a labelling pass: its aspects, and the `positions` of its items in the order of rating.
+    """Plan of a labelling pass.
 
-    `start_pass` sets the positions. With the `order` "file", they follow the golden set; otherwise they are random.
+    Attributes:
+        positions: Positions of the items in the golden set, in the order of rating. Set by `start_pass`.
+        n_raters: Number of raters among whom the items are divided.
+        shared: Number of items at the start that all raters get.
+        overlap: Number of raters who get each further item.
+        order: "file" for the order of the golden set; otherwise random.
     """
 
     aspects: tuple[LabelAspect, ...]
@@ -159,10 +164,12 @@ class LabelPass(PassEntry):
 
 @dataclass(frozen=True)
 class AnnotationSession:
-    """The work of a rater in a pass: `assigned` item ids in order, labels and comments.
+    """The work of one rater in a labelling pass.
 
-    `labels` maps (item id, aspect) to the newest label; a label's value None means "cannot tell". `comments` maps item
-    ids to comments.
+    Attributes:
+        assigned: Ids of the rater's items, in order.
+        labels: (item id, aspect) → newest label. A label with the value None means "cannot tell".
+        comments: Item id → comment.
     """
 
     pass_id: str
@@ -285,11 +292,15 @@ def save_label(
     comment: str = "",
     form: str,
 ) -> None:
-    """Save the user's labels of an item: aspect → label, None for "cannot tell".
+    """Save the user's labels of an item, and the comment on it. Earlier labels stay in the history.
 
-    The comment replaces the earlier one. If `values` is empty, only the comment is saved. A second call with the same
-    `form` id changes nothing. Earlier labels stay in the history. Raises UsageError for an unknown aspect or item, a
-    label off the scale, or a user who does not rate in the pass.
+    Args:
+        values: Aspect → label; None for "cannot tell". If empty, only the comment is saved.
+        comment: Replaces the earlier comment.
+        form: Id of the call. A second call with the same id changes nothing.
+
+    Raises:
+        UsageError: An aspect or item is unknown, a label is off the scale, or the user does not rate in the pass.
     """
     labelling = get_pass(store, project_id, pass_id)
     rater = _rater_of(store, labelling, item_id)
@@ -310,9 +321,9 @@ def save_label(
 
 @requires("annotator")
 def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str | None:
-    """Undo the user's newest label in a pass; return the id of its item, or None if there is no label to undo.
+    """Undo the user's newest label in a pass. Return the id of its item, or None if there is no label to undo.
 
-    Another call undoes the label before it. The history keeps all labels. For `form` and errors see `save_label`.
+    Another call undoes the label before. All labels stay in the history. `form` and errors are as in `save_label`.
     """
     rater, labelling, undoing = store.actor.name, get_pass(store, project_id, pass_id), WITHDRAWN + form
     said = store.labels.history(project_id, pass_id, rater)
@@ -344,7 +355,8 @@ def still_rating(
 ) -> list[tuple[LabelPass, int]]:
     """List the passes over a golden set in which the user still has items to rate, as (pass, number of items left).
 
-    Until the user has finished, don't show gold labels or the labels of other raters.
+    Until these passes are finished, don't show the user gold labels or labels of other raters. `aspects` limits the
+    list to passes with at least one of these aspects.
     """
     rater, rating = store.actor.name, []
     for labelling in list_passes(store, project_id, golden_id) if rater else []:
@@ -378,11 +390,10 @@ class AnchorsSet(Entry):
 
 
 def get_anchors(store: Store, project_id: str, golden_id: str, aspect: str) -> AnchorsSet:
-    """Return the level descriptions of an aspect; empty if nobody has written any.
+    """Return the level descriptions of an aspect; empty if there are none.
 
-    A golden set made by a labelling pass starts with the descriptions of the golden set that was labelled. The result's
-    `number` is the number of the newest log entry about the golden set, for any aspect. Pass it to `set_anchors` as
-    `expected`.
+    A golden set that a labelling pass produced starts with the descriptions of the golden set that was labelled. Pass
+    the `number` of the result to `set_anchors` as `expected`.
     """
     entries = store.events.all(project_id, AnchorsSet, golden_id)
     number, passes = entries[-1].number if entries else 0, frozen_from(store, project_id, golden_id)
@@ -481,10 +492,15 @@ def item_highlights(store: Store, project_id: str, pass_id: str, item_id: str) -
 def add_highlight(
     store: Store, project_id: str, pass_id: str, item_id: str, words: str, *, near: int = 0, form: str
 ) -> tuple[Span, ...]:
-    """Highlight words of the judged text, at the occurrence closest to character `near`; return all highlights.
+    """Highlight words in the judged text of an item. Return all highlights of the item by the user.
 
-    For `form` see `save_label`. Raises UsageError if the words are not in the text, the item is not in the pass, or the
-    user does not rate in it.
+    Args:
+        words: The words to highlight.
+        near: Index of a character. If the words occur several times, the nearest occurrence is highlighted.
+        form: As in `save_label`.
+
+    Raises:
+        UsageError: The text lacks the words, the item is not in the pass, or the user does not rate in the pass.
     """
     labelling = get_pass(store, project_id, pass_id)
     _rater_of(store, labelling, item_id)
@@ -516,9 +532,12 @@ TRIAGE_VERDICTS: tuple[TriageVerdict, ...] = ("judge wrong", "label wrong", "amb
 
 @dataclass(frozen=True)
 class Triage(Entry):
-    """A log entry: a verdict on a misaligned item (subject). The next refinement round learns from `picked` items.
+    """Log entry: a reviewer's verdict on a misaligned item. The subject of the entry is the item.
 
-    `subject_id` is the id of the criteria or judge that scored the item. `verdict` is "" until somebody decides.
+    Attributes:
+        subject_id: Id of the criteria or judge that scored the item.
+        verdict: "" if nobody has decided yet.
+        picked: Whether the next refinement round learns from the item.
     """
 
     kind = "triage"
@@ -558,10 +577,10 @@ def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> d
 def with_reasons(
     store: Store, project_id: str, golden: GoldenSet, aspect: str, before: datetime | None = None
 ) -> GoldenSet:
-    """Return a golden set with added reasons for labels: triage notes, and highlights from its labelling passes.
+    """Return a golden set with more reasons for its labels: triage notes, and highlights from its labelling passes.
 
-    Reasons later than `before` are left out, so that a resumed run gets the same reasons; None keeps all. Added reasons
-    change the digest of the golden set.
+    The result has another digest if reasons were added. Reasons later than `before` are left out (None: no limit), so
+    that a resumed run gets the same reasons.
     """
     found: dict[str, list[str]] = {}
     for _, labelling in frozen_from(store, project_id, golden.digest):

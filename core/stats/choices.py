@@ -1,23 +1,17 @@
-"""Measure agreement on choices: yes or no from a score, preferences between texts, and strengths of systems.
+"""Measure agreement on choices: yes or no from a score, preferences between two texts, and strengths of systems.
 
-*Yes or no from a score*: how well scores separate yes from no (AUC), and the threshold for yes.
-
-The threshold is the one with the least cost on the labels.  A miss (raters say yes, the judge no) and a false alarm can
-have different costs.  Cost, precision and recall are *cross-fitted*: each label is judged by a threshold chosen on
-other sources, so the figures hold for new items.
-
-AUC is the chance that a yes scores above a no, ties counting half (Mann and Whitney 1947).  Its interval uses placement
-values summed by source (Obuchowski 1997, "Nonparametric analysis of clustered ROC curve data"), on the logit scale.
-Intervals of shares are those of Korn and Graubard (1998): Clopper-Pearson intervals at the effective number of
-independent items.
-
-*Accuracy with ties* (Deutsch, Foster and Freitag 2023, "Ties Matter"): ties of raters count, and scores within ε of the
-middle count as ties of the judge.  The ε with the best agreement is chosen on other sources, so the figure holds for
-new pairs.
-
-*Strengths* (Bradley and Terry 1952): log-odds that a system is preferred to the average system, ties counting half for
-each side.  A little shrinkage (one tie against an average system) keeps the strength finite even if a system never
-lost.  Intervals cluster pairs by source (sandwich), with t over sources.
+- *Yes or no*: the score threshold for yes with the lowest cost. Misses and false alarms can have different costs. Cost,
+  precision and recall are *cross-fitted*: each label is predicted with a threshold chosen on other sources.
+- *AUC* (Mann and Whitney 1947): the chance that an item rated yes has a higher score than an item rated no. Ties count
+  half. The interval takes sources into account (Obuchowski 1997, "Nonparametric analysis of clustered ROC curve data"),
+  on the logit scale.
+- *Shares*: intervals are those of Korn and Graubard (1998), Clopper-Pearson at the effective number of independent
+  items.
+- *Accuracy with ties* (Deutsch, Foster and Freitag 2023, "Ties Matter"): scores within ε of the middle are ties of the
+  judge. The ε with the best agreement is chosen on other sources.
+- *Strengths* (Bradley and Terry 1952): log-odds that a system is preferred to the average system. Ties count half for
+  each system. A slight shrinkage keeps strengths finite. Intervals take sources into account (sandwich, with t over
+  sources).
 """
 
 from __future__ import annotations
@@ -57,12 +51,17 @@ class Rate(JsonRecord):
 
 @dataclass(frozen=True)
 class YesNo(JsonRecord):
-    """Agreement of scores with yes-or-no labels.
+    """Agreement of scores with yes-or-no labels. `precision`, `recall` and `cost` are cross-fitted (see the module).
 
-    Scores of at least `threshold` count as yes.  The threshold is chosen on all labels; it is None if it is cheapest
-    to answer no to every item.  `precision`, `recall` and `cost` (per item, in units of `miss_cost` and `alarm_cost`)
-    are cross-fitted.  `cost_of_none` is the cost without a judge: all items get the same answer, whichever is cheaper.
-    `n_calibration_left_out` and `n_calibration_kept` are as in `core.records.Alignment`.
+    Attributes:
+        threshold: Scores of at least this value count as yes. None if answering no to every item costs least.
+        cost: Mean cost per item, in units of `miss_cost` and `alarm_cost`.
+        cost_of_none: Mean cost per item without a judge: all items get the same answer, whichever costs less.
+        miss_cost: Cost of a no from the judge where raters say yes.
+        alarm_cost: Cost of a yes from the judge where raters say no.
+        reason: Why the result is undefined.
+        n_calibration_left_out: As in `core.records.Alignment`.
+        n_calibration_kept: As in `core.records.Alignment`.
     """
 
     n: int
@@ -84,11 +83,16 @@ class YesNo(JsonRecord):
 def yes_no(
     scores: ArrayLike, yes: ArrayLike, sources: IntArray, *, miss_cost: float = 1.0, alarm_cost: float = 1.0
 ) -> YesNo:
-    """Choose the lowest score that counts as yes, and estimate the cost of this threshold on new items.
+    """Choose the score threshold for yes, and estimate its cost on new items.
 
-    `scores` and `yes` (0 or 1) are (n,); items with NaN in either are left out.  `sources` (n,) are numbers that
-    identify the sources.  Costs must be above 0.  If all labels are the same, the result is undefined, and `reason`
-    says why.
+    If all labels are equal, the result is undefined, and its `reason` says why.
+
+    Args:
+        scores: Scores (n,); NaN for a missing score.
+        yes: Labels (n,), 0 or 1; NaN for a missing label.
+        sources: Codes of the sources (n,).
+        miss_cost: Cost of a no from the judge where raters say yes; above 0.
+        alarm_cost: Cost of a yes from the judge where raters say no; above 0.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(yes, dtype=np.float64)
     known = ~(np.isnan(x) | np.isnan(y))
@@ -152,7 +156,10 @@ def _cheapest(x: FloatArray, said: BoolArray, miss_cost: float, alarm_cost: floa
 def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
     """Return the share of items for which `holds` (n,) is true, with Korn and Graubard's interval over sources.
 
-    `codes` (n,) are the codes of the sources.  `empty` is the reason to give if there are no items.
+    Args:
+        holds: Whether a condition holds for each item.
+        codes: Codes of the sources (n,).
+        empty: The reason to give if there are no items.
     """
     from scipy.special import betaincinv
 
@@ -178,9 +185,12 @@ def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
 class PreferenceAgreement(JsonRecord):
     """Agreement of a judge with raters on preferences between two texts.
 
-    `accuracy` includes ties, and is cross-fitted.  `without_ties` is the accuracy on the pairs for which raters had a
-    preference; there, every score except the middle one counts as a preference.  `always_one` is the accuracy of always
-    giving the most common answer.
+    Attributes:
+        n_ties: Number of pairs that raters call a tie.
+        accuracy: Share of all pairs with the same answer (first, second or tie) from judge and raters; cross-fitted.
+        without_ties: The same share among pairs on which raters have a preference. Only a score in the exact middle
+            counts as a tie of the judge.
+        always_one: Accuracy of always giving the most common answer.
     """
 
     n: int
@@ -261,8 +271,13 @@ class Strengths(JsonRecord):
 def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntArray, names: Sequence[str]) -> Strengths:
     """Estimate the strengths of systems from pairwise preferences.
 
-    `first` and `second` (n,) index the systems of each pair in `names`.  `won` (n,) is 1 if the second won, 0 if the
-    first won, 0.5 for a tie (or any value between); NaN is left out.
+    Args:
+        first: Index in `names` of the first system of each pair (n,).
+        second: Index in `names` of the second system of each pair (n,).
+        won: 1 if the second system won, 0 if the first won, 0.5 for a tie (n,). Values between are allowed; NaN is left
+            out.
+        sources: Codes of the sources (n,).
+        names: Names of the systems.
     """
     from scipy.sparse.csgraph import connected_components
     from scipy.special import expit

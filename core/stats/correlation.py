@@ -1,31 +1,23 @@
-"""Compute Pearson, Spearman and Kendall correlations of many candidates: over all items, per source, or over systems.
+"""Compute Pearson, Spearman and Kendall correlations of scores with labels: over all items, per source, or per system.
 
-All three functions take ``scores`` of shape (..., n), and ``labels`` of shape (n,) or any shape that broadcasts against
-`scores`.  They return float64 of the leading shape, and share these rules:
+`pearson`, `spearman` and `kendall` take `scores` of shape (..., n), and `labels` that broadcast against them. They
+return a float64 array of the leading shape:
 
-- range [-1, 1]; positive if scores rise with labels; swapping scores and labels changes nothing;
-- NaN is a missing value: each row uses the positions with both values (pairwise complete);
-- an undefined coefficient is NaN: fewer than 2 pairs, or scores or labels that are all exactly equal;
-- values are not rounded before ranking, so near-ties are not ties; ±inf raises UsageError.
+- A coefficient lies in [-1, 1]. It is positive if scores rise with labels.
+- NaN is a missing value. Each row uses the positions where score and label are known.
+- A coefficient is NaN if undefined: with fewer than 2 pairs, or if all scores or all labels are equal.
+- Values are not rounded before ranking. Infinite values raise UsageError.
 
-Statistics and levels are those of Liu et al. (2023, AutoCalibrate) and Fu et al. (2023); Kendall is tau-b
-(Kendall 1945), which corrects for ties on both sides.
-
-# Items and levels
-
-Every statistic takes scores and `LabelledItems`, made once from a golden set or from arrays.  The items cache their
-grouping by source for all candidates and resamples.
+Kendall is tau-b (Kendall 1945). Statistics and levels are those of Liu et al. (2023, AutoCalibrate, section 4) and Fu
+et al. (2023):
 
 - *dataset*: one coefficient over all items.
-- *sample* (also called summary or document level): one coefficient per source, averaged.  A source with constant scores
-  or labels, or with fewer than 2 items, is left out and counted; it never counts as 0.
-- *system*: the mean score and the mean label of every system, then one coefficient over systems; n is their number.
+- *sample* (or summary level, document level): the mean of one coefficient per source. A source with an undefined
+  coefficient is left out and counted.
+- *system*: one coefficient over the systems' mean scores and mean labels.
 
-Items without a label are dropped.  A labelled item without a score (NaN) is dropped for that candidate only, and
-counted as unscored.  Undefined values are None in records and NaN inside arrays.
-
-Definitions follow Liu et al. (2023, AutoCalibrate, section 4); their sample-level rows are reproduced only if constant
-groups are left out.  The paper does not state a smallest group: with 2 items a coefficient can only be +1 or -1.
+Items without a label are left out. A labelled item without a score is left out for that candidate only, and counted as
+unscored.
 """
 
 from __future__ import annotations
@@ -71,8 +63,7 @@ def correlate(scores: ArrayLike, labels: ArrayLike, statistic: Statistic) -> Flo
 def pearson(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
     """Compute the Pearson correlation r = Σ(x−x̄)(y−ȳ) / √(Σ(x−x̄)² · Σ(y−ȳ)²) of every row.
 
-    An increasing linear map of either side does not change r.  Very large and very small values neither overflow nor
-    vanish.
+    Very large and very small values don't overflow or vanish.
     """
     return _product_moment(*pair(scores, labels))
 
@@ -86,8 +77,8 @@ def spearman(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
 def kendall(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
     """Compute Kendall's tau-b of every row: (C − D) / √(P_x · P_y).
 
-    C and D count concordant and discordant pairs; P_x and P_y count the pairs not tied in x or y.  Rows up to
-    `PAIRWISE_LIMIT` long are compared pair by pair in blocks; longer rows are counted one at a time, in O(n log n).
+    C and D are the numbers of concordant and discordant pairs. P_x and P_y are the numbers of pairs not tied in x or y.
+    Rows longer than `PAIRWISE_LIMIT` take O(n log n) time, shorter rows O(n²).
     """
     x, y = np.broadcast_arrays(*pair(scores, labels))
     values, n = np.full(x.shape[:-1], np.nan), x.shape[-1]
@@ -201,10 +192,13 @@ def clipped_ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class LabelledItems:
-    """Items as arrays (n,): positions, labels, and codes of sources and systems.
+    """Labels of items, with their sources and systems, as arrays (n,).
 
-    `positions` are the items' places in `GoldenSet.items`.  `labels` are NaN for items without a label.  `sources` and
-    `systems` can be any whole numbers: items with equal codes share a source, or a system.
+    Attributes:
+        positions: Indices of the items in `GoldenSet.items`.
+        labels: Labels; NaN for an unlabelled item.
+        sources: Whole numbers, equal for items with the same source.
+        systems: Whole numbers, equal for items with the same system.
     """
 
     positions: IntArray
@@ -252,8 +246,8 @@ class LabelledItems:
     def usual_level(self) -> Level:
         """Return "sample" if enough sources have enough items, otherwise "dataset".
 
-        Sample level needs at least 3 sources with at least 3 items and differing labels.  Together, these sources must
-        have at least half of the items.
+        Sample level requires 3 sources that each have at least 3 items and differing labels. Together, all such sources
+        must have at least half of the items.
         """
         differing = [
             places[np.ptp(self.by_source.labels[places], axis=1) > 0]
@@ -365,10 +359,11 @@ def source_folds(sources: IntArray, n_folds: int = FOLDS, seed: int = 0) -> IntA
 
 
 def level_values(data: Paired, measure: Measure) -> tuple[FloatArray, FloatArray | None]:
-    """Return (alignments, coefficients by source) of all candidates at one level; NaN = undefined.
+    """Return the alignments of all candidates at the level of `measure`; NaN for an undefined alignment.
 
-    Alignments are (n_candidates,).  At sample level, they are the means of the coefficients (n_candidates, n_sources).
-    At other levels, the second value is None.
+    Returns:
+        Alignments (n_candidates,). At sample level also the coefficients (n_candidates, n_sources) that they are the
+            means of; otherwise None.
     """
     if measure.level == "sample":
         by_source = coefficients_by_source(data, measure.statistic)
@@ -384,9 +379,9 @@ def alignment_values(scores: ArrayLike, items: LabelledItems, measure: Measure) 
 
 
 def coefficients_by_source(data: Paired, statistic: Statistic) -> FloatArray:
-    """Compute the coefficient of each source, (n_candidates, n_sources), with columns ordered by source code.
+    """Compute the coefficients of each source, (n_candidates, n_sources), in the order of source codes.
 
-    A source with constant scores or labels, or fewer than 2 scored items, gets NaN and is left out of averages.
+    A coefficient is NaN if the source has constant scores or labels, or fewer than 2 scored items.
     """
     values = np.full((data.scores.shape[0], data.items.n_sources), np.nan)
     for sources, places in data.items.sizes:
@@ -403,9 +398,9 @@ def mean_defined(values: FloatArray) -> FloatArray:
 
 
 def system_means(data: Paired) -> tuple[FloatArray, FloatArray]:
-    """Return the mean score and mean label of each system over the items that a candidate scored; NaN = none.
+    """Return the mean scores and the mean labels of the systems, each (n_candidates, n_systems); NaN for none.
 
-    Each array is (n_candidates, n_systems); the labels have only one row if nothing is unscored.
+    The means are over the items that a candidate scored. If every item has a score, the labels have only one row.
     """
     counts, totals, labels = (
         _sums(data.items.systems, side, data.items.n_systems)
