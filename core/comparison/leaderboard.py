@@ -1,8 +1,7 @@
 """Rank judges on a leaderboard: compare them with raters and with each other on the same items.
 
-The items are labelled. Every judge has scored them, and no judge has seen their labels. All figures use one statistic
-and level. Intervals and tests are over sources. The p values of differences are Holm-corrected for all pairs in the
-table.
+The items have labels that no judge has seen, and a score from every judge. All figures have the same statistic and
+level. Intervals and tests are over sources. The p values of differences are Holm-corrected for all pairs in the table.
 """
 
 from __future__ import annotations
@@ -51,11 +50,14 @@ MOST_TAKEN = 1 / 3
 
 @dataclass(frozen=True)
 class ItemPool:
-    """Items that all judges are compared on: `positions` (n_common,) in `GoldenSet.items`, ascending.
+    """The items on which all judges are compared.
 
-    Of `n_labelled` items, `n_seen` are left out because a judge has seen their labels. Another `n_unscored` are left
-    out because a judge gave them no score. `unscored` has one mapping per judge: reason → number of labelled, unseen
-    items without a score.
+    Attributes:
+        positions: Indices of the items in `GoldenSet.items` (n_common,), ascending.
+        n_labelled: Number of labelled items.
+        n_seen: Number of labelled items left out because a judge has seen their labels.
+        n_unscored: Number of other labelled items left out because a judge gave them no score.
+        unscored: For each judge, reason → number of labelled, unseen items without its score.
     """
 
     positions: IntArray
@@ -93,11 +95,11 @@ def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> 
 
 
 def judges_to_leave_out(judges: Sequence[JudgeScores], about: int | None = None) -> tuple[int, ...]:
-    """Return the indices of judges to leave out, because comparing them would exclude too many items.
+    """Return the indices of judges that would remove too many items from the comparison.
 
-    A judge excludes the items that it has seen or not scored. Only the usable items of the judge at index `about` are
-    counted: items that this judge scored and has not seen. If `about` is None, the judge with the most usable items is
-    used.
+    A judge removes the items that it has seen or not scored. Too many means more than `MOST_TAKEN` of a reference: the
+    items that the judge at index `about` scored and has not seen. Without `about`, the judge with the most such items
+    is the reference.
     """
     if not judges:
         return ()
@@ -128,10 +130,14 @@ def unique_names(judges: Sequence[JudgeScores]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Row:
-    """One judge of the table; `place` is its index among the given judges.
+    """One judge of the table.
 
-    `alignment` is measured on the items of the comparison. `unscored` has the same meaning as in `ItemPool`. `people`
-    compares the judge with a rater, each against the mean of the other raters; None if there are no individual ratings.
+    Attributes:
+        place: Index of the judge in the list of compared judges.
+        alignment: Alignment on the items of the comparison.
+        unscored: As in `ItemPool`, for this judge.
+        people: Comparison of judge and rater, each against the mean of the other raters; None without individual
+            ratings.
     """
 
     place: int
@@ -149,11 +155,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Judges compared on the same items, best first; judges without an alignment come last.
+    """Judges compared on the same items.
 
-    `pairwise` is in the order of `rows`. It is None if there is no common item, or only one judge. `ceiling` is the
-    alignment of one rater with the mean of the others. `problem` says why nothing can be compared, or is "". `bar`
-    compares the judges with a plain regression; None if none could be fitted.
+    Attributes:
+        rows: The judges, best first. Judges without an alignment come last.
+        pairwise: Differences between judges, in the order of `rows`; None with only one judge or without a common item.
+        ceiling: Alignment of one rater with the mean of the other raters.
+        n_sources: Number of sources of the common items.
+        problem: Why nothing can be compared, or "".
+        bar: Comparison of the judges with a plain regression; None if no regression could be fitted.
     """
 
     aspect: str
@@ -227,10 +237,20 @@ def compare_table(
 ) -> Leaderboard:
     """Compare judges with the raters and with each other, on the items that every judge scored and none has seen.
 
-    Scores are oriented so that more is better. A `regression` fitted to the same labels is the reference. The judge at
-    index `planned` is compared with a rater on all items that it hasn't seen, without correction, so that other judges
-    don't change the result. The resampling of each interval depends only on `seed`. Raises the errors of `item_pool`.
-    If there is no common item, every figure is undefined and `problem` says why.
+    Without such an item, every figure is undefined and `problem` says why.
+
+    Args:
+        golden: The golden set.
+        aspect: The aspect of the scores.
+        judges: The judges to compare.
+        measure: Statistic and level of the alignments.
+        regression: A regression fitted to the same labels, as a reference for the judges.
+        planned: Index of a judge that is compared with a rater on all items that it scored and hasn't seen, without
+            correction. Other judges don't change this comparison.
+        seed: Seed of the resampling for intervals.
+
+    Raises:
+        UsageError: `judges` is empty.
     """
     pool = item_pool(golden, aspect, judges)
     everything, at = LabelledItems.of(golden, aspect), pool.positions
@@ -324,10 +344,10 @@ def human_ceiling(
 def annotator_tests(
     golden: GoldenSet, board: Leaderboard, judges: Sequence[JudgeScores], *, epsilon: float
 ) -> tuple[AnnotatorTest | None, ...]:
-    """Run the Alternative Annotator Test for each row of `board`; return () if there are no individual ratings.
+    """Run the Alternative Annotator Test for each row of `board`. Return () if there are no individual ratings.
 
-    `judges` are the judges of `board`, in their original order. A judge's labels are its scores mapped to the raters'
-    scale. A judge with its own scale and no map gets None.
+    `judges` are the judges that `board` compares, in their original order. A judge's scores are mapped to the raters'
+    scale. The result is None for a judge whose scores can't be mapped.
     """
     table = _raters(golden, board.aspect)
     if table is None:

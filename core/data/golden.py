@@ -47,11 +47,13 @@ Mapped = abc.Mapping[str, str] | str | abc.Sequence[str]
 
 @dataclass(frozen=True)
 class BuiltGolden:
-    """Result of reading a file: the golden set, or None if `findings` include an error.
+    """Result of reading a golden file.
 
-    `draft` is the golden set with refused cells left empty, for previews and counts only.  It is None if the file has
-    no target column.  `questions` are open questions that the user answers with `Mapping.values`.  Each open question
-    is also an error in `findings`.
+    Attributes:
+        golden: The golden set; None if `findings` include an error.
+        draft: For previews and counts only: the golden set with refused cells left empty. None if the file has no
+            target column.
+        questions: Open questions, which the user answers with `Mapping.values`. Each is also an error in `findings`.
     """
 
     golden: GoldenSet | None
@@ -71,23 +73,24 @@ def load_golden(
     values: Values | str | abc.Sequence[str] | None = None,
     name: str | None = None,
 ) -> GoldenSet:
-    """Read, map, check and freeze a golden file (CSV, TSV, JSONL, JSON, Parquet, XLSX; text formats also .gz).
+    """Read, map and check a golden file (CSV, TSV, JSONL, JSON, Parquet, XLSX; text formats also .gz).
 
     The file may have up to 200 MB, compressed and uncompressed, or more if the item limit is raised.
 
     Args:
         path: The file.
-        mapping: Role → column, as a dict or ``"target=agent_answer,human_quality=stars"``; a path such as
-            ``output.choices[0].text`` names a column within nested JSON.  `propose_mapping` proposes the other roles.
-        kept: Role → column of an earlier file, such as `GoldenSet.columns`.  The file's own column named after a role
-            takes precedence.  Columns that the file lacks are ignored.
+        mapping: Role → column, as a dict or ``"target=agent_answer,human_quality=stars"``. A path such as
+            ``output.choices[0].text`` names a column within nested JSON. Columns of other roles are guessed
+            (`propose_mapping`).
+        kept: Role → column of an earlier file, such as `GoldenSet.columns`. Columns that the file lacks are ignored. If
+            the file has a column named after a role, that column is used instead.
         scales: Aspect → confirmed scale; other scales are detected.
         values: Meanings of codes and choices, such as ``"missing=99"`` (`core.data.columns`).
         name: The name of the golden set; None uses the file's name.
 
     Raises:
-        GoldenError: The first problem that prevents use of the file, with row and column; `build_golden` lists all
-            findings.
+        GoldenError: The first problem that prevents use of the file, with row and column. `build_golden` lists all
+            problems.
     """
     table, chosen = _read(path, mapping, kept, values=values)
     return _usable(build_golden(table, chosen, scales, name=name), path)
@@ -121,8 +124,10 @@ def check_file(
 ) -> dict[str, Any]:
     """Check a golden file and return the JSON output of the ``check`` command.
 
-    `mapping` and `values` are as in `load_golden`.  Raises GoldenError only if the file cannot be read at all; all
-    other problems are findings in the result.
+    Problems of the content are findings in the result. `mapping` and `values` are as in `load_golden`.
+
+    Raises:
+        GoldenError: The file cannot be read at all.
     """
     return as_check_json(build_golden(*_read(path, mapping, values=values)))
 
@@ -130,8 +135,8 @@ def check_file(
 def golden_table(table: Table, named: abc.Collection[str] = ()) -> Table:
     """Return the table with one row per item and one column per aspect.
 
-    Preferences between pairs of texts become numbers, and the columns of several raters are joined.  Columns in `named`
-    have roles that the user set, so they are not joined.
+    Preferences between pairs of texts become numbers. The columns of several raters of an aspect are joined, except for
+    columns in `named`, whose roles the user set.
     """
     return with_joined_raters(with_preferences(table), named)
 
@@ -168,7 +173,7 @@ def build_golden(
     name: str | None = None,
     labels_needed: bool = True,
 ) -> BuiltGolden:
-    """Build and check a golden set; problems are returned as findings.
+    """Build and check a golden set. Problems are returned as findings.
 
     Args:
         table: The rows, one per item or per rating (`golden_table`).
@@ -179,7 +184,7 @@ def build_golden(
 
     Raises:
         AspectError: A scale was given for an unknown aspect.
-        GoldenError: More rows or labels than a golden set may have.
+        GoldenError: The table has more rows or labels than a golden set may have.
     """
     if len(table.rows) > LIMITS.items:
         raise GoldenError(
@@ -432,8 +437,8 @@ def _shared_text(cell: str) -> str:
 def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
     """Read the items of a file.
 
-    In a wide file a repeated id is an error until the user says how to resolve it.  A row without an id gets one from
-    its position among the data rows (from 1), not from its row number in the file.
+    If the file has one row per item, a repeated id is an error until the user says how to resolve it. A row without an
+    id gets its position among the data rows (from 1) as its id.
     """
     reader, done, positions = RowReader(mapping, log), ItemRows(), dict[str, int]()
     items, rows, split = done.items, done.row_of_item, mapping.roles.get("split", _NO_COLUMN)
@@ -571,10 +576,10 @@ SHORTEST_TEXT = 20
 
 
 def repeated_texts(items: abc.Iterable[tuple[int, Item | None]]) -> list[tuple[int, int]]:
-    """Find items with the same texts as an earlier item; return (position, position of the first such item) for each.
+    """Find items with the same texts as an earlier item. Return (position, position of the first such item) for each.
 
-    Target, source and context must be equal, ignoring white space and case.  Items shorter than `SHORTEST_TEXT` are
-    ignored.
+    Target, source and context must be equal, except for white space and case. Items with fewer than `SHORTEST_TEXT`
+    characters are ignored.
     """
     first: dict[tuple[bytes, ...], int] = {}
     pairs: list[tuple[int, int]] = []

@@ -1,13 +1,14 @@
-"""Metrics computed by a model: entailment, learned regression, likelihood, BERTScore and MiniLM similarity.
+"""Metrics computed by a model.
 
-*Entailment* splits a long source into chunks of whole sentences and takes the best chunk, as in SummaC (Laban et al.
-2022). *Regression* is the output of a model trained on human ratings, such as BLEURT (Sellam et al. 2020). *Likelihood*
-is the mean log-probability of the target's tokens, given the source. It is computed by an encoder-decoder (BARTScore;
-Yuan et al. 2021) or a causal model (GPTScore without instructions; Fu et al. 2023).
-
-*BERTScore* (Zhang et al. 2020) takes the best reference, without idf weights or rescaling. Special tokens can be
-matched but have no weight. The bert-score package is not used, because it loads pickled weights and fails on some
-tokenizers. Where it works, the results are equal.
+- *Entailment*: probability that the source entails the target. A long source is split into chunks of whole sentences,
+  and the best chunk counts, as in SummaC (Laban et al. 2022).
+- *Regression*: output of a model trained on human ratings, such as BLEURT (Sellam et al. 2020).
+- *Likelihood*: mean log-probability of the target's tokens, given the source. The model is an encoder-decoder
+  (BARTScore; Yuan et al. 2021) or causal (GPTScore without instructions; Fu et al. 2023).
+- *BERTScore* (Zhang et al. 2020) of the best reference, without idf weights or rescaling. Special tokens can be matched
+  but have no weight. The results equal those of the bert-score package, which isn't used because it loads pickled
+  weights and fails on some tokenizers.
+- *Similarity*: cosine similarity of MiniLM's sentence vectors.
 
 Models are named by a Hugging Face id or a local folder. Only safetensors weights are loaded, because pickled weights
 can run code. Python code in a repository is never run.
@@ -65,9 +66,9 @@ Row = dict[str, list[int]]
 
 
 def nli(name: str, model: str) -> Metric:
-    """Return a metric that scores the probability, 0 to 1, that the source entails the target.
+    """Return a metric: the probability, 0 to 1, that the source entails the target.
 
-    The context, if any, counts as part of the source. The checkpoint must have one label whose name says entailment.
+    The context, if any, counts as part of the source. The checkpoint must have exactly one label named entailment.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -104,9 +105,9 @@ def nli(name: str, model: str) -> Metric:
 
 
 def regression(name: str, model: str, *, against: Against = "source") -> Metric:
-    """Return a metric that scores pairs of texts with a trained model, which must have a single output.
+    """Return a metric: the score of a pair of texts from a trained model, which must have a single output.
 
-    A pair is the target with the source (SumBLEURT), or with each reference (BLEURT); the best reference counts.
+    A pair is the target with the source (SumBLEURT), or with each reference (BLEURT). The best reference counts.
     """
 
     def rate(checkpoint: ModelCheckpoint, pairs: Pairs, on_progress: OnProgress) -> FloatArray:
@@ -122,7 +123,7 @@ def regression(name: str, model: str, *, against: Against = "source") -> Metric:
 
 
 def likelihood(name: str, model: str, *, against: Against = "source") -> Metric:
-    """Return a metric that scores the mean log-probability of the target's tokens, given the source or a reference.
+    """Return a metric: the mean log-probability of the target's tokens, given the source or a reference.
 
     The best reference counts. As in BARTScore, the mean includes special tokens that an encoder-decoder's tokenizer
     adds to the target.
@@ -150,9 +151,10 @@ def _of_pairs(
 
 
 def bertscore(name: str, model: str) -> Metric:
-    """Return a metric that scores BERTScore F1 of the target and the best reference.
+    """Return a metric: BERTScore F1 of the target and the best reference.
 
-    It uses the layer that the authors of BERTScore chose for the model, or the last layer for other models.
+    The embeddings are from the layer that the authors of BERTScore chose for the model; for other models, from the last
+    layer.
     """
 
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
@@ -176,9 +178,9 @@ def bertscore(name: str, model: str) -> Metric:
 
 
 def similarity(name: str, against: Against = "source") -> Metric:
-    """Return a metric that scores the cosine similarity, -1 to 1, of MiniLM's vectors of the target and of `against`.
+    """Return a metric: the cosine similarity, -1 to 1, of MiniLM's vectors of the target and of `against`.
 
-    If `against` is "references", the best reference counts. MiniLM is part of the installation, and reads the first 256
+    If `against` is "references", the best reference counts. MiniLM is installed with Concord. It reads the first 256
     tokens of a text.
     """
 
@@ -281,7 +283,7 @@ def sentence_vectors(texts: Sequence[str], on_progress: OnProgress = lambda done
     """Return unit vectors of `texts`, (n, 384). The dot product of two vectors is their cosine similarity.
 
     As in the sentence-transformers model all-MiniLM-L6-v2, a vector is the mean of the last layer over the first 256
-    tokens. `on_progress(done, total)` counts distinct texts.
+    tokens. `on_progress` is called with the numbers of finished and of all distinct texts.
     """
     if not texts:
         return np.empty((0, 1))
@@ -407,10 +409,16 @@ def in_batches(
     compute: Callable[[list[int]], Any],
     on_progress: OnProgress = lambda done, of: None,
 ) -> FloatArray:
-    """Call `compute` with batches of inputs of similar length. Return its results, (n, k).
+    """Compute results in batches of inputs of similar length. Return them in the order of the inputs, (n, k).
 
-    `lengths` has the number of tokens of each input. `compute` takes the positions of a batch and returns a (batch, k)
-    tensor. `on_progress(done, total)` counts inputs. Without inputs, the result has the shape (0, 1).
+    Args:
+        checkpoint: The model.
+        lengths: Number of tokens of each input.
+        compute: Takes the positions of a batch and returns a (batch, k) tensor.
+        on_progress: Called with the numbers of finished and of all inputs.
+
+    Returns:
+        The results, or an array of shape (0, 1) if there are no inputs.
     """
     import torch
 
@@ -436,11 +444,16 @@ CALLED: dict[Head, str] = {
 
 
 def load(name: str, head: Head) -> ModelCheckpoint:
-    """Load a model in float32. `name` is a Hugging Face id, a folder or "minilm".
+    """Load a model in float32.
 
-    `head` is the intended use: "classification", "likelihood" or "states". Raises ModelNotFoundError if the model is
-    not found. Raises JudgeError if the model has another architecture, was trained for another use, has pickled or
-    missing weights, or needs its own code.
+    Args:
+        name: A Hugging Face id, a folder or "minilm".
+        head: The intended use: "classification", "likelihood" or "states".
+
+    Raises:
+        ModelNotFoundError: The model is not found.
+        JudgeError: The model has another architecture, was trained for another use, has pickled or missing weights, or
+            needs its own code.
     """
     import transformers
     from transformers.models.auto import modeling_auto as known

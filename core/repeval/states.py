@@ -1,10 +1,10 @@
-"""Read and cache the hidden states of texts with a model.
+"""Read the hidden states of texts with a model, and cache them.
 
 A template contains ``{hypothesis}`` (the text to rate), and may contain ``{source}``, ``{context}`` and
 ``{criterion}``.
 
-The cache has one float16 .npy file per distinct prompt. The name is a hash of weights, dtype, cells and token ids. Each
-batch is cached before the next one is read.
+The cache has one float16 .npy file per distinct prompt. Its name is a hash of the model's weights, the precision, the
+layers and tokens that are read, and the prompt's token ids. An interrupted run resumes from the last finished batch.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class Extraction:
         template: "" (only the hypothesis), the name of a template, or its text.
         criterion: Fills ``{criterion}`` in the template.
         texts: "prompt" reads the filled template. "compared" reads the hypothesis and each of `parts` separately.
-        tokens: "-1" (the last real token), "-2", …, "first" or "mean". If texts are compared, also tokens such as
-            "source:mean": the distance |u−v| of source and hypothesis there. () takes the defaults of `cells_of`.
+        tokens: "-1" (the last real token), "-2", …, "first" or "mean". Compared texts also allow "source:mean" and the
+            like, the distance |u−v| between source and hypothesis at that token. () takes default tokens.
         layers: Numbers from 0 (embeddings) to the number of blocks; () takes all.
         max_tokens: Longer texts are truncated.
-        parts: Parts to compare with the hypothesis; None takes source and context, if any item has them.
+        parts: "source", "context" or both, to compare with the hypothesis. None takes those that any item has.
     """
 
     template: str = ""
@@ -139,8 +139,14 @@ def cells_of(
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Return the layers and tokens to read, with defaults filled in.
 
-    Default tokens include distances to each of `others`, such as "source:mean". Raises UsageError if `extraction` names
-    a layer that the model does not have.
+    Args:
+        facts: Facts about the model.
+        extraction: The settings. Empty layers or tokens are replaced by the model's defaults.
+        others: Texts that are compared with the hypothesis, such as "source". Each adds default tokens such as
+            "source:mean".
+
+    Raises:
+        UsageError: `extraction` names a layer that the model does not have.
     """
     layers = extraction.layers or tuple(range(facts.n_layers))
     if beyond := [number for number in layers if not 0 <= number < facts.n_layers]:
@@ -158,10 +164,14 @@ def cells_of(
 class States:
     """The hidden states of all items, and how they were read.
 
-    `values` is (n_items, n_layers, n_tokens, dim) float16 in the order of items, `layers` and `token_names`. If a text
-    is too short to have a token, its first token is used. `n_truncated` items were truncated. `n_lacking` items have no
-    source (or context), so an empty text is compared. `prompts` is the number of distinct texts, and `cached` how many
-    of them were in the cache. `fingerprint` changes with the model's weights.
+    Attributes:
+        values: States (n_items, n_layers, n_tokens, dim), float16, in the order of items, `layers` and `token_names`.
+            Where a text is too short to have a token, its first token is used.
+        n_truncated: Number of items whose text was truncated.
+        n_lacking: Number of items without a source or context to compare; an empty text is compared instead.
+        prompts: Number of distinct texts.
+        cached: Number of distinct texts that were in the cache.
+        fingerprint: A text that changes with the model's weights.
     """
 
     values: HalfArray
@@ -302,11 +312,11 @@ def extract(
 
     Args:
         golden: The golden set.
-        spec: Model; None is the embedded encoder.
+        spec: The model; None is the embedded encoder.
         extraction: Which texts, layers and tokens to read.
         cache_dir: Folder of the cache; None for no cache.
-        on_progress: Called with (done, total) distinct prompts.
-        ray: Address of a cluster ("auto" or HOST:PORT); "" computes in this process.
+        on_progress: Called with the numbers of finished and of all distinct prompts.
+        ray: Address of a Ray cluster ("auto" or HOST:PORT); "" computes in this process.
 
     Raises:
         ModelNotFoundError, JudgeError: The model is missing or unusable.
@@ -467,10 +477,12 @@ class StateCache:
 def prompts_of(
     tokenizer: Any, items: Sequence[Item], extraction: Extraction, limit: int
 ) -> tuple[list[list[int]], IntArray, IntArray]:
-    """Return the distinct prompts as token ids, the prompts of each item, and whether each item was truncated.
+    """Return the distinct prompts, and which prompts each item uses.
 
-    The second result has indices into the first, (n_items, n_texts), with the hypothesis last. The third is boolean,
-    (n_items,).
+    Returns:
+        The distinct prompts as token ids.
+        The prompts of each item, (n_items, n_texts), as indices into the distinct prompts; the hypothesis comes last.
+        Whether a prompt of the item was truncated, (n_items,).
     """
     fitted = [fit_prompts(tokenizer, template, fields, limit) for template, fields in readings(items, extraction)]
     places: dict[tuple[int, ...], int] = {}
@@ -483,11 +495,17 @@ def prompts_of(
 def fit_prompts(
     tokenizer: Any, template: str, fields: Sequence[Mapping[str, str]], limit: int
 ) -> tuple[list[list[int]], list[bool]]:
-    """Fill in `template` for each of `fields`; return token ids, and whether each was truncated to `limit` tokens.
+    """Fill in `template` for each of `fields`.
 
-    States are read at the end, so a long prompt is cut at the *beginning* of its parts: first the source, then the
-    context, last the hypothesis. Equal prompts are tokenized once. Raises JudgeError if the template alone is longer
-    than `limit`.
+    A prompt longer than `limit` tokens loses text from the *beginning* of its parts: first of the source, then of the
+    context, last of the hypothesis.
+
+    Returns:
+        The token ids of each prompt.
+        Whether each prompt was truncated.
+
+    Raises:
+        JudgeError: The template alone is longer than `limit`.
     """
     used = [name for name in FIELDS if f"{{{name}}}" in template]
     asked = [tuple(texts[name] for name in used) for texts in fields]
@@ -519,11 +537,11 @@ def fit_prompts(
 def read_batch(
     model: LoadedModel, layers: Sequence[int], tokens: Sequence[str], prompts: Sequence[Sequence[int]]
 ) -> HalfArray:
-    """Return states (n, n_layers, n_tokens, dim) float16 of `prompts` (nonempty token ids without padding).
+    """Return states (n, n_layers, n_tokens, dim), float16, of `prompts` (nonempty token ids without padding).
 
-    Layers are the `hidden_states` of transformers. Layer 0 is the input of the first block, and layer i the output of
-    block i. The last layer comes after the final norm, if the model has one. Values too large for float16 become
-    infinite.
+    Layers are numbered like the `hidden_states` of transformers: layer 0 is the input of the first block, and layer i
+    the output of block i. The last layer comes after the final norm, if the model has one. Values too large for float16
+    become infinite.
     """
     import torch
 

@@ -351,6 +351,8 @@ def leave_one_out(
 ) -> tuple[Alignment, Rated]:
     """Measure the alignment of each rater with the mean of the other raters.
 
+    Raters are weighted by their number of items, or of sources at sample level.
+
     Args:
         table: The ratings.
         items: The items of the columns of `table`; their labels are ignored.
@@ -358,10 +360,9 @@ def leave_one_out(
         seed: Seed for drawing sources, which the interval needs at system level.
 
     Returns:
-        The average over the raters, and the alignment of each rater.
+        The weighted average over the raters, with an interval over sources, and the alignment of each rater.
 
-    In the average, raters are weighted by their number of items, or of sources at sample level. Its interval is over
-    sources. Its counts are:
+    The average has these counts:
 
     - `n`: items used; systems at system level
     - `n_unscored`: items with fewer than two ratings

@@ -1,18 +1,18 @@
 """The offline judge: score, explain, draft, refine and fit without a language model.
 
-*Drafting* (AutoCalibrate, section 2.3): the evidence for a concept is its rank correlation with the labels, shrunk
-towards the weight that the aspect's name suggests. Temperature adds seeded noise in proportion to the uncertainty. So
-drafts differ where there is little evidence and agree where there is much.
+- *Drafting* (AutoCalibrate, section 2.3) chooses concepts by their rank correlation with the labels. The correlation is
+  shrunk towards the weight that the aspect's name suggests. Temperature adds seeded noise in proportion to the
+  uncertainty: drafts differ where there is little evidence and agree where there is much.
+- *Refining* (section 2.3) changes criteria by one operation that moves the scores of misaligned items towards their
+  labels. The operation adds, strengthens, weakens, flips or drops a clause, or switches the aspect as a whole on or
+  off. Paraphrases wouldn't change this judge's scores.
+- *Fitting* is a ridge regression of all calibration labels on single features. Labels are ranked, within their source
+  if sources have several texts. The penalty is chosen by cross-validation over sources. At most `MOST_CLAUSES` features
+  are used, to keep criteria readable. The result is averaged with the baseline (no criteria), whose share is
+  `PRIOR_LABELS` / (`PRIOR_LABELS` + n), within limits.
 
-*Refining* (section 2.3): a request changes the criteria by one operation that moves the scores of misaligned items
-towards their labels. It adds, strengthens, weakens, flips or drops a clause, or switches the aspect as a whole on or
-off. It never paraphrases, because wording doesn't change this judge's scores.
-
-*Fitting*: a ridge regression of all calibration labels on single features. Labels are ranked, within their source if
-sources have several texts. The penalty is chosen by cross-validation over sources. To keep criteria readable, only
-`MOST_CLAUSES` features are used. The result is averaged with the baseline (no criteria), whose share is `PRIOR_LABELS`
-/ (`PRIOR_LABELS` + n), within limits. `PRIOR_LABELS`, `LEAST_SHARE` and `MOST_CLAUSES` were chosen by leaving out one
-public set at a time (`tests/bench/bench_offline.py`).
+`PRIOR_LABELS`, `LEAST_SHARE` and `MOST_CLAUSES` were chosen by leaving out one public set at a time
+(`tests/bench/bench_offline.py`).
 """
 
 from __future__ import annotations
@@ -186,9 +186,9 @@ _AIMLESS = "the examples don't show what raters prefer"
 
 
 def squash(raw: FloatArray, scale: Scale) -> FloatArray:
-    """Map raw sums r to scores strictly between the ends of the scale, in proportion to r / √(4 + r²).
+    """Map raw sums r to scores strictly between the ends of the scale: middle + half its width · r / √(4 + r²).
 
-    A sum of 0 becomes the middle. Unlike the logistic function, this gives no ties in float64 up to |r| of about 1e7.
+    Different sums up to |r| of about 1e7 get different scores in float64; the logistic function would give ties.
     """
     return scale.low + (scale.high - scale.low) * (0.5 + 0.5 * raw / np.sqrt(4 + raw**2))
 
@@ -198,10 +198,10 @@ MIN_MOVE, MAX_PARTS = 0.005, 8
 
 
 def explain_item(task: Task, reading: CriteriaReading, weights: FloatArray, values: FloatArray) -> str:
-    """Return the effect of each clause on the score, one per line.
+    """Return the effects of clauses on an item's score, one per line.
 
-    The effects add up to the score minus the middle of the scale. The score was computed from `weights` and `values`,
-    both (n_concepts,); `weights` has length 1.
+    The effects add up to the score minus the middle of the scale. `weights` and `values`, both (n_concepts,), are those
+    that the score was computed from. `weights` has length 1.
     """
     span, total = task.scale.high - task.scale.low, float((weights * values).sum())
     moves = weights * values * (0.5 / np.sqrt(4 + total**2)) * span  # each clause's part of the squashed total
@@ -256,7 +256,7 @@ _ONE_WAY = np.array([concept.one_way for concept in CONCEPTS[:GROUPED]])
 
 
 def draft(values: FloatArray, labels: FloatArray, task: Task, *, temperature: float, seed: int) -> str:
-    """Draft criteria for concepts that correlate with the labels. Single features are not used.
+    """Draft criteria from concepts that correlate with the labels. Single features are not used.
 
     `values` (n, n_concepts) and `labels` (n,) belong to the exemplars. Returns "" if no concept fits the labels or the
     aspect's name.
@@ -308,9 +308,15 @@ def refine(
     temperature: float,
     seed: int,
 ) -> str:
-    """Refine criteria by one operation; return "" if none helps. Temperature 0 chooses the best operation.
+    """Refine criteria by one operation. Return "" if no operation helps.
 
-    `values` (n, n_concepts) and `gaps` (n,) belong to the misaligned items. A gap is the label minus the score.
+    Args:
+        reading: The criteria.
+        values: Concept values of the misaligned items (n, n_concepts).
+        gaps: Label minus score of the misaligned items (n,).
+        task: The task.
+        temperature: 0 chooses the best operation; higher values choose others more often.
+        seed: Seed of the choice.
     """
     share = gaps / max(float(np.abs(gaps).max()), 1e-9)
     pull = np.asarray(share @ values / len(gaps))
@@ -395,8 +401,14 @@ STRENGTH_DECIMALS = 2
 def fitted(values: FloatArray, labels: FloatArray, sources: IntArray, task: Task) -> str:
     """Fit criteria to labels, using only single features.
 
-    `values` (n, n_concepts), `labels` (n,) without NaN and the source codes `sources` (n,) belong to the same items.
-    Returns "" if all labels are equal or come from fewer than three sources.
+    Args:
+        values: Concept values of the items (n, n_concepts).
+        labels: Labels (n,) without NaN.
+        sources: Source codes (n,).
+        task: The task.
+
+    Returns:
+        The criteria; "" if no feature fits, or if all labels are equal or come from fewer than three sources.
     """
     n, at = len(labels), GROUPED + np.flatnonzero(applicable(task.kind)[GROUPED:])
     if not n or labels.min() == labels.max() or np.unique(sources).size < 3:
@@ -416,10 +428,10 @@ def fitted(values: FloatArray, labels: FloatArray, sources: IntArray, task: Task
 
 
 def ridge(x: FloatArray, y: FloatArray, sources: IntArray, *, within: bool) -> FloatArray:
-    """Fit a ridge regression of `y` (n,) on `x` (n, n_features); return weights (n_features,).
+    """Fit a ridge regression of `y` (n,) on `x` (n, n_features). Return weights (n_features,).
 
-    At most `MOST_CLAUSES` weights are nonzero. The penalty is chosen by cross-validation over `sources`. With `within`,
-    `x` and `y` are centred within each source, otherwise over all items.
+    At most `MOST_CLAUSES` weights are nonzero. The penalty is chosen by cross-validation over `sources`. `x` and `y`
+    are centred: within each source if `within`, otherwise over all items.
     """
     group = np.unique(sources, return_inverse=True)[1] if within else np.zeros(len(y), dtype=np.intp)
     x, y = _centred(x, group), _centred(y[:, None], group)[:, 0]
